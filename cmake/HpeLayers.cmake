@@ -1,0 +1,13 @@
+# hpe_layer(<name> SOURCES <files> [SEES <layers>] [LIBRARIES <targets>])
+#
+# One static library hpe-<name> for one folder of the runtime. It links only the layers that it may see, so that a call
+# into another layer does not link; scripts/check-layers reads the includes for what the linker cannot catch.
+function(hpe_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;SEES;LIBRARIES")
+  set(target hpe-${name})
+  add_library(${target} STATIC ${arg_SOURCES})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  set(seen ${arg_SEES})
+  list(TRANSFORM seen PREPEND hpe-)
+  target_link_libraries(${target} PUBLIC ${seen} ${arg_LIBRARIES})
+endfunction()

@@ -1,0 +1,258 @@
+/* hpe: one pointer for the host and every device.
+ *
+ * The C interface. A program allocates memory with hpeMalloc and its variants, uses the pointer in
+ * CPU code and in kernels alike, and launches kernels with hpeLaunch. The runtime moves data when it
+ * must. The C++ view of the same calls is <hpe/hpe.hpp>.
+ *
+ * Meaning of a program. A thread sees its launches, copies and accesses as if each had finished before
+ * the next one began, on any device; the calls themselves return as soon as the work is queued. Between
+ * threads the rules of C++ apply: two threads that use the same bytes, at least one of them writing,
+ * order themselves with the usual means (mutexes, joins, atomics), and what one of them launched before
+ * the synchronisation is seen by the other after it.
+ *
+ * Thread safety. Every function may be called from any thread at any time, except from a signal handler
+ * and from a child made by fork that has not called exec.
+ *
+ * Errors. Every function returns a status. The sentence that belongs to the last failure in the calling
+ * thread, with what was asked and what is possible, is hpeGetLastErrorMessage(). A call that fails leaves
+ * its arguments and the memory named by them as they were, unless its description says otherwise.
+ *
+ * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
+ */
+#ifndef HPE_HPE_H
+#define HPE_HPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HPE_API __attribute__((visibility("default")))
+#else
+#define HPE_API
+#endif
+
+/* ---- statuses ------------------------------------------------------------------------------- */
+
+typedef enum hpeStatus {
+  HPE_SUCCESS = 0,
+  HPE_ERROR_INVALID_ARGUMENT = 1, /* a size, pointer, mode or name that cannot be meant */
+  HPE_ERROR_NOT_A_REGION = 2,     /* the address lies in no live hpe allocation, or past its end */
+  HPE_ERROR_OUT_OF_MEMORY = 3,    /* a device, or the host, has too little memory left */
+  HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
+  HPE_ERROR_NOT_FOUND = 5,        /* a module, kernel or file that does not exist */
+  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel crashed; the device goes on */
+  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; what only it held is gone */
+  HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid wish that this device or build cannot fulfil */
+  HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start: an option, a device, the address space */
+  HPE_ERROR_FORKED = 10,          /* the runtime was started by the parent of this process */
+  HPE_ERROR_SYSTEM = 11,          /* a system call failed; the message names it */
+  HPE_ERROR_INTERNAL = 12         /* a defect of hpe itself */
+} hpeStatus;
+
+/* The name of a status as it is spelled above; never NULL. */
+HPE_API const char* hpeStatusName(hpeStatus status);
+
+/* The sentence for the last failed call of this thread, "" if none failed. Valid until the next call of
+ * an hpe function in this thread. */
+HPE_API const char* hpeGetLastErrorMessage(void);
+
+/* ---- start and devices ----------------------------------------------------------------------- */
+
+/* Starts the runtime: opens the devices that HPE_DEVICES names and reserves the address space. Any other
+ * function does the same on its first call, so a program calls this only to learn early whether it works.
+ * Errors: HPE_ERROR_INITIALIZATION, HPE_ERROR_FORKED. */
+HPE_API hpeStatus hpeInit(void);
+
+typedef enum hpeDeviceKind { HPE_DEVICE_SOFT = 0, HPE_DEVICE_CUDA = 1 } hpeDeviceKind;
+
+typedef struct hpeDeviceInfo {
+  hpeDeviceKind kind;
+  char name[64];
+  uint64_t memory_total;  /* bytes that allocations can use */
+  uint64_t memory_free;   /* of these, bytes not used now */
+  uint32_t compute_units; /* multiprocessors, or worker threads of a soft device */
+  int32_t lost;           /* 1 after the device died */
+  uint64_t peers;         /* bit d is set if kernels on this device can use memory whose home is d */
+} hpeDeviceInfo;
+
+/* How many devices there are, at least 1. */
+HPE_API hpeStatus hpeGetDeviceCount(int* count);
+
+/* Describes one device. Errors: HPE_ERROR_INVALID_DEVICE. */
+HPE_API hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info);
+
+/* The device that allocations and launches of the calling thread use when they name none. It is 0 in a new
+ * thread. Nothing is bound by it: any thread may use any device's memory at any time. */
+HPE_API hpeStatus hpeSetDevice(int device);
+HPE_API hpeStatus hpeGetDevice(int* device);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Allocates size bytes whose home is the current device (hpeMallocOn: the device named). The pointer is valid
+ * in CPU code and in kernels. It is aligned to 256 bytes. New memory reads as zero on the host until
+ * something is written. The owner is the program, which gives the memory back with hpeFree.
+ * size 0 gives HPE_ERROR_INVALID_ARGUMENT. Errors: HPE_ERROR_OUT_OF_MEMORY names what was free. */
+HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
+HPE_API hpeStatus hpeMallocOn(void** pointer, size_t size, int device);
+
+/* Allocates memory whose home is the host: the CPU uses it as it uses any memory, and kernels of every device reach
+ * it over their link. Good for small data that both sides change often. */
+HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
+
+/* How the bytes of a striped allocation are spread. Boundaries between homes fall on multiples of
+ * hpeGetGranularity() bytes; sizes below are rounded up to it. */
+typedef enum hpeDistributionKind {
+  HPE_DISTRIBUTE_BLOCK = 0,       /* one contiguous part for each device */
+  HPE_DISTRIBUTE_CYCLIC = 1,      /* granules dealt out one by one */
+  HPE_DISTRIBUTE_BLOCK_CYCLIC = 2 /* chunks of `chunk` bytes dealt out one by one */
+} hpeDistributionKind;
+
+typedef struct hpeDistribution {
+  hpeDistributionKind kind;
+  size_t chunk;       /* block-cyclic: bytes in a chunk; otherwise ignored */
+  const int* devices; /* the devices in order of their parts; NULL: all of them, ascending */
+  size_t device_count;
+} hpeDistribution;
+
+/* One contiguous range whose parts live on different devices. distribution NULL means a block distribution
+ * over all devices. */
+HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution);
+
+/* The unit of placement in bytes: homes of a striped allocation change only at multiples of it. */
+HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
+
+/* Frees an allocation by the address that hpeMalloc or a variant gave. It waits for work that uses the memory.
+ * NULL does nothing. Errors: HPE_ERROR_NOT_A_REGION for any other address, also for one inside an allocation. */
+HPE_API hpeStatus hpeFree(void* pointer);
+
+/* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges
+ * must not overlap. When it returns, an ordinary source may be changed and an ordinary destination read;
+ * between hpe pointers it returns as soon as the copy is queued. The home of the destination keeps its
+ * place. Errors: HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it. */
+HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
+
+/* Sets size bytes to value. */
+HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
+
+/* Where data should be soon: a device number, or HPE_HOST for the CPU. A hint: it returns at once, and changes no
+ * meaning. size 0 means the whole allocation. */
+#define HPE_HOST (-1)
+HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
+
+/* How a whole allocation is used; advice changes speed, never meaning, except where said. */
+typedef enum hpeAdvice {
+  HPE_ADVISE_DEFAULT = 0,     /* rolling upload for sequential writers, prefetch for sequential readers */
+  HPE_ADVISE_LAZY = 1,        /* upload only when a kernel needs the data */
+  HPE_ADVISE_ROLLING = 2,     /* upload behind a writing host, whatever its pattern */
+  HPE_ADVISE_WRITE_ONLY = 3,  /* the host overwrites whole blocks and never reads: nothing is fetched before a
+                                 write. Bytes of a touched block that the host does not write become undefined. */
+  HPE_ADVISE_READ_MOSTLY = 4  /* the host reads it often and everywhere: fetch far ahead */
+} hpeAdvice;
+HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
+
+/* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory. */
+HPE_API hpeStatus hpeMigrate(void* pointer, int device);
+
+typedef enum hpeMemoryKind {
+  HPE_MEMORY_ORDINARY = 0, /* not an hpe allocation */
+  HPE_MEMORY_DEVICE = 1,
+  HPE_MEMORY_STRIPED = 2,
+  HPE_MEMORY_HOST = 3
+} hpeMemoryKind;
+
+typedef struct hpePointerInfo {
+  hpeMemoryKind kind;
+  void* base;       /* start of the allocation */
+  size_t size;      /* its size as asked for */
+  int device;       /* home of the byte pointed to; HPE_HOST for host memory */
+  int32_t on_host;  /* 1 if the host's copy of this byte is valid now */
+  int32_t on_device; /* 1 if the home's copy is valid now */
+  size_t block;     /* bytes in a unit of coherence */
+} hpePointerInfo;
+
+/* Describes what a pointer points into; an ordinary pointer is not an error. */
+HPE_API hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info);
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+typedef struct hpeModule_st* hpeModule;
+typedef struct hpeKernel_st* hpeKernel;
+
+/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device; NULL names the kernels that come with
+ * hpe. Loading the same file again gives the same module. Modules live until the program ends.
+ * Errors: HPE_ERROR_NOT_FOUND with the loader's own words. */
+HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
+
+/* Finds a kernel by name. Errors: HPE_ERROR_NOT_FOUND. */
+HPE_API hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* name);
+
+/* The shape of a launch: grid tiles in three dimensions. A device with threads runs block threads for each tile; a soft
+ * device calls the kernel's body for ranges of tiles and does not use block. Zero counts as one. */
+typedef struct hpeShape {
+  uint32_t grid[3];
+  uint32_t block[3];
+} hpeShape;
+
+typedef enum hpeAccessMode {
+  HPE_IN = 1,   /* the kernel reads the range */
+  HPE_OUT = 2,  /* the kernel writes every byte of the range and reads none of what was there */
+  HPE_INOUT = 3 /* it reads and writes, or writes only parts */
+} hpeAccessMode;
+
+/* Bytes that a kernel uses. size 0 means from address to the end of its allocation. */
+typedef struct hpeAccess {
+  const void* address;
+  size_t size;
+  hpeAccessMode mode;
+} hpeAccess;
+
+/* The largest parameter struct. */
+#define HPE_MAX_PARAMETERS 4000
+
+/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. The parameters are copied before
+ * it returns. accesses names everything the kernel touches through hpe pointers; count HPE_ALL (with accesses NULL)
+ * says that it may read and write any allocation. The launch runs after everything that was queued on the same bytes
+ * before, from any thread and on any device, and what uses them later runs after it.
+ * An access to memory that the device cannot reach moves the allocation there first.
+ * A kernel that fails is reported by the next hpeSynchronize.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT, HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE, HPE_ERROR_DEVICE_LOST. */
+#define HPE_CURRENT_DEVICE (-2)
+#define HPE_ALL ((size_t)-1)
+HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
+                            size_t parameter_size, const hpeAccess* accesses, size_t count);
+
+/* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns the
+ * first failure of a kernel or a copy since it was last asked. Programs need it for timing and for errors,
+ * never for order. */
+HPE_API hpeStatus hpeSynchronize(void);
+HPE_API hpeStatus hpeSynchronizeDevice(int device);
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+/* Counts since the start or the last reset, over all threads and devices. */
+typedef struct hpeStatistics {
+  uint64_t faults_read;        /* host reads that had to wait for data */
+  uint64_t faults_write;       /* host writes that had to change a block's state */
+  uint64_t bytes_to_device;    /* host to device, by any cause */
+  uint64_t bytes_to_host;      /* device to host, by any cause */
+  uint64_t bytes_peer;         /* device to device */
+  uint64_t bytes_staged;       /* of all these, bytes that went through staging buffers */
+  uint64_t blocks_prefetched;  /* fetched before the host asked */
+  uint64_t blocks_rolled;      /* uploaded behind a writing host */
+  uint64_t launches;
+  uint64_t protections;        /* changes of page protection */
+  uint64_t migrations;         /* regions that changed their home */
+  uint64_t degraded;           /* regions protected as a whole because mappings ran out */
+} hpeStatistics;
+
+HPE_API hpeStatus hpeGetStatistics(hpeStatistics* statistics);
+HPE_API hpeStatus hpeResetStatistics(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,249 @@
+#pragma once
+
+/// The C++20 view of hpe: owning arrays, typed launches and exceptions over the C interface of <hpe/hpe.h>, whose
+/// meaning, thread safety and errors apply here. Every function that fails throws hpe::error. Header only.
+
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hpe/error.hpp"
+#include "hpe/hpe.h"
+
+namespace hpe {
+
+/// Throws hpe::error with the thread's last message unless status is HPE_SUCCESS.
+inline void check(hpeStatus status) {
+  if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
+}
+
+inline constexpr int host = HPE_HOST;
+inline constexpr int current_device = HPE_CURRENT_DEVICE;
+
+[[nodiscard]] inline int device_count() {
+  int count = 0;
+  check(hpeGetDeviceCount(&count));
+  return count;
+}
+
+[[nodiscard]] inline hpeDeviceInfo device_info(int device) {
+  hpeDeviceInfo info{};
+  check(hpeGetDeviceInfo(device, &info));
+  return info;
+}
+
+inline void set_device(int device) { check(hpeSetDevice(device)); }
+
+[[nodiscard]] inline int get_device() {
+  int device = 0;
+  check(hpeGetDevice(&device));
+  return device;
+}
+
+[[nodiscard]] inline std::size_t granularity() {
+  std::size_t bytes = 0;
+  check(hpeGetGranularity(&bytes));
+  return bytes;
+}
+
+/// Where an array lives. Copyable; the empty one means the current device.
+class placement {
+ public:
+  placement() = default;
+
+  /// All of it on one device.
+  static placement on_device(int device) {
+    placement p;
+    p.kind_ = kind::device;
+    p.devices_ = {device};
+    return p;
+  }
+
+  /// In host memory that devices reach over their links.
+  static placement on_host() {
+    placement p;
+    p.kind_ = kind::host;
+    return p;
+  }
+
+  /// Spread over devices (empty: all); chunk in bytes matters to block-cyclic only.
+  static placement striped(hpeDistributionKind how, std::vector<int> devices = {}, std::size_t chunk = 0) {
+    placement p;
+    p.kind_ = kind::striped;
+    p.how_ = how;
+    p.devices_ = std::move(devices);
+    p.chunk_ = chunk;
+    return p;
+  }
+
+  /// Allocates bytes there.
+  [[nodiscard]] void* allocate(std::size_t bytes) const {
+    void* pointer = nullptr;
+    switch (kind_) {
+      case kind::current: check(hpeMalloc(&pointer, bytes)); break;
+      case kind::device: check(hpeMallocOn(&pointer, bytes, devices_.front())); break;
+      case kind::host: check(hpeMallocHost(&pointer, bytes)); break;
+      case kind::striped: {
+        const hpeDistribution d{how_, chunk_, devices_.empty() ? nullptr : devices_.data(), devices_.size()};
+        check(hpeMallocStriped(&pointer, bytes, &d));
+      }
+    }
+    return pointer;
+  }
+
+ private:
+  enum class kind { current, device, host, striped };
+  kind kind_ = kind::current;
+  hpeDistributionKind how_ = HPE_DISTRIBUTE_BLOCK;
+  std::vector<int> devices_;
+  std::size_t chunk_ = 0;
+};
+
+inline placement on_device(int device) { return placement::on_device(device); }
+inline placement on_host() { return placement::on_host(); }
+inline placement block_distribution(std::vector<int> devices = {}) {
+  return placement::striped(HPE_DISTRIBUTE_BLOCK, std::move(devices));
+}
+inline placement cyclic_distribution(std::vector<int> devices = {}) {
+  return placement::striped(HPE_DISTRIBUTE_CYCLIC, std::move(devices));
+}
+inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<int> devices = {}) {
+  return placement::striped(HPE_DISTRIBUTE_BLOCK_CYCLIC, std::move(devices), chunk_bytes);
+}
+
+/// An owning array of trivially copyable elements, used as an ordinary contiguous range on the host and by its
+/// pointer in kernels. Movable, not copyable. Elements read as zero until something is written.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+class array {
+ public:
+  using value_type = T;
+
+  array() = default;
+  explicit array(std::size_t count, const placement& where = {})
+      : data_(static_cast<T*>(where.allocate(count * sizeof(T)))), size_(count) {}
+  array(array&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  array& operator=(array&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  array(const array&) = delete;
+  array& operator=(const array&) = delete;
+  ~array() { hpeFree(data_); }
+
+  [[nodiscard]] T* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] T* begin() const noexcept { return data_; }
+  [[nodiscard]] T* end() const noexcept { return data_ + size_; }
+  T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  [[nodiscard]] std::span<T> span() const noexcept { return {data_, size_}; }
+  [[nodiscard]] std::span<T> subspan(std::size_t offset, std::size_t count) const { return span().subspan(offset, count); }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Declared accesses of a launch. An empty span is an access to nothing and is left out.
+template <class T>
+[[nodiscard]] hpeAccess in(std::span<T> range) {
+  return {range.data(), range.size_bytes(), HPE_IN};
+}
+template <class T>
+[[nodiscard]] hpeAccess out(std::span<T> range) {
+  return {range.data(), range.size_bytes(), HPE_OUT};
+}
+template <class T>
+[[nodiscard]] hpeAccess inout(std::span<T> range) {
+  return {range.data(), range.size_bytes(), HPE_INOUT};
+}
+template <class T>
+[[nodiscard]] hpeAccess in(const array<T>& whole) {
+  return in(whole.span());
+}
+template <class T>
+[[nodiscard]] hpeAccess out(const array<T>& whole) {
+  return out(whole.span());
+}
+template <class T>
+[[nodiscard]] hpeAccess inout(const array<T>& whole) {
+  return inout(whole.span());
+}
+
+/// A loaded shared object of kernels. Cheap to copy; lives as long as the program.
+class module {
+ public:
+  /// The kernels that come with hpe.
+  module() { check(hpeModuleLoad(&handle_, nullptr)); }
+  explicit module(const std::string& path) { check(hpeModuleLoad(&handle_, path.c_str())); }
+  [[nodiscard]] hpeModule get() const noexcept { return handle_; }
+
+ private:
+  hpeModule handle_ = nullptr;
+};
+
+/// A kernel with the type of its parameter struct.
+template <class Parameters>
+  requires std::is_trivially_copyable_v<Parameters> && (sizeof(Parameters) <= HPE_MAX_PARAMETERS)
+class kernel {
+ public:
+  kernel(const module& from, const char* name) { check(hpeModuleGetKernel(&handle_, from.get(), name)); }
+  [[nodiscard]] hpeKernel get() const noexcept { return handle_; }
+
+ private:
+  hpeKernel handle_ = nullptr;
+};
+
+/// A one-, two- or three-dimensional grid of tiles, and threads per tile for devices that have them.
+[[nodiscard]] inline hpeShape grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) {
+  return {{x, y, z}, {256, 1, 1}};
+}
+
+/// Queues a kernel on a device and returns; see hpeLaunch. The accesses are what the kernel touches.
+template <class Parameters, std::same_as<hpeAccess>... Accesses>
+void launch_on(int device, const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
+               const Accesses&... accesses) {
+  hpeAccess list[sizeof...(Accesses) + 1];
+  std::size_t count = 0;
+  ((accesses.size != 0 ? void(list[count++] = accesses) : void()), ...);
+  check(hpeLaunch(device, what.get(), &shape, &parameters, sizeof(Parameters), list, count));
+}
+
+/// The same on the calling thread's current device.
+template <class Parameters, std::same_as<hpeAccess>... Accesses>
+void launch(const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
+            const Accesses&... accesses) {
+  launch_on(current_device, what, shape, parameters, accesses...);
+}
+
+inline void synchronize() { check(hpeSynchronize()); }
+inline void synchronize(int device) { check(hpeSynchronizeDevice(device)); }
+
+inline void copy(void* destination, const void* source, std::size_t bytes) {
+  check(hpeMemcpy(destination, source, bytes));
+}
+inline void fill(void* destination, int value, std::size_t bytes) { check(hpeMemset(destination, value, bytes)); }
+inline void prefetch(const void* pointer, std::size_t bytes, int where) { check(hpePrefetch(pointer, bytes, where)); }
+inline void advise(const void* pointer, hpeAdvice advice) { check(hpeAdvise(pointer, advice)); }
+inline void migrate(void* pointer, int device) { check(hpeMigrate(pointer, device)); }
+
+[[nodiscard]] inline hpePointerInfo pointer_info(const void* pointer) {
+  hpePointerInfo info{};
+  check(hpeGetPointerInfo(pointer, &info));
+  return info;
+}
+
+[[nodiscard]] inline hpeStatistics statistics() {
+  hpeStatistics s{};
+  check(hpeGetStatistics(&s));
+  return s;
+}
+
+}  // namespace hpe

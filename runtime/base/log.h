@@ -1,0 +1,41 @@
+#pragma once
+
+/// Diagnostics on standard error. The level comes from HPE_LOG once set_log_level was called; before that it is
+/// warn. One line is one write(2), so lines of several threads and processes do not mix.
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hpe {
+
+enum class log_level : std::uint8_t { silent, error, warn, info, debug };
+
+void set_log_level(log_level level) noexcept;
+[[nodiscard]] bool log_enabled(log_level level) noexcept;
+
+/// Writes "hpe: text\n" if the level is enabled. Not for signal handlers.
+void write_log(log_level level, std::string_view text);
+
+template <class... Arguments>
+void log(log_level level, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  if (log_enabled(level)) write_log(level, fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// A line put together without allocation, locks or locale, for signal handlers. What does not fit is cut.
+class handler_line {
+ public:
+  handler_line& text(const char* s) noexcept;
+  handler_line& hex(std::uint64_t value) noexcept;
+  handler_line& decimal(std::uint64_t value) noexcept;
+  /// Writes it, with a newline, whatever the level.
+  void write() noexcept;
+
+ private:
+  char buffer_[480];
+  std::size_t used_ = 0;
+};
+
+}  // namespace hpe

@@ -1,0 +1,90 @@
+#include "runtime/base/options.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "runtime/base/error.h"
+
+namespace hpe {
+
+std::uint64_t parse_size(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* first = text.data();
+  const char* last = first + text.size();
+  const int base = text.starts_with("0x") ? 16 : 10;
+  if (base == 16) first += 2;
+  const auto [end, failure] = std::from_chars(first, last, value, base);
+  unsigned shift = 0;
+  const char* rest = end;
+  if (failure == std::errc{} && rest != last) {
+    switch (*rest) {
+      case 'k': case 'K': shift = 10; break;
+      case 'm': case 'M': shift = 20; break;
+      case 'g': case 'G': shift = 30; break;
+      case 't': case 'T': shift = 40; break;
+      default: break;
+    }
+    if (shift != 0) ++rest;
+  }
+  HPE_REQUIRE(failure == std::errc{} && rest == last && value <= (std::numeric_limits<std::uint64_t>::max() >> shift),
+              HPE_ERROR_INVALID_ARGUMENT, "\"{}\" is not a size: digits with an optional k, M, G or T", text);
+  return value << shift;
+}
+
+namespace {
+
+void read(const char* variable, std::string& value) {
+  if (const char* text = std::getenv(variable)) value = text;  // NOLINT(concurrency-mt-unsafe): read once at start
+}
+
+void read(const char* variable, std::uint64_t& value) {
+  const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  if (text == nullptr || *text == '\0') return;
+  try {
+    value = parse_size(text);
+  } catch (const error& e) {
+    HPE_THROW(HPE_ERROR_INITIALIZATION, "{}: {}", variable, e.what());
+  }
+}
+
+std::string show(const std::string& value) { return value; }
+
+std::string show(std::uint64_t value) {
+  static constexpr const char* suffix[] = {"", "k", "M", "G", "T"};
+  unsigned power = 0;
+  while (power < 4 && value != 0 && value % 1024 == 0) {
+    value /= 1024;
+    ++power;
+  }
+  return fmt::format("{}{}", value, suffix[power]);
+}
+
+}  // namespace
+
+options options::from_environment() {
+  options result;
+#define HPE_OPTION_TEXT(field, variable, initial, sentence) read(variable, result.field);
+#define HPE_OPTION_SIZE(field, variable, initial, sentence) read(variable, result.field);
+#include "runtime/base/options.def"
+#undef HPE_OPTION_TEXT
+#undef HPE_OPTION_SIZE
+  return result;
+}
+
+std::span<const option_description> describe_options() {
+  static const std::vector<option_description> table = [] {
+    const options initial;
+    std::vector<option_description> lines;
+#define HPE_OPTION_TEXT(field, variable, unused, sentence) lines.push_back({variable, show(initial.field), sentence});
+#define HPE_OPTION_SIZE(field, variable, unused, sentence) lines.push_back({variable, show(initial.field), sentence});
+#include "runtime/base/options.def"
+#undef HPE_OPTION_TEXT
+#undef HPE_OPTION_SIZE
+    return lines;
+  }();
+  return table;
+}
+
+}  // namespace hpe

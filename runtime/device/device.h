@@ -1,0 +1,167 @@
+#pragma once
+
+/// What the runtime needs from a device. Two families implement it: soft/ (processes) and cuda/ (GPUs), and one contract
+/// test suite (tests/device/) is run on each.
+///
+/// Addresses. A pointer inside the UVAS (base <= p < base + size of the uvas_layout the set was opened with) names
+/// device memory at that address, on the device that backs it. Any other pointer names host memory, which copies
+/// may use only where it was registered.
+///
+/// Order. Commands of one stream run in the order they were queued. Between streams, of any devices of one set, order
+/// comes from stream::wait alone.
+///
+/// Failure. Functions throw hpe::error. A queued command that fails does not stop its stream: its
+/// timepoint is reached, device_set::status_of tells the error, and the set keeps it in take_failure. After a device is lost
+/// every timepoint of its streams counts as reached within a second, with HPE_ERROR_DEVICE_LOST, and queuing on it throws
+/// HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through.
+///
+/// Threads. Everything may be called from any thread; streams lock inside. Nothing here is called from a signal
+/// handler, except gate::ring.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "hpe/error.hpp"
+#include "runtime/base/timepoint.h"
+
+namespace hpe::device {
+
+/// Where the UVAS lies. All sizes are multiples of the granule.
+struct uvas_layout {
+  std::uintptr_t base = 0;
+  std::size_t segment_size = 0;
+  unsigned segments = 0;
+
+  [[nodiscard]] std::size_t size() const noexcept { return segment_size * segments; }
+  [[nodiscard]] bool contains(const void* p) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(p) - base < size();
+  }
+};
+
+struct properties {
+  hpeDeviceKind kind = HPE_DEVICE_SOFT;
+  std::string name;
+  std::size_t memory_bytes = 0;
+  unsigned compute_units = 0;
+};
+
+struct memory_usage {
+  std::size_t total = 0;
+  std::size_t free = 0;
+};
+
+/// Who is served first where transfers share a link.
+enum class priority : std::uint8_t { waiting_host, launch, prefetch, rolling };
+
+struct shape {
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+};
+
+/// A kernel as this device family knows it. Valid on every device of the set.
+struct kernel_id {
+  std::uint32_t module = 0;
+  std::uint32_t function = 0;
+};
+
+/// An in-order queue of work on one device. Owned by the set; lives as long as it.
+class stream {
+ public:
+  virtual ~stream() = default;
+
+  /// Queues a copy between device memory of this device, device memory of a peer that this device can access, and
+  /// registered host memory. Both host: not supported.
+  virtual timepoint copy(void* destination, const void* source, std::size_t bytes) = 0;
+
+  /// Queues setting bytes of device memory to value.
+  virtual timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) = 0;
+
+  /// Queues a kernel. parameters are copied before the call returns (at most HPE_MAX_PARAMETERS bytes).
+  virtual timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) = 0;
+
+  /// What is queued after this runs after `point`, of any stream of the set.
+  virtual void wait(timepoint point) = 0;
+
+  /// The last command queued; none() if there was none.
+  [[nodiscard]] virtual timepoint last() const = 0;
+};
+
+/// What a thread sleeps on until work finishes or somebody has something for it. One sleeper per gate.
+class gate {
+ public:
+  virtual ~gate() = default;
+
+  /// Makes the sleeper return, now or at its next sleep. Safe in a signal handler.
+  virtual void ring() noexcept = 0;
+
+  /// Returns when the gate was rung since the last return, when any of the points is reached, or at the deadline.
+  /// May return early for no reason.
+  virtual void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) = 0;
+};
+
+class device {
+ public:
+  virtual ~device() = default;
+
+  [[nodiscard]] virtual const properties& info() const noexcept = 0;
+  [[nodiscard]] virtual memory_usage memory() const = 0;
+  [[nodiscard]] virtual bool lost() const noexcept = 0;
+
+  /// Backs [address, address + bytes) of the UVAS with this device's memory, for this device and every device that can
+  /// access it. Granule multiples. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
+  virtual void map(void* address, std::size_t bytes) = 0;
+
+  /// Takes the backing away. The caller has made sure that no queued work uses it.
+  virtual void unmap(void* address, std::size_t bytes) = 0;
+
+  /// Whether kernels and copies of this device can use memory that `peer` backs. True for itself.
+  [[nodiscard]] virtual bool can_access(unsigned peer) const noexcept = 0;
+
+  /// Streams are few and long-lived; a priority matters for copies.
+  virtual stream& create_stream(priority level) = 0;
+};
+
+/// All devices of one family that this process uses.
+class device_set {
+ public:
+  virtual ~device_set() = default;
+
+  [[nodiscard]] virtual unsigned size() const noexcept = 0;
+  [[nodiscard]] virtual device& at(unsigned index) = 0;
+
+  /// Makes [address, address + bytes) of host memory, backed by fd at offset, usable in copies by every device (soft
+  /// devices map the file; GPUs pin the pages). Inside the UVAS, address means host memory that kernels reach as well.
+  virtual void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) = 0;
+  virtual void unregister_host(void* address, std::size_t bytes) = 0;
+
+  /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's words.
+  virtual std::uint32_t load_module(const std::string& path) = 0;
+  /// Throws HPE_ERROR_NOT_FOUND.
+  virtual kernel_id find_kernel(std::uint32_t module, const std::string& name) = 0;
+
+  /// Whether the point is reached, whatever came of it. Cheap: one load or so.
+  [[nodiscard]] virtual bool reached(timepoint point) const noexcept = 0;
+
+  /// Waits until it is reached. False at the deadline.
+  virtual bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) = 0;
+
+  /// For a reached point: empty, or what went wrong with that very command or its device. Failures of kernels are kept
+  /// for the last hundred of a stream.
+  [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;
+
+  /// The oldest failure of any command or device that nobody has taken yet. device < 0 means of any device.
+  virtual std::optional<error> take_failure(int device) = 0;
+
+  virtual std::unique_ptr<gate> create_gate() = 0;
+};
+
+/// Opens the devices that the specification names ("soft:4", "soft:2x4"; the option HPE_DEVICES). Throws
+/// HPE_ERROR_INITIALIZATION with what is possible.
+std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout);
+
+}  // namespace hpe::device
