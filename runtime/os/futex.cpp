@@ -1,0 +1,42 @@
+#include "runtime/os/futex.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+namespace hpe::os {
+
+namespace {
+
+// The shared forms are used throughout, so that one word serves threads and processes alike.
+void wait(const futex_word& word, std::uint32_t expected, const timespec* deadline) noexcept {
+  const int saved = errno;
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, expected, deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
+  errno = saved;
+}
+
+}  // namespace
+
+void futex_wait(const futex_word& word, std::uint32_t expected) noexcept { wait(word, expected, nullptr); }
+
+void futex_wait_until(const futex_word& word, std::uint32_t expected,
+                      std::chrono::steady_clock::time_point deadline) noexcept {
+  if (deadline == std::chrono::steady_clock::time_point::max()) return wait(word, expected, nullptr);
+  // steady_clock is CLOCK_MONOTONIC, which is what FUTEX_WAIT_BITSET measures absolute times with.
+  const auto since_boot = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
+  if (since_boot <= 0) return;
+  const timespec absolute{static_cast<time_t>(since_boot / 1000000000), static_cast<long>(since_boot % 1000000000)};
+  wait(word, expected, &absolute);
+}
+
+void futex_wake_all(const futex_word& word) noexcept {
+  const int saved = errno;
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  errno = saved;
+}
+
+}  // namespace hpe::os

@@ -1,0 +1,112 @@
+#include "runtime/os/virtual_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "runtime/base/error.h"
+
+namespace hpe::os {
+
+namespace {
+
+// From Linux 5.14; the headers of older systems lack the names.
+constexpr int advise_populate_read = 22;
+constexpr int advise_populate_write = 23;
+
+int protection_bits(access allowed) noexcept {
+  switch (allowed) {
+    case access::none: return PROT_NONE;
+    case access::read: return PROT_READ;
+    case access::read_write: break;
+  }
+  return PROT_READ | PROT_WRITE;
+}
+
+std::byte* reserve_anywhere(void* hint, std::size_t size, int flags) {
+  void* p = ::mmap(hint, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+  return p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
+}
+
+}  // namespace
+
+std::size_t page_size() noexcept {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+file_descriptor create_memory_file(const char* name, std::uint64_t size) {
+  file_descriptor file(::memfd_create(name, MFD_CLOEXEC));
+  if (!file) throw_system_error(fmt::format("memfd_create({})", name));
+  if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0)
+    throw_system_error(fmt::format("making the memory file {} {} bytes long", name, size));
+  return file;
+}
+
+void discard(int memory_file, std::uint64_t offset, std::uint64_t size) {
+  if (::fallocate(memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(size)) != 0)
+    throw_system_error(fmt::format("giving back {} bytes of a memory file", size));
+}
+
+reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment) : size_(size) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what the caller asks for
+  data_ = reserve_anywhere(reinterpret_cast<void*>(hint), size, MAP_FIXED_NOREPLACE);
+  if (data_ != nullptr && reinterpret_cast<std::uintptr_t>(data_) % alignment == 0) return;
+  if (data_ != nullptr) ::munmap(data_, size);
+
+  // Elsewhere: take more, and give back what lies before and after the aligned part.
+  std::byte* wide = reserve_anywhere(nullptr, size + alignment, 0);
+  if (wide == nullptr) throw_system_error(fmt::format("reserving {} bytes of address space", size));
+  const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(wide) % alignment) % alignment;
+  if (before != 0) ::munmap(wide, before);
+  data_ = wide + before;
+  ::munmap(data_ + size, alignment - before);
+}
+
+reservation::reservation(reservation&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+reservation& reservation::operator=(reservation&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+reservation::~reservation() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void map_file(void* address, std::size_t size, access allowed, int memory_file, std::uint64_t offset) {
+  if (::mmap(address, size, protection_bits(allowed), MAP_SHARED | MAP_FIXED | MAP_NORESERVE, memory_file,
+             static_cast<off_t>(offset)) == MAP_FAILED)
+    throw_system_error(fmt::format("mapping {} bytes of a memory file", size));
+}
+
+void unmap_to_reserved(void* address, std::size_t size) {
+  if (reserve_anywhere(address, size, MAP_FIXED) == nullptr)
+    throw_system_error(fmt::format("unmapping {} bytes", size));
+}
+
+bool protect(void* address, std::size_t size, access allowed) {
+  if (::mprotect(address, size, protection_bits(allowed)) == 0) return true;
+  if (errno == ENOMEM) return false;
+  throw_system_error(fmt::format("mprotect of {} bytes at {}", size, address));
+}
+
+void populate_for_reading(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_read); }
+
+void populate_for_writing(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_write); }
+
+bool prefer_huge_pages(void* address, std::size_t size) noexcept {
+  return ::madvise(address, size, MADV_HUGEPAGE) == 0;
+}
+
+void exclude_from_fork(void* address, std::size_t size) {
+  if (::madvise(address, size, MADV_DONTFORK) != 0) throw_system_error("madvise(MADV_DONTFORK)");
+}
+
+}  // namespace hpe::os
