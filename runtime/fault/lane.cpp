@@ -74,11 +74,13 @@ void lane::run() {
       if (serve(*r) == outcome::waiting) still_waiting.push_back(r);
     waiting_ = std::move(still_waiting);
 
+    bool can_advance = false;
     for (const fetch& f : fetches_) {
       const point_set& next = f.after.empty() ? f.copies : f.after;
+      can_advance = can_advance || reached(next);
       watched_.insert(watched_.end(), next.points().begin(), next.points().end());
     }
-    gate_->sleep(watched_, std::chrono::steady_clock::time_point::max());
+    if (!can_advance) gate_->sleep(watched_, std::chrono::steady_clock::time_point::max());
   }
 }
 
