@@ -156,7 +156,8 @@ void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
 
 hpeStatus hpeGetStatistics(hpeStatistics* statistics) {
   return guarded([&] {
-    HPE_REQUIRE(statistics != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetStatistics was given no place for the answer");
+    HPE_REQUIRE(statistics != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeGetStatistics was given no place for the answer");
     hpeStatistics result{};
     for_each_statistic(result, runtime::instance().count(),
                        [](std::uint64_t& value, auto& counter) { value = counter.load(std::memory_order_relaxed); });

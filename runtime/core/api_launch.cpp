@@ -46,7 +46,7 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     }
     auto& it = runtime::instance();
     it.kernels().launch(hpe::core::device_or_current(it.env(), device), kernel, tiles,
-                        {static_cast<const std::byte*>(parameters), parameter_size},
-                        {accesses, everything ? 0 : count}, everything);
+                        {static_cast<const std::byte*>(parameters), parameter_size}, {accesses, everything ? 0 : count},
+                        everything);
   });
 }

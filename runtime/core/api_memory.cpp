@@ -15,7 +15,8 @@ namespace {
 template <class Allocate>
 hpeStatus allocate_into(void** pointer, Allocate allocate) {
   return guarded([&] {
-    HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT, "an allocation was asked for without a place for its address");
+    HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "an allocation was asked for without a place for its address");
     *pointer = allocate(runtime::instance());
   });
 }
@@ -25,9 +26,8 @@ hpeStatus allocate_into(void** pointer, Allocate allocate) {
 hpeStatus hpeMalloc(void** pointer, size_t size) { return hpeMallocOn(pointer, size, HPE_CURRENT_DEVICE); }
 
 hpeStatus hpeMallocOn(void** pointer, size_t size, int device) {
-  return allocate_into(pointer, [&](runtime& it) {
-    return it.memory().allocate(size, hpe::core::device_or_current(it.env(), device));
-  });
+  return allocate_into(
+      pointer, [&](runtime& it) { return it.memory().allocate(size, hpe::core::device_or_current(it.env(), device)); });
 }
 
 hpeStatus hpeMallocHost(void** pointer, size_t size) {

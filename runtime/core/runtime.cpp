@@ -33,8 +33,8 @@ void check(const options& o) {
   HPE_REQUIRE(o.staging_buffers >= 1 && o.staging_buffers <= 1024, HPE_ERROR_INITIALIZATION,
               "HPE_STAGING_BUFFERS={} is not a number from 1 to 1024", o.staging_buffers);
   HPE_REQUIRE(o.staging_chunk * o.staging_buffers <= o.segment_size, HPE_ERROR_INITIALIZATION,
-              "{} staging buffers of {} bytes do not fit into a segment of {} bytes", o.staging_buffers, o.staging_chunk,
-              o.segment_size);
+              "{} staging buffers of {} bytes do not fit into a segment of {} bytes", o.staging_buffers,
+              o.staging_chunk, o.segment_size);
 }
 
 std::atomic<runtime*> the_runtime{nullptr};
@@ -53,8 +53,8 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
-  engine_ = std::make_unique<transfer::engine>(*devices_, *space_, option_.staging_chunk, option_.staging_buffers,
-                                               count_);
+  engine_ =
+      std::make_unique<transfer::engine>(*devices_, *space_, option_.staging_chunk, option_.staging_buffers, count_);
   views_ = std::make_unique<fault::host_view>(count_);
   faults_ = std::make_unique<fault::service>(
       *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, count_}, devices_->size());

@@ -16,9 +16,9 @@ class runtime {
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  /// The one of this process, started by the first call. It is never destroyed: threads and static objects of the program may
-  /// use it until the very end, and devices end with the process. Throws HPE_ERROR_INITIALIZATION, or HPE_ERROR_FORKED in a
-  /// child that was forked from a process that had one.
+  /// The one of this process, started by the first call. It is never destroyed: threads and static objects of the
+  /// program may use it until the very end, and devices end with the process. Throws HPE_ERROR_INITIALIZATION, or
+  /// HPE_ERROR_FORKED in a child that was forked from a process that had one.
   static runtime& instance();
 
   [[nodiscard]] const options& option() const noexcept { return option_; }

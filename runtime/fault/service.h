@@ -8,8 +8,8 @@
 
 namespace hpe::fault {
 
-/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the part of the signal handler
-/// that asks them (handler.cpp). One lives at a time in a process, because the signal handler has to find it.
+/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the part of the signal
+/// handler that asks them (handler.cpp). One lives at a time in a process, because the signal handler has to find it.
 class service {
  public:
   service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count);

@@ -103,14 +103,16 @@ TEST(coherence, KernelsOnDifferentDevicesAreOrderedByData) {
 
 TEST(coherence, AStripedArrayIsOneRange) {
   const std::size_t n = 8 * mebi + 5;
-  for (const auto& where : {hpe::block_distribution(), hpe::cyclic_distribution(), hpe::block_cyclic_distribution(4 * mebi)}) {
+  for (const auto& where :
+       {hpe::block_distribution(), hpe::cyclic_distribution(), hpe::block_cyclic_distribution(4 * mebi)}) {
     const hpe::array<std::uint32_t> a(n, where);
     const int devices = hpe::device_count();
     for (int d = 0; d < devices; ++d) {
       const std::size_t begin = n * d / devices;
       const std::size_t end = n * (d + 1) / devices;
       hpe::launch_on(d, test_kernel().fill, hpe::grid(test_tiles),
-                     {a.data() + begin, end - begin, static_cast<std::uint32_t>(begin)}, out(a.subspan(begin, end - begin)));
+                     {a.data() + begin, end - begin, static_cast<std::uint32_t>(begin)},
+                     out(a.subspan(begin, end - begin)));
     }
     for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i);
     std::fill(a.begin(), a.end(), 2U);

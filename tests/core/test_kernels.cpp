@@ -28,7 +28,8 @@ HPE_HOST_KERNEL(fill, fill_parameters) {
 
 HPE_HOST_KERNEL(add, add_parameters) {
   const part mine = part_of(tiles, parameters->count);
-  for (std::uint64_t i = mine.begin; i < mine.end; ++i) parameters->result[i] = parameters->left[i] + parameters->right[i];
+  for (std::uint64_t i = mine.begin; i < mine.end; ++i)
+    parameters->result[i] = parameters->left[i] + parameters->right[i];
 }
 
 HPE_HOST_KERNEL(increment, increment_parameters) {
