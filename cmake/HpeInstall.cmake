@@ -4,6 +4,10 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+if(NOT TARGET hpe-command)
+  return()
+endif()
+
 # Before 1.0 a minor version may change the interface.
 set_target_properties(hpe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 install(TARGETS hpe EXPORT hpe-targets

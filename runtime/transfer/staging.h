@@ -1,0 +1,43 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "runtime/device/device.h"
+
+namespace hpe::transfer {
+
+/// A ring of equal buffers in registered host memory, through which pageable memory and devices without peer access
+/// exchange data. Any thread takes a buffer, fills or empties it, and gives it back with the timepoint of the last
+/// device work that uses it; the next taker gets it when that is reached.
+class staging_ring {
+ public:
+  staging_ring(device::device_set& devices, std::byte* memory, std::size_t buffer_size, std::size_t count);
+
+  [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
+
+  /// A buffer nobody uses, for the caller alone. take waits for one, and its caller holds no other (or all callers
+  /// might wait for each other); try_take gives nullptr when all are taken.
+  [[nodiscard]] std::byte* take();
+  [[nodiscard]] std::byte* try_take();
+  void give_back(std::byte* buffer, timepoint busy_until);
+
+ private:
+  struct entry {
+    std::byte* buffer;
+    timepoint busy_until;
+  };
+
+  std::byte* take_front(std::unique_lock<std::mutex> lock);
+
+  device::device_set& devices_;
+  const std::size_t buffer_size_;
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::deque<entry> free_;  // the one whose work was queued first is first
+};
+
+}  // namespace hpe::transfer
