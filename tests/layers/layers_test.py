@@ -86,6 +86,10 @@ class LayersTest(unittest.TestCase):
     def test_angle_brackets_and_spaces_hide_nothing(self):
         self.refuses("runtime/base/error.h", "\n\n  #  include <runtime/os/futex.h>\n", "runtime/os", line=3)
 
+    def test_libraries_may_be_called_like_our_files(self):
+        status, lines = self.check(**{"runtime/device/soft/spawn.h": "#include <spawn.h>\n"})
+        self.assertEqual(status, 0, lines)
+
     def test_other_spellings(self):
         self.refuses("runtime/coherence/state.h", '#include "../os/futex.h"\n', "runtime/os")
         self.refuses("runtime/os/futex.h", '#include "include/hpe/hpe.h"\n', 'must be spelled "hpe/hpe.h"')
