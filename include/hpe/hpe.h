@@ -165,7 +165,10 @@ typedef enum hpeAdvice {
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
-/* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory. */
+/* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory.
+ * Allocations of up to 256 KiB share granules with others, and move together with them.
+ * Errors: HPE_ERROR_NOT_SUPPORTED for host memory, HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST if the only valid copy
+ * of some bytes is on a lost device. The allocation is as it was then. */
 HPE_API hpeStatus hpeMigrate(void* pointer, int device);
 
 typedef enum hpeMemoryKind {
@@ -241,6 +244,18 @@ HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape,
  * for order. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+/* A line of the table of options: what a user sets in the environment. */
+typedef struct hpeOptionInfo {
+  const char* variable;
+  const char* initial;  /* the default */
+  const char* sentence; /* what it does */
+} hpeOptionInfo;
+
+/* The whole table, for help texts; it lives as long as the program. Does not start the runtime. */
+HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 

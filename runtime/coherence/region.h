@@ -23,8 +23,7 @@ namespace hpe::coherence {
 enum class region_kind : std::uint8_t {
   device,   ///< one home
   striped,  ///< a home for each granule
-  host,     ///< the shadow is the only copy; devices reach it
-  slab      ///< a granule of small allocations with one home
+  host      ///< the shadow is the only copy; devices reach it
 };
 
 struct block {
@@ -41,6 +40,8 @@ struct region_description {
   std::uint64_t extent = 0;          ///< mapped: bytes rounded up to pages
   std::uint64_t block_size = 0;      ///< a power of two
   std::vector<std::uint16_t> homes;  ///< one, or one for each granule
+  bool slab = false;                 ///< holds small allocations
+  std::uint16_t pool = 0;            ///< slab: whose small allocations
 };
 
 class region {

@@ -113,7 +113,7 @@ class device {
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
   /// Backs [address, address + bytes) of the UVAS with this device's memory, for this device and every device that can
-  /// access it. Granule multiples. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
+  /// access it. Granule multiples. The memory reads as zero. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
   virtual void map(void* address, std::size_t bytes) = 0;
 
   /// Takes the backing away. The caller has made sure that no queued work uses it.

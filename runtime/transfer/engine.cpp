@@ -11,32 +11,6 @@ namespace hpe::transfer {
 
 using device::priority;
 
-namespace {
-
-// A staging buffer that finds its way back to the ring when a copy throws.
-class borrowed_buffer {
- public:
-  borrowed_buffer(staging_ring& ring, std::byte* data) : ring_(&ring), data_(data) {}
-  borrowed_buffer(borrowed_buffer&& other) noexcept
-      : ring_(other.ring_), data_(std::exchange(other.data_, nullptr)), busy_until_(other.busy_until_) {}
-  borrowed_buffer& operator=(borrowed_buffer&&) = delete;
-  borrowed_buffer(const borrowed_buffer&) = delete;
-  borrowed_buffer& operator=(const borrowed_buffer&) = delete;
-  ~borrowed_buffer() {
-    if (data_ != nullptr) ring_->give_back(data_, busy_until_);
-  }
-
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  void busy_until(timepoint point) noexcept { busy_until_ = point; }
-
- private:
-  staging_ring* ring_;
-  std::byte* data_;
-  timepoint busy_until_{};
-};
-
-}  // namespace
-
 engine::engine(device::device_set& devices, const memory::uvas& space, std::size_t staging_buffer,
                std::size_t staging_count, counters& count)
     : devices_(devices),
@@ -83,18 +57,21 @@ timepoint engine::fill(unsigned home, std::byte* address, std::uint8_t value, st
   return stream.fill(address, value, bytes);
 }
 
-timepoint engine::write(unsigned home, std::byte* address, const void* source, std::size_t bytes, points after) {
+staged engine::stage(const void* source, std::size_t bytes) {
+  HPE_INVARIANT(bytes <= staging_.buffer_size());
+  staged buffer(staging_, staging_.take(), bytes);
+  std::memcpy(buffer.data(), source, bytes);
+  return buffer;
+}
+
+timepoint engine::write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes,
+                        points after) {
+  // One device after the other reads the buffer, so that its last reader's timepoint stands for all of them.
   device::stream& stream = stream_of(home, priority::launch);
   wait_all(stream, after);
-  const auto* from = static_cast<const std::byte*>(source);
-  timepoint done;
-  for (std::size_t at = 0; at < bytes; at += staging_.buffer_size()) {
-    const std::size_t piece = std::min(staging_.buffer_size(), bytes - at);
-    borrowed_buffer buffer(staging_, staging_.take());
-    std::memcpy(buffer.data(), from + at, piece);
-    done = stream.copy(address + at, buffer.data(), piece);
-    buffer.busy_until(done);
-  }
+  stream.wait(from.busy_until());
+  const timepoint done = stream.copy(address, from.data() + offset, bytes);
+  from.busy_until(done);
   counters::add(count_.bytes_to_device, bytes);
   counters::add(count_.bytes_staged, bytes);
   return done;
@@ -107,16 +84,15 @@ void engine::read(unsigned home, void* destination, const std::byte* address, st
 
   // While one buffer is emptied, the next is being filled.
   struct piece {
-    borrowed_buffer buffer;
+    staged buffer;
     std::size_t at;
-    std::size_t bytes;
     timepoint filled;
   };
   std::deque<piece> under_way;
   const auto empty_oldest = [&] {
     const piece& oldest = under_way.front();
     finish(oldest.filled);
-    std::memcpy(static_cast<std::byte*>(destination) + oldest.at, oldest.buffer.data(), oldest.bytes);
+    std::memcpy(static_cast<std::byte*>(destination) + oldest.at, oldest.buffer.data(), oldest.buffer.size());
     under_way.pop_front();
   };
   for (std::size_t at = 0; at < bytes; at += staging_.buffer_size()) {
@@ -127,7 +103,7 @@ void engine::read(unsigned home, void* destination, const std::byte* address, st
       memory = staging_.take();
     }
     const std::size_t size = std::min(staging_.buffer_size(), bytes - at);
-    piece& next = under_way.emplace_back(piece{borrowed_buffer(staging_, memory), at, size, {}});
+    piece& next = under_way.emplace_back(piece{staged(staging_, memory, size), at, {}});
     next.filled = stream.copy(next.buffer.data(), address + at, size);
     next.buffer.busy_until(next.filled);
   }
@@ -154,7 +130,7 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
   timepoint done;
   for (std::size_t at = 0; at < bytes; at += staging_.buffer_size()) {
     const std::size_t piece = std::min(staging_.buffer_size(), bytes - at);
-    borrowed_buffer buffer(staging_, staging_.take());
+    staged buffer(staging_, staging_.take(), piece);
     const timepoint filled = out.copy(buffer.data(), source + at, piece);
     buffer.busy_until(filled);
     in.wait(filled);
@@ -164,6 +140,10 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
   counters::add(count_.bytes_peer, bytes);
   counters::add(count_.bytes_staged, bytes);
   return done;
+}
+
+void engine::for_each_stream(unsigned home, const std::function<void(const device::stream&)>& visit) const {
+  for (const device::stream* s : streams_[home].by_priority) visit(*s);
 }
 
 }  // namespace hpe::transfer

@@ -9,6 +9,7 @@
 ///
 /// Throws hpe::error, HPE_ERROR_DEVICE_LOST among them, with nothing of the failed piece queued. Any thread.
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -34,14 +35,22 @@ class engine {
   /// Sets device memory.
   timepoint fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after);
 
-  /// From any host memory to a home. The source may be changed when it returns; the result is reached when the home has it.
-  timepoint write(unsigned home, std::byte* address, const void* source, std::size_t bytes, points after);
+  /// From any host memory to a home, in two steps of at most staging_size() bytes, so that the caller need hold nothing while
+  /// the source is read: stage copies the source, which may be changed then; write queues a part of it. The buffer may be
+  /// let go at once.
+  [[nodiscard]] std::size_t staging_size() const noexcept { return staging_.buffer_size(); }
+  [[nodiscard]] staged stage(const void* source, std::size_t bytes);
+  timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
+
   /// From a home to any host memory, which has the bytes when it returns.
   void read(unsigned home, void* destination, const std::byte* address, std::size_t bytes, points after);
 
   /// From home to home. The ranges do not overlap.
   timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                  points after);
+
+  /// The streams of a device, for waiting until all of them are done.
+  void for_each_stream(unsigned home, const std::function<void(const device::stream&)>& visit) const;
 
  private:
   struct device_streams {

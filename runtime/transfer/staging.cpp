@@ -1,5 +1,7 @@
 #include "runtime/transfer/staging.h"
 
+#include <utility>
+
 namespace hpe::transfer {
 
 staging_ring::staging_ring(device::device_set& devices, std::byte* memory, std::size_t buffer_size, std::size_t count)
@@ -32,6 +34,16 @@ void staging_ring::give_back(std::byte* buffer, timepoint busy_until) {
     free_.push_back({buffer, busy_until});
   }
   returned_.notify_one();
+}
+
+staged::staged(staged&& other) noexcept
+    : ring_(other.ring_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(other.size_),
+      busy_until_(other.busy_until_) {}
+
+staged::~staged() {
+  if (data_ != nullptr) ring_->give_back(data_, busy_until_);
 }
 
 }  // namespace hpe::transfer

@@ -40,4 +40,28 @@ class staging_ring {
   std::deque<entry> free_;  // the one whose work was queued first is first
 };
 
+/// A staging buffer on loan: some bytes of host memory on their way to or from a device. It finds its way back to the
+/// ring when it is destroyed. Owned by one thread; movable.
+class staged {
+ public:
+  staged(staging_ring& ring, std::byte* data, std::size_t size) noexcept : ring_(&ring), data_(data), size_(size) {}
+  staged(staged&& other) noexcept;
+  staged& operator=(staged&&) = delete;
+  staged(const staged&) = delete;
+  staged& operator=(const staged&) = delete;
+  ~staged();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// The last device work that uses it, so far.
+  void busy_until(timepoint point) noexcept { busy_until_ = point; }
+  [[nodiscard]] timepoint busy_until() const noexcept { return busy_until_; }
+
+ private:
+  staging_ring* ring_;
+  std::byte* data_;
+  std::size_t size_;
+  timepoint busy_until_{};
+};
+
 }  // namespace hpe::transfer
