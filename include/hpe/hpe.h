@@ -67,17 +67,6 @@ HPE_API const char* hpeGetLastErrorMessage(void);
  * Errors: HPE_ERROR_INITIALIZATION, HPE_ERROR_FORKED. */
 HPE_API hpeStatus hpeInit(void);
 
-/* One thing that a user can set: the environment variable, its default in words or digits ("" for none), and a
- * sentence that says what it does. */
-typedef struct hpeOptionInfo {
-  const char* variable;
-  const char* initial;
-  const char* sentence;
-} hpeOptionInfo;
-
-/* The table of all options, valid until the program ends. It does not start the runtime. */
-HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
-
 typedef enum hpeDeviceKind { HPE_DEVICE_SOFT = 0, HPE_DEVICE_CUDA = 1 } hpeDeviceKind;
 
 typedef struct hpeDeviceInfo {
