@@ -2,12 +2,14 @@
 //
 //   rtm_kernel [cells per axis] [threads] [steps]
 //
-// What is counted. A point of the step costs 16 bytes: it reads now, next and speed and writes next, four bytes each; that
-// neighbours come from caches is the kernel's business. The copy is memcpy of arrays as large as the wave field, by the same
-// threads, each its own part, and counts a byte read and a byte written. The ratio printed is
-// (16 bytes x points / time of a step) / (2 x bytes copied / time of a copy), each the best of the repeats; steps and
-// copies take turns, so that a change of the machine's speed meets both. Threads split the grid as a
-// soft device does: ranges of the launch's tiles. No runtime takes part.
+// What is counted. A point of the step costs 16 bytes: it reads now, next and speed and writes next, four bytes each;
+// that neighbours come from caches is the kernel's business. The copy is memcpy of arrays as large as the wave field,
+// by the same threads, each its own part, and counts a byte read and a byte written. The ratio printed is (16 bytes x
+// points / time of a step) / (2 x bytes copied / time of a copy), each the best of the repeats; steps and copies take
+// turns, so that a change of the machine's speed meets both. Threads split the grid as a soft device does: ranges of
+// the launch's tiles. No runtime takes part.
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <barrier>
@@ -20,14 +22,12 @@
 #include <thread>
 #include <vector>
 
-#include <sys/mman.h>
-
 #include "hpe/kernel.h"
 #include "kernels/wave.h"
 
 extern "C" {
-#define HPE_KERNEL(name, ...)                                    \
-  void name(const void* parameters, const hpeTiles* tiles);      \
+#define HPE_KERNEL(name, ...)                                          \
+  void name(const void* parameters, const hpeTiles* tiles);            \
   void name##_baseline(const void* parameters, const hpeTiles* tiles); \
   void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
   void name##_avx512(const void* parameters, const hpeTiles* tiles);
@@ -61,8 +61,8 @@ double timed(unsigned threads, const std::function<void(unsigned)>& work) {
       start.arrive_and_wait();
       work(i);
     });
-  start.arrive_and_wait();
   const auto begin = std::chrono::steady_clock::now();
+  start.arrive_and_wait();
   team.clear();
   return seconds(std::chrono::steady_clock::now() - begin).count();
 }
@@ -145,6 +145,6 @@ int main(int argc, char** argv) {
   std::printf("%-10s %8.2f GB/s read and written\n", "memcpy", copied * 1e-9);
   for (const row& r : rows)
     if (r.usable)
-      std::printf("%-10s %8.2f GB/s at 16 bytes a point, %6.3f Gpoint/s, %.2f of copy\n", r.name, 16 * points / r.best * 1e-9,
-                  points / r.best * 1e-9, 16 * points / r.best / copied);
+      std::printf("%-10s %8.2f GB/s at 16 bytes a point, %6.3f Gpoint/s, %.2f of copy\n", r.name,
+                  16 * points / r.best * 1e-9, points / r.best * 1e-9, 16 * points / r.best / copied);
 }

@@ -3,8 +3,8 @@
 /// The kernels of reverse time migration: what they compute, and their parameters. Both sides include this header: a
 /// program fills the structs in, a kernel body reads them. It needs nothing but <stdint.h>.
 ///
-/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Neighbours outside the cells
-/// exist in memory and hold zero, so that the stencil has no branches:
+/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Neighbours outside the
+/// cells exist in memory and hold zero, so that the stencil has no branches:
 ///
 ///   plane -4 .. -1 | planes 0 .. nx-1 | plane nx .. nx+3        index(x, y, z) = (x + 4) * plane + y * row + lead + z
 ///
@@ -32,9 +32,9 @@ inline constexpr int64_t row_multiple = 16;
 /// Where the cells of a wave field are. Counts and distances in elements.
 struct field_layout {
   int64_t nx, ny, nz;
-  int64_t lead;  ///< elements before the first cell of a row: 0, or row_multiple under a free surface
-  int64_t row;   ///< from a cell to its neighbour in y
-  int64_t plane; ///< from a cell to its neighbour in x
+  int64_t lead;   ///< elements before the first cell of a row: 0, or row_multiple under a free surface
+  int64_t row;    ///< from a cell to its neighbour in y
+  int64_t plane;  ///< from a cell to its neighbour in x
 
   [[nodiscard]] constexpr int64_t index(int64_t x, int64_t y, int64_t z) const {
     return (x + stencil_radius) * plane + y * row + lead + z;
@@ -45,9 +45,9 @@ struct field_layout {
 
 /// What lies beyond the first and the last row of a plane.
 enum class y_ends : int32_t {
-  flat,     ///< nothing varies along y: the derivative is left out (two dimensions)
-  periodic, ///< the last row is the neighbour of the first
-  closed    ///< rows of zeros
+  flat,      ///< nothing varies along y: the derivative is left out (two dimensions)
+  periodic,  ///< the last row is the neighbour of the first
+  closed     ///< rows of zeros
 };
 
 [[nodiscard]] constexpr field_layout make_layout(int64_t nx, int64_t ny, int64_t nz, y_ends ends, bool free_surface) {
@@ -70,8 +70,8 @@ struct slab {
   [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
 };
 
-/// Planes x0 to x1 in tiles whose working set (nine planes of tile_y rows and their neighbours) stays in a second-level cache
-/// while the tile moves along x. Launch it on a grid of tiles_x() by tiles_y(ny).
+/// Planes x0 to x1 in tiles whose working set (nine planes of tile_y rows and their neighbours) stays in a second-level
+/// cache while the tile moves along x. Launch it on a grid of tiles_x() by tiles_y(ny).
 [[nodiscard]] constexpr slab make_slab(const field_layout& layout, int64_t x0, int64_t x1, int64_t element_size) {
   constexpr int64_t cache = 1 << 20, tiles_wanted = 16;
   const int64_t rows = cache / ((2 * stencil_radius + 1) * layout.row * element_size) - 2 * stencil_radius;
@@ -88,7 +88,8 @@ struct slab {
 ///
 /// `next` holds the step before `now` on entry and the step after it on return. Then, inside its cells, the
 /// slab adds speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may be
-/// listed more than once and must lie in the slab. Under a free surface z = 0 is the surface: next is made odd about it.
+/// listed more than once and must lie in the slab. Under a free surface z = 0 is the surface: next is made odd about
+/// it.
 ///
 /// Reads: now in planes x0 - 4 to x1 + 4. Writes and reads: next in planes x0 to x1. Gaps, rims and speed outside
 /// the cells are zero and stay zero. taper_z has nz elements rounded up to row_multiple.
@@ -102,8 +103,8 @@ struct wave_step {
   const T* taper_z;
   field_layout layout;
   slab part;
-  T centre;                         ///< weight of the point itself, over all axes
-  T weights[3][stencil_radius];     ///< x, y, z; at distances 1 to 4
+  T centre;                      ///< weight of the point itself, over all axes
+  T weights[3][stencil_radius];  ///< x, y, z; at distances 1 to 4
   y_ends ends;
   int32_t free_surface;
   const point* injected;
@@ -114,8 +115,8 @@ struct wave_step {
   int64_t recorded_count;
 };
 
-/// The cells of a grid that are kept: nx * ny * nz of them from (x, y, z) on, packed with z fastest. A launch treats those
-/// whose x lies in its slab, on a grid of slab.tiles_x() tiles.
+/// The cells of a grid that are kept: nx * ny * nz of them from (x, y, z) on, packed with z fastest. A launch treats
+/// those whose x lies in its slab, on a grid of slab.tiles_x() tiles.
 struct window {
   int64_t x, y, z;
   int64_t nx, ny, nz;

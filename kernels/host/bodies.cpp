@@ -3,8 +3,8 @@
 //
 // Invariants: what is rounded, and in which order, is fixed by this text: contraction is off, fused operations
 // are written out, and vectors only run the same operations on several points. Nothing here has external linkage
-// but the kernels, and no header brings inline functions along: a function compiled for a newer instruction set must not be
-// the one that an older machine's code is linked to.
+// but the kernels, and no header brings inline functions along: a function compiled for a newer instruction set must
+// not be the one that an older machine's code is linked to.
 
 #include "hpe/kernel.h"
 #include "kernels/wave.h"
@@ -48,47 +48,66 @@ neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y) {
   return n;
 }
 
-// One row: cells rounded up to whole vectors. What lies behind the cells is zero and is computed to be zero, since its speed is.
-template <class T, bool with_y>
-void step_row(const wave_step<T>& p, int64_t first, T taper_xy, const neighbours& y) {
-  T* __restrict next = p.next + first;
+// The same row of several planes at once, so that a value fetched for one plane serves as the x neighbour in the
+// others. Cells are rounded up to whole vectors: what lies behind the cells is zero and is computed to be zero, since
+// its speed is.
+template <class T, bool with_y, int planes>
+void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& y) {
+  const int64_t first = p.layout.index(x, y0, 0);
+  const int64_t plane = p.layout.plane;
+  T* next = p.next + first;
   const T* now = p.now + first;
   const T* speed = p.speed + first;
   const T* taper = p.taper_z;
-  const int64_t plane = p.layout.plane;
-  const int64_t count = (p.layout.nz + row_multiple - 1) / row_multiple;
+  const int64_t count = (p.layout.nz + row_multiple - 1) / row_multiple * row_multiple;
   const T centre = p.centre;
   const T x1 = p.weights[0][0], x2 = p.weights[0][1], x3 = p.weights[0][2], x4 = p.weights[0][3];
   const T y1 = p.weights[1][0], y2 = p.weights[1][1], y3 = p.weights[1][2], y4 = p.weights[1][3];
   const T z1 = p.weights[2][0], z2 = p.weights[2][1], z3 = p.weights[2][2], z4 = p.weights[2][3];
-  const T *xa1 = now - plane, *xb1 = now + plane, *xa2 = now - 2 * plane, *xb2 = now + 2 * plane;
-  const T *xa3 = now - 3 * plane, *xb3 = now + 3 * plane, *xa4 = now - 4 * plane, *xb4 = now + 4 * plane;
-  const T *ya1 = now + y.before[0], *yb1 = now + y.after[0], *ya2 = now + y.before[1], *yb2 = now + y.after[1];
-  const T *ya3 = now + y.before[2], *yb3 = now + y.after[2], *ya4 = now + y.before[3], *yb4 = now + y.after[3];
-  const T twice = taper_xy + taper_xy;
+  const int64_t ya1 = y.before[0], yb1 = y.after[0], ya2 = y.before[1], yb2 = y.after[1];
+  const int64_t ya3 = y.before[2], yb3 = y.after[2], ya4 = y.before[3], yb4 = y.after[3];
+  T twice[planes];
+  for (int u = 0; u < planes; ++u) twice[u] = 2 * (p.taper_x[x + u] * p.taper_y[y0]);
 
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count * row_multiple; ++i) {
-    const T here = now[i];
-    T along_z = multiply_add(z1, now[i - 1] + now[i + 1], centre * here);
-    along_z = multiply_add(z2, now[i - 2] + now[i + 2], along_z);
-    along_z = multiply_add(z3, now[i - 3] + now[i + 3], along_z);
-    along_z = multiply_add(z4, now[i - 4] + now[i + 4], along_z);
-    T along_x = x1 * (xa1[i] + xb1[i]);
-    along_x = multiply_add(x2, xa2[i] + xb2[i], along_x);
-    along_x = multiply_add(x3, xa3[i] + xb3[i], along_x);
-    along_x = multiply_add(x4, xa4[i] + xb4[i], along_x);
-    T laplacian = along_z + along_x;
-    if constexpr (with_y) {
-      T along_y = y1 * (ya1[i] + yb1[i]);
-      along_y = multiply_add(y2, ya2[i] + yb2[i], along_y);
-      along_y = multiply_add(y3, ya3[i] + yb3[i], along_y);
-      along_y = multiply_add(y4, ya4[i] + yb4[i], along_y);
-      laplacian = laplacian + along_y;
+  for (int64_t i = 0; i < count; ++i) {
+    T column[planes + 2 * stencil_radius];
+#pragma GCC unroll 16
+    for (int k = 0; k < planes + 2 * stencil_radius; ++k) column[k] = now[i + (k - stencil_radius) * plane];
+#pragma GCC unroll 4
+    for (int u = 0; u < planes; ++u) {
+      const T* n = now + u * plane;
+      const T here = column[u + stencil_radius];
+      T along_z = multiply_add(z1, n[i - 1] + n[i + 1], centre * here);
+      along_z = multiply_add(z2, n[i - 2] + n[i + 2], along_z);
+      along_z = multiply_add(z3, n[i - 3] + n[i + 3], along_z);
+      along_z = multiply_add(z4, n[i - 4] + n[i + 4], along_z);
+      T along_x = x1 * (column[u + 3] + column[u + 5]);
+      along_x = multiply_add(x2, column[u + 2] + column[u + 6], along_x);
+      along_x = multiply_add(x3, column[u + 1] + column[u + 7], along_x);
+      along_x = multiply_add(x4, column[u] + column[u + 8], along_x);
+      T laplacian = along_z + along_x;
+      if constexpr (with_y) {
+        T along_y = y1 * (n[i + ya1] + n[i + yb1]);
+        along_y = multiply_add(y2, n[i + ya2] + n[i + yb2], along_y);
+        along_y = multiply_add(y3, n[i + ya3] + n[i + yb3], along_y);
+        along_y = multiply_add(y4, n[i + ya4] + n[i + yb4], along_y);
+        laplacian = laplacian + along_y;
+      }
+      T* q = next + u * plane;
+      const T rest = multiply_add(multiply_add(twice[u], taper[i], T(-1)), here - q[i], here);
+      q[i] = multiply_add(speed[i + u * plane], laplacian, rest);
     }
-    const T rest = multiply_add(multiply_add(twice, taper[i], T(-1)), here - next[i], here);
-    next[i] = multiply_add(speed[i], laplacian, rest);
   }
+}
+
+template <class T, bool with_y>
+void step_box(const wave_step<T>& p, int64_t x0, int64_t x1, int64_t y0, int64_t y1) {
+  int64_t x = x0;
+  for (; x + 2 <= x1; x += 2)
+    for (int64_t y = y0; y < y1; ++y) step_rows<T, with_y, 2>(p, x, y, rows_about(p.layout, p.ends, y));
+  for (; x < x1; ++x)
+    for (int64_t y = y0; y < y1; ++y) step_rows<T, with_y, 1>(p, x, y, rows_about(p.layout, p.ends, y));
 }
 
 // Makes the field odd about z = 0 in one row.
@@ -112,15 +131,10 @@ box tile_box(const slab& part, int64_t ny, const hpeTiles& tiles, uint64_t tile)
 
 template <class T>
 void step_tile(const wave_step<T>& p, const box& tile) {
-  for (int64_t x = tile.x0; x < tile.x1; ++x)
-    for (int64_t y = tile.y0; y < tile.y1; ++y) {
-      const int64_t first = p.layout.index(x, y, 0);
-      const T taper_xy = p.taper_x[x] * p.taper_y[y];
-      if (p.ends == y_ends::flat)
-        step_row<T, false>(p, first, taper_xy, neighbours{});
-      else
-        step_row<T, true>(p, first, taper_xy, rows_about(p.layout, p.ends, y));
-    }
+  if (p.ends == y_ends::flat)
+    step_box<T, false>(p, tile.x0, tile.x1, tile.y0, tile.y1);
+  else
+    step_box<T, true>(p, tile.x0, tile.x1, tile.y0, tile.y1);
   for (int64_t i = 0; i < p.injected_count; ++i) {
     const point& at = p.injected[i];
     if (!tile.has(at)) continue;
@@ -138,8 +152,7 @@ void step_tile(const wave_step<T>& p, const box& tile) {
 
 template <class T>
 void run(const wave_step<T>& p, const hpeTiles& tiles) {
-  for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile)
-    step_tile(p, tile_box(p.part, p.layout.ny, tiles, tile));
+  for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) step_tile(p, tile_box(p.part, p.layout.ny, tiles, tile));
 }
 
 // Calls row(place of the packed row, place of the row in the field) for every row of the window in the tiles.

@@ -1,5 +1,5 @@
-// The kernels under their plain names: each calls the variant for the best instruction set that this machine has. All variants
-// are exported too, as name_variant, so that they can be tested and compared.
+// The kernels under their plain names: each calls the variant for the best instruction set that this machine has. All
+// variants are exported too, as name_variant, so that they can be tested and compared.
 
 #include "hpe/kernel.h"
 #include "kernels/wave.h"
@@ -28,13 +28,13 @@ hpeHostKernel pick(hpeHostKernel baseline, hpeHostKernel avx2, hpeHostKernel avx
 
 extern "C" {
 
-#define HPE_KERNEL(name, ...)                                             \
-  void name##_baseline(const void* parameters, const hpeTiles* tiles);    \
-  void name##_avx2(const void* parameters, const hpeTiles* tiles);        \
-  void name##_avx512(const void* parameters, const hpeTiles* tiles);      \
+#define HPE_KERNEL(name, ...)                                                                       \
+  void name##_baseline(const void* parameters, const hpeTiles* tiles);                              \
+  void name##_avx2(const void* parameters, const hpeTiles* tiles);                                  \
+  void name##_avx512(const void* parameters, const hpeTiles* tiles);                                \
   __attribute__((visibility("default"))) void name(const void* parameters, const hpeTiles* tiles) { \
     static const hpeHostKernel body = pick(name##_baseline, name##_avx2, name##_avx512);            \
-    body(parameters, tiles);                                              \
+    body(parameters, tiles);                                                                        \
   }
 #include "kernels/host/kernels.def"
 }
