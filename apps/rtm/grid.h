@@ -10,9 +10,9 @@ namespace hpe::rtm {
 
 /// How a model becomes a grid to compute on.
 struct boundaries {
-  std::int64_t sponge = 40;     ///< cells of absorbing layer on each side that absorbs
-  bool free_surface = false;    ///< z = 0 reflects with the sign turned, instead of absorbing
-  std::int64_t thin = 32;       ///< models of at most so many planes are periodic along y; one plane is two-dimensional
+  std::int64_t sponge = 40;   ///< cells of absorbing layer on each side that absorbs
+  bool free_surface = false;  ///< z = 0 reflects with the sign turned, instead of absorbing
+  std::int64_t thin = 32;     ///< models of at most so many planes are periodic along y; one plane is two-dimensional
 };
 
 /// The cells of a model and of the absorbing layers around them: where they lie in memory, and how strongly each damps.

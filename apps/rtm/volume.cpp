@@ -57,8 +57,8 @@ volume read_raw(const std::string& path, const raw_format& format) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw bad_input("cannot open " + path + ": " + std::strerror(errno));
   const auto bytes = static_cast<std::int64_t>(file.tellg());
-  const double wanted = 4.0 * static_cast<double>(format.nx) * static_cast<double>(format.ny) *
-                        static_cast<double>(format.nz);
+  const double wanted =
+      4.0 * static_cast<double>(format.nx) * static_cast<double>(format.ny) * static_cast<double>(format.nz);
   if (static_cast<double>(bytes) != wanted)
     throw bad_input(path + " has " + std::to_string(bytes) + " bytes, but " + shape(format.nx, format.ny, format.nz) +
                     " float32 values take " + std::to_string(static_cast<std::int64_t>(wanted)));
@@ -121,11 +121,13 @@ volume smooth(const volume& velocity, double deviation, double kept) {
   for (double& w : weights) w /= sum;
 
   const std::int64_t row = v.nz, plane = v.ny * v.nz;
-  smooth_lines(v.values, v.nx * v.ny, [&](std::int64_t l) { return l * row; }, v.nz, 1, weights);
+  smooth_lines(
+      v.values, v.nx * v.ny, [&](std::int64_t l) { return l * row; }, v.nz, 1, weights);
   if (v.ny > 1)
-    smooth_lines(v.values, v.nx * v.nz, [&](std::int64_t l) { return l / v.nz * plane + l % v.nz; }, v.ny, row,
-                 weights);
-  smooth_lines(v.values, plane, [](std::int64_t l) { return l; }, v.nx, plane, weights);
+    smooth_lines(
+        v.values, v.nx * v.nz, [&](std::int64_t l) { return l / v.nz * plane + l % v.nz; }, v.ny, row, weights);
+  smooth_lines(
+      v.values, plane, [](std::int64_t l) { return l; }, v.nx, plane, weights);
 
   const auto known = static_cast<std::int64_t>(kept / v.spacing);
   for (std::size_t i = 0; i < v.values.size(); ++i)
@@ -169,8 +171,8 @@ volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spac
                   double below) {
   volume v = make_volume(nx, ny, nz, spacing);
   for (std::size_t i = 0; i < v.values.size(); ++i)
-    v.values[i] = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(i) % nz) * spacing < depth ? above
-                                                                                                              : below);
+    v.values[i] =
+        static_cast<float>(static_cast<double>(static_cast<std::int64_t>(i) % nz) * spacing < depth ? above : below);
   return v;
 }
 

@@ -34,12 +34,13 @@ volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spa
 /// How a raw file of 32-bit floats is to be read.
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
-  double spacing = 0;        ///< metres
-  double scale = 1;          ///< factor from the file's unit to m/s
-  std::string order = "zyx"; ///< the axes from the fastest in the file to the slowest
+  double spacing = 0;         ///< metres
+  double scale = 1;           ///< factor from the file's unit to m/s
+  std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
 };
 
-/// Reads velocities in m/s. Throws bad_input where the file's size is not that of the format, or where a value is no velocity.
+/// Reads velocities in m/s. Throws bad_input where the file's size is not that of the format, or where a value is no
+/// velocity.
 volume read_raw(const std::string& path, const raw_format& format);
 
 /// Writes the values as they lie in memory. Throws bad_input if the file cannot be written.
@@ -48,8 +49,8 @@ void write_raw(const std::string& path, const volume& v);
 /// Repeats a section of one plane along y. Throws bad_input for a volume of more planes.
 volume extrude(const volume& section, std::int64_t planes);
 
-/// Smooths velocities with a Gaussian of the given standard deviation in metres, by averaging slowness, which keeps travel
-/// times; the first `kept` metres of depth stay as they are (water is known).
+/// Smooths velocities with a Gaussian of the given standard deviation in metres, by averaging slowness, which keeps
+/// travel times; the first `kept` metres of depth stay as they are (water is known).
 volume smooth(const volume& velocity, double deviation, double kept);
 
 /// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left

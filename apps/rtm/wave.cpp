@@ -25,8 +25,7 @@ std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.
 /// The most cells of the model that one device has.
 std::size_t largest_part(const grid& g, const decomposition& parts) {
   std::size_t most = 0;
-  for (int d = 0; d < parts.devices(); ++d)
-    most = std::max(most, cells(clip(g.model, parts.first(d), parts.last(d))));
+  for (int d = 0; d < parts.devices(); ++d) most = std::max(most, cells(clip(g.model, parts.first(d), parts.last(d))));
   return most;
 }
 
@@ -86,7 +85,8 @@ void traces<T>::write(const std::vector<T>& samples) {
   for (const share& s : shares_)
     for (std::int64_t t = 0; t < steps_ && s.count() > 0; ++t) {
       const std::span<T> row = s.row(t);
-      for (std::size_t i = 0; i < row.size(); ++i) row[i] = samples[static_cast<std::size_t>(t) * count_ + s.numbers[i]];
+      for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = samples[static_cast<std::size_t>(t) * count_ + s.numbers[i]];
     }
 }
 

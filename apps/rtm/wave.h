@@ -22,8 +22,8 @@ struct decomposition {
 /// Equal slabs, moved to the boundaries of placement where that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size);
 
-/// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces. Each
-/// device holds the points of its slab.
+/// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
+/// Each device holds the points of its slab.
 template <class T>
 class traces {
  public:
@@ -55,8 +55,8 @@ class traces {
   std::vector<share> shares_;
 };
 
-/// The velocities of one model as the kernels want them: speed = g (c dt)^2 on every cell of the grid, the model's outermost
-/// values continued through the absorbing layers.
+/// The velocities of one model as the kernels want them: speed = g (c dt)^2 on every cell of the grid, the model's
+/// outermost values continued through the absorbing layers.
 template <class T>
 struct medium {
   medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step);
@@ -89,8 +89,9 @@ struct stack {
   array<T> image, illumination;
 };
 
-/// The wave equation on one grid, spread over devices. One pointer for each field: a device's kernel reads the planes of its
-/// neighbours through it, and the accesses that each launch declares order the launches. All calls return at once.
+/// The wave equation on one grid, spread over devices. One pointer for each field: a device's kernel reads the planes
+/// of its neighbours through it, and the accesses that each launch declares order the launches. All calls return at
+/// once.
 template <class T>
 class propagator {
  public:
@@ -99,8 +100,8 @@ class propagator {
   /// Sets the field to zero, now and one step ago.
   void reset();
 
-  /// Adds step t of `injected` to the next field, copies the present one to step t of `recorded` (either may be null), and
-  /// goes one step on. Running t downwards is the adjoint of running it upwards.
+  /// Adds step t of `injected` to the next field, copies the present one to step t of `recorded` (either may be null),
+  /// and goes one step on. Running t downwards is the adjoint of running it upwards.
   void step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t);
 
   /// Keeps the present field.
