@@ -305,7 +305,7 @@ TEST_P(contract, a_gate_opens_when_rung_or_when_work_is_done) {
   EXPECT_LT(asleep({}, 10s), 5s);
   ringer.join();
 
-  const std::vector<timepoint> points{m.launch(m.stream(0), "rest", rest_parameters{2000000, nullptr, 0}),
+  const std::vector<timepoint> points{m.launch(m.stream(0), "rest", rest_parameters{500'000, nullptr, 0}),
                                       m.launch(m.stream(last_device()), "rest", rest_parameters{30000, nullptr, 0})};
   if (m.size() > 1) {
     while (!m.set().reached(points[1])) EXPECT_LT(asleep(points, 10s), 1s);

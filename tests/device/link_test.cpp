@@ -1,7 +1,11 @@
-// Links with a bandwidth and a latency. The machine may be busy, so only what it cannot hasten is exact: nothing
-// arrives early. Upper bounds are generous.
+// Links with a bandwidth and a latency. The machine may be busy: nothing may ever arrive early, while that it
+// arrives in time is asked of the best of some attempts.
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
 
 #include "tests/device/kernels.h"
 #include "tests/device/support.h"
@@ -31,76 +35,76 @@ class links : public testing::Test {
       m.finish(m.stream(d).fill(m.address(d), 1, 2 * bytes));
     }
   }
-  double time(const std::vector<timepoint>& points, clock::time_point begin) {
-    for (const timepoint point : points) m.finish(point);
-    return milliseconds_since(begin);
+
+  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds.
+  template <class Queue>
+  void expect_time(double at_least, double at_most, Queue queue) {
+    constexpr int attempts = 8;
+    double best = 1e9;
+    for (int i = 0; i < attempts && best > at_most; ++i) {
+      const auto begin = clock::now();
+      for (const timepoint point : std::vector<timepoint>(queue())) m.finish(point);
+      best = std::min(best, milliseconds_since(begin));
+      EXPECT_GE(best, at_least);
+    }
+    EXPECT_LE(best, at_most);
   }
+  using points = std::vector<timepoint>;
+
+  timepoint upload(unsigned device) { return m.stream(device).copy(m.address(device), host.data(), bytes); }
 };
 
-TEST_F(links, upload_and_download_take_their_time) {
-  for (const bool up : {true, false}) {
-    const auto begin = clock::now();
-    const double took = time(
-        {up ? m.stream(0).copy(m.address(0), host.data(), bytes) : m.stream(0).copy(host.data(), m.address(0), bytes)},
-        begin);
-    EXPECT_GE(took, 42.9);  // 40 ms and 3 ms
-    EXPECT_LE(took, 120);
-  }
+TEST_F(links, upload_takes_its_time) {
+  expect_time(43, 60, [&] { return points{upload(0)}; });  // 40 ms and 3 ms
+}
+
+TEST_F(links, download_takes_its_time) {
+  expect_time(43, 60, [&] { return points{m.stream(0).copy(host.data(), m.address(0), bytes)}; });
 }
 
 TEST_F(links, latency_is_paid_once) {
-  const auto begin = clock::now();
-  const double took = time({m.stream(0).copy(m.address(0), host.data(), 4)}, begin);
-  EXPECT_GE(took, 2.9);
-  EXPECT_LE(took, 20);
+  expect_time(3, 6, [&] { return points{m.stream(0).copy(m.address(0), host.data(), 4)}; });
 }
 
 TEST_F(links, peers_use_their_own) {
-  const auto begin = clock::now();
-  const double took = time({m.stream(0).copy(m.address(1), m.address(0), bytes)}, begin);
-  EXPECT_GE(took, 20.9);
-  EXPECT_LE(took, 42.9);
+  expect_time(21, 35, [&] { return points{m.stream(0).copy(m.address(1), m.address(0), bytes)}; });
 }
 
 TEST_F(links, inside_a_device_there_is_none) {
-  const auto begin = clock::now();
-  EXPECT_LE(time({m.stream(0).copy(m.address(0, bytes), m.address(0), bytes)}, begin), 40);
+  expect_time(0, 20, [&] { return points{m.stream(0).copy(m.address(0, bytes), m.address(0), bytes)}; });
 }
 
 TEST_F(links, devices_of_a_switch_share_the_way_to_the_host) {
-  auto begin = clock::now();
-  EXPECT_GE(
-      time({m.stream(0).copy(m.address(0), host.data(), bytes), m.stream(1).copy(m.address(1), host.data(), bytes)},
-           begin),
-      82.9);
-  begin = clock::now();
-  EXPECT_LE(
-      time({m.stream(0).copy(m.address(0), host.data(), bytes), m.stream(2).copy(m.address(2), host.data(), bytes)},
-           begin),
-      82.9);
+  expect_time(83, 120, [&] { return points{upload(0), upload(1)}; });
+}
+
+TEST_F(links, switches_have_ways_of_their_own) {
+  expect_time(43, 75, [&] { return points{upload(0), upload(2)}; });
 }
 
 TEST_F(links, both_directions_at_once) {
   auto& other = m.device(0).create_stream(priority::launch);
-  const auto begin = clock::now();
-  EXPECT_LE(time({m.stream(0).copy(m.address(0), host.data(), bytes),
-                  other.copy(host.data() + bytes, m.address(0, bytes), bytes)},
-                 begin),
-            82.9);
+  expect_time(43, 75, [&] { return points{upload(0), other.copy(host.data() + bytes, m.address(0, bytes), bytes)}; });
 }
 
 TEST_F(links, the_urgent_overtake) {
   auto& rolling = m.device(0).create_stream(priority::rolling);
-  auto& urgent = m.device(1).create_stream(priority::waiting_host);           // of another process, on the same link
-  const timepoint slow = rolling.copy(m.address(0), host.data(), 2 * bytes);  // 80 ms
-  m.finish(m.launch(m.stream(1), "rest", rest_parameters{10'000, nullptr, 0}));
-  const auto begin = clock::now();
-  m.finish(urgent.copy(m.address(1), host.data(), bytes));  // 40 ms
-  const double took = milliseconds_since(begin);
-  EXPECT_FALSE(m.set().reached(slow));
-  // Shared evenly it would take 80.
-  EXPECT_LE(took, 75);
-  EXPECT_GE(time({slow}, begin), 100);
+  auto& urgent = m.device(1).create_stream(priority::waiting_host);  // of another process, on the same link
+  constexpr int attempts = 8;
+  constexpr double shared_evenly = 80;
+  double best = 1e9;
+  for (int i = 0; i < attempts && best > shared_evenly - 10; ++i) {
+    const auto begin = clock::now();
+    const timepoint slow = rolling.copy(m.address(0), host.data(), 2 * bytes);  // 80 ms of the link
+    std::this_thread::sleep_for(10ms);
+    const auto later = clock::now();
+    m.finish(urgent.copy(m.address(1), host.data(), bytes));  // 40 ms of it
+    best = std::min(best, milliseconds_since(later));
+    m.finish(slow);
+    EXPECT_GE(milliseconds_since(begin), 123);
+  }
+  EXPECT_GE(best, 43);
+  EXPECT_LE(best, shared_evenly - 10);
 }
 
 TEST(unlimited_links, keep_no_time) {

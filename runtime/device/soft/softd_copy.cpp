@@ -59,8 +59,8 @@ address_table::piece softd_copier::find(std::uintptr_t address) const {
 }
 
 void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
-  std::uint64_t latency = 0;  // paid once
-  std::uint64_t arrival = 0;
+  std::uint64_t latency = 0;            // paid once
+  std::uint64_t arrival = link_time();  // of what is on its way, in the links' time
   while (bytes > 0) {
     const auto to = find(destination);
     const auto from = find(source);
@@ -69,15 +69,15 @@ void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::
     if (way.limited()) {
       latency = std::max(latency, way.limit->latency_ns);
       piece = std::min(piece, piece_size(*way.limit));
-      arrival = reserve_path(way.span(), *way.limit, piece, level, piece < bytes);
+      arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
     }
     guarded([&] { std::memcpy(local(destination, to), local(source, from), piece); });
-    if (way.limited()) wait_until(arrival);
+    if (way.limited()) approach(arrival);
     destination += piece;
     source += piece;
     bytes -= piece;
   }
-  if (latency != 0) wait_until(arrival + latency);
+  wait_until(arrival + latency);
 }
 
 void softd_copier::fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const {
