@@ -59,6 +59,7 @@ void soft_set::start(const options& wanted) {
     descriptors.push_back(memory_files_.back().get());
   }
   request join;
+  join.id = fabric::stamp;
   for (unsigned d = 0; d < count; ++d) {
     processes_.push_back(std::make_unique<softd_process>(program, d, state().layout));
     join.device = d;
