@@ -1,1 +1,39 @@
+# What `cmake --install` leaves: the headers, the library, what the library starts and loads, the hpe command with its
+# benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe).
+include(CMakePackageConfigHelpers)
+
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+if(NOT TARGET hpe-command)
+  return()
+endif()
+
+# Before 1.0 a minor version may change the interface.
+set_target_properties(hpe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+install(TARGETS hpe EXPORT hpe-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The library finds its kernels beside itself. (hpe-softd is installed where it is built, in runtime/device.)
+install(TARGETS hpe-kernels-host LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# `hpe bench` finds the benchmarks beside itself.
+set(programs hpe-command)
+if(HPE_BUILD_BENCH)
+  get_property(benchmarks DIRECTORY bench PROPERTY BUILDSYSTEM_TARGETS)
+  list(FILTER benchmarks INCLUDE REGEX "^hpe-bench-")
+  list(APPEND programs ${benchmarks})
+endif()
+file(RELATIVE_PATH libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}")
+install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hpe)
+install(EXPORT hpe-targets NAMESPACE hpe:: FILE hpeConfig.cmake DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake DESTINATION ${package})
+
+# Relative, so that the tree may be moved.
+file(RELATIVE_PATH prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/hpe.pc.in ${PROJECT_BINARY_DIR}/hpe.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hpe.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -145,16 +145,19 @@ HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
 /* How a whole allocation is used; advice changes speed, never meaning, except where said. */
 typedef enum hpeAdvice {
-  HPE_ADVISE_DEFAULT = 0,     /* rolling upload for sequential writers, prefetch for sequential readers */
-  HPE_ADVISE_LAZY = 1,        /* upload only when a kernel needs the data */
-  HPE_ADVISE_ROLLING = 2,     /* upload behind a writing host, whatever its pattern */
-  HPE_ADVISE_WRITE_ONLY = 3,  /* the host overwrites whole blocks and never reads: nothing is fetched before a
-                                 write. Bytes of a touched block that the host does not write become undefined. */
-  HPE_ADVISE_READ_MOSTLY = 4  /* the host reads it often and everywhere: fetch far ahead */
+  HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
+  HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */
+  HPE_ADVISE_ROLLING = 2,    /* upload behind a writing host, whatever its pattern */
+  HPE_ADVISE_WRITE_ONLY = 3, /* the host overwrites whole blocks and never reads: nothing is fetched before a
+                                write. Bytes of a touched block that the host does not write become undefined. */
+  HPE_ADVISE_READ_MOSTLY = 4 /* the host reads it often and everywhere: fetch far ahead */
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
-/* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory. */
+/* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory.
+ * Allocations of up to 256 KiB share granules with others, and move together with them.
+ * Errors: HPE_ERROR_NOT_SUPPORTED for host memory, HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST if the only valid
+ * copy of some bytes is on a lost device. The allocation is as it was then. */
 HPE_API hpeStatus hpeMigrate(void* pointer, int device);
 
 typedef enum hpeMemoryKind {
@@ -166,12 +169,12 @@ typedef enum hpeMemoryKind {
 
 typedef struct hpePointerInfo {
   hpeMemoryKind kind;
-  void* base;       /* start of the allocation */
-  size_t size;      /* its size as asked for */
-  int device;       /* home of the byte pointed to; HPE_HOST for host memory */
-  int32_t on_host;  /* 1 if the host's copy of this byte is valid now */
+  void* base;        /* start of the allocation */
+  size_t size;       /* its size as asked for */
+  int device;        /* home of the byte pointed to; HPE_HOST for host memory */
+  int32_t on_host;   /* 1 if the host's copy of this byte is valid now */
   int32_t on_device; /* 1 if the home's copy is valid now */
-  size_t block;     /* bytes in a unit of coherence */
+  size_t block;      /* bytes in a unit of coherence */
 } hpePointerInfo;
 
 /* Describes what a pointer points into; an ordinary pointer is not an error. */
@@ -225,28 +228,40 @@ typedef struct hpeAccess {
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
                             size_t parameter_size, const hpeAccess* accesses, size_t count);
 
-/* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns the
- * first failure of a kernel or a copy since it was last asked. Programs need it for timing and for errors,
- * never for order. */
+/* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
+ * the first failure of a kernel or a copy since it was last asked. Programs need it for timing and for errors, never
+ * for order. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+/* A line of the table of options: what a user sets in the environment. */
+typedef struct hpeOptionInfo {
+  const char* variable;
+  const char* initial;  /* the default */
+  const char* sentence; /* what it does */
+} hpeOptionInfo;
+
+/* The whole table, for help texts; it lives as long as the program. Does not start the runtime. */
+HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 /* Counts since the start or the last reset, over all threads and devices. */
 typedef struct hpeStatistics {
-  uint64_t faults_read;        /* host reads that had to wait for data */
-  uint64_t faults_write;       /* host writes that had to change a block's state */
-  uint64_t bytes_to_device;    /* host to device, by any cause */
-  uint64_t bytes_to_host;      /* device to host, by any cause */
-  uint64_t bytes_peer;         /* device to device */
-  uint64_t bytes_staged;       /* of all these, bytes that went through staging buffers */
-  uint64_t blocks_prefetched;  /* fetched before the host asked */
-  uint64_t blocks_rolled;      /* uploaded behind a writing host */
+  uint64_t faults_read;       /* host reads that had to wait for data */
+  uint64_t faults_write;      /* host writes that had to change a block's state */
+  uint64_t bytes_to_device;   /* host to device, by any cause */
+  uint64_t bytes_to_host;     /* device to host, by any cause */
+  uint64_t bytes_peer;        /* device to device */
+  uint64_t bytes_staged;      /* of all these, bytes that went through staging buffers */
+  uint64_t blocks_prefetched; /* fetched before the host asked */
+  uint64_t blocks_rolled;     /* uploaded behind a writing host */
   uint64_t launches;
-  uint64_t protections;        /* changes of page protection */
-  uint64_t migrations;         /* regions that changed their home */
-  uint64_t degraded;           /* regions protected as a whole because mappings ran out */
+  uint64_t protections; /* changes of page protection */
+  uint64_t migrations;  /* regions that changed their home */
+  uint64_t degraded;    /* regions protected as a whole because mappings ran out */
 } hpeStatistics;
 
 HPE_API hpeStatus hpeGetStatistics(hpeStatistics* statistics);

@@ -120,7 +120,7 @@ inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<
 /// An owning array of trivially copyable elements, used as an ordinary contiguous range on the host and by its
 /// pointer in kernels. Movable, not copyable. Elements read as zero until something is written.
 template <class T>
-  requires std::is_trivially_copyable_v<T>
+requires std::is_trivially_copyable_v<T>
 class array {
  public:
   using value_type = T;
@@ -144,7 +144,9 @@ class array {
   [[nodiscard]] T* end() const noexcept { return data_ + size_; }
   T& operator[](std::size_t i) const noexcept { return data_[i]; }
   [[nodiscard]] std::span<T> span() const noexcept { return {data_, size_}; }
-  [[nodiscard]] std::span<T> subspan(std::size_t offset, std::size_t count) const { return span().subspan(offset, count); }
+  [[nodiscard]] std::span<T> subspan(std::size_t offset, std::size_t count) const {
+    return span().subspan(offset, count);
+  }
 
  private:
   T* data_ = nullptr;
@@ -191,8 +193,7 @@ class module {
 
 /// A kernel with the type of its parameter struct.
 template <class Parameters>
-  requires std::is_trivially_copyable_v<Parameters> && (sizeof(Parameters) <= HPE_MAX_PARAMETERS)
-class kernel {
+requires std::is_trivially_copyable_v<Parameters> &&(sizeof(Parameters) <= HPE_MAX_PARAMETERS) class kernel {
  public:
   kernel(const module& from, const char* name) { check(hpeModuleGetKernel(&handle_, from.get(), name)); }
   [[nodiscard]] hpeKernel get() const noexcept { return handle_; }

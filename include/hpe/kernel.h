@@ -33,12 +33,11 @@ typedef void (*hpeHostKernel)(const void* parameters, const hpeTiles* tiles);
 #endif
 
 /* Defines the exported function `name` with a typed body that sees `parameters` and `tiles`. */
-#define HPE_HOST_KERNEL(name, Parameters)                                                             \
-  static void name##_body(const Parameters* parameters, const hpeTiles* tiles);                       \
-  HPE_KERNEL_LINKAGE __attribute__((visibility("default"))) void name(const void* untyped,            \
-                                                                      const hpeTiles* tiles) {        \
-    name##_body((const Parameters*)untyped, tiles);                                                   \
-  }                                                                                                   \
+#define HPE_HOST_KERNEL(name, Parameters)                                                                           \
+  static void name##_body(const Parameters* parameters, const hpeTiles* tiles);                                     \
+  HPE_KERNEL_LINKAGE __attribute__((visibility("default"))) void name(const void* untyped, const hpeTiles* tiles) { \
+    name##_body((const Parameters*)untyped, tiles);                                                                 \
+  }                                                                                                                 \
   static void name##_body(const Parameters* parameters, const hpeTiles* tiles)
 
 #endif

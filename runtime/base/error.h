@@ -24,6 +24,6 @@ namespace hpe {
   } while (false)
 
 /// Throws HPE_ERROR_INTERNAL unless the condition holds. For what only a defect of hpe can break.
-#define HPE_INVARIANT(condition)                                                                             \
+#define HPE_INVARIANT(condition)                                                                                \
   HPE_REQUIRE((condition), HPE_ERROR_INTERNAL, "defect in hpe: {} does not hold ({}:{})", #condition, __FILE__, \
               __LINE__)

@@ -20,10 +20,14 @@ std::uint64_t parse_size(const std::string& text) {
   const char* rest = end;
   if (failure == std::errc{} && rest != last) {
     switch (*rest) {
-      case 'k': case 'K': shift = 10; break;
-      case 'm': case 'M': shift = 20; break;
-      case 'g': case 'G': shift = 30; break;
-      case 't': case 'T': shift = 40; break;
+      case 'k':
+      case 'K': shift = 10; break;
+      case 'm':
+      case 'M': shift = 20; break;
+      case 'g':
+      case 'G': shift = 30; break;
+      case 't':
+      case 'T': shift = 40; break;
       default: break;
     }
     if (shift != 0) ++rest;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The one table of what a user can set. A new option is one line in options.def; `hpe help options`, the environment and
-/// the error messages follow from it.
+/// The one table of what a user can set. A new option is one line in options.def; `hpe help options`, the environment
+/// and the error messages follow from it.
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the runtime needs from a device. Two families implement it: soft/ (processes) and cuda/ (GPUs), and one contract
-/// test suite (tests/device/) is run on each.
+/// What the runtime needs from a device. Two families implement it: soft/ (processes) and cuda/ (GPUs), and one
+/// contract test suite (tests/device/) is run on each.
 ///
 /// Addresses. A pointer inside the UVAS (base <= p < base + size of the uvas_layout the set was opened with) names
 /// device memory at that address, on the device that backs it. Any other pointer names host memory, which copies
@@ -11,9 +11,9 @@
 /// comes from stream::wait alone.
 ///
 /// Failure. Functions throw hpe::error. A queued command that fails does not stop its stream: its
-/// timepoint is reached, device_set::status_of tells the error, and the set keeps it in take_failure. After a device is lost
-/// every timepoint of its streams counts as reached within a second, with HPE_ERROR_DEVICE_LOST, and queuing on it throws
-/// HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through.
+/// timepoint is reached, device_set::status_of tells the error, and the set keeps it in take_failure. After a device is
+/// lost every timepoint of its streams counts as reached within a second, with HPE_ERROR_DEVICE_LOST, and queuing on it
+/// throws HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through.
 ///
 /// Threads. Everything may be called from any thread; streams lock inside. Nothing here is called from a signal
 /// handler, except gate::ring.
@@ -113,7 +113,7 @@ class device {
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
   /// Backs [address, address + bytes) of the UVAS with this device's memory, for this device and every device that can
-  /// access it. Granule multiples. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
+  /// access it. Granule multiples. The memory reads as zero. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
   virtual void map(void* address, std::size_t bytes) = 0;
 
   /// Takes the backing away. The caller has made sure that no queued work uses it.

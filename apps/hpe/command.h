@@ -1,0 +1,45 @@
+#pragma once
+
+/// The subcommands of `hpe`. A new one is a function and a line of the table in main.cpp.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hpe/hpe.h"
+
+namespace hpe::cli {
+
+/// What main returns when the command line cannot be meant.
+inline constexpr int usage_error = 2;
+
+/// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status of the program. It may
+/// throw; main prints the sentence and returns 1.
+struct command {
+  const char* name;
+  const char* summary;
+  int (*run)(int argc, char** argv);
+};
+
+/// All of them, in the order of the help text.
+[[nodiscard]] std::span<const command> commands();
+
+int info(int argc, char** argv);
+int bench(int argc, char** argv);
+int help(int argc, char** argv);
+
+/// True if the only argument is --help or -h.
+[[nodiscard]] bool asks_for_help(int argc, char** argv);
+
+/// Complains on standard error about a word that names none of the known things, with the one that was probably
+/// meant, and returns usage_error. kind says what it should have named, as in "command".
+int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known);
+
+/// The known word nearest to word in single-letter changes; empty if none is near.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
+
+/// The lines of `hpe info` about one device.
+[[nodiscard]] std::string describe_device(int number, const hpeDeviceInfo& device);
+
+}  // namespace hpe::cli

@@ -1,0 +1,48 @@
+#include <fmt/core.h>
+
+#include "apps/hpe/command.h"
+#include "hpe/hpe.hpp"
+
+namespace hpe::cli {
+
+namespace {
+
+int print_commands() {
+  fmt::print("usage: hpe <command> [arguments]\n\n");
+  for (const command& c : commands()) fmt::print("  {:<8}{}\n", c.name, c.summary);
+  fmt::print("\n`hpe <command> --help` tells about one of them, `hpe --version` the version.\n");
+  return 0;
+}
+
+int print_options() {
+  const hpeOptionInfo* options = nullptr;
+  std::size_t count = 0;
+  check(hpeGetOptions(&options, &count));
+  fmt::print("Set in the environment. Sizes take k, M, G or T.\n");
+  for (const hpeOptionInfo& option : std::span(options, count)) {
+    const std::string_view initial = option.initial;
+    fmt::print("\n  {} (default: {})\n    {}\n", option.variable, initial.empty() ? "empty" : initial, option.sentence);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int help(int argc, char** argv) {
+  if (argc < 2 || asks_for_help(argc, argv)) return print_commands();
+  const std::string_view topic = argv[1];
+  std::vector<std::string> known{"options"};
+  if (topic == "options") return print_options();
+  for (const command& c : commands()) {
+    if (topic == c.name) {
+      std::string name = c.name;
+      std::string wish = "--help";
+      char* arguments[] = {name.data(), wish.data(), nullptr};
+      return c.run(2, arguments);
+    }
+    known.emplace_back(c.name);
+  }
+  return refuse("help on", topic, known);
+}
+
+}  // namespace hpe::cli

@@ -1,0 +1,53 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+
+#include "apps/hpe/command.h"
+#include "apps/rtm/rtm_main.h"
+
+namespace hpe::cli {
+
+namespace {
+
+constexpr std::array table{
+    command{"info", "the devices, their memory and who reaches whom", info},
+    command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
+    command{"bench", "measurements of this machine; alone it lists them", bench},
+    command{"help", "this text; `hpe help options` lists what can be set", help},
+};
+
+int run(int argc, char** argv) {
+  if (argc < 2) {
+    help(1, argv);
+    return usage_error;
+  }
+  const std::string_view word = argv[1];
+  if (word == "--version") {
+    fmt::print("hpe {}\n", HPE_VERSION);
+    return 0;
+  }
+  if (word == "--help" || word == "-h") return help(1, argv);
+  std::vector<std::string> known;
+  for (const command& c : table) {
+    if (word == c.name) return c.run(argc - 1, argv + 1);
+    known.emplace_back(c.name);
+  }
+  return refuse("command", word, known);
+}
+
+}  // namespace
+
+std::span<const command> commands() { return table; }
+
+}  // namespace hpe::cli
+
+int main(int argc, char** argv) {
+  try {
+    return hpe::cli::run(argc, argv);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "hpe: {}\n", failure.what());
+    return 1;
+  }
+}

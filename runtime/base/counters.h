@@ -1,0 +1,27 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hpe {
+
+/// What the runtime counts; hpeStatistics has the meanings. Any thread may add; sums are read while others add.
+struct counters {
+  using counter = std::atomic<std::uint64_t>;
+  counter faults_read{0};
+  counter faults_write{0};
+  counter bytes_to_device{0};
+  counter bytes_to_host{0};
+  counter bytes_peer{0};
+  counter bytes_staged{0};
+  counter blocks_prefetched{0};
+  counter blocks_rolled{0};
+  counter launches{0};
+  counter protections{0};
+  counter migrations{0};
+  counter degraded{0};
+
+  static void add(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, std::memory_order_relaxed); }
+};
+
+}  // namespace hpe

@@ -1,0 +1,84 @@
+#include "runtime/coherence/access_order.h"
+
+#include <algorithm>
+
+// Invariants: uses_ is empty (size_ == 0) or its first key is 0; an entry covers the offsets up to the next key or
+// size_; neighbours differ.
+
+namespace hpe::coherence {
+
+void point_set::add(timepoint point) {
+  if (point.none()) return;
+  const auto place = std::lower_bound(points_.begin(), points_.end(), point.timeline,
+                                      [](const timepoint& a, std::uint32_t timeline) { return a.timeline < timeline; });
+  if (place != points_.end() && place->timeline == point.timeline) {
+    place->value = std::max(place->value, point.value);
+  } else {
+    points_.insert(place, point);
+  }
+}
+
+void point_set::add(const point_set& other) {
+  for (const timepoint& point : other.points_) add(point);
+}
+
+void access_order::reset(std::uint64_t size) {
+  uses_.clear();
+  size_ = size;
+  if (size != 0) uses_.emplace(0, use{});
+}
+
+access_order::map::iterator access_order::split(std::uint64_t offset) {
+  if (offset >= size_) return uses_.end();
+  const auto after = uses_.upper_bound(offset);
+  const auto at = std::prev(after);
+  if (at->first == offset) return at;
+  return uses_.emplace_hint(after, offset, at->second);
+}
+
+void access_order::merge_around(std::uint64_t begin, std::uint64_t end) {
+  auto at = uses_.find(begin);
+  if (at != uses_.begin()) --at;
+  while (true) {
+    const auto next = std::next(at);
+    if (next == uses_.end() || next->first > end) return;
+    if (next->second == at->second) {
+      uses_.erase(next);
+    } else {
+      at = next;
+    }
+  }
+}
+
+void access_order::before_read(byte_range range, point_set& result) const {
+  if (range.empty() || size_ == 0) return;
+  for (auto at = std::prev(uses_.upper_bound(range.begin)); at != uses_.end() && at->first < range.end; ++at)
+    result.add(at->second.writer);
+}
+
+void access_order::before_write(byte_range range, point_set& result) const {
+  if (range.empty() || size_ == 0) return;
+  for (auto at = std::prev(uses_.upper_bound(range.begin)); at != uses_.end() && at->first < range.end; ++at) {
+    result.add(at->second.writer);
+    result.add(at->second.readers);
+  }
+}
+
+void access_order::record_read(byte_range range, timepoint point) {
+  if (range.empty() || point.none()) return;
+  const auto first = split(range.begin);
+  const auto last = split(range.end);
+  for (auto at = first; at != last; ++at) at->second.readers.add(point);
+  merge_around(range.begin, range.end);
+}
+
+void access_order::record_write(byte_range range, timepoint point) {
+  if (range.empty() || point.none()) return;
+  const auto first = split(range.begin);
+  const auto last = split(range.end);
+  first->second = use{point, {}};
+  uses_.erase(std::next(first), last);
+  merge_around(range.begin, range.end);
+}
+
+}  // namespace hpe::coherence

@@ -1,0 +1,55 @@
+#pragma once
+
+/// Who used which bytes of a region's home last, so that new work on them can be ordered behind it: per range the
+/// last writer, and the readers since. Exact to the byte, because two devices may write the two halves of one block at
+/// the same time. Owned and locked by the region.
+
+#include <cstdint>
+#include <map>
+
+#include "runtime/coherence/point_set.h"
+
+namespace hpe::coherence {
+
+/// Offsets begin <= x < end in a region.
+struct byte_range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return end - begin; }
+  [[nodiscard]] bool empty() const noexcept { return begin >= end; }
+  friend bool operator==(const byte_range&, const byte_range&) = default;
+};
+
+class access_order {
+ public:
+  /// Forgets everything; the region has `size` bytes now.
+  void reset(std::uint64_t size);
+
+  /// Adds what a reader of the range waits for: its writers.
+  void before_read(byte_range range, point_set& result) const;
+  /// Adds what a writer of the range waits for: its writers and readers.
+  void before_write(byte_range range, point_set& result) const;
+
+  void record_read(byte_range range, timepoint point);
+  void record_write(byte_range range, timepoint point);
+
+  /// The number of different ranges kept, for tests.
+  [[nodiscard]] std::size_t range_count() const noexcept { return uses_.size(); }
+
+ private:
+  struct use {
+    timepoint writer;
+    point_set readers;
+    friend bool operator==(const use&, const use&) = default;
+  };
+  using map = std::map<std::uint64_t, use>;  // by begin; each reaches to the next
+
+  map::iterator split(std::uint64_t offset);
+  void merge_around(std::uint64_t begin, std::uint64_t end);
+
+  map uses_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace hpe::coherence

@@ -1,0 +1,108 @@
+#include "runtime/coherence/protocol.h"
+
+// Invariants of the table:
+//  - A view is writable only in state host, so a host write cannot be missed.
+//  - A view is readable only in states shared and host, so a stale shadow cannot be read.
+//  - The home is used by device work only after an upload if the state was host (no stale read on the device), and
+//    device work that writes leaves state device (no lost write).
+//  - The shadow is written by a fetch only in state fetching, where the view is closed.
+//  - A host write waits for an upload that still reads the shadow. An upload exists only after shared or device was
+//    entered from host, so host_write in shared and host_overwrite in device wait.
+
+namespace hpe::coherence {
+
+namespace {
+
+using enum block_state;
+using enum block_event;
+
+constexpr block_actions nothing{};
+constexpr block_actions open_for_read{.open_read = true};
+constexpr block_actions open_for_write{.open_write = true};
+constexpr block_actions close_view{.close = true};
+
+constexpr transition from_fresh(block_event event) noexcept {
+  switch (event) {
+    case host_read:
+    case host_write:
+    case host_overwrite: return {host, open_for_write};
+    case device_read:
+    case device_write:
+    case device_overwrite: return {device, nothing};
+    default: return {fresh, nothing};
+  }
+}
+
+constexpr transition from_device(block_event event) noexcept {
+  switch (event) {
+    case host_read:
+    case host_write:
+    case prefetch: return {fetching, {.fetch = true}};
+    case host_overwrite: return {host, {.wait_upload = true, .open_write = true}};
+    default: return {device, nothing};
+  }
+}
+
+constexpr transition from_shared(block_event event) noexcept {
+  switch (event) {
+    case host_read: return {shared, open_for_read};
+    case host_write:
+    case host_overwrite: return {host, {.wait_upload = true, .open_write = true}};
+    case device_write:
+    case device_overwrite: return {device, close_view};
+    default: return {shared, nothing};
+  }
+}
+
+constexpr transition from_host(block_event event) noexcept {
+  switch (event) {
+    case host_read:
+    case host_write:
+    case host_overwrite: return {host, open_for_write};
+    case device_read:
+    case flush: return {shared, {.open_read = true, .upload = true}};
+    case device_write: return {device, {.close = true, .upload = true}};
+    case device_overwrite: return {device, close_view};
+    default: return {host, nothing};
+  }
+}
+
+constexpr transition from_fetching(block_event event) noexcept {
+  switch (event) {
+    case host_read:
+    case host_write:
+    case host_overwrite: return {fetching, {.wait = true}};
+    case device_write:
+    case device_overwrite: return {device, nothing};  // the fetch is abandoned; the device work waits for it
+    case fetched: return {shared, open_for_read};
+    case fetched_for_write: return {host, open_for_write};
+    default: return {fetching, nothing};
+  }
+}
+
+}  // namespace
+
+transition apply(block_state state, block_event event) noexcept {
+  switch (state) {
+    case fresh: return from_fresh(event);
+    case device: return from_device(event);
+    case shared: return from_shared(event);
+    case host: return from_host(event);
+    case fetching: return from_fetching(event);
+  }
+  return {state, nothing};
+}
+
+const char* name_of(block_state state) noexcept {
+  static constexpr std::array<const char*, block_state_count> names{"fresh", "device", "shared", "host", "fetching"};
+  return names[static_cast<unsigned>(state)];
+}
+
+const char* name_of(block_event event) noexcept {
+  static constexpr std::array<const char*, block_event_count> names{
+      "host_read",        "host_write", "host_overwrite", "device_read", "device_write",
+      "device_overwrite", "flush",      "prefetch",       "fetched",     "fetched_for_write"};
+  return names[static_cast<unsigned>(event)];
+}
+
+}  // namespace hpe::coherence

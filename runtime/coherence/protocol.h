@@ -1,0 +1,61 @@
+#pragma once
+
+/// The coherence protocol of one block as a pure function: (state, event) -> (new state, what to do). It knows
+/// no threads, no faults and no devices; docs/model/protocol.pml is the same table for the model checker, and
+/// tests/coherence compares the two. The idea follows the asymmetric distributed shared memory of GMAC (Gelado et al.,
+/// ASPLOS 2010) as extended to several devices in Cabezas, 2015, section 5.2.3.
+
+#include <array>
+#include <cstdint>
+
+namespace hpe::coherence {
+
+/// Which of a block's two copies is good, and so what the program may do with its view.
+enum class block_state : std::uint8_t {
+  fresh,    ///< nothing was written yet; the host reads zeros. View closed.
+  device,   ///< only the home is valid. View closed.
+  shared,   ///< both are valid. View readable, or still closed where a prefetch left a marker.
+  host,     ///< only the shadow is valid. View writable.
+  fetching  ///< the home is valid and is being copied to the shadow. View closed.
+};
+inline constexpr unsigned block_state_count = 5;
+
+enum class block_event : std::uint8_t {
+  host_read,         ///< the host wants to read
+  host_write,        ///< the host wants to write
+  host_overwrite,    ///< the same, and it promised not to need the old bytes
+  device_read,       ///< queued device work reads the home
+  device_write,      ///< queued device work writes parts of the home, or reads and writes
+  device_overwrite,  ///< queued device work writes every byte of the block
+  flush,             ///< upload behind a writing host
+  prefetch,          ///< fetch before the host asks
+  fetched,           ///< the copy home -> shadow has finished
+  fetched_for_write  ///< likewise, and a host thread waits to write
+};
+inline constexpr unsigned block_event_count = 10;
+
+/// What the caller does, in the order of the members.
+struct block_actions {
+  bool wait = false;         ///< come back when the copy that is under way has finished; the state stays
+  bool wait_upload = false;  ///< first wait until no upload reads the shadow any more; only then take the new state
+  bool close = false;        ///< close the view
+  bool open_read = false;    ///< make the view readable (and not writable)
+  bool open_write = false;   ///< make the view readable and writable
+  bool upload = false;       ///< queue shadow -> home before the device work
+  bool fetch = false;        ///< start home -> shadow, after the home's last writer
+
+  friend bool operator==(const block_actions&, const block_actions&) = default;
+};
+
+struct transition {
+  block_state next = block_state::fresh;
+  block_actions actions;
+};
+
+/// Total: every pair has an answer, and an event that does not matter changes nothing.
+[[nodiscard]] transition apply(block_state state, block_event event) noexcept;
+
+[[nodiscard]] const char* name_of(block_state state) noexcept;
+[[nodiscard]] const char* name_of(block_event event) noexcept;
+
+}  // namespace hpe::coherence

@@ -1,0 +1,42 @@
+#include "runtime/coherence/read_ahead.h"
+
+#include <algorithm>
+
+namespace hpe::coherence {
+
+void read_ahead::reset(std::uint64_t blocks, std::uint64_t window) noexcept {
+  walks_.fill(walk{0, 0, none, 0});
+  blocks_ = blocks;
+  limit_ = window;
+  clock_ = 0;
+}
+
+bool read_ahead::is_marker(std::uint64_t block) const noexcept {
+  return std::any_of(walks_.begin(), walks_.end(), [&](const walk& w) { return w.window != 0 && w.marker == block; });
+}
+
+block_run read_ahead::touched(std::uint64_t block) noexcept {
+  if (limit_ == 0) return {};
+  ++clock_;
+
+  for (walk& w : walks_) {
+    if (w.window == 0) continue;
+    const bool at_marker = block == w.marker;
+    if (!at_marker && (block < w.next || block >= w.next + slack)) continue;
+    // The walk goes on: the next window is twice as large, and a marker at its start will ask for the one after it.
+    const std::uint64_t from = w.next;
+    const std::uint64_t ahead = at_marker ? w.next : block + 1;
+    w.window = std::min(w.window * 2, limit_);
+    w.next = std::min(ahead + w.window, blocks_);
+    w.marker = ahead < blocks_ ? ahead : none;
+    w.used = clock_;
+    return {from, w.next};
+  }
+
+  walk& oldest =
+      *std::min_element(walks_.begin(), walks_.end(), [](const walk& a, const walk& b) { return a.used < b.used; });
+  oldest = {block + 1, 1, none, clock_};
+  return {};
+}
+
+}  // namespace hpe::coherence

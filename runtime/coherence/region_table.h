@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "runtime/coherence/region.h"
+
+namespace hpe::coherence {
+
+/// Numbers regions from 1 and keeps their objects. A number is used again only after many others, so a stale one is
+/// likely to be noticed. at() takes no lock; the rest may be called from any thread.
+class region_table {
+ public:
+  /// A region object that is nobody's now; not alive. Throws HPE_ERROR_OUT_OF_MEMORY when there are a million.
+  region& take();
+  /// Gives one back after end(). Remembers its range for explain().
+  void give_back(region& r);
+
+  /// number is one that take() gave out.
+  [[nodiscard]] region& at(std::uint32_t number) const noexcept;
+
+  /// One more than the largest number in use so far, for walking over all.
+  [[nodiscard]] std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }
+
+  struct freed_range {
+    const std::byte* base = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  /// The latest freed region that contained p, of the last ones.
+  [[nodiscard]] std::optional<freed_range> freed_at(const void* p) const;
+
+ private:
+  static constexpr std::size_t chunk_size = 256;
+  static constexpr std::size_t chunk_count = 4096;
+  struct chunk;
+
+  std::array<std::atomic<chunk*>, chunk_count> chunks_{};
+  std::array<std::unique_ptr<chunk>, chunk_count> owned_;
+  std::atomic<std::uint32_t> limit_{1};
+
+  mutable std::mutex mutex_;
+  std::deque<std::uint32_t> unused_;
+  std::deque<freed_range> freed_;
+
+ public:
+  region_table();
+  ~region_table();
+};
+
+}  // namespace hpe::coherence

@@ -1,0 +1,71 @@
+#include "runtime/coherence/write_behind.h"
+
+#include <algorithm>
+
+namespace hpe::coherence {
+
+void write_behind::reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode) {
+  blocks_ = blocks;
+  window_ = std::max<std::uint64_t>(window, 1);
+  mode_ = mode;
+  clock_ = 0;
+  released();
+}
+
+void write_behind::released() {
+  walks_.fill({});
+  open_.clear();
+  open_blocks_ = 0;
+  mistakes_ = 0;
+}
+
+write_behind::walk* write_behind::find_walk(std::uint64_t block) noexcept {
+  const auto found = std::find_if(walks_.begin(), walks_.end(), [&](const walk& w) {
+    return w.ahead != 0 && block >= w.next && block < w.next + slack;
+  });
+  return found == walks_.end() ? nullptr : &*found;
+}
+
+write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_before) {
+  plan result;
+  if (mode_ == rolling_mode::never) return result;
+  if (uploaded_before) ++mistakes_;
+  ++clock_;
+
+  walk* current = find_walk(block);
+  const bool recognised = current != nullptr;
+  if (recognised) {
+    current->ahead = std::min(current->ahead * 2, std::max<std::uint64_t>(window_ / 4, 1));
+    result.open = {block + 1, std::min(block + current->ahead, blocks_)};
+  } else {
+    current =
+        &*std::min_element(walks_.begin(), walks_.end(), [](const walk& a, const walk& b) { return a.used < b.used; });
+    current->ahead = 1;
+  }
+  current->next = std::max(result.open.end, block + 1);
+  current->used = clock_;
+
+  open_.push_back({block, current->next});
+  open_blocks_ += current->next - block;
+  if (mistakes_ > tolerated_mistakes || !(recognised || mode_ == rolling_mode::always)) {
+    // Without a pattern the list only says what is open; it must not grow without end.
+    while (open_.size() > 4096) {
+      open_blocks_ -= open_.front().end - open_.front().begin;
+      open_.pop_front();
+    }
+    return result;
+  }
+  while (open_blocks_ > window_ && open_.size() > 1) {
+    const block_run oldest = open_.front();
+    open_.pop_front();
+    open_blocks_ -= oldest.end - oldest.begin;
+    if (!result.upload.empty() && result.upload.back().end == oldest.begin) {
+      result.upload.back().end = oldest.end;
+    } else {
+      result.upload.push_back(oldest);
+    }
+  }
+  return result;
+}
+
+}  // namespace hpe::coherence

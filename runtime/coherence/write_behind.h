@@ -1,0 +1,59 @@
+#pragma once
+
+/// Rolling upload: while the host writes through a region, the blocks it left behind are uploaded, so that a launch
+/// finds little left to do. Decides which blocks to open for writing ahead of a sequential writer, and which of those
+/// opened before to upload now. Pure bookkeeping; owned and locked by the region.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+#include "runtime/coherence/read_ahead.h"
+
+namespace hpe::coherence {
+
+enum class rolling_mode : std::uint8_t {
+  never,       ///< upload at release only
+  sequential,  ///< behind writers whose pattern is recognised
+  always       ///< whatever the pattern
+};
+
+class write_behind {
+ public:
+  struct plan {
+    block_run open;                ///< open these too if they need no copy; begins after the block touched
+    std::deque<block_run> upload;  ///< the writer is `window` past these
+  };
+
+  /// Starts anew: at most `window` blocks (at least one) are open for writing before the oldest are uploaded.
+  void reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode);
+
+  /// The host is about to write a closed block. uploaded_before: it was uploaded by a plan since the last release, so
+  /// the guess was wrong; after a few such the rest waits for the release.
+  [[nodiscard]] plan touched(std::uint64_t block, bool uploaded_before);
+
+  /// A launch took the written blocks; patterns before it say nothing about what comes.
+  void released();
+
+ private:
+  struct walk {
+    std::uint64_t next = 0;
+    std::uint64_t ahead = 0;  // 0: unused
+    std::uint64_t used = 0;
+  };
+  static constexpr std::uint64_t slack = 4;
+  static constexpr unsigned tolerated_mistakes = 4;
+
+  walk* find_walk(std::uint64_t block) noexcept;
+
+  std::array<walk, 8> walks_{};
+  std::deque<block_run> open_;  // in the order of opening
+  std::uint64_t open_blocks_ = 0;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t window_ = 0;
+  std::uint64_t clock_ = 0;
+  unsigned mistakes_ = 0;
+  rolling_mode mode_ = rolling_mode::never;
+};
+
+}  // namespace hpe::coherence

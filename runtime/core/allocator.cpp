@@ -1,0 +1,330 @@
+#include "runtime/core/allocator.h"
+
+#include <cstring>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/core/device_work.h"
+#include "runtime/fault/explain.h"
+#include "runtime/memory/distribution.h"
+
+// A region exists for others from the moment the directory names it (last step of make_region) until `alive` is
+// cleared (first step of remove_region). Its address space is handed out again after its backing is gone.
+
+namespace hpe::core {
+
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+using coherence::region_description;
+using coherence::region_kind;
+using memory::segment_kind;
+
+namespace {
+
+std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_size) / granule_size; }
+
+}  // namespace
+
+allocator::allocator(const environment& env)
+    : env_(env),
+      host_segment_(env.space.segment_begin(segment_kind::host), env.space.layout().segment_size / granule_size),
+      striped_segment_(env.space.segment_begin(segment_kind::striped), env.space.layout().segment_size / granule_size) {
+  for (unsigned d = 0; d < env.devices.size(); ++d) {
+    device_segments_.push_back(std::make_unique<memory::segment_allocator>(
+        env.space.segment_begin(segment_kind::device, d), env.space.layout().segment_size / granule_size));
+    pools_.push_back(std::make_unique<pool>());
+    pools_.back()->kind = region_kind::device;
+    pools_.back()->home = d;
+  }
+  pools_.push_back(std::make_unique<pool>());
+  pools_.back()->kind = region_kind::host;
+  pools_.back()->home = memory::host_home;
+}
+
+memory::segment_allocator& allocator::segment_of(const std::byte* address) {
+  const memory::segment where = env_.space.segment_of(address);
+  switch (where.kind) {
+    case segment_kind::device: return *device_segments_[where.device];
+    case segment_kind::host: return host_segment_;
+    case segment_kind::striped: return striped_segment_;
+    case segment_kind::runtime: break;
+  }
+  HPE_THROW(HPE_ERROR_INTERNAL, "defect in hpe: a region in the runtime's own segment");
+}
+
+std::byte* allocator::allocate(std::size_t bytes, unsigned device) {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and gives no memory", device);
+  if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_[device]);
+  region_description what;
+  what.kind = region_kind::device;
+  what.homes = {static_cast<std::uint16_t>(device)};
+  return make_region(bytes, std::move(what), *device_segments_[device]);
+}
+
+std::byte* allocator::allocate_host(std::size_t bytes) {
+  if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_.back());
+  region_description what;
+  what.kind = region_kind::host;
+  what.homes = {memory::host_home};
+  return make_region(bytes, std::move(what), host_segment_);
+}
+
+std::byte* allocator::allocate_striped(std::size_t bytes, const hpeDistribution* distribution) {
+  region_description what;
+  what.kind = region_kind::striped;
+  what.homes = memory::distribute(distribution, granules_for(bytes), env_.devices.size());
+  return make_region(bytes, std::move(what), striped_segment_);
+}
+
+std::byte* allocator::make_region(std::size_t bytes, region_description what, memory::segment_allocator& segment) {
+  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
+  HPE_REQUIRE(bytes <= env_.space.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
+              "{} bytes were asked for; an allocation may have {} (HPE_SEGMENT_SIZE)", bytes,
+              env_.space.layout().segment_size);
+  const std::size_t granules = granules_for(bytes);
+  what.bytes = bytes;
+  what.extent = round_up(bytes, os::page_size());
+  what.block_size = coherence::choose_block_size(bytes, env_.option.block_size);
+  what.base = segment.allocate(granules);
+  HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
+              "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
+              env_.space.layout().segment_size);
+  std::byte* base = what.base;
+  const std::uint16_t home = what.homes[0];
+  try {
+    back(what);
+    env_.space.map_view(base, what.extent, os::access::none);
+    region& r = env_.regions.take();
+    {
+      const std::lock_guard lock(r.mutex);
+      r.begin(what, env_.option.prefetch_window, env_.option.rolling_window);
+    }
+    env_.directory.assign(base, granules, {r.id, home, 0});
+    if (what.homes.size() > 1)
+      for (std::size_t g = 0; g < granules; ++g) env_.directory.set_home(base + g * granule_size, 1, what.homes[g]);
+  } catch (...) {
+    segment.free(base, granules);
+    throw;
+  }
+  return base;
+}
+
+void allocator::back(const region_description& what) {
+  if (what.kind == region_kind::host) {
+    env_.devices.register_host(what.base, what.extent, env_.space.shadow_file(),
+                               static_cast<std::int64_t>(env_.space.offset(what.base)));
+    return;
+  }
+  const std::uint64_t end = round_up(what.bytes, granule_size);
+  std::uint64_t at = 0;
+  try {
+    while (at < end) {
+      std::uint64_t stop = end;
+      const std::uint16_t home = what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
+      if (what.homes.size() > 1) {
+        stop = at;
+        while (stop < end && what.homes[stop / granule_size] == home) stop += granule_size;
+      }
+      env_.devices.at(home).map(what.base + at, stop - at);
+      at = stop;
+    }
+  } catch (...) {
+    take_backing(what, at);
+    throw;
+  }
+}
+
+void allocator::take_backing(const region_description& what, std::uint64_t end) noexcept {
+  if (what.kind == region_kind::host) return env_.devices.unregister_host(what.base, what.extent);
+  for (std::uint64_t at = 0; at < end;) {
+    const std::uint16_t home = what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
+    std::uint64_t stop = what.homes.size() == 1 ? end : at + granule_size;
+    while (stop < end && what.homes[stop / granule_size] == home) stop += granule_size;
+    try {
+      env_.devices.at(home).unmap(what.base + at, stop - at);
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch): a lost device has no memory to give back
+    }
+    at = stop;
+  }
+}
+
+void allocator::free(void* pointer) {
+  const allocation found = require(pointer);
+  HPE_REQUIRE(found.base == pointer, HPE_ERROR_NOT_A_REGION,
+              "{} lies {} bytes inside the allocation of {} bytes at {}; free that address", pointer,
+              static_cast<std::byte*>(pointer) - found.base, found.bytes, static_cast<void*>(found.base));
+  if (found.region->is.slab) return free_small(pointer, *pools_[found.region->is.pool]);
+  remove_region(*found.region);
+}
+
+void allocator::remove_region(region& r) {
+  point_set users;
+  std::byte* base = nullptr;
+  {
+    const std::lock_guard lock(r.mutex);
+    HPE_REQUIRE(r.alive, HPE_ERROR_NOT_A_REGION, "the allocation at {} was freed by another thread just now",
+                static_cast<void*>(r.is.base));
+    r.end();
+    base = r.is.base;
+    r.order.before_write(r.whole(), users);
+  }
+  const std::size_t granules = granules_for(r.is.bytes);
+  env_.faults.look_again(r.id);  // who waits for its data is told that it was freed
+  env_.wait_for(users);
+  env_.directory.clear(base, granules);
+  env_.space.unmap_view(base, r.is.extent);
+  take_backing(r.is, round_up(r.is.bytes, granule_size));
+  segment_of(base).free(base, granules);
+  env_.regions.give_back(r);
+}
+
+std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
+  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
+  std::byte* object = nullptr;
+  while ((object = from.objects.allocate(bytes)) == nullptr) {
+    region_description what;
+    what.kind = from.kind;
+    what.homes = {static_cast<std::uint16_t>(from.home)};
+    what.slab = true;
+    what.pool = static_cast<std::uint16_t>(from.kind == region_kind::host ? pools_.size() - 1 : from.home);
+    memory::segment_allocator& segment = from.kind == region_kind::host ? host_segment_ : *device_segments_[from.home];
+    from.objects.add_slab(make_region(granule_size, std::move(what), segment));
+  }
+  clear_small(require(object));
+  return object;
+}
+
+void allocator::clear_small(const allocation& object) {
+  // The memory may have belonged to another object. Where a block is the host's or nobody's, the shadow is enough.
+  region& r = *object.region;
+  const byte_range bytes{r.offset_of(object.base), r.offset_of(object.base) + object.bytes};
+  {
+    const std::lock_guard lock(r.mutex);
+    bool on_host = r.single_copy();
+    if (!on_host) {
+      on_host = true;
+      const auto run = r.blocks_of(bytes);
+      for (std::uint64_t b = run.begin; b < run.end; ++b)
+        on_host = on_host && (r.blocks[b].state == block_state::host || r.blocks[b].state == block_state::fresh);
+    }
+    if (on_host) {
+      std::memset(env_.space.alias(object.base), 0, object.bytes);
+      return;
+    }
+  }
+  device_work work(env_, {{object.region, bytes, HPE_OUT}});
+  point_set after;
+  work.collect(after);
+  work.record(env_.engine.fill(r.home_of(bytes.begin), object.base, 0, object.bytes, after.points()));
+  work.commit();
+}
+
+void allocator::free_small(void* pointer, pool& from) {
+  const allocation object = require(pointer);
+  point_set users;
+  {
+    const std::lock_guard lock(object.region->mutex);
+    const std::uint64_t begin = object.region->offset_of(object.base);
+    object.region->order.before_write({begin, begin + object.bytes}, users);
+  }
+  env_.wait_for(users);
+  std::byte* empty = from.objects.free(pointer);
+  if (empty != nullptr && from.objects.remove_slab(empty)) remove_region(*object.region);
+}
+
+allocation allocator::find(const void* p) const {
+  const memory::granule_entry entry = env_.directory.find(p);
+  if (entry.region == 0) return {};
+  region& r = env_.regions.at(entry.region);
+  const std::lock_guard lock(r.mutex);
+  if (!r.alive || !r.contains(p)) return {};
+  if (!r.is.slab) return r.offset_of(p) < r.is.bytes ? allocation{&r, r.is.base, r.is.bytes} : allocation{};
+  const auto object = pools_[r.is.pool]->objects.find(p);
+  return object ? allocation{&r, object->base, object->size} : allocation{};
+}
+
+allocation allocator::require(const void* p) const {
+  const allocation found = find(p);
+  if (found.region != nullptr) return found;
+  HPE_REQUIRE(env_.space.contains(p), HPE_ERROR_NOT_A_REGION, "{} is not an address that hpe gave out", p);
+  HPE_THROW(HPE_ERROR_NOT_A_REGION, "{}",
+            fault::explain_stray_access(static_cast<const std::byte*>(p), false, env_.directory, env_.regions));
+}
+
+allocation allocator::require(const void* p, std::size_t bytes) const {
+  const allocation found = require(p);
+  const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(p) - found.base);
+  HPE_REQUIRE(bytes <= found.bytes - offset, HPE_ERROR_NOT_A_REGION,
+              "{} bytes at {} reach {} bytes past the end of the allocation of {} bytes at {}", bytes, p,
+              bytes - (found.bytes - offset), found.bytes, static_cast<void*>(found.base));
+  return found;
+}
+
+void allocator::migrate(region& r, unsigned device) {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory", device);
+  point_set users;
+  {
+    const std::lock_guard lock(r.mutex);
+    r.order.before_write(r.whole(), users);
+  }
+  env_.wait_for(users);  // most of the waiting, without the mutex
+
+  const std::lock_guard lock(r.mutex);
+  HPE_REQUIRE(r.alive, HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");
+  HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
+              "the allocation at {} is host memory, which every device reaches where it is",
+              static_cast<void*>(r.is.base));
+  if (r.is.homes.size() == 1 && r.is.homes[0] == device) return;
+  const std::size_t free = env_.devices.at(device).memory().free;
+  const std::uint64_t needed = round_up(r.is.bytes, granule_size);
+  HPE_REQUIRE(needed <= free, HPE_ERROR_OUT_OF_MEMORY,
+              "device {} has {} bytes free and cannot take the allocation of {} bytes", device, free, needed);
+
+  // Through the shadow: one address cannot be backed by two devices at once.
+  users.clear();
+  r.order.before_write(r.whole(), users);
+  env_.wait_for(users);
+  point_set copies;
+  const auto on_device_only = [&](std::uint64_t b) {
+    return r.blocks[b].state == block_state::device || r.blocks[b].state == block_state::fetching;
+  };
+  for (std::uint64_t b = 0; b < r.blocks.size(); ++b) {
+    if (!on_device_only(b)) continue;
+    const byte_range bytes = r.bytes_of({b, b + 1});
+    for (std::uint64_t at = bytes.begin; at < bytes.end;) {
+      const std::uint64_t end = r.end_of_home(at, bytes.end);
+      copies.add(env_.engine.download(r.home_of(at), r.is.base + at, end - at, {}, device::priority::launch));
+      at = end;
+    }
+  }
+  env_.wait_for(copies);
+  for (const timepoint p : copies.points())
+    if (const auto failure = env_.devices.status_of(p)) throw *failure;
+
+  region_description moved = r.is;
+  moved.homes = {static_cast<std::uint16_t>(device)};
+  take_backing(r.is, needed);
+  try {
+    back(moved);
+  } catch (...) {
+    // The room that was free is gone. What was moved to the shadow is safe there; the old home gets it back.
+    back(r.is);
+    for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
+      if (r.blocks[b].state != block_state::fresh) r.set_state(b, block_state::host);
+    throw;
+  }
+  r.is.homes = moved.homes;
+  env_.directory.set_home(r.is.base, needed / granule_size, static_cast<std::uint16_t>(device));
+  for (std::uint64_t b = 0; b < r.blocks.size(); ++b) {
+    if (r.blocks[b].state == block_state::fetching) r.set_state(b, block_state::device);
+    if (r.blocks[b].state != block_state::device && r.blocks[b].state != block_state::shared) continue;
+    const byte_range bytes = r.bytes_of({b, b + 1});
+    r.order.record_write(
+        bytes, env_.engine.upload(device, r.is.base + bytes.begin, bytes.size(), {}, device::priority::launch));
+  }
+  counters::add(env_.count.migrations, 1);
+}
+
+}  // namespace hpe::core

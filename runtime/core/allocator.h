@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "runtime/core/environment.h"
+#include "runtime/memory/segment_allocator.h"
+#include "runtime/memory/small_objects.h"
+
+namespace hpe::core {
+
+/// A live allocation as the program knows it: all of a region, or a small object in one.
+struct allocation {
+  coherence::region* region = nullptr;
+  std::byte* base = nullptr;
+  std::uint64_t bytes = 0;  ///< as asked for
+};
+
+/// Makes, finds, moves and frees allocations. Any thread.
+class allocator {
+ public:
+  explicit allocator(const environment& env);
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, unsigned device);
+  [[nodiscard]] std::byte* allocate_host(std::size_t bytes);
+  [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
+
+  /// Waits for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts there.
+  void free(void* pointer);
+
+  /// The allocation that contains the byte at p; region nullptr if there is none.
+  [[nodiscard]] allocation find(const void* p) const;
+  /// The same, or HPE_ERROR_NOT_A_REGION with what the address is.
+  [[nodiscard]] allocation require(const void* p) const;
+  /// The same for a range that must lie in one allocation.
+  [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
+
+  /// Gives a region another home. Any thread; others that use the region wait.
+  void migrate(coherence::region& r, unsigned device);
+
+ private:
+  /// What small objects with one home share.
+  struct pool {
+    memory::small_objects objects;
+    coherence::region_kind kind;
+    unsigned home;
+  };
+
+  std::byte* allocate_small(std::size_t bytes, pool& from);
+  void free_small(void* pointer, pool& from);
+  std::byte* make_region(std::size_t bytes, coherence::region_description description,
+                         memory::segment_allocator& segment);
+  void remove_region(coherence::region& r);
+  void back(const coherence::region_description& what);
+  void take_backing(const coherence::region_description& what, std::uint64_t end) noexcept;
+  memory::segment_allocator& segment_of(const std::byte* address);
+  void clear_small(const allocation& object);
+
+  environment env_;
+  std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
+  memory::segment_allocator host_segment_;
+  memory::segment_allocator striped_segment_;
+  std::vector<std::unique_ptr<pool>> pools_;  // of each device, then of the host
+};
+
+}  // namespace hpe::core

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "runtime/core/allocator.h"
+#include "runtime/core/device_work.h"
+
+namespace hpe::core {
+
+/// hpeMemcpy, hpeMemset and hpePrefetch: finds out where the bytes are good and has the transfer engine move them.
+/// Any thread.
+class copier {
+ public:
+  copier(const environment& env, allocator& memory) : env_(env), memory_(memory) {}
+
+  void copy(void* destination, const void* source, std::size_t bytes);
+  void fill(void* destination, std::uint8_t value, std::size_t bytes);
+  /// where is a device, or HPE_HOST. bytes 0: to the end of the allocation.
+  void prefetch(const void* p, std::size_t bytes, int where);
+
+ private:
+  /// A range of one region.
+  struct span {
+    coherence::region* region = nullptr;
+    coherence::byte_range range;
+  };
+
+  [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
+  void copy_in(const span& to, const std::byte* source);
+  void copy_out(std::byte* destination, const span& from);
+  void copy_across(const span& to, const span& from);
+  /// Waits for device work on host memory that the host is about to read or write.
+  void wait_for_users(const span& what, bool before_write) const;
+  [[nodiscard]] std::byte* alias(const span& what) const;
+
+  environment env_;
+  allocator& memory_;
+};
+
+}  // namespace hpe::core

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "runtime/core/environment.h"
+
+namespace hpe::core {
+
+/// Bytes of one region that device work is about to use.
+struct device_access {
+  coherence::region* region = nullptr;
+  coherence::byte_range range;
+  hpeAccessMode mode = HPE_INOUT;
+};
+
+/// What precedes device work, the release of the consistency model: it locks the regions, closes the views of what
+/// will be written, queues the uploads of what the host wrote, and says what the work must wait for. The caller queues
+/// the work, records its timepoints and commits, all within the life of this object; without a commit the host's rights
+/// are restored, so that a failed launch loses nothing. Nothing here waits for device work.
+///
+///   device_work work(env, accesses);
+///   point_set after;
+///   work.collect(after);
+///   ... queue it after `after`, giving `point` ...
+///   work.record(point);
+///   work.commit();
+class device_work {
+ public:
+  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and what queuing uploads throws.
+  device_work(const environment& env, std::vector<device_access> accesses);
+  ~device_work();
+  device_work(const device_work&) = delete;
+  device_work& operator=(const device_work&) = delete;
+
+  /// Adds what the whole work waits for.
+  void collect(coherence::point_set& after) const;
+  /// The whole work was queued as `point`.
+  void record(timepoint point);
+  void commit() noexcept { undo_.clear(); }
+
+ private:
+  struct change {
+    coherence::region* region;
+    std::uint64_t block;
+    coherence::block_state before;
+  };
+
+  void lock_regions();
+  void unlock_regions() noexcept;
+  void release(const device_access& access);
+  void release_run(coherence::region& r, coherence::block_run run, coherence::block_event event);
+  void upload(coherence::region& r, coherence::byte_range bytes);
+  void degrade(coherence::region& r);
+  void roll_back() noexcept;
+
+  environment env_;
+  std::vector<device_access> accesses_;      // by region, readers first
+  std::vector<coherence::region*> regions_;  // locked, by number
+  std::vector<change> undo_;
+};
+
+}  // namespace hpe::core

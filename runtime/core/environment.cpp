@@ -1,0 +1,16 @@
+#include "runtime/core/environment.h"
+
+#include "runtime/base/error.h"
+
+namespace hpe::core {
+
+void environment::require_device(int device) const {
+  HPE_REQUIRE(device >= 0 && static_cast<unsigned>(device) < devices.size(), HPE_ERROR_INVALID_DEVICE,
+              "there is no device {}; devices are numbered from 0 to {}", device, devices.size() - 1);
+}
+
+void environment::wait_for(const coherence::point_set& points) const {
+  for (const timepoint p : points.points()) devices.wait(p, std::chrono::steady_clock::time_point::max());
+}
+
+}  // namespace hpe::core

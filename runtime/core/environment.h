@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/counters.h"
+#include "runtime/base/options.h"
+#include "runtime/coherence/region_table.h"
+#include "runtime/device/device.h"
+#include "runtime/fault/host_view.h"
+#include "runtime/fault/service.h"
+#include "runtime/memory/directory.h"
+#include "runtime/memory/uvas.h"
+#include "runtime/transfer/engine.h"
+
+namespace hpe::core {
+
+/// The parts of a runtime that the parts of core work on. Owned by `runtime`, which outlives them all.
+struct environment {
+  const options& option;
+  counters& count;
+  memory::uvas& space;
+  memory::directory& directory;
+  coherence::region_table& regions;
+  device::device_set& devices;
+  transfer::engine& engine;
+  fault::host_view& views;
+  fault::service& faults;
+
+  /// Throws HPE_ERROR_INVALID_DEVICE with the numbers that exist.
+  void require_device(int device) const;
+  /// Waits in the calling thread, whatever comes of the points.
+  void wait_for(const coherence::point_set& points) const;
+};
+
+}  // namespace hpe::core

@@ -1,0 +1,114 @@
+#include "runtime/core/launcher.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+
+namespace hpe::core {
+
+using coherence::point_set;
+using coherence::region;
+
+launcher::launcher(const environment& env, allocator& memory) : env_(env), memory_(memory) {
+  for (unsigned d = 0; d < env.devices.size(); ++d) {
+    compute_.push_back(std::make_unique<compute>());
+    for (device::stream*& s : compute_.back()->streams) s = &env.devices.at(d).create_stream(device::priority::launch);
+  }
+}
+
+hpeModule launcher::load(const std::string& path) {
+  const std::lock_guard lock(modules_mutex_);
+  auto& entry = modules_[path];
+  if (entry == nullptr) {
+    auto loaded = std::make_unique<hpeModule_st>();
+    loaded->path = path;
+    loaded->id = env_.devices.load_module(path);
+    entry = std::move(loaded);
+  }
+  return entry.get();
+}
+
+hpeKernel launcher::find(hpeModule module, const std::string& name) {
+  const std::lock_guard lock(modules_mutex_);
+  auto& entry = module->kernels[name];
+  if (entry == nullptr)
+    entry = std::make_unique<hpeKernel_st>(hpeKernel_st{env_.devices.find_kernel(module->id, name), name});
+  return entry.get();
+}
+
+std::vector<device_access> launcher::resolve(std::span<const hpeAccess> accesses) const {
+  std::vector<device_access> result;
+  result.reserve(accesses.size());
+  for (const hpeAccess& a : accesses) {
+    HPE_REQUIRE(a.mode == HPE_IN || a.mode == HPE_OUT || a.mode == HPE_INOUT, HPE_ERROR_INVALID_ARGUMENT,
+                "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
+    const allocation found = memory_.require(a.address, a.size);
+    const std::uint64_t begin = found.region->offset_of(a.address);
+    const std::uint64_t in_object = static_cast<std::uint64_t>(static_cast<const std::byte*>(a.address) - found.base);
+    const std::uint64_t bytes = a.size != 0 ? a.size : found.bytes - in_object;
+    result.push_back({found.region, {begin, begin + bytes}, a.mode});
+  }
+  return result;
+}
+
+std::vector<device_access> launcher::all_regions() const {
+  std::vector<device_access> result;
+  for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
+    region& r = env_.regions.at(number);
+    const std::lock_guard lock(r.mutex);
+    if (r.alive) result.push_back({&r, r.whole(), HPE_INOUT});
+  }
+  return result;
+}
+
+bool launcher::reaches(unsigned device, const device_access& access) const {
+  const region& r = *access.region;
+  const std::lock_guard lock(r.mutex);
+  if (r.single_copy()) return true;
+  const device::device& it = env_.devices.at(device);
+  for (std::uint64_t at = access.range.begin; at < access.range.end; at = r.end_of_home(at, access.range.end))
+    if (!it.can_access(r.home_of(at))) return false;
+  return true;
+}
+
+void launcher::bring_within_reach(unsigned device, const std::vector<device_access>& accesses) {
+  for (const device_access& access : accesses)
+    if (!reaches(device, access)) memory_.migrate(*access.region, device);
+}
+
+device::stream& launcher::choose_stream(unsigned device, const point_set& after) {
+  compute& c = *compute_[device];
+  // Behind what it waits for anyway, or else where nothing is queued.
+  for (device::stream* s : c.streams) {
+    const timepoint last = s->last();
+    const auto points = after.points();
+    if (std::find(points.begin(), points.end(), last) != points.end() && !env_.devices.reached(last)) return *s;
+  }
+  for (device::stream* s : c.streams)
+    if (env_.devices.reached(s->last())) return *s;
+  return *c.streams[c.next.fetch_add(1, std::memory_order_relaxed) % streams_per_device];
+}
+
+void launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
+                      std::span<const std::byte> parameters, std::span<const hpeAccess> accesses, bool everything) {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
+  // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
+  const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
+  const std::vector<device_access> used = everything ? all_regions() : resolve(accesses);
+  bring_within_reach(device, used);
+
+  device_work work(env_, used);
+  point_set after;
+  work.collect(after);
+  device::stream& stream = choose_stream(device, after);
+  for (const timepoint p : after.points()) stream.wait(p);
+  work.record(stream.launch(kernel->id, shape, own_parameters));
+  work.commit();
+  counters::add(env_.count.launches, 1);
+}
+
+void launcher::add_last_points(unsigned device, point_set& points) const {
+  for (const device::stream* s : compute_[device]->streams) points.add(s->last());
+}
+
+}  // namespace hpe::core

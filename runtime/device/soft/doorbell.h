@@ -1,0 +1,60 @@
+#pragma once
+
+/// How threads of several processes wait for each other in shared memory.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "runtime/os/futex.h"
+
+namespace hpe::device::soft {
+
+/// Counts rings; a sleeper returns when the count differs from what it saw. Ringing is safe in a signal handler, and
+/// makes no system call while nobody sleeps. A sleeper that dies costs later ringers a system call, nothing more.
+///
+/// Use: seen = rings(); look at the condition; if it does not hold, sleep(seen, ...); look again.
+class doorbell {
+ public:
+  using deadline = std::chrono::steady_clock::time_point;
+
+  [[nodiscard]] std::uint32_t rings() const noexcept { return word_.load(); }
+
+  void ring() noexcept {
+    word_.fetch_add(1);
+    if (sleepers_.load() != 0) os::futex_wake_all(word_);
+  }
+
+  void sleep(std::uint32_t seen, deadline until) noexcept {
+    sleepers_.fetch_add(1);
+    os::futex_wait_until(word_, seen, until);
+    sleepers_.fetch_sub(1);
+  }
+
+ private:
+  os::futex_word word_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+};
+
+inline void relax() noexcept { __builtin_ia32_pause(); }
+
+/// Waits awake for a short while, which is what a command takes that finds its device awake. True once `holds()`.
+template <class Condition>
+bool spin_until(Condition holds) {
+  constexpr std::chrono::microseconds patience{30};
+  constexpr int checks_per_look_at_the_clock = 16;
+  static const bool alone = std::thread::hardware_concurrency() == 1;
+  if (holds()) return true;
+  if (alone) return false;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  do {
+    for (int i = 0; i < checks_per_look_at_the_clock; ++i) {
+      relax();
+      if (holds()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+}  // namespace hpe::device::soft

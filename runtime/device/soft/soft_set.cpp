@@ -1,0 +1,235 @@
+// Order of destruction: the monitor's thread ends before the devices that it reports to; processes are dead before
+// the fabric goes. In a child made by fork nothing is done to the parent's devices.
+#include "runtime/device/soft/soft_set.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/device/soft/soft_device.h"
+#include "runtime/device/soft/soft_gate.h"
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
+  constexpr std::uint64_t most = 1024;
+  if (wanted != 0) return static_cast<unsigned>(std::min(wanted, most));
+  return std::max(1U, std::thread::hardware_concurrency() / shape.devices());
+}
+
+}  // namespace
+
+std::unique_ptr<device_set> open(const topology& shape, const uvas_layout& layout, const options& wanted) {
+  return std::make_unique<soft_set>(shape, layout, wanted);
+}
+
+soft_set::soft_set(const topology& shape, const uvas_layout& layout, const options& wanted)
+    : owner_(::getpid()), fabric_(shape), free_gates_(timeline::all) {
+  configure(layout, wanted);
+  start(wanted);
+  std::vector<softd_process*> watched;
+  for (const auto& process : processes_) watched.push_back(process.get());
+  monitor_ = std::make_unique<monitor>(std::move(watched),
+                                       [this](unsigned index, const std::string& how) { devices_[index]->lose(how); });
+}
+
+void soft_set::configure(const uvas_layout& layout, const options& wanted) {
+  fabric_state& state = fabric_.state();
+  state.layout = layout;
+  state.threads = threads_of_each(state.shape, wanted.soft_threads);
+  state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
+  state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
+}
+
+void soft_set::start(const options& wanted) {
+  const unsigned count = state().shape.devices();
+  const std::string program = find_softd(wanted.softd);
+  const os::file_descriptor own = open_own_pidfd();
+  std::vector<int> descriptors{fabric_.file(), own.get()};
+  for (unsigned d = 0; d < count; ++d) {
+    memory_files_.push_back(os::create_memory_file("hpe-device", state().layout.size()));
+    descriptors.push_back(memory_files_.back().get());
+  }
+  request join;
+  for (unsigned d = 0; d < count; ++d) {
+    processes_.push_back(std::make_unique<softd_process>(program, d, state().layout));
+    join.device = d;
+    send_request(processes_[d]->control(), join, descriptors);
+  }
+  for (unsigned d = 0; d < count; ++d) {
+    reply answer;
+    if (!receive_reply(processes_[d]->control(), answer))
+      HPE_THROW(HPE_ERROR_INITIALIZATION, "device {} did not start: {} {}", d, program, processes_[d]->reap());
+    HPE_REQUIRE(answer.status == HPE_SUCCESS, HPE_ERROR_INITIALIZATION, "device {} did not start: {}", d, answer.text);
+    devices_.push_back(std::make_unique<soft_device>(*this, d, *processes_[d], wanted.soft_memory));
+  }
+}
+
+soft_set::~soft_set() {
+  if (::getpid() != owner_) {
+    monitor_->forget();
+    return;
+  }
+  quit();
+}
+
+void soft_set::quit() noexcept {
+  constexpr std::chrono::milliseconds patience{1000};
+  for (const auto& device : devices_) device->expect_end();
+  request end;
+  end.what = request::kind::quit;
+  for (const auto& process : processes_) {
+    try {
+      send_request(process->control(), end, {});
+    } catch (const error&) {  // it will be killed instead
+      process->kill();
+    }
+  }
+  if (!monitor_->wait_for_all(patience)) {
+    for (const auto& process : processes_)
+      if (!process->reaped()) process->kill();
+    monitor_->wait_for_all(patience);
+  }
+  monitor_.reset();
+}
+
+device& soft_set::at(unsigned index) {
+  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}", index,
+              devices_.size());
+  return *devices_[index];
+}
+
+void soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
+                   const request* undo) {
+  const std::lock_guard lock(asking_);
+  std::vector<unsigned> asked;
+  for (unsigned d = 0; d < size(); ++d)
+    if (wanted(d) && !devices_[d]->lost() && send_request(processes_[d]->control(), what, descriptors))
+      asked.push_back(d);
+
+  std::vector<unsigned> agreed;
+  std::optional<error> refusal;
+  for (const unsigned d : asked) {
+    reply answer;
+    if (!receive_reply(processes_[d]->control(), answer)) continue;
+    if (answer.status == HPE_SUCCESS)
+      agreed.push_back(d);
+    else if (!refusal)
+      refusal = error(answer.status, answer.text);
+  }
+  if (!refusal) return;
+  for (const unsigned d : agreed) {
+    reply ignored;
+    if (undo != nullptr && send_request(processes_[d]->control(), *undo, {}))
+      receive_reply(processes_[d]->control(), ignored);
+  }
+  throw error(*refusal);
+}
+
+void soft_set::register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  addresses_.insert(begin, bytes, {});
+  request what;
+  what.what = request::kind::register_host;
+  what.address = begin;
+  what.bytes = bytes;
+  what.offset = offset;
+  request undo = what;
+  undo.what = request::kind::unregister_host;
+  try {
+    ask([](unsigned) { return true; }, what, std::span(&fd, 1), &undo);
+  } catch (...) {
+    addresses_.erase(begin, bytes, host_location);
+    throw;
+  }
+}
+
+void soft_set::unregister_host(void* address, std::size_t bytes) {
+  request what;
+  what.what = request::kind::unregister_host;
+  what.address = reinterpret_cast<std::uintptr_t>(address);
+  what.bytes = bytes;
+  ask([](unsigned) { return true; }, what);
+  addresses_.erase(what.address, bytes, host_location);
+}
+
+std::uint32_t soft_set::load_module(const std::string& path) {
+  // Devices keep the folder that the program was in when it started them.
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(path, ignored);
+  request what;
+  what.what = request::kind::load_module;
+  what.set_text(is_file ? std::filesystem::absolute(path).string() : path);
+  {
+    const std::lock_guard lock(asking_);
+    what.id = modules_++;
+  }
+  ask([](unsigned) { return true; }, what);
+  return what.id;
+}
+
+kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
+  request what;
+  what.what = request::kind::find_kernel;
+  what.module = module;
+  what.set_text(name);
+  {
+    const std::lock_guard lock(asking_);
+    HPE_REQUIRE(module < modules_, HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, module);
+    what.id = functions_++;
+  }
+  ask([](unsigned) { return true; }, what);
+  return {module, what.id};
+}
+
+soft_device& soft_set::device_of(timepoint point) const { return *devices_[fabric::device_of(point.timeline)]; }
+
+bool soft_set::reached(timepoint point) const noexcept {
+  const timeline* line = fabric_.find_timeline(point.timeline);
+  return line == nullptr || line->reached(point.value);
+}
+
+bool soft_set::wait(timepoint point, std::chrono::steady_clock::time_point deadline) {
+  timeline* line = fabric_.find_timeline(point.timeline);
+  return line == nullptr || line->wait(point.value, deadline);
+}
+
+std::optional<error> soft_set::status_of(timepoint point) const {
+  const timeline* line = fabric_.find_timeline(point.timeline);
+  if (line == nullptr || !line->reached(point.value)) return std::nullopt;
+  if (point.value > line->lost_after.load()) return device_of(point).loss();
+  if (const auto found = line->failures.find(point.value)) return error(found->status, found->sentence);
+  return std::nullopt;
+}
+
+std::optional<error> soft_set::take_failure(int device) {
+  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
+              device, size());
+  const std::lock_guard lock(failures_);
+  soft_device* oldest = nullptr;
+  for (const auto& candidate : devices_) {
+    if (device >= 0 && candidate->index() != static_cast<unsigned>(device)) continue;
+    if (candidate->oldest_failure() == no_failure) continue;
+    if (oldest == nullptr || candidate->oldest_failure() < oldest->oldest_failure()) oldest = candidate.get();
+  }
+  if (oldest == nullptr) return std::nullopt;
+  return oldest->take_oldest_failure();
+}
+
+std::unique_ptr<gate> soft_set::create_gate() {
+  std::uint64_t free = free_gates_.load();
+  do {
+    HPE_REQUIRE(free != 0, HPE_ERROR_NOT_SUPPORTED, "there are {} gates; soft devices have no more", max_gates);
+  } while (!free_gates_.compare_exchange_weak(free, free & (free - 1)));
+  return std::make_unique<soft_gate>(fabric_, free_gates_, static_cast<unsigned>(std::countr_zero(free)));
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,93 @@
+#include "runtime/device/soft/softd_copy.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "runtime/base/error.h"
+#include "runtime/device/soft/softd_guard.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+// The links between two places; none when both are the same.
+struct path {
+  std::array<link_clock*, 2> links{};
+  unsigned length = 0;
+  const link_limit* limit = nullptr;
+
+  [[nodiscard]] bool limited() const { return length != 0 && limit->bytes_per_second != 0; }
+  [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
+};
+
+path find_path(fabric_state& state, int from, int to) {
+  constexpr unsigned up = 0;
+  constexpr unsigned down = 1;
+  if (from == to) return {};
+  if (from == host_location)
+    return {{&state.host_links[state.shape.switch_of(static_cast<unsigned>(to))][down]}, 1, &state.host_limit};
+  if (to == host_location)
+    return {{&state.host_links[state.shape.switch_of(static_cast<unsigned>(from))][up]}, 1, &state.host_limit};
+  return {{&state.ports[static_cast<unsigned>(from)][up], &state.ports[static_cast<unsigned>(to)][down]},
+          2,
+          &state.peer_limit};
+}
+
+void* local(std::uintptr_t address, const address_table::piece& where) {
+  return reinterpret_cast<void*>(address + static_cast<std::uintptr_t>(where.what.shift));  // NOLINT
+}
+
+template <class Body>
+void guarded(Body body) {
+  const auto crashed = run_guarded(body);
+  if (!crashed) return;
+  HPE_REQUIRE(
+      crashed->signal != SIGBUS, HPE_ERROR_OUT_OF_MEMORY,
+      "a copy found no memory behind {:#x}: the machine has none left, or the file of registered memory became shorter",
+      crashed->address);
+  HPE_THROW(HPE_ERROR_INTERNAL, "a copy crashed at {:#x} with signal {}", crashed->address, crashed->signal);
+}
+
+}  // namespace
+
+address_table::piece softd_copier::find(std::uintptr_t address) const {
+  const auto found = memory_.find(address);
+  HPE_REQUIRE(found, HPE_ERROR_INVALID_ARGUMENT, "the memory at {:#x} was taken away while a queued copy used it",
+              address);
+  return *found;
+}
+
+void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
+  std::uint64_t latency = 0;  // paid once
+  std::uint64_t arrival = 0;
+  while (bytes > 0) {
+    const auto to = find(destination);
+    const auto from = find(source);
+    std::size_t piece = std::min({bytes, to.end - destination, from.end - source});
+    const path way = find_path(state_, from.what.device, to.what.device);
+    if (way.limited()) {
+      latency = std::max(latency, way.limit->latency_ns);
+      piece = std::min(piece, piece_size(*way.limit));
+      arrival = reserve_path(way.span(), *way.limit, piece, level, piece < bytes);
+    }
+    guarded([&] { std::memcpy(local(destination, to), local(source, from), piece); });
+    if (way.limited()) wait_until(arrival);
+    destination += piece;
+    source += piece;
+    bytes -= piece;
+  }
+  if (latency != 0) wait_until(arrival + latency);
+}
+
+void softd_copier::fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const {
+  while (bytes > 0) {
+    const auto to = find(destination);
+    const std::size_t piece = std::min<std::size_t>(bytes, to.end - destination);
+    guarded([&] { std::memset(local(destination, to), value, piece); });
+    destination += piece;
+    bytes -= piece;
+  }
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,96 @@
+#include "runtime/device/soft/softd_executor.h"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <thread>
+
+#include "runtime/base/error.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+std::string describe(const softd_engines& engines, const crash& what) {
+  switch (what.signal) {
+    case SIGFPE: return "arithmetic error, as a division of integers by zero (SIGFPE)";
+    case SIGILL: return fmt::format("illegal instruction at {:#x} (SIGILL)", what.address);
+    case SIGBUS: return fmt::format("no memory is left behind {:#x} (SIGBUS)", what.address);
+    default: break;
+  }
+  if (what.code == SI_KERNEL) return "illegal access to an address that cannot exist (SIGSEGV)";
+  return fmt::format("illegal access to {:#x}, which is not mapped on device {}{} (SIGSEGV)", what.address,
+                     engines.device, engines.memory.contains(what.address) ? "" : " and is no address of hpe");
+}
+
+class executor {
+ public:
+  executor(softd_engines& engines, stream_block& stream) : engines_(engines), stream_(stream) {}
+
+  [[noreturn]] void run() {
+    ::pthread_setname_np(::pthread_self(), "softd-stream");
+    for (std::uint64_t value = 1;; ++value) {
+      await(value);
+      try {
+        execute(engines_.shared.slot(stream_, value), value);
+      } catch (const error& e) {
+        fail(value, e.status(), e.what());
+      } catch (const std::exception& e) {
+        fail(value, HPE_ERROR_INTERNAL, e.what());
+      }
+      stream_.line.complete(value, engines_.shared.state().gates);
+    }
+  }
+
+ private:
+  void await(std::uint64_t value) {
+    timeline& line = stream_.line;
+    const auto there = [&] { return line.submitted.load() >= value; };
+    if (spin_until(there)) return;
+    for (;;) {
+      const std::uint32_t seen = line.work.rings();
+      if (there()) return;
+      line.work.sleep(seen, doorbell::deadline::max());
+    }
+  }
+
+  void execute(const command& what, std::uint64_t value) {
+    switch (what.what) {
+      case command::kind::copy: return engines_.copier.copy(what.destination, what.source, what.bytes, stream_.level);
+      case command::kind::fill:
+        return engines_.copier.fill(what.destination, static_cast<std::uint8_t>(what.value), what.bytes);
+      case command::kind::launch: return launch(what, value);
+      case command::kind::wait: return wait(what);
+    }
+  }
+
+  void launch(const command& what, std::uint64_t value) {
+    const auto& kernel = engines_.kernels.at(what.function);
+    const auto trouble = engines_.pool.run(kernel.body, engines_.shared.parameters(stream_, value).bytes, what.grid);
+    if (!trouble) return;
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel \"{}\" on device {}: {}", kernel.name, engines_.device,
+              trouble->signal ? describe(engines_, *trouble->signal) : "it threw " + trouble->exception);
+  }
+
+  // The owner lets everybody through whose device is lost.
+  void wait(const command& what) {
+    timeline* other = engines_.shared.find_timeline(what.timeline);
+    HPE_INVARIANT(other != nullptr);
+    other->wait(what.point, doorbell::deadline::max());
+  }
+
+  void fail(std::uint64_t value, hpeStatus status, const char* sentence) {
+    stream_.line.failures.append({value, engines_.shared.state().failure_order.fetch_add(1), status, sentence});
+  }
+
+  softd_engines& engines_;
+  stream_block& stream_;
+};
+
+}  // namespace
+
+void start_executor(softd_engines& engines, stream_block& stream) {
+  std::thread([&engines, &stream] { executor(engines, stream).run(); }).detach();
+}
+
+}  // namespace hpe::device::soft

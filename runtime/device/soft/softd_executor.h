@@ -1,0 +1,25 @@
+#pragma once
+
+/// The consuming end of one stream: a thread that runs its commands in order.
+
+#include "runtime/device/soft/fabric.h"
+#include "runtime/device/soft/softd_copy.h"
+#include "runtime/device/soft/softd_kernels.h"
+#include "runtime/device/soft/softd_pool.h"
+
+namespace hpe::device::soft {
+
+/// What the executors of a device work with.
+struct softd_engines {
+  unsigned device;
+  fabric& shared;
+  const softd_memory& memory;
+  softd_copier copier;
+  const softd_kernels& kernels;
+  softd_pool& pool;
+};
+
+/// Starts the thread of a stream; it runs until the process ends.
+void start_executor(softd_engines& engines, stream_block& stream);
+
+}  // namespace hpe::device::soft

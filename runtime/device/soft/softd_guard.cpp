@@ -1,0 +1,87 @@
+#include "runtime/device/soft/softd_guard.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <csetjmp>
+#include <csignal>
+
+#include "runtime/base/error.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+struct landing {
+  sigjmp_buf place;
+  crash what;
+};
+
+thread_local landing* current = nullptr;
+
+// A kernel that overflows its stack needs another one for the handler.
+class alternate_stack {
+ public:
+  alternate_stack() {
+    stack_t stack{};
+    stack.ss_size = size;
+    stack.ss_sp = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack.ss_sp == MAP_FAILED) throw_system_error("mapping a signal stack");
+    if (::sigaltstack(&stack, &before_) != 0) throw_system_error("sigaltstack");
+    memory_ = stack.ss_sp;
+  }
+  alternate_stack(const alternate_stack&) = delete;
+  alternate_stack& operator=(const alternate_stack&) = delete;
+  ~alternate_stack() {
+    ::sigaltstack(&before_, nullptr);
+    ::munmap(memory_, size);
+  }
+
+ private:
+  static constexpr std::size_t size = 64 << 10;
+  stack_t before_{};
+  void* memory_ = nullptr;
+};
+
+void land(int signal, siginfo_t* info, void* /*context*/) {
+  if (landing* guard = current; guard != nullptr && info->si_code > 0) {
+    guard->what = {signal, info->si_code, reinterpret_cast<std::uintptr_t>(info->si_addr)};
+    siglongjmp(guard->place, 1);
+  }
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+}  // namespace
+
+void install_crash_handlers() {
+  struct sigaction action {};
+  action.sa_sigaction = land;
+  // Not masked inside, so that leaving by a jump need not restore a mask, which would cost a system call per guarded
+  // run.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  for (const int signal : std::array{SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    if (::sigaction(signal, &action, nullptr) != 0) throw_system_error("sigaction");
+}
+
+std::optional<crash> run_guarded(void (*body)(void*), void* argument) {
+  static thread_local const alternate_stack stack;
+  static_cast<void>(&stack);
+  landing guard;
+  landing* const outer = current;
+  if (sigsetjmp(guard.place, 0) != 0) {
+    current = outer;
+    return guard.what;
+  }
+  current = &guard;
+  try {
+    body(argument);
+  } catch (...) {
+    current = outer;
+    throw;
+  }
+  current = outer;
+  return std::nullopt;
+}
+
+}  // namespace hpe::device::soft

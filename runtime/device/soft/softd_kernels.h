@@ -1,0 +1,33 @@
+#pragma once
+
+/// The kernels that a device process has loaded.
+
+#include <map>
+#include <shared_mutex>
+#include <string>
+
+#include "hpe/kernel.h"
+
+namespace hpe::device::soft {
+
+class softd_kernels {
+ public:
+  struct kernel {
+    hpeHostKernel body = nullptr;
+    std::string name;
+  };
+
+  // Requests of the owner, which chooses the numbers. Both throw HPE_ERROR_NOT_FOUND.
+  void load(std::uint32_t module, const std::string& path);
+  void find(std::uint32_t module, std::uint32_t function, const std::string& name);
+
+  /// Any thread. Throws HPE_ERROR_NOT_FOUND. The result stays valid.
+  [[nodiscard]] const kernel& at(std::uint32_t function) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint32_t, void*> modules_;  // never closed: kernels may run until the end
+  std::map<std::uint32_t, kernel> functions_;
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,60 @@
+#include "runtime/device/soft/softd_memory.h"
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+void* pointer(std::uintptr_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are data here
+}
+
+}  // namespace
+
+softd_memory::softd_memory(const uvas_layout& layout)
+    : layout_(layout), space_(layout.base, layout.size(), granule_size) {
+  HPE_REQUIRE(
+      reinterpret_cast<std::uintptr_t>(space_.data()) == layout.base, HPE_ERROR_INITIALIZATION,
+      "the {} bytes at {:#x} are not free in the process of a soft device; HPE_ADDRESS_BASE can name another place",
+      layout.size(), layout.base);
+}
+
+void softd_memory::map(unsigned device, std::uintptr_t address, std::size_t bytes) {
+  os::map_file(pointer(address), bytes, os::access::read_write, files_.at(device).get(), address - layout_.base);
+  table_.insert(address, bytes, {static_cast<int>(device), 0});
+}
+
+void softd_memory::unmap(unsigned device, std::uintptr_t address, std::size_t bytes) {
+  table_.erase(address, bytes, static_cast<int>(device));
+  os::unmap_to_reserved(pointer(address), bytes);
+}
+
+void softd_memory::register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
+  const auto file_offset = static_cast<std::uint64_t>(offset);
+  if (contains(address)) {
+    os::map_file(pointer(address), bytes, os::access::read_write, file, file_offset);
+    table_.insert(address, bytes, {});
+    return;
+  }
+  os::reservation place(0, bytes, os::page_size());
+  os::map_file(place.data(), bytes, os::access::read_write, file, file_offset);
+  table_.insert(address, bytes, {host_location, place.data() - static_cast<std::byte*>(pointer(address))});
+  registered_.emplace(address, std::move(place));
+}
+
+void softd_memory::unregister_host(std::uintptr_t address, std::size_t bytes) {
+  if (contains(address)) {
+    table_.erase(address, bytes, host_location);
+    os::unmap_to_reserved(pointer(address), bytes);
+    return;
+  }
+  const auto found = registered_.find(address);
+  HPE_REQUIRE(found != registered_.end() && found->second.size() == bytes, HPE_ERROR_INVALID_ARGUMENT,
+              "{} bytes of host memory at {:#x} were not registered as one", bytes, address);
+  table_.erase(address, bytes, host_location);
+  registered_.erase(found);
+}
+
+}  // namespace hpe::device::soft

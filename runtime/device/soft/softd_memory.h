@@ -1,0 +1,45 @@
+#pragma once
+
+/// The address space of a device process: the UVAS at the addresses that the owner knows, with memory behind the parts
+/// that this device can access and nothing behind the rest, so that a stray access faults; and host memory that was
+/// registered, wherever it fits.
+
+#include <map>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/soft/address_table.h"
+#include "runtime/os/file_descriptor.h"
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::device::soft {
+
+class softd_memory {
+ public:
+  /// Takes the address space. First thing in the process, before anything else may lie there. Throws
+  /// HPE_ERROR_INITIALIZATION.
+  explicit softd_memory(const uvas_layout& layout);
+
+  void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
+
+  // Requests of the owner, which asks for one at a time.
+  void map(unsigned device, std::uintptr_t address, std::size_t bytes);
+  void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
+  void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
+  void unregister_host(std::uintptr_t address, std::size_t bytes);
+
+  /// What is behind an address of the program. Any thread.
+  [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
+    return layout_.contains(reinterpret_cast<const void*>(address));
+  }
+
+ private:
+  uvas_layout layout_;
+  os::reservation space_;
+  std::vector<os::file_descriptor> files_;                // by device
+  std::map<std::uintptr_t, os::reservation> registered_;  // outside the UVAS; by the program's address
+  address_table table_;
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,92 @@
+// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in under the
+// lock, so once it is off the list and the count is zero, nobody has it.
+#include "runtime/device/soft/softd_pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+namespace hpe::device::soft {
+
+struct softd_pool::job {
+  hpeHostKernel body;
+  const void* parameters;
+  const std::uint32_t (&grid)[3];
+  std::uint64_t tiles;
+  std::atomic<std::uint64_t> next{0};
+  unsigned helpers = 0;                 // under the pool's lock
+  std::optional<trouble> went_wrong{};  // under `reporting`
+  std::mutex reporting{};
+
+  [[nodiscard]] bool begun() const { return next.load(std::memory_order_relaxed) >= tiles; }
+
+  void report(trouble what) {
+    next.store(tiles);
+    const std::lock_guard lock(reporting);
+    if (!went_wrong) went_wrong = std::move(what);
+  }
+};
+
+softd_pool::softd_pool(unsigned threads) : threads_(threads) {
+  // They live as long as the process.
+  for (unsigned i = 1; i < threads; ++i) std::thread([this] { help(); }).detach();
+}
+
+std::optional<softd_pool::trouble> softd_pool::run(hpeHostKernel body, const void* parameters,
+                                                   const std::uint32_t (&grid)[3]) {
+  job task{body, parameters, grid, std::uint64_t{grid[0]} * grid[1] * grid[2]};
+  const bool shared = threads_ > 1 && task.tiles > 1;
+  if (shared) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(&task);
+    wanted_.notify_all();
+  }
+  work(task);
+  if (shared) {
+    std::unique_lock lock(mutex_);
+    open_.remove(&task);
+    left_.wait(lock, [&] { return task.helpers == 0; });
+  }
+  return std::move(task.went_wrong);
+}
+
+void softd_pool::help() {
+  ::pthread_setname_np(::pthread_self(), "softd-unit");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found = std::find_if(open_.begin(), open_.end(), [](const job* task) { return !task->begun(); });
+    if (found == open_.end()) {
+      wanted_.wait(lock);
+      continue;
+    }
+    job& task = **found;
+    ++task.helpers;
+    lock.unlock();
+    work(task);
+    lock.lock();
+    if (--task.helpers == 0) left_.notify_all();
+  }
+}
+
+void softd_pool::work(job& task) const {
+  for (;;) {
+    // Large shares first, small ones at the end, so that all threads end together.
+    const std::uint64_t left = task.tiles - std::min(task.tiles, task.next.load(std::memory_order_relaxed));
+    const std::uint64_t share = threads_ == 1 ? task.tiles : std::max<std::uint64_t>(1, left / (2 * threads_));
+    const std::uint64_t begin = task.next.fetch_add(share);
+    if (begin >= task.tiles) return;
+    const hpeTiles tiles{begin, std::min(task.tiles, begin + share), {task.grid[0], task.grid[1], task.grid[2]}};
+    auto body = [&] { task.body(task.parameters, &tiles); };
+    try {
+      if (const auto crashed = run_guarded(body)) task.report({crashed, {}});
+    } catch (const std::exception& e) {
+      task.report({std::nullopt, e.what()});
+    } catch (...) {
+      task.report({std::nullopt, "something that is no std::exception"});
+    }
+  }
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,46 @@
+#pragma once
+
+/// The compute units of a soft device: threads that share the tiles of launches.
+
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hpe/kernel.h"
+#include "runtime/device/soft/softd_guard.h"
+
+namespace hpe::device::soft {
+
+class softd_pool {
+ public:
+  /// How a launch went wrong: by a signal, or by an exception with these words.
+  struct trouble {
+    std::optional<crash> signal;
+    std::string exception;
+  };
+
+  /// `threads` counts the caller of run, which works as well.
+  explicit softd_pool(unsigned threads);
+
+  /// Runs all tiles and returns when they are done. After trouble in one tile no further ones are begun. Any thread;
+  /// launches that run at the same time share the threads.
+  std::optional<trouble> run(hpeHostKernel body, const void* parameters, const std::uint32_t (&grid)[3]);
+
+ private:
+  struct job;
+
+  [[noreturn]] void help();
+  void work(job& task) const;
+
+  unsigned threads_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::condition_variable left_;
+  std::list<job*> open_;  // launches with tiles that nobody has begun, perhaps
+};
+
+}  // namespace hpe::device::soft

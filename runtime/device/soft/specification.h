@@ -1,0 +1,38 @@
+#pragma once
+
+/// What the user can say about soft devices, as text: how many there are on how many switches, and how fast links are.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace hpe::device::soft {
+
+inline constexpr unsigned max_devices = 16;
+
+/// Devices are numbered switch by switch. Devices of one switch reach each other's memory and share one link to the
+/// host.
+struct topology {
+  unsigned switches = 1;
+  unsigned devices_per_switch = 2;
+
+  [[nodiscard]] unsigned devices() const noexcept { return switches * devices_per_switch; }
+  [[nodiscard]] unsigned switch_of(unsigned device) const noexcept { return device / devices_per_switch; }
+  [[nodiscard]] bool peers(unsigned a, unsigned b) const noexcept { return switch_of(a) == switch_of(b); }
+};
+
+/// Reads "soft:N" (one switch), "soft:SxN" (S switches of N devices) or "" (soft:2). Throws HPE_ERROR_INITIALIZATION
+/// with what was wrong and what is possible.
+[[nodiscard]] topology parse_topology(const std::string& text);
+
+/// What one direction of a link carries. bytes_per_second 0 means no limit, and that no time is kept.
+struct link_limit {
+  std::uint64_t bytes_per_second = 0;
+  std::uint64_t latency_ns = 0;
+};
+
+/// Reads "bandwidth:latency" or "bandwidth", as 12G:5 (bytes per second with k, M, G, T of 1024; microseconds), or ""
+/// for no limit. `variable` names the option in the sentence of HPE_ERROR_INITIALIZATION.
+[[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
+
+}  // namespace hpe::device::soft

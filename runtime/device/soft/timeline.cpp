@@ -1,0 +1,64 @@
+#include "runtime/device/soft/timeline.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace hpe::device::soft {
+
+void failure_log::append(const failure& what) noexcept {
+  const std::uint64_t index = count_.load(std::memory_order_relaxed);
+  record& r = records_[index % kept];
+  r.value.store(0);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  r.order = what.order;
+  r.status = what.status;
+  const std::size_t length = std::min(what.sentence.size(), sizeof r.sentence - 1);
+  std::memcpy(r.sentence, what.sentence.data(), length);
+  r.sentence[length] = '\0';
+  r.value.store(what.value, std::memory_order_release);
+  count_.store(index + 1, std::memory_order_release);
+}
+
+std::optional<failure> failure_log::at(std::uint64_t index) const {
+  const std::uint64_t n = count();
+  if (index >= n || index + kept < n) return std::nullopt;
+  const record& r = records_[index % kept];
+  const std::uint64_t value = r.value.load(std::memory_order_acquire);
+  failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence))};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (value == 0 || r.value.load(std::memory_order_relaxed) != value) return std::nullopt;
+  return found;
+}
+
+std::optional<failure> failure_log::find(std::uint64_t value) const {
+  const std::uint64_t n = count();
+  for (std::uint64_t index = n; index > 0 && index + kept > n; --index) {
+    if (records_[(index - 1) % kept].value.load(std::memory_order_acquire) != value) continue;
+    if (auto found = at(index - 1); found && found->value == value) return found;
+  }
+  return std::nullopt;
+}
+
+bool timeline::wait(std::uint64_t value, doorbell::deadline until) noexcept {
+  if (spin_until([&] { return reached(value); })) return true;
+  for (;;) {
+    const std::uint32_t seen = done.rings();
+    if (reached(value)) return true;
+    if (std::chrono::steady_clock::now() >= until) return false;
+    done.sleep(seen, until);
+  }
+}
+
+void timeline::complete(std::uint64_t value, gate_bells& bells) noexcept {
+  completed.store(value);
+  done.ring();
+  for (std::uint64_t rest = gates.load(); rest != 0; rest &= rest - 1) bells[std::countr_zero(rest)].ring();
+}
+
+void timeline::lose(gate_bells& bells) noexcept {
+  lost_after.store(completed.load());
+  complete(all, bells);
+}
+
+}  // namespace hpe::device::soft

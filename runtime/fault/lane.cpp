@@ -1,0 +1,359 @@
+#include "runtime/fault/lane.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
+#include "runtime/fault/explain.h"
+
+// Invariants, under the region's mutex:
+//  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
+//  that writes the
+//    block takes it out of that state, and the fetch then leaves it alone.
+//  - A fetch that was issued is recorded in the region's order as a reader of the home, so device work that writes
+//  waits for it.
+//  - A view is opened only in the same hold of the mutex that gives the block a state whose shadow is valid.
+
+namespace hpe::fault {
+
+using coherence::apply;
+using coherence::block_actions;
+using coherence::block_event;
+using coherence::block_run;
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+using device::priority;
+
+namespace {
+
+thread_local bool this_is_a_lane = false;
+
+// One copy is at most this long, so that views open while a long window is still on its way.
+constexpr std::uint64_t fetch_piece = granule_size;
+
+}  // namespace
+
+bool in_lane_thread() noexcept { return this_is_a_lane; }
+
+lane::lane(unsigned number, const lane_environment& environment, std::unique_ptr<device::gate> gate)
+    : number_(number), env_(environment), gate_(std::move(gate)) {}
+
+lane::~lane() {
+  stop_.store(true, std::memory_order_release);
+  gate_->ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+void lane::start(request_board& board) {
+  board_ = &board;
+  thread_ = std::thread([this] {
+    this_is_a_lane = true;
+    run();
+  });
+}
+
+void lane::prefetch(std::uint32_t number, byte_range range) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_.push_back({number, range});
+  }
+  gate_->ring();
+}
+
+void lane::run() {
+  while (!stop_.load(std::memory_order_acquire)) {
+    board_->take(number_, waiting_);
+    serve_prefetches();
+    std::erase_if(fetches_, [&](fetch& f) { return advance(f); });
+
+    watched_.clear();
+    // Serving one may start fetches, and complete() looks at all that wait: the list is not changed meanwhile.
+    std::vector<request*> still_waiting;
+    for (request* r : waiting_)
+      if (serve(*r) == outcome::waiting) still_waiting.push_back(r);
+    waiting_ = std::move(still_waiting);
+
+    bool can_advance = false;
+    for (const fetch& f : fetches_) {
+      const point_set& next = f.after.empty() ? f.copies : f.after;
+      can_advance = can_advance || reached(next);
+      watched_.insert(watched_.end(), next.points().begin(), next.points().end());
+    }
+    if (!can_advance) gate_->sleep(watched_, std::chrono::steady_clock::time_point::max());
+  }
+}
+
+void lane::serve_prefetches() {
+  std::vector<prefetch_wish> wishes;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    wishes.swap(inbox_);
+  }
+  for (const prefetch_wish& wish : wishes) {
+    region& r = env_.regions.at(wish.region);
+    const std::lock_guard lock(r.mutex);
+    if (!r.alive) continue;
+    try {
+      start_fetches(r, r.blocks_of({wish.range.begin, std::min(wish.range.end, r.is.extent)}), priority::prefetch);
+    } catch (const error& e) {
+      log(log_level::warn, "prefetch: {}", e.what());  // a hint only; an access will tell
+    }
+  }
+}
+
+lane::outcome lane::serve(request& r) {
+  const memory::granule_entry entry = env_.directory.find(r.address());
+  try {
+    if (entry.region != 0) {
+      region& found = env_.regions.at(entry.region);
+      const std::lock_guard lock(found.mutex);
+      if (found.alive && found.contains(r.address()))
+        return serve_locked(r, found, found.block_of(found.offset_of(r.address())));
+    }
+    log(log_level::error, "{}", explain_stray_access(r.address(), r.write(), env_.directory, env_.regions));
+  } catch (const error& e) {
+    log(log_level::error, "the data of {} cannot be brought to the host: {}", static_cast<void*>(r.address()),
+        e.what());
+  }
+  r.answer(verdict::not_ours);
+  return outcome::answered;
+}
+
+lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) {
+  block_event event = block_event::host_read;
+  if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
+  const block_actions actions = apply(r.blocks[block].state, event).actions;
+
+  if (actions.wait) return outcome::waiting;
+  if (actions.fetch) {
+    counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
+    const block_run ahead = r.reader.touched(block);
+    start_fetches(r, {block, block + 1}, priority::waiting_host);
+    start_fetches(r, ahead, priority::prefetch);
+    return outcome::waiting;
+  }
+  if (actions.wait_upload && !may_overwrite_shadow(r, block)) {
+    const point_set until = users_of_shadow(r, block);
+    watched_.insert(watched_.end(), until.points().begin(), until.points().end());
+    return outcome::waiting;
+  }
+  counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
+  if (actions.open_write) open_for_writing(r, block);
+  if (actions.open_read) open_for_reading(r, block);
+  wish.answer(verdict::retry);
+  return outcome::answered;
+}
+
+point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
+  // Uploads are recorded as writers of the home. Where there is one copy only, kernels read the shadow itself.
+  point_set users;
+  const byte_range bytes = r.bytes_of({block, block + 1});
+  r.single_copy() ? r.order.before_write(bytes, users) : r.order.before_read(bytes, users);
+  return users;
+}
+
+bool lane::may_overwrite_shadow(const region& r, std::uint64_t block) const {
+  return reached(users_of_shadow(r, block));
+}
+
+bool lane::reached(const point_set& points) const {
+  return std::all_of(points.points().begin(), points.points().end(),
+                     [&](timepoint p) { return env_.devices.reached(p); });
+}
+
+void lane::open_for_reading(region& r, std::uint64_t block) {
+  if (r.reader.is_marker(block)) start_fetches(r, r.reader.touched(block), priority::prefetch);
+  if (!env_.views.set(r, {block, block + 1}, os::access::read)) degrade(r);
+}
+
+void lane::open_for_writing(region& r, std::uint64_t block) {
+  const auto plan = r.writer.touched(block, r.blocks[block].rolled);
+  const auto opens_without_copy = [&](std::uint64_t b) {
+    const block_state s = r.blocks[b].state;
+    return s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
+  };
+  std::uint64_t end = block + 1;
+  while (end < plan.open.end && opens_without_copy(end)) ++end;
+
+  for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
+  // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
+  r.set_state(block, block_state::host);
+  if (!env_.views.set(r, {block, end}, os::access::read_write)) return degrade(r);
+  for (const block_run& run : plan.upload) upload_behind(r, run);
+}
+
+void lane::upload_behind(region& r, block_run run) {
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    if (!apply(r.blocks[b].state, block_event::flush).actions.upload) {
+      ++b;
+      continue;
+    }
+    const byte_range first = r.bytes_of({b, b + 1});
+    const std::uint64_t home_end = r.end_of_home(first.begin, r.bytes_of(run).end);
+    std::uint64_t end = b + 1;
+    while (end < run.end && r.blocks[end].state == block_state::host && r.bytes_of({end, end + 1}).end <= home_end)
+      ++end;
+
+    // Closed to writers before the copy reads the shadow, so that no write is lost.
+    if (!env_.views.set(r, {b, end}, os::access::read)) return degrade(r);
+    const byte_range bytes = r.bytes_of({b, end});
+    point_set after;
+    r.order.before_write(bytes, after);
+    const timepoint done = env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
+                                              after.points(), priority::rolling);
+    r.order.record_write(bytes, done);
+    for (; b < end; ++b) {
+      r.set_state(b, block_state::shared);
+      r.blocks[b].rolled = true;
+      counters::add(env_.count.blocks_rolled, 1);
+    }
+  }
+}
+
+void lane::start_fetches(region& r, block_run run, priority level) {
+  run.end = std::min<std::uint64_t>(run.end, r.blocks.size());
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    if (!apply(r.blocks[b].state, block_event::prefetch).actions.fetch) {
+      ++b;
+      continue;
+    }
+    const std::uint64_t begin = r.bytes_of({b, b + 1}).begin;
+    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.is.block_size));
+    fetch f{&r, {b, b}, ++last_fetch_, level, {}, {}};
+    do {
+      r.set_state(b, block_state::fetching);
+      r.blocks[b].fetch = f.number;
+      ++b;
+    } while (b < run.end && r.blocks[b].state == block_state::device && r.bytes_of({b, b + 1}).end <= limit);
+    f.run.end = b;
+    if (level == priority::prefetch) counters::add(env_.count.blocks_prefetched, f.run.end - f.run.begin);
+    r.order.before_read(r.bytes_of(f.run), f.after);
+    if (reached(f.after)) issue(f);
+    fetches_.push_back(std::move(f));
+  }
+}
+
+void lane::issue(fetch& f) {
+  region& r = *f.region;
+  f.after.clear();
+  if (r.single_copy()) return;  // waiting was all
+  const byte_range bytes = r.bytes_of(f.run);
+  try {
+    for (std::uint64_t at = bytes.begin; at < bytes.end;) {
+      const std::uint64_t end = r.end_of_home(at, bytes.end);
+      const timepoint copied = env_.engine.download(r.home_of(at), r.is.base + at, end - at, {}, f.level);
+      r.order.record_read({at, end}, copied);
+      f.copies.add(copied);
+      at = end;
+    }
+  } catch (...) {
+    for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) r.set_state(b, block_state::device);
+    throw;
+  }
+}
+
+bool lane::owns(const fetch& f, std::uint64_t b) {
+  const region& r = *f.region;
+  return r.alive && b < r.blocks.size() && r.blocks[b].state == block_state::fetching && r.blocks[b].fetch == f.number;
+}
+
+bool lane::advance(fetch& f) {
+  const bool held = !f.after.empty();
+  if (!reached(held ? f.after : f.copies)) return false;
+
+  region& r = *f.region;
+  const std::lock_guard lock(r.mutex);
+  if (held) {
+    // Device work may have overwritten some of the blocks meanwhile. The first unbroken run goes on; what lies behind
+    // it is fetched again when somebody touches it.
+    while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
+    std::uint64_t end = f.run.begin;
+    while (end < f.run.end && owns(f, end)) ++end;
+    for (std::uint64_t b = end; b < f.run.end; ++b)
+      if (owns(f, b)) r.set_state(b, block_state::device);
+    f.run.end = end;
+    if (f.run.empty()) return true;
+    try {
+      issue(f);
+    } catch (const error& e) {
+      give_up(f, e.what());
+      return true;
+    }
+    if (!reached(f.copies)) return false;
+  }
+  for (const timepoint p : f.copies.points()) {
+    if (const auto failure = env_.devices.status_of(p)) {
+      give_up(f, failure->what());
+      return true;
+    }
+  }
+  complete(f);
+  return true;
+}
+
+void lane::give_up(const fetch& f, const char* why) {
+  region& r = *f.region;
+  for (std::uint64_t b = f.run.begin; b < f.run.end; ++b)
+    if (owns(f, b)) r.set_state(b, block_state::device);
+  std::erase_if(waiting_, [&](request* w) {
+    if (!r.contains(w->address())) return false;
+    const std::uint64_t b = r.block_of(r.offset_of(w->address()));
+    if (b < f.run.begin || b >= f.run.end) return false;
+    log(log_level::error, "the data at {} cannot be brought to the host: {}", static_cast<void*>(w->address()), why);
+    w->answer(verdict::not_ours);
+    return true;
+  });
+}
+
+bool lane::wanted_for_writing(const region& r, std::uint64_t block) const {
+  return std::any_of(waiting_.begin(), waiting_.end(), [&](const request* w) {
+    return w->write() && r.contains(w->address()) && r.block_of(r.offset_of(w->address())) == block;
+  });
+}
+
+void lane::complete(const fetch& f) {
+  region& r = *f.region;
+  // Neighbours that get the same protection get it in one call.
+  block_run same;
+  os::access allowed = os::access::none;
+  bool mappings_left = true;
+  const auto open_run = [&] {
+    if (allowed != os::access::none) mappings_left = mappings_left && env_.views.set(r, same, allowed);
+  };
+  for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) {
+    if (!owns(f, b)) continue;
+    const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b);
+    r.set_state(b, apply(block_state::fetching, write ? block_event::fetched_for_write : block_event::fetched).next);
+    const os::access its = !write && r.reader.is_marker(b) ? os::access::none : access_for(r.blocks[b].state);
+    if (b != same.end || its != allowed) {
+      open_run();
+      same = {b, b};
+      allowed = its;
+    }
+    same.end = b + 1;
+  }
+  open_run();
+  if (!mappings_left) degrade(r);
+}
+
+void lane::degrade(region& r) {
+  // Mappings ran out, which is rare, so everything waits here: the region becomes one block that the host may write.
+  const auto forever = std::chrono::steady_clock::time_point::max();
+  point_set all;
+  r.order.before_write(r.whole(), all);
+  for (const timepoint p : all.points()) env_.devices.wait(p, forever);
+  for (std::uint64_t b = 0; b < r.blocks.size() && !r.single_copy(); ++b) {
+    if (r.blocks[b].state != block_state::device && r.blocks[b].state != block_state::fetching) continue;
+    const byte_range bytes = r.bytes_of({b, b + 1});  // one home: no region is degraded twice
+    const timepoint done =
+        env_.engine.download(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(), {}, priority::waiting_host);
+    env_.devices.wait(done, forever);
+    if (const auto failure = env_.devices.status_of(done)) throw *failure;
+  }
+  env_.views.degrade(r, block_state::host);
+}
+
+}  // namespace hpe::fault

@@ -1,0 +1,103 @@
+#pragma once
+
+/// The worker behind page faults: it takes the wishes of faulting threads, decides by the protocol, starts copies, and
+/// opens views when the data is there. One lane serves all blocks of a region (region number modulo lanes), so its
+/// book-keeping needs no lock of its own. It never blocks on device work: what must wait is kept and looked at again
+/// when its gate rings.
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/coherence/region_table.h"
+#include "runtime/fault/host_view.h"
+#include "runtime/fault/request_board.h"
+#include "runtime/memory/directory.h"
+#include "runtime/transfer/engine.h"
+
+namespace hpe::fault {
+
+/// What lanes work on; owned by the runtime, and living longer than they.
+struct lane_environment {
+  device::device_set& devices;
+  const memory::directory& directory;
+  coherence::region_table& regions;
+  transfer::engine& engine;
+  host_view& views;
+  counters& count;
+};
+
+class lane {
+ public:
+  lane(unsigned number, const lane_environment& environment, std::unique_ptr<device::gate> gate);
+  ~lane();
+  lane(const lane&) = delete;
+  lane& operator=(const lane&) = delete;
+
+  [[nodiscard]] device::gate& gate() noexcept { return *gate_; }
+
+  /// Starts the thread. The board has this lane under its number.
+  void start(request_board& board);
+
+  /// Asks for a range to be fetched before the host touches it. From any thread; returns at once.
+  void prefetch(std::uint32_t region, coherence::byte_range range);
+
+ private:
+  /// A copy home -> shadow of neighbouring blocks with one home.
+  struct fetch {
+    coherence::region* region;
+    coherence::block_run run;
+    std::uint32_t number;  // what its blocks say while they belong to it
+    device::priority level;
+    coherence::point_set after;   // held until these are reached
+    coherence::point_set copies;  // then under way until these are
+  };
+  struct prefetch_wish {
+    std::uint32_t region;
+    coherence::byte_range range;
+  };
+  enum class outcome { answered, waiting };
+
+  void run();
+  void serve_prefetches();
+  outcome serve(request& r);
+  outcome serve_locked(request& r, coherence::region& region, std::uint64_t block);
+
+  void open_for_reading(coherence::region& r, std::uint64_t block);
+  void open_for_writing(coherence::region& r, std::uint64_t block);
+  void upload_behind(coherence::region& r, coherence::block_run run);
+  void start_fetches(coherence::region& r, coherence::block_run run, device::priority level);
+  /// True when the fetch is over.
+  bool advance(fetch& f);
+  void issue(fetch& f);
+  void complete(const fetch& f);
+  void give_up(const fetch& f, const char* why);
+  void degrade(coherence::region& r);
+  [[nodiscard]] static bool owns(const fetch& f, std::uint64_t block);
+  [[nodiscard]] bool reached(const coherence::point_set& points) const;
+  [[nodiscard]] bool wanted_for_writing(const coherence::region& r, std::uint64_t block) const;
+  [[nodiscard]] coherence::point_set users_of_shadow(const coherence::region& r, std::uint64_t block) const;
+  [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const;
+
+  const unsigned number_;
+  const lane_environment env_;
+  std::unique_ptr<device::gate> gate_;
+  request_board* board_ = nullptr;
+
+  std::vector<request*> waiting_;
+  std::deque<fetch> fetches_;
+  std::vector<timepoint> watched_;  // what the waiting ones wait for
+  std::uint32_t last_fetch_ = 0;
+
+  std::mutex inbox_mutex_;
+  std::vector<prefetch_wish> inbox_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+/// Whether the calling thread is a lane: a fault there is a defect, and must not wait for itself. Safe in a handler.
+[[nodiscard]] bool in_lane_thread() noexcept;
+
+}  // namespace hpe::fault

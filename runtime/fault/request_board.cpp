@@ -1,0 +1,62 @@
+#include "runtime/fault/request_board.h"
+
+#include <bit>
+
+// A slot goes free -> claimed (by compare and swap, in the faulting thread) -> posted -> answered (by the lane) -> free
+// (by the faulting thread, which read the answer). The lane keeps a pointer to a slot from take() until answer() only.
+
+namespace hpe::fault {
+
+void request::answer(verdict v) noexcept {
+  state_.store(v == verdict::retry ? retry_it : refuse_it, std::memory_order_release);
+  os::futex_wake_all(state_);
+}
+
+request_board::request_board(std::span<device::gate* const> gates) : lanes_(gates.size()) {
+  for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
+}
+
+std::size_t request_board::claim() noexcept {
+  // Threads start at different slots: their stacks lie at different places.
+  const char here = 0;
+  const std::size_t start = reinterpret_cast<std::uintptr_t>(&here) >> 16;
+  while (true) {
+    const std::uint32_t seen = freed_.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < slot_count; ++i) {
+      request& slot = slots_[(start + i) % slot_count];
+      std::uint32_t expected = request::free_slot;
+      if (slot.state_.compare_exchange_strong(expected, request::claimed, std::memory_order_acq_rel))
+        return (start + i) % slot_count;
+    }
+    os::futex_wait(freed_, seen);
+  }
+}
+
+verdict request_board::ask(unsigned lane, std::byte* address, bool write) noexcept {
+  const std::size_t index = claim();
+  request& slot = slots_[index];
+  slot.address_ = address;
+  slot.write_ = write;
+  slot.state_.store(request::posted, std::memory_order_release);
+  lanes_[lane].posted[index / word_bits].fetch_or(std::uint64_t{1} << (index % word_bits), std::memory_order_release);
+  lanes_[lane].gate->ring();
+
+  std::uint32_t state = request::posted;
+  while ((state = slot.state_.load(std::memory_order_acquire)) == request::posted)
+    os::futex_wait(slot.state_, request::posted);
+  slot.state_.store(request::free_slot, std::memory_order_release);
+  freed_.fetch_add(1, std::memory_order_release);
+  os::futex_wake_all(freed_);
+  return state == request::retry_it ? verdict::retry : verdict::not_ours;
+}
+
+void request_board::take(unsigned lane, std::vector<request*>& result) {
+  bitmap& posted = lanes_[lane].posted;
+  for (std::size_t word = 0; word < posted.size(); ++word) {
+    if (posted[word].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = posted[word].exchange(0, std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) result.push_back(&slots_[word * word_bits + std::countr_zero(bits)]);
+  }
+}
+
+}  // namespace hpe::fault

@@ -1,0 +1,28 @@
+#include "runtime/fault/service.h"
+
+#include "runtime/fault/handler.h"
+
+namespace hpe::fault {
+
+service::service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count)
+    : space_(space), directory_(environment.directory) {
+  std::vector<device::gate*> gates;
+  for (unsigned i = 0; i < lane_count; ++i) {
+    lanes_.push_back(std::make_unique<lane>(i, environment, environment.devices.create_gate()));
+    gates.push_back(&lanes_.back()->gate());
+  }
+  board_ = std::make_unique<request_board>(gates);
+  for (const auto& l : lanes_) l->start(*board_);
+  handle_faults_with(this);
+}
+
+service::~service() {
+  handle_faults_with(nullptr);
+  lanes_.clear();
+}
+
+verdict service::resolve(std::byte* address, bool write) noexcept {
+  return board_->ask(directory_.find(address).region % lanes_.size(), address, write);
+}
+
+}  // namespace hpe::fault

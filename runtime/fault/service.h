@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/fault/lane.h"
+#include "runtime/memory/uvas.h"
+
+namespace hpe::fault {
+
+/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the part of the signal
+/// handler that asks them (handler.cpp). One lives at a time in a process, because the signal handler has to find it.
+class service {
+ public:
+  service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count);
+  ~service();
+  service(const service&) = delete;
+  service& operator=(const service&) = delete;
+
+  /// Asks for data before the host touches it; a hint, returns at once.
+  void prefetch(std::uint32_t region, coherence::byte_range range) { lane_of(region).prefetch(region, range); }
+
+  /// Makes the lane of a region look at its waiting threads again, after something they wait for was decided without
+  /// device work.
+  void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
+
+  /// Whether an address is for this service to resolve. Safe in a handler.
+  [[nodiscard]] bool covers(const std::byte* address) const noexcept { return space_.contains(address); }
+
+  /// Called by the signal handler in the faulting thread, for an address that it covers. Serves the fault, or says that
+  /// nothing is there.
+  verdict resolve(std::byte* address, bool write) noexcept;
+
+ private:
+  lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
+
+  const memory::uvas& space_;
+  const memory::directory& directory_;
+  std::vector<std::unique_ptr<lane>> lanes_;
+  std::unique_ptr<request_board> board_;
+};
+
+}  // namespace hpe::fault

@@ -1,0 +1,72 @@
+#include "runtime/memory/distribution.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+
+namespace hpe::memory {
+
+namespace {
+
+std::vector<std::uint16_t> devices_of(const hpeDistribution& distribution, unsigned device_count) {
+  if (distribution.devices == nullptr) {
+    std::vector<std::uint16_t> all(device_count);
+    std::iota(all.begin(), all.end(), std::uint16_t{0});
+    return all;
+  }
+  HPE_REQUIRE(distribution.device_count != 0, HPE_ERROR_INVALID_ARGUMENT,
+              "a distribution over no devices was asked for; name one, or pass NULL for all of them");
+  std::vector<std::uint16_t> devices;
+  for (std::size_t i = 0; i < distribution.device_count; ++i) {
+    const int device = distribution.devices[i];
+    HPE_REQUIRE(device >= 0 && static_cast<unsigned>(device) < device_count, HPE_ERROR_INVALID_DEVICE,
+                "a distribution names device {}; there are devices 0 to {}", device, device_count - 1);
+    const auto home = static_cast<std::uint16_t>(device);
+    HPE_REQUIRE(std::find(devices.begin(), devices.end(), home) == devices.end(), HPE_ERROR_INVALID_ARGUMENT,
+                "a distribution names device {} twice; each may be named once", device);
+    devices.push_back(home);
+  }
+  return devices;
+}
+
+std::vector<std::uint16_t> blocks(const std::vector<std::uint16_t>& devices, std::size_t granules) {
+  std::vector<std::uint16_t> homes;
+  homes.reserve(granules);
+  const std::size_t part = granules / devices.size();
+  const std::size_t longer = granules % devices.size();
+  for (std::size_t i = 0; i < devices.size(); ++i) homes.insert(homes.end(), part + (i < longer ? 1 : 0), devices[i]);
+  return homes;
+}
+
+std::vector<std::uint16_t> chunks(const std::vector<std::uint16_t>& devices, std::size_t granules, std::size_t chunk) {
+  std::vector<std::uint16_t> homes(granules);
+  for (std::size_t i = 0; i < granules; ++i) homes[i] = devices[i / chunk % devices.size()];
+  return homes;
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> distribute(const hpeDistribution* distribution, std::size_t granules,
+                                      unsigned device_count) {
+  static constexpr hpeDistribution over_all{HPE_DISTRIBUTE_BLOCK, 0, nullptr, 0};
+  const hpeDistribution& asked = distribution != nullptr ? *distribution : over_all;
+  const std::vector<std::uint16_t> devices = devices_of(asked, device_count);
+  switch (asked.kind) {
+    case HPE_DISTRIBUTE_BLOCK: return blocks(devices, granules);
+    case HPE_DISTRIBUTE_CYCLIC: return chunks(devices, granules, 1);
+    case HPE_DISTRIBUTE_BLOCK_CYCLIC:
+      HPE_REQUIRE(asked.chunk != 0, HPE_ERROR_INVALID_ARGUMENT,
+                  "a block-cyclic distribution in chunks of 0 bytes was asked for; a chunk has at least 1 byte, and is "
+                  "rounded up to {}",
+                  granule_size);
+      // The same as rounding up, without overflow.
+      return chunks(devices, granules, (asked.chunk - 1) / granule_size + 1);
+  }
+  HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
+            "a distribution of kind {} was asked for; there are block, cyclic and block-cyclic",
+            static_cast<int>(asked.kind));
+}
+
+}  // namespace hpe::memory

@@ -1,0 +1,76 @@
+#include "runtime/memory/uvas.h"
+
+#include <bit>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+
+// Invariants: the byte at base + i of the view, at alias + i, and at i of the shadow file are one byte. Every mapping
+// of the view carries the mark that excludes it from fork, so that neighbours stay mergeable.
+
+namespace hpe::memory {
+
+namespace {
+
+// Host, striped and runtime.
+constexpr unsigned common_segments = 3;
+
+// User space has 47 bits; the view and its alias both have to fit.
+constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
+
+device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
+  HPE_REQUIRE(segment_size != 0 && segment_size % granule_size == 0, HPE_ERROR_INITIALIZATION,
+              "a segment of {} bytes was asked for; it has to be a multiple of {} bytes", segment_size, granule_size);
+  HPE_REQUIRE(device_count > 0, HPE_ERROR_INITIALIZATION, "an address space without devices was asked for");
+  const unsigned segments = device_count + common_segments;
+  HPE_REQUIRE(segment_size <= largest_size / segments, HPE_ERROR_INITIALIZATION,
+              "{} segments of {} bytes were asked for; together they may have {} bytes (see HPE_SEGMENT_SIZE)",
+              segments, segment_size, largest_size);
+  return {0, segment_size, segments};
+}
+
+os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segment_size) {
+  const std::size_t alignment = std::has_single_bit(segment_size) ? segment_size : granule_size;
+  return {hint / alignment * alignment, size, alignment};
+}
+
+}  // namespace
+
+uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned device_count)
+    : layout_(make_layout(segment_size, device_count)),
+      device_count_(device_count),
+      view_(reserve(address_base, layout_.size(), segment_size)),
+      // Asked for next to the view, so that the addresses in a debugger are the same in every run.
+      alias_(reserve(reinterpret_cast<std::uintptr_t>(view_.data()) + layout_.size(), layout_.size(), segment_size)),
+      shadow_(os::create_memory_file("hpe-shadow", layout_.size())) {
+  layout_.base = reinterpret_cast<std::uintptr_t>(view_.data());
+  os::exclude_from_fork(view_.data(), view_.size());
+  os::map_file(alias_.data(), alias_.size(), os::access::read_write, shadow_.get(), 0);
+  os::exclude_from_fork(alias_.data(), alias_.size());
+}
+
+segment uvas::segment_of(const void* p) const noexcept {
+  const auto index = static_cast<unsigned>(offset(p) / layout_.segment_size);
+  if (index < device_count_) return {segment_kind::device, index};
+  return {static_cast<segment_kind>(static_cast<unsigned>(segment_kind::host) + index - device_count_), 0};
+}
+
+std::byte* uvas::segment_begin(segment_kind kind, unsigned device) const noexcept {
+  const unsigned index = kind == segment_kind::device
+                             ? device
+                             : device_count_ + static_cast<unsigned>(kind) - static_cast<unsigned>(segment_kind::host);
+  return view_.data() + index * layout_.segment_size;
+}
+
+void uvas::map_view(void* p, std::size_t bytes, os::access allowed) {
+  os::map_file(p, bytes, allowed, shadow_.get(), offset(p));
+  os::exclude_from_fork(p, bytes);
+}
+
+void uvas::unmap_view(void* p, std::size_t bytes) {
+  os::unmap_to_reserved(p, bytes);
+  os::exclude_from_fork(p, bytes);
+  os::discard(shadow_.get(), offset(p), bytes);
+}
+
+}  // namespace hpe::memory

@@ -1,0 +1,49 @@
+#include "runtime/transfer/staging.h"
+
+#include <utility>
+
+namespace hpe::transfer {
+
+staging_ring::staging_ring(device::device_set& devices, std::byte* memory, std::size_t buffer_size, std::size_t count)
+    : devices_(devices), buffer_size_(buffer_size) {
+  for (std::size_t i = 0; i < count; ++i) free_.push_back({memory + i * buffer_size, {}});
+}
+
+std::byte* staging_ring::take() {
+  std::unique_lock lock(mutex_);
+  returned_.wait(lock, [&] { return !free_.empty(); });
+  return take_front(std::move(lock));
+}
+
+std::byte* staging_ring::try_take() {
+  std::unique_lock lock(mutex_);
+  return free_.empty() ? nullptr : take_front(std::move(lock));
+}
+
+std::byte* staging_ring::take_front(std::unique_lock<std::mutex> lock) {
+  const entry next = free_.front();
+  free_.pop_front();
+  lock.unlock();
+  devices_.wait(next.busy_until, std::chrono::steady_clock::time_point::max());
+  return next.buffer;
+}
+
+void staging_ring::give_back(std::byte* buffer, timepoint busy_until) {
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back({buffer, busy_until});
+  }
+  returned_.notify_one();
+}
+
+staged::staged(staged&& other) noexcept
+    : ring_(other.ring_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(other.size_),
+      busy_until_(other.busy_until_) {}
+
+staged::~staged() {
+  if (data_ != nullptr) ring_->give_back(data_, busy_until_);
+}
+
+}  // namespace hpe::transfer

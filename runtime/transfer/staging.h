@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "runtime/device/device.h"
+
+namespace hpe::transfer {
+
+/// A ring of equal buffers in registered host memory, through which pageable memory and devices without peer access
+/// exchange data. Any thread takes a buffer, fills or empties it, and gives it back with the timepoint of the last
+/// device work that uses it; the next taker gets it when that is reached.
+class staging_ring {
+ public:
+  staging_ring(device::device_set& devices, std::byte* memory, std::size_t buffer_size, std::size_t count);
+
+  [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
+
+  /// A buffer nobody uses, for the caller alone. take waits for one, and its caller holds no other (or all callers
+  /// might wait for each other); try_take gives nullptr when all are taken.
+  [[nodiscard]] std::byte* take();
+  [[nodiscard]] std::byte* try_take();
+  void give_back(std::byte* buffer, timepoint busy_until);
+
+ private:
+  struct entry {
+    std::byte* buffer;
+    timepoint busy_until;
+  };
+
+  std::byte* take_front(std::unique_lock<std::mutex> lock);
+
+  device::device_set& devices_;
+  const std::size_t buffer_size_;
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::deque<entry> free_;  // the one whose work was queued first is first
+};
+
+/// A staging buffer on loan: some bytes of host memory on their way to or from a device. It finds its way back to the
+/// ring when it is destroyed. Owned by one thread; movable.
+class staged {
+ public:
+  staged(staging_ring& ring, std::byte* data, std::size_t size) noexcept : ring_(&ring), data_(data), size_(size) {}
+  staged(staged&& other) noexcept;
+  staged& operator=(staged&&) = delete;
+  staged(const staged&) = delete;
+  staged& operator=(const staged&) = delete;
+  ~staged();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// The last device work that uses it, so far.
+  void busy_until(timepoint point) noexcept { busy_until_ = point; }
+  [[nodiscard]] timepoint busy_until() const noexcept { return busy_until_; }
+
+ private:
+  staging_ring* ring_;
+  std::byte* data_;
+  std::size_t size_;
+  timepoint busy_until_{};
+};
+
+}  // namespace hpe::transfer

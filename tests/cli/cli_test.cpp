@@ -1,0 +1,178 @@
+// Runs the hpe command as a user does and looks at what it prints and returns.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <stdexcept>
+#include <string>
+
+#include "apps/hpe/command.h"
+
+namespace {
+
+struct outcome {
+  int status;
+  std::string text;
+};
+
+/// Runs a shell command line and gives its exit status and all it printed.
+outcome shell(const std::string& line) {
+  FILE* pipe = popen((line + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("popen");
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), got);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+outcome hpe(const std::string& arguments, const std::string& environment = "") {
+  return shell(fmt::format("{} '{}' {}", environment, HPE_COMMAND, arguments));
+}
+
+bool contains(const outcome& o, const std::string& part) { return o.text.find(part) != std::string::npos; }
+
+int count_of(const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), expression), {}));
+}
+
+TEST(command, version_is_one_line) {
+  const outcome o = hpe("--version");
+  EXPECT_EQ(o.status, 0);
+  EXPECT_EQ(o.text, "hpe " HPE_VERSION "\n");
+}
+
+TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
+  const outcome o = hpe("");
+  EXPECT_EQ(o.status, 2);
+  for (const char* name : {"info", "rtm", "bench", "help"}) EXPECT_TRUE(contains(o, name)) << o.text;
+  EXPECT_EQ(hpe("help").status, 0);
+  EXPECT_EQ(hpe("--help").text, o.text);
+}
+
+TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
+  const outcome o = hpe("inof");
+  EXPECT_EQ(o.status, 2);
+  EXPECT_TRUE(contains(o, "there is no command \"inof\". Did you mean \"info\"?")) << o.text;
+  const outcome far = hpe("seismogram");
+  EXPECT_EQ(far.status, 2);
+  EXPECT_TRUE(contains(far, "There are: info rtm bench help")) << far.text;
+}
+
+TEST(command, nearest_needs_a_real_likeness) {
+  const std::vector<std::string> known{"info", "rtm", "bench"};
+  EXPECT_EQ(hpe::cli::nearest("rtn", known), "rtm");
+  EXPECT_EQ(hpe::cli::nearest("benhc", known), "bench");
+  EXPECT_EQ(hpe::cli::nearest("xyz", known), "");
+  EXPECT_EQ(hpe::cli::nearest("", known), "");
+  EXPECT_EQ(hpe::cli::nearest("info", {}), "");
+}
+
+TEST(help, tells_about_every_command) {
+  for (const char* name : {"info", "rtm", "bench"}) {
+    const outcome o = hpe(std::string("help ") + name);
+    EXPECT_EQ(o.status, 0) << o.text;
+    EXPECT_TRUE(contains(o, std::string("hpe ") + name)) << o.text;
+    EXPECT_EQ(hpe(std::string(name) + " --help").text, o.text);
+  }
+  EXPECT_EQ(hpe("help optoins").status, 2);
+  EXPECT_TRUE(contains(hpe("help optoins"), "\"options\"?"));
+}
+
+TEST(help, lists_every_option_with_its_default) {
+  const outcome o = hpe("help options");
+  EXPECT_EQ(o.status, 0);
+  EXPECT_TRUE(contains(o, "HPE_DEVICES (default: empty)")) << o.text;
+  EXPECT_TRUE(contains(o, "HPE_LOG (default: warn)")) << o.text;
+  const hpeOptionInfo* options = nullptr;
+  std::size_t count = 0;
+  ASSERT_EQ(hpeGetOptions(&options, &count), HPE_SUCCESS);
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_TRUE(contains(o, options[i].variable)) << options[i].variable;
+    EXPECT_TRUE(contains(o, options[i].sentence)) << options[i].sentence;
+  }
+}
+
+TEST(help, options_need_no_runtime) { EXPECT_EQ(hpe("help options", "HPE_DEVICES=nonsense").status, 0); }
+
+TEST(info, tells_about_each_device) {
+  const outcome o = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_MEMORY=64M");
+  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_TRUE(contains(o, "3 devices")) << o.text;
+  EXPECT_EQ(count_of(o.text, "device [012]: .*\\(soft\\)"), 3) << o.text;
+  EXPECT_EQ(count_of(o.text, "64 MiB, [0-9]+ MiB free"), 3) << o.text;
+  EXPECT_EQ(count_of(o.text, "addresses +from 0x[0-9a-f]+"), 3) << o.text;
+}
+
+TEST(info, says_which_option_is_wrong) {
+  const outcome o = hpe("info", "HPE_DEVICES=nonsense");
+  EXPECT_EQ(o.status, 1);
+  EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
+  EXPECT_TRUE(contains(o, "HPE_DEVICES")) << o.text;
+  EXPECT_TRUE(contains(o, "nonsense")) << o.text;
+}
+
+TEST(info, takes_no_arguments) { EXPECT_EQ(hpe("info all").status, 2); }
+
+TEST(info, shows_a_lost_device_and_no_figures_of_it) {
+  hpeDeviceInfo device{HPE_DEVICE_SOFT, "soft 1", 1 << 30, 1 << 30, 4, 1, 3};
+  const std::string lost = hpe::cli::describe_device(1, device);
+  EXPECT_NE(lost.find("device 1: soft 1 (soft)\n  LOST"), std::string::npos) << lost;
+  EXPECT_EQ(lost.find("MiB"), std::string::npos) << lost;
+  device.lost = 0;
+  const std::string alive = hpe::cli::describe_device(1, device);
+  EXPECT_EQ(alive.find("LOST"), std::string::npos) << alive;
+  EXPECT_NE(alive.find("1024 MiB, 1024 MiB free"), std::string::npos) << alive;
+  EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
+}
+
+/// A folder with a copy of the command and a benchmark beside it.
+class bench : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / fmt::format("hpe bench {}", getpid());
+    std::filesystem::create_directories(folder_);
+    std::filesystem::copy_file(HPE_COMMAND, folder_ / "hpe");
+    const std::filesystem::path program = folder_ / "hpe-bench-echo";
+    std::ofstream(program) << "#!/bin/sh\n[ \"$1\" = --describe ] && echo 'repeats its arguments' && exit\n"
+                              "echo \"got $*\"\nexit 7\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    std::ofstream(folder_ / "hpe-bench-data") << "not a program";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] outcome run(const std::string& arguments) const {
+    return shell(fmt::format("'{}' bench {}", (folder_ / "hpe").string(), arguments));
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(bench, alone_lists_what_is_there) {
+  const outcome o = run("");
+  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_EQ(count_of(o.text, "echo +repeats its arguments"), 1) << o.text;
+  EXPECT_FALSE(contains(o, "data")) << o.text;
+}
+
+TEST_F(bench, runs_it_with_its_arguments_and_status) {
+  const outcome o = run("echo 1 --two 'a b'");
+  EXPECT_EQ(o.status, 7);
+  EXPECT_EQ(o.text, "got 1 --two a b\n");
+}
+
+TEST_F(bench, refuses_an_unknown_one) {
+  const outcome o = run("ecko");
+  EXPECT_EQ(o.status, 2);
+  EXPECT_TRUE(contains(o, "there is no benchmark \"ecko\". Did you mean \"echo\"?")) << o.text;
+}
+
+}  // namespace

@@ -1,0 +1,85 @@
+// Kernels for the tests of devices.
+
+#include "tests/device/kernels.h"
+
+#include <time.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "hpe/kernel.h"
+
+namespace {
+
+void sleep_us(std::uint64_t us) {
+  const timespec time{static_cast<time_t>(us / 1000000), static_cast<long>(us % 1000000 * 1000)};
+  ::nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+HPE_HOST_KERNEL(add, add_parameters) {
+  for (std::uint64_t tile = tiles->begin; tile < tiles->end; ++tile)
+    for (std::uint64_t i = 0; i < parameters->per_tile; ++i)
+      parameters->data[tile * parameters->per_tile + i] += parameters->value;
+}
+
+HPE_HOST_KERNEL(number_tiles, number_parameters) {
+  for (std::uint64_t tile = tiles->begin; tile < tiles->end; ++tile) {
+    const std::uint64_t x = tile % tiles->grid[0];
+    const std::uint64_t y = tile / tiles->grid[0] % tiles->grid[1];
+    const std::uint64_t z = tile / tiles->grid[0] / tiles->grid[1];
+    parameters->data[tile] += 1 + x + 1000 * y + 1000000 * z;
+  }
+}
+
+HPE_HOST_KERNEL(store_last_byte, large_parameters) {
+  if (tiles->begin == 0) *parameters->out = parameters->filler[sizeof parameters->filler - 1];
+}
+
+HPE_HOST_KERNEL(rest, pause_parameters) {
+  if (tiles->begin == 0) sleep_us(parameters->microseconds);
+}
+
+HPE_HOST_KERNEL(rest_and_store, pause_parameters) {
+  if (tiles->begin != 0) return;
+  sleep_us(parameters->microseconds);
+  *parameters->out = parameters->value;
+}
+
+HPE_HOST_KERNEL(load, load_parameters) {
+  if (tiles->begin == 0) *parameters->out = *parameters->in;
+}
+
+HPE_HOST_KERNEL(divide, load_parameters) {
+  if (tiles->begin == 0) *parameters->out = 1 / static_cast<int>(*parameters->in);
+}
+
+HPE_HOST_KERNEL(overflow_stack, load_parameters) {
+  struct deep {
+    static int down(int n) {  // NOLINT(misc-no-recursion): it is the point
+      volatile char frame[4096] = {};
+      frame[0] = static_cast<char>(n);
+      return n == 0 ? 0 : down(n + 1) + frame[0];
+    }
+  };
+  if (tiles->begin == 0) *parameters->out = static_cast<std::uint64_t>(deep::down(1));
+}
+
+HPE_HOST_KERNEL(throw_something, load_parameters) {
+  static_cast<void>(parameters);
+  if (tiles->begin == 0) throw std::runtime_error("thrown by a kernel");
+}
+
+HPE_HOST_KERNEL(abort_process, load_parameters) {
+  static_cast<void>(parameters);
+  static_cast<void>(tiles);
+  std::abort();
+}
+
+HPE_HOST_KERNEL(empty, load_parameters) {
+  static_cast<void>(parameters);
+  static_cast<void>(tiles);
+}

@@ -1,0 +1,74 @@
+#include "runtime/device/soft/specification.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/device/support.h"
+
+namespace device_test {
+namespace {
+
+using hpe::device::soft::parse_link;
+using hpe::device::soft::parse_topology;
+
+std::string refusal(const std::string& text) {
+  return words_of([&] { static_cast<void>(parse_topology(text)); });
+}
+
+TEST(topology, one_switch) {
+  const auto shape = parse_topology("soft:4");
+  EXPECT_EQ(shape.devices(), 4U);
+  EXPECT_EQ(shape.switches, 1U);
+  EXPECT_TRUE(shape.peers(0, 3));
+}
+
+TEST(topology, several_switches) {
+  const auto shape = parse_topology("soft:2x4");
+  EXPECT_EQ(shape.devices(), 8U);
+  EXPECT_EQ(shape.switch_of(3), 0U);
+  EXPECT_EQ(shape.switch_of(4), 1U);
+  EXPECT_TRUE(shape.peers(4, 7));
+  EXPECT_FALSE(shape.peers(3, 4));
+}
+
+TEST(topology, default_is_two_devices) { EXPECT_EQ(parse_topology("").devices(), 2U); }
+
+TEST(topology, sixteen_is_the_most) {
+  EXPECT_EQ(parse_topology("soft:16").devices(), 16U);
+  EXPECT_EQ(parse_topology("soft:4x4").devices(), 16U);
+  for (const char* text : {"soft:17", "soft:4x5", "soft:99999999999999", "soft:4294967296x4294967296"})
+    EXPECT_NE(refusal(text).find("at most 16"), std::string::npos) << text;
+}
+
+TEST(topology, nonsense_is_refused_with_what_is_possible) {
+  for (const char* text : {"soft", "soft:", "soft:0", "soft:x", "soft:2x", "soft:x2", "soft:0x2", "soft:2x0", "soft:-1",
+                           "soft: 2", "soft:2 ", "soft:2x2x2", "hard:2", "2", "SOFT:2"}) {
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(parse_topology(text)); }), HPE_ERROR_INITIALIZATION) << text;
+    EXPECT_NE(refusal(text).find("soft:SxN"), std::string::npos) << text;
+    EXPECT_NE(refusal(text).find(text), std::string::npos) << text;
+  }
+}
+
+TEST(topology, cuda_is_not_there_yet) {
+  const auto open = [] { hpe::device::open_devices("cuda", layout_for(4)); };
+  EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
+  EXPECT_NE(words_of(open).find("CUDA"), std::string::npos);
+}
+
+TEST(link_option, bandwidth_and_latency) {
+  const auto link = parse_link("HPE_X", "12G:5");
+  EXPECT_EQ(link.bytes_per_second, 12ULL << 30);
+  EXPECT_EQ(link.latency_ns, 5000U);
+  EXPECT_EQ(parse_link("HPE_X", "64M").latency_ns, 0U);
+  EXPECT_EQ(parse_link("HPE_X", "").bytes_per_second, 0U);
+}
+
+TEST(link_option, nonsense_names_the_option) {
+  for (const char* text : {"fast", "0", "0:5", "12G:", "12G:x", "12G:-5", "12G:5:5", ":5", "12G:99999999999"}) {
+    const auto parse = [&] { static_cast<void>(parse_link("HPE_SOFT_PEER_LINK", text)); };
+    EXPECT_EQ(thrown_by(parse), HPE_ERROR_INITIALIZATION) << text;
+    EXPECT_NE(words_of(parse).find("HPE_SOFT_PEER_LINK"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace device_test

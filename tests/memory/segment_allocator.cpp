@@ -1,0 +1,129 @@
+#include "runtime/memory/segment_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/granule.h"
+#include "tests/memory/expect_error.h"
+
+namespace {
+
+using namespace hpe;
+using memory::segment_allocator;
+
+std::byte* const begin = reinterpret_cast<std::byte*>(std::uintptr_t{0x200000000000});
+std::byte* granule(std::size_t index) { return begin + index * granule_size; }
+
+TEST(SegmentAllocator, FillsTheSegmentToItsLastGranule) {
+  segment_allocator segment(begin, 8);
+  EXPECT_EQ(segment.allocate(3), granule(0));
+  EXPECT_EQ(segment.allocate(5), granule(3));
+  EXPECT_EQ(segment.allocate(1), nullptr);
+  EXPECT_EQ(segment.free_granules(), 0u);
+}
+
+TEST(SegmentAllocator, ReusesFreedRangesLast) {
+  segment_allocator segment(begin, 8);
+  std::byte* first = segment.allocate(2);
+  segment.free(first, 2);
+  EXPECT_EQ(segment.allocate(2), granule(2)) << "although the first two granules are free again";
+  EXPECT_EQ(segment.allocate(4), granule(4));
+  EXPECT_EQ(segment.allocate(2), first);
+}
+
+TEST(SegmentAllocator, MergesNeighbours) {
+  segment_allocator segment(begin, 9);
+  for (int i = 0; i < 3; ++i) ASSERT_NE(segment.allocate(3), nullptr);
+  segment.free(granule(0), 3);
+  segment.free(granule(6), 3);
+  EXPECT_EQ(segment.allocate(4), nullptr);
+  segment.free(granule(3), 3);
+  EXPECT_EQ(segment.allocate(9), granule(0));
+}
+
+TEST(SegmentAllocator, PartsOfARangeCanBeFreed) {
+  segment_allocator segment(begin, 4);
+  ASSERT_EQ(segment.allocate(4), granule(0));
+  segment.free(granule(1), 2);
+  EXPECT_EQ(segment.allocate(2), granule(1));
+}
+
+TEST(SegmentAllocator, RefusesWhatIsFreeAlready) {
+  segment_allocator segment(begin, 4);
+  ASSERT_EQ(segment.allocate(2), granule(0));
+  segment.free(granule(0), 2);
+  expect_error(HPE_ERROR_INTERNAL, "defect", [&] { segment.free(granule(0), 2); });
+  expect_error(HPE_ERROR_INTERNAL, "defect", [&] { segment.free(granule(1), 1); });
+  expect_error(HPE_ERROR_INTERNAL, "defect", [&] { segment.free(granule(4), 1); });
+}
+
+// The oracle is one bit for each granule.
+TEST(SegmentAllocator, AgreesWithAnOracle) {
+  constexpr std::size_t total = 300;
+  segment_allocator segment(begin, total);
+  std::vector<bool> taken(total);
+  std::vector<std::pair<std::size_t, std::size_t>> live;
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (live.empty() || random() % 100 < 55) {
+      const std::size_t count = 1 + random() % (random() % 8 == 0 ? 60 : 6);
+      std::byte* p = segment.allocate(count);
+      if (p == nullptr) {
+        ++refused;
+        std::size_t longest = 0;
+        for (std::size_t i = 0, run = 0; i < total; ++i) longest = std::max(longest, run = taken[i] ? 0 : run + 1);
+        ASSERT_LT(longest, count) << "there was room";
+        continue;
+      }
+      const auto first = static_cast<std::size_t>(p - begin) / granule_size;
+      ASSERT_LE(first + count, total);
+      for (std::size_t i = first; i < first + count; ++i) {
+        ASSERT_FALSE(taken[i]);
+        taken[i] = true;
+      }
+      live.emplace_back(first, count);
+    } else {
+      const std::size_t which = random() % live.size();
+      const auto [first, count] = live[which];
+      live[which] = live.back();
+      live.pop_back();
+      segment.free(granule(first), count);
+      for (std::size_t i = first; i < first + count; ++i) taken[i] = false;
+    }
+    ASSERT_EQ(segment.free_granules(), static_cast<std::size_t>(std::count(taken.begin(), taken.end(), false)));
+  }
+  EXPECT_GT(refused, 100) << "the test has to reach full segments";
+}
+
+TEST(SegmentAllocator, ThreadsGetDifferentRanges) {
+  segment_allocator segment(begin, 4000);
+  std::vector<std::vector<std::byte*>> got(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : got)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        mine.push_back(segment.allocate(1));
+        if (i % 3 == 0) {
+          segment.free(mine.back(), 1);
+          mine.pop_back();
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::byte*> all;
+  std::size_t count = 0;
+  for (const auto& mine : got) {
+    all.insert(mine.begin(), mine.end());
+    count += mine.size();
+  }
+  EXPECT_EQ(all.size(), count);
+  EXPECT_EQ(all.count(nullptr), 0u);
+  EXPECT_EQ(segment.free_granules(), 4000 - count);
+}
+
+}  // namespace
