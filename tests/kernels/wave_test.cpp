@@ -266,7 +266,7 @@ TEST(WaveStep, GapsAndRimsStayZero) {
     for (const variant& v : variants()) {
       const result<float> r = run(g, v.step_f32, {g.layout.nx}, 8, 8, 1000);
       for (std::size_t i = 0; i < r.next.size(); ++i)
-        if (!cell[i]) ASSERT_EQ(r.next[i], 0.0f) << v.name << " at " << i;
+        ASSERT_TRUE(cell[i] || r.next[i] == 0.0f) << v.name << " at " << i;
     }
   }
 }
