@@ -51,7 +51,7 @@ TEST_F(Command, ImagesASmallModel) {
   EXPECT_EQ(r.status, 0) << r.errors;
   EXPECT_EQ(std::filesystem::file_size(in_folder("a.f32")), 60u * 40 * 4);
   EXPECT_GT(std::filesystem::file_size(in_folder("a.png")), 1000u);
-  EXPECT_NE(r.errors.find("shot 2 of 2"), std::string::npos) << r.errors;
+  EXPECT_NE(r.errors.find("shot 2 of 2 done"), std::string::npos) << r.errors;
   EXPECT_NE(r.output.find("a.png"), std::string::npos);
 }
 
