@@ -156,8 +156,8 @@ HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
 /* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory.
  * Allocations of up to 256 KiB share granules with others, and move together with them.
- * Errors: HPE_ERROR_NOT_SUPPORTED for host memory, HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST if the only valid copy
- * of some bytes is on a lost device. The allocation is as it was then. */
+ * Errors: HPE_ERROR_NOT_SUPPORTED for host memory, HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST if the only valid
+ * copy of some bytes is on a lost device. The allocation is as it was then. */
 HPE_API hpeStatus hpeMigrate(void* pointer, int device);
 
 typedef enum hpeMemoryKind {

@@ -274,7 +274,8 @@ void allocator::migrate(region& r, unsigned device) {
   const std::lock_guard lock(r.mutex);
   HPE_REQUIRE(r.alive, HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");
   HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
-              "the allocation at {} is host memory, which every device reaches where it is", static_cast<void*>(r.is.base));
+              "the allocation at {} is host memory, which every device reaches where it is",
+              static_cast<void*>(r.is.base));
   if (r.is.homes.size() == 1 && r.is.homes[0] == device) return;
   const std::size_t free = env_.devices.at(device).memory().free;
   const std::uint64_t needed = round_up(r.is.bytes, granule_size);
@@ -320,8 +321,8 @@ void allocator::migrate(region& r, unsigned device) {
     if (r.blocks[b].state == block_state::fetching) r.set_state(b, block_state::device);
     if (r.blocks[b].state != block_state::device && r.blocks[b].state != block_state::shared) continue;
     const byte_range bytes = r.bytes_of({b, b + 1});
-    r.order.record_write(bytes, env_.engine.upload(device, r.is.base + bytes.begin, bytes.size(), {},
-                                                   device::priority::launch));
+    r.order.record_write(
+        bytes, env_.engine.upload(device, r.is.base + bytes.begin, bytes.size(), {}, device::priority::launch));
   }
   counters::add(env_.count.migrations, 1);
 }

@@ -29,9 +29,7 @@ copier::span copier::resolve(const void* p, std::size_t bytes) const {
   return {found.region, {begin, begin + bytes}};
 }
 
-std::byte* copier::alias(const span& what) const {
-  return env_.space.alias(what.region->is.base + what.range.begin);
-}
+std::byte* copier::alias(const span& what) const { return env_.space.alias(what.region->is.base + what.range.begin); }
 
 void copier::wait_for_users(const span& what, bool before_write) const {
   point_set users;
@@ -49,9 +47,10 @@ void copier::copy(void* destination, const void* source, std::size_t bytes) {
               "a copy of {} bytes has a null {}", bytes, destination == nullptr ? "destination" : "source");
   const span to = resolve(destination, bytes);
   const span from = resolve(source, bytes);
-  const auto distance = static_cast<std::uint64_t>(std::abs(static_cast<std::byte*>(destination) -
-                                                            static_cast<const std::byte*>(source)));
-  HPE_REQUIRE(distance >= bytes, HPE_ERROR_INVALID_ARGUMENT, "the source and the destination of {} bytes overlap", bytes);
+  const auto distance = static_cast<std::uint64_t>(
+      std::abs(static_cast<std::byte*>(destination) - static_cast<const std::byte*>(source)));
+  HPE_REQUIRE(distance >= bytes, HPE_ERROR_INVALID_ARGUMENT, "the source and the destination of {} bytes overlap",
+              bytes);
 
   if (to.region == nullptr && from.region == nullptr) {
     std::memcpy(destination, source, bytes);

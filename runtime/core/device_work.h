@@ -15,8 +15,8 @@ struct device_access {
 };
 
 /// What precedes device work, the release of the consistency model: it locks the regions, closes the views of what
-/// will be written, queues the uploads of what the host wrote, and says what the work must wait for. The caller queues the
-/// work, records its timepoints and commits, all within the life of this object; without a commit the host's rights
+/// will be written, queues the uploads of what the host wrote, and says what the work must wait for. The caller queues
+/// the work, records its timepoints and commits, all within the life of this object; without a commit the host's rights
 /// are restored, so that a failed launch loses nothing. Nothing here waits for device work.
 ///
 ///   device_work work(env, accesses);
@@ -55,8 +55,8 @@ class device_work {
   void roll_back() noexcept;
 
   environment env_;
-  std::vector<device_access> accesses_;       // by region, readers first
-  std::vector<coherence::region*> regions_;   // locked, by number
+  std::vector<device_access> accesses_;      // by region, readers first
+  std::vector<coherence::region*> regions_;  // locked, by number
   std::vector<change> undo_;
 };
 

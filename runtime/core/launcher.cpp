@@ -12,8 +12,7 @@ using coherence::region;
 launcher::launcher(const environment& env, allocator& memory) : env_(env), memory_(memory) {
   for (unsigned d = 0; d < env.devices.size(); ++d) {
     compute_.push_back(std::make_unique<compute>());
-    for (device::stream*& s : compute_.back()->streams)
-      s = &env.devices.at(d).create_stream(device::priority::launch);
+    for (device::stream*& s : compute_.back()->streams) s = &env.devices.at(d).create_stream(device::priority::launch);
   }
 }
 

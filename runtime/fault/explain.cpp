@@ -8,7 +8,8 @@ namespace hpe::fault {
 
 std::string explain_stray_access(const std::byte* address, bool write, const memory::directory& directory,
                                  const coherence::region_table& regions) {
-  const std::string access = fmt::format("invalid {} at {}", write ? "write" : "read", static_cast<const void*>(address));
+  const std::string access =
+      fmt::format("invalid {} at {}", write ? "write" : "read", static_cast<const void*>(address));
 
   // Past an end: the allocation is in the same granule, or in the one before.
   for (const std::byte* near : {address, address - granule_size}) {

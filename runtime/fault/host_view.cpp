@@ -27,7 +27,8 @@ bool host_view::set(const coherence::region& r, coherence::block_run run, os::ac
 
 void host_view::degrade(coherence::region& r, block_state state) {
   log(log_level::warn,
-      "the kernel has no room for more mappings (vm.max_map_count); the allocation of {} bytes at {} is kept coherent as "
+      "the kernel has no room for more mappings (vm.max_map_count); the allocation of {} bytes at {} is kept coherent "
+      "as "
       "a whole from now on, which is slower",
       r.is.bytes, static_cast<const void*>(r.is.base));
   r.collapse(state);

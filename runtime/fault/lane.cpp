@@ -8,9 +8,11 @@
 #include "runtime/fault/explain.h"
 
 // Invariants, under the region's mutex:
-//  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work that writes the
+//  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
+//  that writes the
 //    block takes it out of that state, and the fetch then leaves it alone.
-//  - A fetch that was issued is recorded in the region's order as a reader of the home, so device work that writes waits for it.
+//  - A fetch that was issued is recorded in the region's order as a reader of the home, so device work that writes
+//  waits for it.
 //  - A view is opened only in the same hold of the mutex that gives the block a state whose shadow is valid.
 
 namespace hpe::fault {
@@ -74,11 +76,13 @@ void lane::run() {
       if (serve(*r) == outcome::waiting) still_waiting.push_back(r);
     waiting_ = std::move(still_waiting);
 
+    bool can_advance = false;
     for (const fetch& f : fetches_) {
       const point_set& next = f.after.empty() ? f.copies : f.after;
+      can_advance = can_advance || reached(next);
       watched_.insert(watched_.end(), next.points().begin(), next.points().end());
     }
-    gate_->sleep(watched_, std::chrono::steady_clock::time_point::max());
+    if (!can_advance) gate_->sleep(watched_, std::chrono::steady_clock::time_point::max());
   }
 }
 
@@ -120,8 +124,7 @@ lane::outcome lane::serve(request& r) {
 
 lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) {
   block_event event = block_event::host_read;
-  if (wish.write())
-    event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
+  if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
   const block_actions actions = apply(r.blocks[block].state, event).actions;
 
   if (actions.wait) return outcome::waiting;
@@ -264,8 +267,8 @@ bool lane::advance(fetch& f) {
   region& r = *f.region;
   const std::lock_guard lock(r.mutex);
   if (held) {
-    // Device work may have overwritten some of the blocks meanwhile. The first unbroken run goes on; what lies behind it is
-    // fetched again when somebody touches it.
+    // Device work may have overwritten some of the blocks meanwhile. The first unbroken run goes on; what lies behind
+    // it is fetched again when somebody touches it.
     while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
     std::uint64_t end = f.run.begin;
     while (end < f.run.end && owns(f, end)) ++end;

@@ -1,9 +1,9 @@
 #pragma once
 
 /// The worker behind page faults: it takes the wishes of faulting threads, decides by the protocol, starts copies, and
-/// opens views when the data is there. One lane serves all blocks of a region (region number modulo lanes), so its book-keeping
-/// needs no lock of its own. It never blocks on device work: what must wait is kept and looked at again when its gate
-/// rings.
+/// opens views when the data is there. One lane serves all blocks of a region (region number modulo lanes), so its
+/// book-keeping needs no lock of its own. It never blocks on device work: what must wait is kept and looked at again
+/// when its gate rings.
 
 #include <deque>
 #include <memory>
@@ -49,10 +49,10 @@ class lane {
   struct fetch {
     coherence::region* region;
     coherence::block_run run;
-    std::uint32_t number;          // what its blocks say while they belong to it
+    std::uint32_t number;  // what its blocks say while they belong to it
     device::priority level;
-    coherence::point_set after;    // held until these are reached
-    coherence::point_set copies;   // then under way until these are
+    coherence::point_set after;   // held until these are reached
+    coherence::point_set copies;  // then under way until these are
   };
   struct prefetch_wish {
     std::uint32_t region;

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-// A slot goes free -> claimed (by compare and swap, in the faulting thread) -> posted -> answered (by the lane) -> free (by
-// the faulting thread, which read the answer). The lane keeps a pointer to a slot from take() until answer() only.
+// A slot goes free -> claimed (by compare and swap, in the faulting thread) -> posted -> answered (by the lane) -> free
+// (by the faulting thread, which read the answer). The lane keeps a pointer to a slot from take() until answer() only.
 
 namespace hpe::fault {
 

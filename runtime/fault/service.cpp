@@ -22,7 +22,6 @@ service::~service() {
 }
 
 verdict service::resolve(std::byte* address, bool write) noexcept {
-  if (!space_.contains(address)) return verdict::not_ours;
   return board_->ask(directory_.find(address).region % lanes_.size(), address, write);
 }
 

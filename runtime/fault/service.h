@@ -8,8 +8,8 @@
 
 namespace hpe::fault {
 
-/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the part of the signal handler
-/// that asks them (handler.cpp). One lives at a time in a process, because the signal handler has to find it.
+/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the part of the signal
+/// handler that asks them (handler.cpp). One lives at a time in a process, because the signal handler has to find it.
 class service {
  public:
   service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count);
@@ -24,7 +24,11 @@ class service {
   /// device work.
   void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
 
-  /// Called by the signal handler in the faulting thread. Serves the fault, or says that it is not ours.
+  /// Whether an address is for this service to resolve. Safe in a handler.
+  [[nodiscard]] bool covers(const std::byte* address) const noexcept { return space_.contains(address); }
+
+  /// Called by the signal handler in the faulting thread, for an address that it covers. Serves the fault, or says that
+  /// nothing is there.
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:

@@ -1,11 +1,11 @@
 #pragma once
 
-/// The one engine that moves bytes: for the coherence protocol, hpeMemcpy and everybody else. It knows homes and routes,
-/// and nothing of states: who calls it has decided what to move and after what.
+/// The one engine that moves bytes: for the coherence protocol, hpeMemcpy and everybody else. It knows homes and
+/// routes, and nothing of states: who calls it has decided what to move and after what.
 ///
 /// Addresses of device memory are addresses in the UVAS with a single home, given with it. Copies are queued in
-/// streams, one of each priority and device, after the timepoints in `after`; a stream that waits holds up what is queued behind it,
-/// so the caller passes points that are reached, or near, where others must not wait.
+/// streams, one of each priority and device, after the timepoints in `after`; a stream that waits holds up what is
+/// queued behind it, so the caller passes points that are reached, or near, where others must not wait.
 ///
 /// Throws hpe::error, HPE_ERROR_DEVICE_LOST among them, with nothing of the failed piece queued. Any thread.
 
@@ -24,7 +24,8 @@ using points = std::span<const timepoint>;
 
 class engine {
  public:
-  /// The whole alias of the UVAS is registered with the devices already. The staging buffers lie in its runtime segment.
+  /// The whole alias of the UVAS is registered with the devices already. The staging buffers lie in its runtime
+  /// segment.
   engine(device::device_set& devices, const memory::uvas& space, std::size_t staging_buffer, std::size_t staging_count,
          counters& count);
 
@@ -35,9 +36,9 @@ class engine {
   /// Sets device memory.
   timepoint fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after);
 
-  /// From any host memory to a home, in two steps of at most staging_size() bytes, so that the caller need hold nothing while
-  /// the source is read: stage copies the source, which may be changed then; write queues a part of it. The buffer may be
-  /// let go at once.
+  /// From any host memory to a home, in two steps of at most staging_size() bytes, so that the caller need hold nothing
+  /// while the source is read: stage copies the source, which may be changed then; write queues a part of it. The
+  /// buffer may be let go at once.
   [[nodiscard]] std::size_t staging_size() const noexcept { return staging_.buffer_size(); }
   [[nodiscard]] staged stage(const void* source, std::size_t bytes);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
@@ -57,7 +58,9 @@ class engine {
     device::stream* by_priority[4];
   };
 
-  device::stream& stream_of(unsigned home, device::priority level) { return *streams_[home].by_priority[unsigned(level)]; }
+  device::stream& stream_of(unsigned home, device::priority level) {
+    return *streams_[home].by_priority[unsigned(level)];
+  }
   static void wait_all(device::stream& stream, points after);
   /// Waits in the calling thread; throws what went wrong with it.
   void finish(timepoint point);

@@ -12,15 +12,15 @@ enum class place : std::uint8_t {
 };
 
 enum class route : std::uint8_t {
-  host,         ///< memcpy
-  direct,       ///< one copy by a device's engine between its memory and registered memory, or inside its memory
-  peer,         ///< one copy by a device's engine between two devices
-  staged,       ///< through staging buffers, filled or emptied by the calling thread
-  peer_staged   ///< device to staging buffer to device
+  host,        ///< memcpy
+  direct,      ///< one copy by a device's engine between its memory and registered memory, or inside its memory
+  peer,        ///< one copy by a device's engine between two devices
+  staged,      ///< through staging buffers, filled or emptied by the calling thread
+  peer_staged  ///< device to staging buffer to device
 };
 
-/// The route between two places. same_device and reachable (the engine of one side reaches the other's memory) matter where
-/// both are devices.
+/// The route between two places. same_device and reachable (the engine of one side reaches the other's memory) matter
+/// where both are devices.
 [[nodiscard]] constexpr route choose_route(place destination, place source, bool same_device, bool reachable) noexcept {
   if (destination == place::device && source == place::device) {
     if (same_device) return route::direct;

@@ -1,0 +1,49 @@
+#pragma once
+
+/// What the benchmarks share: timing by medians over repeats, and a table of results with the bar each has to reach.
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hpe::bench {
+
+/// Seconds on a monotonic clock.
+[[nodiscard]] double now();
+
+/// Runs prepare and then body, `repeats` times after one warm-up, and returns the median of body's seconds.
+[[nodiscard]] double median_seconds(unsigned repeats, const std::function<void()>& prepare,
+                                    const std::function<void()>& body);
+
+/// Likewise for two bodies in turn (A B A B ...), so that a drifting machine meets both alike.
+struct pair_of_medians {
+  double first;
+  double second;
+};
+[[nodiscard]] pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& prepare_first,
+                                             const std::function<void()>& first,
+                                             const std::function<void()>& prepare_second,
+                                             const std::function<void()>& second);
+
+/// A line of the result table. bar: what is asked for, as text.
+struct result {
+  std::string what;
+  double value;
+  std::string unit;
+  std::string bar;
+  bool reached;
+};
+
+/// Prints the table; `json` names a file for the same as JSON ("" for none).
+void print(const std::string& title, const std::vector<result>& results, const std::string& json);
+
+/// What every benchmark's command line understands. --describe prints one sentence and ends the program; --help
+/// likewise.
+struct arguments {
+  unsigned repeats = 7;
+  std::string json;
+};
+[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence);
+
+}  // namespace hpe::bench

@@ -1,0 +1,192 @@
+// The program's calls about signal actions and masks. Two rules, both kept by runtime/os/signals.h: once hpe handles
+// faults, the action for SIGSEGV is a matter between the program and hpe; and SIGSEGV is never blocked in the kernel,
+// from the moment that this library is loaded, so that threads made before hpe starts can fault too. Everything else is
+// what the next library makes of it.
+//
+// sigwait, signalfd, sigpending and the interface of 4.2BSD (sigblock, sigsetmask, sigpause) go to libc directly.
+
+#undef _FORTIFY_SOURCE  // its inline ppoll would be in the way of ours
+
+#include "runtime/os/signals.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "runtime/os/next_function.h"
+
+#define HPE_INTERPOSE extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using hpe::os::kernel_mask;
+using hpe::os::next_function;
+using hpe::os::program_mask;
+
+using handler = void (*)(int);
+
+// A mask that a function takes by pointer, translated; nullptr stays nullptr.
+class translated_mask {
+ public:
+  explicit translated_mask(const sigset_t* program) noexcept
+      : given_(program != nullptr), kernel_(given_ ? kernel_mask(*program) : sigset_t{}) {}
+  [[nodiscard]] const sigset_t* get() const noexcept { return given_ ? &kernel_ : nullptr; }
+
+ private:
+  bool given_;
+  sigset_t kernel_;
+};
+
+bool is_ours(int signal) noexcept { return signal == SIGSEGV && hpe::os::fault_handler_installed(); }
+
+bool blocks_itself(int flags) noexcept { return (flags & SA_NODEFER) == 0; }
+
+// What the functions that take a handler alone do for SIGSEGV.
+handler exchange_handler(handler next, int flags) noexcept {
+  if (next == SIG_ERR) {
+    errno = EINVAL;
+    return SIG_ERR;
+  }
+  struct sigaction action {};
+  struct sigaction old {};
+  action.sa_handler = next;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  if (blocks_itself(flags)) sigaddset(&action.sa_mask, SIGSEGV);
+  hpe::os::exchange_program_action(&action, &old);
+  return old.sa_handler;
+}
+
+int change_mask(int how, int signal) noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  if (sigaddset(&set, signal) != 0) return -1;
+  return ::sigprocmask(how, &set, nullptr);
+}
+
+constexpr int bsd_flags = SA_RESTART;
+constexpr int sysv_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
+
+// A mask that was there before this library was.
+[[gnu::constructor]] void translate_inherited_mask() { hpe::os::translate_current_mask(); }
+
+constinit next_function<decltype(::sigaction)> next_sigaction("sigaction");
+constinit next_function<handler(int, handler)> next_signal("signal");
+constinit next_function<handler(int, handler)> next_sysv_signal("__sysv_signal");
+constinit next_function<handler(int, handler)> next_sigset("sigset");
+constinit next_function<int(int)> next_sigignore("sigignore");
+constinit next_function<decltype(::sigprocmask)> next_sigprocmask("sigprocmask");
+constinit next_function<decltype(::pthread_sigmask)> next_pthread_sigmask("pthread_sigmask");
+constinit next_function<int(const sigset_t*)> next_sigsuspend("sigsuspend");
+constinit next_function<int(pollfd*, nfds_t, const timespec*, const sigset_t*)> next_ppoll("ppoll");
+constinit next_function<int(pollfd*, nfds_t, const timespec*, const sigset_t*, std::size_t)> next_ppoll_chk(
+    "__ppoll_chk");
+constinit next_function<int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*)> next_pselect("pselect");
+constinit next_function<int(int, epoll_event*, int, int, const sigset_t*)> next_epoll_pwait("epoll_pwait");
+constinit next_function<int(int, epoll_event*, int, const timespec*, const sigset_t*)> next_epoll_pwait2(
+    "epoll_pwait2");
+
+}  // namespace
+
+// ---- actions ----------------------------------------------------------------------------------------------------
+
+HPE_INTERPOSE int sigaction(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
+  if (is_ours(signal)) {
+    hpe::os::exchange_program_action(action, old);
+    return 0;
+  }
+  struct sigaction translated {};
+  if (action != nullptr) {
+    translated = *action;
+    translated.sa_mask = kernel_mask(action->sa_mask);
+  }
+  const int result = next_sigaction(signal, action != nullptr ? &translated : nullptr, old);
+  if (result == 0 && old != nullptr) old->sa_mask = program_mask(old->sa_mask);
+  return result;
+}
+
+HPE_INTERPOSE int __sigaction(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
+  return ::sigaction(signal, action, old);
+}
+
+HPE_INTERPOSE handler signal(int signal, handler next) noexcept {
+  return is_ours(signal) ? exchange_handler(next, bsd_flags) : next_signal(signal, next);
+}
+
+HPE_INTERPOSE handler ssignal(int number, handler next) noexcept { return ::signal(number, next); }
+
+HPE_INTERPOSE handler bsd_signal(int number, handler next) noexcept { return ::signal(number, next); }
+
+HPE_INTERPOSE handler __sysv_signal(int signal, handler next) noexcept {
+  return is_ours(signal) ? exchange_handler(next, sysv_flags) : next_sysv_signal(signal, next);
+}
+
+HPE_INTERPOSE handler sysv_signal(int number, handler next) noexcept { return ::__sysv_signal(number, next); }
+
+HPE_INTERPOSE int sigignore(int signal) noexcept {
+  if (!is_ours(signal)) return next_sigignore(signal);
+  exchange_handler(SIG_IGN, 0);
+  return 0;
+}
+
+// The System V function is two in one: it sets the action, or with SIG_HOLD blocks the signal and leaves the action.
+HPE_INTERPOSE handler sigset(int signal, handler next) noexcept {
+  if (!is_ours(signal)) return next_sigset(signal, next);
+  sigset_t before;
+  sigset_t segv;
+  sigemptyset(&segv);
+  sigaddset(&segv, SIGSEGV);
+  const bool hold = next == SIG_HOLD;
+  struct sigaction old {};
+  hpe::os::exchange_program_action(nullptr, &old);
+  if (!hold && exchange_handler(next, 0) == SIG_ERR) return SIG_ERR;
+  ::sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &segv, &before);
+  return sigismember(&before, SIGSEGV) == 1 ? SIG_HOLD : old.sa_handler;
+}
+
+// ---- masks ------------------------------------------------------------------------------------------------------
+
+HPE_INTERPOSE int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  const int result = next_sigprocmask(how, translated_mask(set).get(), old);
+  if (result == 0 && old != nullptr) *old = program_mask(*old);
+  return result;
+}
+
+HPE_INTERPOSE int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  const int result = next_pthread_sigmask(how, translated_mask(set).get(), old);
+  if (result == 0 && old != nullptr) *old = program_mask(*old);
+  return result;
+}
+
+HPE_INTERPOSE int sighold(int signal) noexcept { return change_mask(SIG_BLOCK, signal); }
+
+HPE_INTERPOSE int sigrelse(int signal) noexcept { return change_mask(SIG_UNBLOCK, signal); }
+
+HPE_INTERPOSE int sigsuspend(const sigset_t* set) { return next_sigsuspend(translated_mask(set).get()); }
+
+HPE_INTERPOSE int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* set) {
+  return next_ppoll(fds, count, timeout, translated_mask(set).get());
+}
+
+// What ppoll is in programs built with _FORTIFY_SOURCE.
+HPE_INTERPOSE int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* set,
+                              std::size_t fds_bytes) {
+  return next_ppoll_chk(fds, count, timeout, translated_mask(set).get(), fds_bytes);
+}
+
+HPE_INTERPOSE int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout,
+                          const sigset_t* set) {
+  return next_pselect(count, read, write, except, timeout, translated_mask(set).get());
+}
+
+HPE_INTERPOSE int epoll_pwait(int epoll, epoll_event* events, int capacity, int timeout, const sigset_t* set) {
+  return next_epoll_pwait(epoll, events, capacity, timeout, translated_mask(set).get());
+}
+
+HPE_INTERPOSE int epoll_pwait2(int epoll, epoll_event* events, int capacity, const timespec* timeout,
+                               const sigset_t* set) {
+  return next_epoll_pwait2(epoll, events, capacity, timeout, translated_mask(set).get());
+}

@@ -1,0 +1,52 @@
+// The C interface: modules, kernels, launches.
+
+#include <algorithm>
+
+#include "runtime/core/api_guard.h"
+#include "runtime/core/current_device.h"
+#include "runtime/core/locate.h"
+#include "runtime/core/runtime.h"
+
+using hpe::core::guarded;
+using hpe::core::runtime;
+
+hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
+  return guarded([&] {
+    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoad was given no place for the module");
+    auto& it = runtime::instance();
+    *module = it.kernels().load(path != nullptr ? path : hpe::core::find_own_kernels(it.option().kernels));
+  });
+}
+
+hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* name) {
+  return guarded([&] {
+    HPE_REQUIRE(kernel != nullptr && module != nullptr && name != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeModuleGetKernel needs a place for the kernel, a module and a name");
+    *kernel = runtime::instance().kernels().find(module, name);
+  });
+}
+
+hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters, size_t parameter_size,
+                    const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(kernel != nullptr, HPE_ERROR_INVALID_ARGUMENT, "a launch needs a kernel (hpeModuleGetKernel)");
+    HPE_REQUIRE(parameter_size <= HPE_MAX_PARAMETERS, HPE_ERROR_INVALID_ARGUMENT,
+                "the parameters of kernel {} have {} bytes; at most {} are possible", kernel->name, parameter_size,
+                HPE_MAX_PARAMETERS);
+    HPE_REQUIRE(parameters != nullptr || parameter_size == 0, HPE_ERROR_INVALID_ARGUMENT,
+                "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, parameter_size);
+    const bool everything = count == HPE_ALL;
+    HPE_REQUIRE(everything || accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
+                "kernel {} is launched with {} accesses at a null pointer", kernel->name, count);
+
+    hpe::device::shape tiles;
+    for (int i = 0; i < 3 && shape != nullptr; ++i) {
+      tiles.grid[i] = std::max(shape->grid[i], 1U);
+      tiles.block[i] = std::max(shape->block[i], 1U);
+    }
+    auto& it = runtime::instance();
+    it.kernels().launch(hpe::core::device_or_current(it.env(), device), kernel, tiles,
+                        {static_cast<const std::byte*>(parameters), parameter_size}, {accesses, everything ? 0 : count},
+                        everything);
+  });
+}

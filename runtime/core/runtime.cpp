@@ -1,0 +1,102 @@
+#include "runtime/core/runtime.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
+
+namespace hpe::core {
+
+namespace {
+
+// The device part of the address space must be laid out before the devices are opened, and how many there are is known
+// only afterwards: there are segments for the most there can be. Unused ones cost nothing.
+constexpr unsigned most_devices = 16;
+
+log_level level_from(const std::string& name) {
+  static constexpr const char* names[] = {"silent", "error", "warn", "info", "debug"};
+  for (unsigned i = 0; i < std::size(names); ++i)
+    if (name == names[i]) return static_cast<log_level>(i);
+  HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_LOG=\"{}\" is none of silent, error, warn, info and debug", name);
+}
+
+void check(const options& o) {
+  const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
+  HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
+              HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is not a power of two from 4k to 2M, nor 0", o.block_size);
+  HPE_REQUIRE(o.staging_chunk >= 4096 && o.staging_chunk % 4096 == 0 && o.staging_chunk <= (std::uint64_t{1} << 30),
+              HPE_ERROR_INITIALIZATION, "HPE_STAGING_CHUNK={} is not a multiple of 4k up to 1G", o.staging_chunk);
+  HPE_REQUIRE(o.staging_buffers >= 1 && o.staging_buffers <= 1024, HPE_ERROR_INITIALIZATION,
+              "HPE_STAGING_BUFFERS={} is not a number from 1 to 1024", o.staging_buffers);
+  HPE_REQUIRE(o.staging_chunk * o.staging_buffers <= o.segment_size, HPE_ERROR_INITIALIZATION,
+              "{} staging buffers of {} bytes do not fit into a segment of {} bytes", o.staging_buffers,
+              o.staging_chunk, o.segment_size);
+}
+
+std::atomic<runtime*> the_runtime{nullptr};
+std::atomic<pid_t> started_by{0};
+
+}  // namespace
+
+runtime::runtime(const options& chosen) : option_(chosen) {
+  set_log_level(level_from(option_.log));
+  check(option_);
+  space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
+  directory_ = std::make_unique<memory::directory>(space_->layout());
+  regions_ = std::make_unique<coherence::region_table>();
+  devices_ = device::open_devices(option_.devices, space_->layout());
+  HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
+  // The whole alias is host memory that copy engines reach; pages exist as they are touched.
+  std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
+  devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
+  engine_ =
+      std::make_unique<transfer::engine>(*devices_, *space_, option_.staging_chunk, option_.staging_buffers, count_);
+  views_ = std::make_unique<fault::host_view>(count_);
+  faults_ = std::make_unique<fault::service>(
+      *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, count_}, devices_->size());
+  env_ = std::make_unique<environment>(
+      environment{option_, count_, *space_, *directory_, *regions_, *devices_, *engine_, *views_, *faults_});
+  allocator_ = std::make_unique<allocator>(*env_);
+  launcher_ = std::make_unique<launcher>(*env_, *allocator_);
+  copier_ = std::make_unique<copier>(*env_, *allocator_);
+  log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
+}
+
+runtime::~runtime() = default;
+
+runtime& runtime::instance() {
+  runtime* found = the_runtime.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    static std::mutex starting;
+    const std::lock_guard lock(starting);
+    found = the_runtime.load(std::memory_order_acquire);
+    if (found == nullptr) {
+      found = new runtime(options::from_environment());
+      started_by.store(::getpid(), std::memory_order_relaxed);
+      ::pthread_atfork(nullptr, nullptr, [] { started_by.store(0, std::memory_order_relaxed); });
+      the_runtime.store(found, std::memory_order_release);
+    }
+  }
+  HPE_REQUIRE(started_by.load(std::memory_order_relaxed) != 0, HPE_ERROR_FORKED,
+              "hpe was started by the parent of process {}; a child made by fork can use it only after exec",
+              ::getpid());
+  return *found;
+}
+
+void runtime::synchronize(int device) {
+  if (device >= 0) env_->require_device(device);
+  coherence::point_set points;
+  for (unsigned d = 0; d < devices_->size(); ++d) {
+    if (device >= 0 && d != static_cast<unsigned>(device)) continue;
+    launcher_->add_last_points(d, points);
+    engine_->for_each_stream(d, [&](const device::stream& s) { points.add(s.last()); });
+  }
+  env_->wait_for(points);
+  if (const auto failure = devices_->take_failure(device)) throw *failure;
+}
+
+}  // namespace hpe::core

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "runtime/core/allocator.h"
+#include "runtime/core/copier.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/launcher.h"
+
+namespace hpe::core {
+
+/// The composition root: owns every part of the runtime and knows how they fit. The C interface (api_*.cpp) is its only
+/// user.
+class runtime {
+ public:
+  explicit runtime(const options& chosen);
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  /// The one of this process, started by the first call. It is never destroyed: threads and static objects of the
+  /// program may use it until the very end, and devices end with the process. Throws HPE_ERROR_INITIALIZATION, or
+  /// HPE_ERROR_FORKED in a child that was forked from a process that had one.
+  static runtime& instance();
+
+  [[nodiscard]] const options& option() const noexcept { return option_; }
+  [[nodiscard]] const environment& env() const noexcept { return *env_; }
+  [[nodiscard]] counters& count() noexcept { return count_; }
+  [[nodiscard]] allocator& memory() noexcept { return *allocator_; }
+  [[nodiscard]] launcher& kernels() noexcept { return *launcher_; }
+  [[nodiscard]] copier& copies() noexcept { return *copier_; }
+
+  /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet told.
+  void synchronize(int device);
+
+ private:
+  options option_;
+  counters count_;
+  std::unique_ptr<memory::uvas> space_;
+  std::unique_ptr<memory::directory> directory_;
+  std::unique_ptr<coherence::region_table> regions_;
+  std::unique_ptr<device::device_set> devices_;
+  std::unique_ptr<transfer::engine> engine_;
+  std::unique_ptr<fault::host_view> views_;
+  std::unique_ptr<fault::service> faults_;
+  std::unique_ptr<environment> env_;
+  std::unique_ptr<allocator> allocator_;
+  std::unique_ptr<launcher> launcher_;
+  std::unique_ptr<copier> copier_;
+};
+
+}  // namespace hpe::core

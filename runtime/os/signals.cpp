@@ -1,0 +1,266 @@
+#include "runtime/os/signals.h"
+
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/error.h"
+#include "runtime/os/next_function.h"
+
+// The handler is installed with an empty mask and SA_NODEFER. So it runs under the mask of the code that it
+// interrupted: a thread that waits for its data still takes SIGINT, and a handler that interrupts it may fault itself.
+// The program's handler gets the mask that it asked for just before it is called; the return from our handler restores
+// the old one.
+//
+// Differences that the program can see, none of which we know a program to depend on: its handler always runs on the
+// alternate stack if the thread has one; system calls that a sent SIGSEGV interrupts are restarted; sigwait and
+// signalfd do not see SIGSEGV.
+
+namespace hpe::os {
+
+namespace {
+
+using action = struct sigaction;
+
+// See signals.h on masks. Also sent, by ourselves to ourselves, to keep a SIGSEGV pending that the program has blocked.
+constexpr int stand_in = SIGSTKFLT;
+
+// sigset_t has room for signals that do not exist; the kernel's own set has not.
+constexpr std::size_t kernel_mask_bytes = _NSIG / 8;
+
+constinit next_function<int(int, const action*, action*)> next_sigaction("sigaction");
+constinit std::atomic<fault_entry> current_entry{nullptr};
+
+action default_action() noexcept {
+  action a{};
+  a.sa_handler = SIG_DFL;
+  return a;
+}
+
+// ---- the program's action ---------------------------------------------------------------------------------------
+
+// One of several slots holds the action; published_ names it, with a number that grows with each change. A slot is
+// written by whoever has claimed it, and only while it is not the published one. So readers wait for nobody, writers
+// wait only if every slot is being written, and both work in handlers and after a fork at any moment.
+class action_cell {
+ public:
+  struct versioned {
+    std::uint64_t number;
+    action value;
+  };
+
+  [[nodiscard]] versioned read() const noexcept {
+    for (;;) {
+      const std::uint64_t number = published_.load(std::memory_order_acquire);
+      const action value = slots_[number % slot_count].load();
+      if (published_.load(std::memory_order_relaxed) == number) return {number, value};
+    }
+  }
+
+  action exchange(const action& value) noexcept {
+    for (;;) {
+      const versioned before = read();
+      if (replace(before.number, value)) return before.value;
+    }
+  }
+
+  /// False, and nothing happens, if the value is not the one with that number any more.
+  bool replace(std::uint64_t number, const action& value) noexcept {
+    const std::size_t mine = claim();
+    slots_[mine].store(value);
+    const std::uint64_t next = (number / slot_count + 1) * slot_count + mine;
+    const bool done = published_.compare_exchange_strong(number, next, std::memory_order_acq_rel);
+    slots_[mine].claimed.store(false, std::memory_order_release);
+    return done;
+  }
+
+ private:
+  static constexpr std::size_t slot_count = 16;
+  static_assert(sizeof(action) % sizeof(std::uint64_t) == 0);
+
+  struct slot {
+    using words = std::array<std::uint64_t, sizeof(action) / sizeof(std::uint64_t)>;
+
+    void store(const action& value) noexcept {
+      words source;
+      std::memcpy(source.data(), &value, sizeof value);
+      for (std::size_t i = 0; i < source.size(); ++i) content[i].store(source[i], std::memory_order_release);
+    }
+
+    // Acquire, so that the check in read comes after it.
+    [[nodiscard]] action load() const noexcept {
+      words copy;
+      for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = content[i].load(std::memory_order_acquire);
+      action value;
+      std::memcpy(&value, copy.data(), sizeof value);
+      return value;
+    }
+
+    std::array<std::atomic<std::uint64_t>, words().size()> content{};
+    std::atomic<bool> claimed{false};
+  };
+
+  std::size_t claim() noexcept {
+    for (std::size_t i = 0;; i = (i + 1) % slot_count) {
+      if (slots_[i].claimed.exchange(true, std::memory_order_acq_rel)) continue;
+      // It cannot be published behind our back now.
+      if (published_.load(std::memory_order_acquire) % slot_count != i) return i;
+      slots_[i].claimed.store(false, std::memory_order_release);
+    }
+  }
+
+  std::array<slot, slot_count> slots_{};  // zeros are SIG_DFL
+  std::atomic<std::uint64_t> published_{0};
+};
+static_assert(SIG_DFL == nullptr);
+
+constinit action_cell program_action;
+
+// ---- what the machine tells about a fault -------------------------------------------------------------------------
+
+#if defined(__x86_64__)
+
+fault describe(const siginfo_t* info, const ucontext_t* context) noexcept {
+  const auto& registers = context->uc_mcontext.gregs;
+  const bool write = (registers[REG_ERR] & 2) != 0;  // the processor's page-fault error code
+  return {info->si_addr, write ? fault_access::write : fault_access::read,
+          reinterpret_cast<const void*>(registers[REG_RIP])};
+}
+
+#else
+
+fault describe(const siginfo_t* info, const ucontext_t*) noexcept {
+  return {info->si_addr, fault_access::unknown, nullptr};
+}
+
+#endif
+
+// ---- forwarding ---------------------------------------------------------------------------------------------------
+
+// Changes this thread's mask in the kernel and nowhere else. errno is kept.
+void change_mask(int how, const sigset_t& set) noexcept {
+  const int saved = errno;
+  ::syscall(SYS_rt_sigprocmask, how, &set, nullptr, kernel_mask_bytes);
+  errno = saved;
+}
+
+// Sends this thread a signal with the words of another one, which also the kernel's own may be.
+void send_again(int signal, siginfo_t info) noexcept {
+  info.si_signo = signal;
+  ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, &info);
+}
+
+// Ends the process as SIGSEGV ends one, with the faulting thread's state in the core: the signal arrives again, with
+// nobody to handle it, when our handler returns.
+void die(const siginfo_t* info, ucontext_t* context) noexcept {
+  const action none = default_action();
+  next_sigaction(SIGSEGV, &none, nullptr);
+  sigdelset(&context->uc_sigmask, SIGSEGV);
+  send_again(SIGSEGV, *info);
+}
+
+// The handler may leave by a long jump or an exception as well.
+void call(const action& handler, siginfo_t* info, ucontext_t* context) {
+  sigset_t blocked = handler.sa_mask;
+  if ((handler.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, SIGSEGV);
+  change_mask(SIG_BLOCK, kernel_mask(blocked));
+  if ((handler.sa_flags & SA_SIGINFO) != 0)
+    handler.sa_sigaction(SIGSEGV, info, context);
+  else
+    handler.sa_handler(SIGSEGV);
+}
+
+// Does what the kernel does with a SIGSEGV that the program's action is for.
+void forward(siginfo_t* info, ucontext_t* context) {
+  const bool sent = info->si_code <= 0;
+  const bool blocked = sigismember(&context->uc_sigmask, stand_in) == 1;
+  if (blocked) return sent ? send_again(stand_in, *info) : die(info, context);
+  for (;;) {
+    const auto [number, handler] = program_action.read();
+    if (handler.sa_handler == SIG_IGN && sent) return;
+    if (handler.sa_handler == SIG_IGN || handler.sa_handler == SIG_DFL) return die(info, context);
+    if ((handler.sa_flags & SA_RESETHAND) != 0) {
+      action next = handler;
+      next.sa_handler = SIG_DFL;
+      if (!program_action.replace(number, next)) continue;
+    }
+    return call(handler, info, context);
+  }
+}
+
+void on_segv(int /*signal*/, siginfo_t* info, void* context) {
+  auto* interrupted = static_cast<ucontext_t*>(context);
+  if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
+    const int saved = errno;
+    const fault_verdict verdict = current_entry.load(std::memory_order_acquire)(describe(info, interrupted));
+    errno = saved;
+    if (verdict == fault_verdict::retry) return;
+  }
+  forward(info, interrupted);
+}
+
+// A SIGSEGV that was sent while the program had it blocked arrives now that it is not.
+void on_stand_in(int /*signal*/, siginfo_t* info, void* context) {
+  info->si_signo = SIGSEGV;
+  forward(info, static_cast<ucontext_t*>(context));
+}
+
+void install(int signal, void (*handler)(int, siginfo_t*, void*)) {
+  action ours{};
+  ours.sa_sigaction = handler;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
+  sigemptyset(&ours.sa_mask);
+  if (next_sigaction(signal, &ours, nullptr) != 0) throw_system_error("sigaction");
+}
+
+}  // namespace
+
+void install_fault_handler(fault_entry entry) {
+  current_entry.store(entry, std::memory_order_release);
+  action before{};
+  if (next_sigaction(SIGSEGV, nullptr, &before) != 0) throw_system_error("sigaction");
+  if (before.sa_sigaction == on_segv) return;
+  // In this order, so that no fault finds a handler that does not know yet where to forward it.
+  before.sa_mask = program_mask(before.sa_mask);
+  program_action.exchange(before);
+  install(stand_in, on_stand_in);
+  install(SIGSEGV, on_segv);
+  translate_current_mask();
+}
+
+bool fault_handler_installed() noexcept { return current_entry.load(std::memory_order_acquire) != nullptr; }
+
+void exchange_program_action(const struct sigaction* action, struct sigaction* old) noexcept {
+  const struct sigaction before = action != nullptr ? program_action.exchange(*action) : program_action.read().value;
+  if (old != nullptr) *old = before;
+}
+
+sigset_t kernel_mask(const sigset_t& program) noexcept {
+  sigset_t result = program;
+  if (sigismember(&program, SIGSEGV) == 1)
+    sigaddset(&result, stand_in);
+  else
+    sigdelset(&result, stand_in);
+  sigdelset(&result, SIGSEGV);
+  return result;
+}
+
+sigset_t program_mask(const sigset_t& kernel) noexcept {
+  sigset_t result = kernel;
+  if (sigismember(&kernel, stand_in) == 1) sigaddset(&result, SIGSEGV);
+  return result;
+}
+
+void translate_current_mask() noexcept {
+  sigset_t mask;
+  sigemptyset(&mask);
+  ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, kernel_mask_bytes);
+  if (sigismember(&mask, SIGSEGV) == 1) change_mask(SIG_SETMASK, kernel_mask(mask));
+}
+
+}  // namespace hpe::os

@@ -1,0 +1,216 @@
+// One pointer on the host and on devices: what one writes, the other reads, in program order and with no copy call.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+
+namespace {
+
+using hpe::in;
+using hpe::inout;
+using hpe::out;
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+
+class sizes : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(sizes, KernelWritesHostReads) {
+  const std::size_t n = GetParam();
+  for (int d = 0; d < hpe::device_count(); ++d) {
+    const hpe::array<std::uint32_t> a(n, hpe::on_device(d));
+    hpe::launch_on(d, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 7}, out(a));
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], 7 + i) << "device " << d;
+  }
+}
+
+TEST_P(sizes, HostWritesKernelReadsHostReads) {
+  const std::size_t n = GetParam();
+  const hpe::array<std::uint32_t> a(n);
+  const hpe::array<std::uint32_t> b(n);
+  const hpe::array<std::uint32_t> c(n);
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < n; ++i) a[i] = static_cast<std::uint32_t>(i) * (round + 1);
+    std::iota(b.begin(), b.end(), round);
+    hpe::launch(test_kernel().add, hpe::grid(test_tiles), {c.data(), a.data(), b.data(), n}, out(c), in(a), in(b));
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(c[i], i * (round + 1) + i + round);
+  }
+}
+
+TEST_P(sizes, HostAndKernelTakeTurns) {
+  const std::size_t n = GetParam();
+  const hpe::array<std::uint32_t> a(n);
+  std::iota(a.begin(), a.end(), 0U);
+  for (std::uint32_t turn = 0; turn < 6; ++turn) {
+    hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), n, 10, 0}, inout(a));
+    for (std::size_t i = turn; i < n; i += 1000) a[i] += 1;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint32_t expected = static_cast<std::uint32_t>(i) + 60;
+    for (std::uint32_t turn = 0; turn < 6; ++turn) expected += i >= turn && (i - turn) % 1000 == 0 ? 1 : 0;
+    ASSERT_EQ(a[i], expected) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Elements, sizes,
+                         testing::Values(1, 63, 1024, 65536, 65537, 300000, mebi, 2 * mebi + 3, 5 * mebi + 77));
+
+TEST(coherence, NewMemoryReadsAsZero) {
+  const hpe::array<std::uint32_t> a(mebi);
+  for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 0U);
+}
+
+TEST(coherence, SmallObjectsAreClearedWhenReused) {
+  for (int round = 0; round < 50; ++round) {
+    const hpe::array<std::uint32_t> a(100);
+    for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 0U);
+    hpe::launch(test_kernel().fill, hpe::grid(1), {a.data(), 100, 5}, out(a));
+    ASSERT_EQ(a[99], 104U);
+  }
+}
+
+TEST(coherence, AHostAccessWaitsForTheKernelThatWrites) {
+  const hpe::array<std::uint32_t> a(1000);
+  hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1000, 3, 200000}, inout(a));
+  EXPECT_EQ(a[999], 3U);
+}
+
+TEST(coherence, TheHostMayOverwriteWhatAKernelStillReads) {
+  const std::size_t n = mebi;
+  const hpe::array<std::uint32_t> source(n);
+  const hpe::array<std::uint32_t> slow(1000);
+  const hpe::array<std::uint32_t> sum(n);
+  std::iota(source.begin(), source.end(), 0U);
+  hpe::launch(test_kernel().increment, hpe::grid(1), {slow.data(), 1000, 1, 100000}, inout(slow), in(source));
+  std::fill(source.begin(), source.end(), 1U);
+  hpe::launch(test_kernel().add, hpe::grid(test_tiles), {sum.data(), source.data(), source.data(), n}, out(sum),
+              in(source));
+  for (const std::uint32_t x : sum.span()) ASSERT_EQ(x, 2U);
+}
+
+TEST(coherence, KernelsOnDifferentDevicesAreOrderedByData) {
+  const std::size_t n = 3 * mebi;
+  const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
+  const int devices = hpe::device_count();
+  for (int i = 0; i < 20; ++i)
+    hpe::launch_on(i % devices, test_kernel().increment, hpe::grid(test_tiles),
+                   {a.data(), n, 1, static_cast<std::uint32_t>(i % 3) * 1000}, inout(a));
+  for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 20U);
+}
+
+TEST(coherence, AStripedArrayIsOneRange) {
+  const std::size_t n = 8 * mebi + 5;
+  for (const auto& where :
+       {hpe::block_distribution(), hpe::cyclic_distribution(), hpe::block_cyclic_distribution(4 * mebi)}) {
+    const hpe::array<std::uint32_t> a(n, where);
+    const int devices = hpe::device_count();
+    for (int d = 0; d < devices; ++d) {
+      const std::size_t begin = n * d / devices;
+      const std::size_t end = n * (d + 1) / devices;
+      hpe::launch_on(d, test_kernel().fill, hpe::grid(test_tiles),
+                     {a.data() + begin, end - begin, static_cast<std::uint32_t>(begin)},
+                     out(a.subspan(begin, end - begin)));
+    }
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i);
+    std::fill(a.begin(), a.end(), 2U);
+    hpe::launch_on(devices - 1, test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+    for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 3U);
+  }
+}
+
+TEST(coherence, HostMemoryIsSharedByAll) {
+  const hpe::array<std::uint32_t> a(100000, hpe::on_host());
+  std::iota(a.begin(), a.end(), 0U);
+  for (int d = 0; d < hpe::device_count(); ++d)
+    hpe::launch_on(d, test_kernel().increment, hpe::grid(1), {a.data(), a.size(), 1, 20000}, inout(a));
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], i + hpe::device_count());
+}
+
+TEST(coherence, UndeclaredAccessesSeeEverything) {
+  const hpe::array<std::uint32_t> a(mebi);
+  const hpe::array<std::uint32_t> b(1000);
+  std::fill(a.begin(), a.end(), 4U);
+  const increment_parameters p{a.data(), a.size(), 1, 0};
+  const hpeShape shape = hpe::grid(1);
+  hpe::check(hpeLaunch(HPE_CURRENT_DEVICE, test_kernel().increment.get(), &shape, &p, sizeof p, nullptr, HPE_ALL));
+  for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 5U);
+}
+
+TEST(coherence, AdviceChangesNoMeaning) {
+  const std::size_t n = 4 * mebi;
+  for (const hpeAdvice advice : {HPE_ADVISE_LAZY, HPE_ADVISE_ROLLING, HPE_ADVISE_READ_MOSTLY, HPE_ADVISE_DEFAULT}) {
+    const hpe::array<std::uint32_t> a(n);
+    hpe::advise(a.data(), advice);
+    std::iota(a.begin(), a.end(), 1U);
+    hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i + 2) << advice;
+  }
+}
+
+TEST(coherence, WriteOnlyFetchesNothing) {
+  const std::size_t n = 4 * mebi;
+  const hpe::array<std::uint32_t> a(n);
+  hpe::advise(a.data(), HPE_ADVISE_WRITE_ONLY);
+  hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 9}, out(a));
+  hpe::synchronize();
+  hpe::check(hpeResetStatistics());
+  std::iota(a.begin(), a.end(), 1U);
+  EXPECT_EQ(hpe::statistics().bytes_to_host, 0U);
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+  hpe::advise(a.data(), HPE_ADVISE_DEFAULT);
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i + 2);
+}
+
+TEST(coherence, RollingUploadsBehindASequentialWriter) {
+  const std::size_t n = 16 * mebi;
+  const hpe::array<std::uint32_t> a(n);
+  hpe::check(hpeResetStatistics());
+  std::iota(a.begin(), a.end(), 1U);
+  EXPECT_GT(hpe::statistics().blocks_rolled, 10U);
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i + 2);
+}
+
+TEST(coherence, PrefetchRunsAheadOfASequentialReader) {
+  const std::size_t n = 16 * mebi;
+  const hpe::array<std::uint32_t> a(n);
+  hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 0}, out(a));
+  hpe::check(hpeResetStatistics());
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i);
+  const hpeStatistics s = hpe::statistics();
+  const std::size_t blocks = n * 4 / hpe::pointer_info(a.data()).block;
+  EXPECT_GT(s.blocks_prefetched, blocks * 3 / 4);
+  EXPECT_LT(s.faults_read, blocks / 2);
+  EXPECT_EQ(s.bytes_to_host, n * 4);
+}
+
+TEST(coherence, MigrationKeepsAddressAndContents) {
+  const std::size_t n = 3 * mebi;
+  const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
+  hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 3}, out(a));
+  a[5] = 1;
+  hpe::migrate(a.data(), 1);
+  EXPECT_EQ(hpe::pointer_info(a.data()).device, 1);
+  hpe::launch_on(1, test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i == 5 ? 2 : i + 4);
+}
+
+TEST(coherence, ThreadsHandDataOver) {
+  const std::size_t n = mebi;
+  const hpe::array<std::uint32_t> a(n);
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    std::thread([&] {
+      hpe::set_device(static_cast<int>(round) % hpe::device_count());
+      hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 1000}, inout(a));
+    }).join();
+    std::thread([&] {
+      for (std::uint32_t& x : a.span()) ++x;
+    }).join();
+  }
+  for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 10U);
+}
+
+}  // namespace

@@ -1,0 +1,49 @@
+#include "tests/core/test_kernels.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "hpe/kernel.h"
+
+namespace {
+
+struct part {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+part part_of(const hpeTiles* tiles, std::uint64_t count) {
+  const std::uint64_t total = std::uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];
+  return {count * tiles->begin / total, count * tiles->end / total};
+}
+
+}  // namespace
+
+HPE_HOST_KERNEL(fill, fill_parameters) {
+  const part mine = part_of(tiles, parameters->count);
+  for (std::uint64_t i = mine.begin; i < mine.end; ++i)
+    parameters->data[i] = parameters->first + static_cast<std::uint32_t>(i);
+}
+
+HPE_HOST_KERNEL(add, add_parameters) {
+  const part mine = part_of(tiles, parameters->count);
+  for (std::uint64_t i = mine.begin; i < mine.end; ++i)
+    parameters->result[i] = parameters->left[i] + parameters->right[i];
+}
+
+HPE_HOST_KERNEL(increment, increment_parameters) {
+  if (parameters->sleep_microseconds != 0) ::usleep(parameters->sleep_microseconds);
+  const part mine = part_of(tiles, parameters->count);
+  for (std::uint64_t i = mine.begin; i < mine.end; ++i) parameters->data[i] += parameters->by;
+}
+
+HPE_HOST_KERNEL(nothing, crash_parameters) {
+  (void)parameters;
+  (void)tiles;
+}
+
+HPE_HOST_KERNEL(crash, crash_parameters) {
+  (void)tiles;
+  *parameters->at = 1;
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+/// Parameters of the kernels in test_kernels.cpp. Sizes count elements.
+
+#include <cstdint>
+
+struct fill_parameters {
+  std::uint32_t* data;
+  std::uint64_t count;
+  std::uint32_t first;  // data[i] = first + i
+};
+
+struct add_parameters {
+  std::uint32_t* result;
+  const std::uint32_t* left;
+  const std::uint32_t* right;
+  std::uint64_t count;
+};
+
+struct increment_parameters {
+  std::uint32_t* data;
+  std::uint64_t count;
+  std::uint32_t by;
+  std::uint32_t sleep_microseconds;  // first, so that what follows happens late
+};
+
+struct crash_parameters {
+  std::uint32_t* at;
+};
+
+/// Tiles of the grid get equal parts of the elements.
+inline constexpr std::uint32_t test_tiles = 16;
