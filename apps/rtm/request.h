@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "apps/rtm/volume.h"
+
+namespace hpe::rtm {
+
+/// What the command line asks for. Zero or an empty text means: chosen by the model.
+struct request {
+  bool help = false;
+  std::string model = "salt";
+  std::string file;
+  std::string size;
+  double spacing = 0;
+  std::string order = "zyx";
+  std::string unit = "m/s";
+  std::int64_t extrude = 1;
+  double smooth = -1;
+  double frequency = 0;
+  double time = 0;
+  double time_step = 0;
+  std::string shots;
+  double shot_depth = -1;
+  std::string receivers;
+  double receiver_depth = -1;
+  std::string data = "mute";
+  std::int64_t sponge = 40;
+  bool free_surface = false;
+  std::int64_t keep_every = 0;
+  std::int64_t devices = 0;
+  std::string output = "rtm";
+  bool raw_image = false;
+  double gain = 0.5;
+  std::int64_t width = 1240;
+  bool quiet = false;
+};
+
+/// Reads the options. Throws bad_input for an unknown option, a value that is none, or more than one file.
+request parse(int argc, char** argv);
+
+/// The text of --help.
+std::string help_text();
+
+/// Numbers of a text such as "600x1x300" or "0:6000:20". Throws bad_input unless there are from `least` to `most`
+/// of them; `what` says in the message what they are for.
+std::vector<double> numbers(const std::string& text, char separator, std::size_t least, std::size_t most,
+                            const std::string& what);
+
+}  // namespace hpe::rtm

@@ -1,0 +1,180 @@
+#include "apps/rtm/rtm_main.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "apps/rtm/migration.h"
+#include "apps/rtm/picture.h"
+#include "apps/rtm/request.h"
+#include "hpe/hpe.hpp"
+
+namespace hpe::rtm {
+
+namespace {
+
+std::int64_t whole(double value, const std::string& what) {
+  if (value != std::floor(value) || std::abs(value) > 1e6)
+    throw bad_input(what + ": " + std::to_string(value) + " is not a number of cells");
+  return static_cast<std::int64_t>(value);
+}
+
+volume velocities(const request& r) {
+  const bool needs_file = r.model == "marmousi" || r.model == "raw";
+  if (needs_file && r.file.empty()) throw bad_input("--model " + r.model + " needs the file with the velocities");
+  if (!needs_file && !r.file.empty())
+    throw bad_input("--model " + r.model + " is built in and reads no file; for " + r.file + " use --model raw");
+  if (r.model == "marmousi") return read_raw(r.file, {1601, 1, 401, 7.5, 1000, "zyx"});
+
+  std::int64_t n[3] = {600, 1, 300};
+  if (!r.size.empty()) {
+    const std::vector<double> size = numbers(r.size, 'x', 3, 3, "--size");
+    for (std::size_t i = 0; i < 3; ++i) n[i] = whole(size[i], "--size");
+  }
+  if (r.model == "raw") {
+    if (r.size.empty() || r.spacing <= 0) throw bad_input("--model raw needs --size and --spacing");
+    if (r.unit != "m/s" && r.unit != "km/s") throw bad_input("--unit " + r.unit + ": m/s and km/s are possible");
+    return read_raw(r.file, {n[0], n[1], n[2], r.spacing, r.unit == "m/s" ? 1.0 : 1000.0, r.order});
+  }
+  const double spacing = r.spacing > 0 ? r.spacing : 3000.0 / static_cast<double>(std::max<std::int64_t>(n[2], 1));
+  if (r.model == "salt") return salt_model(n[0], n[1], n[2], spacing);
+  if (r.model == "flat")
+    return flat_model(n[0], n[1], n[2], spacing, 0.5 * static_cast<double>(n[2]) * spacing, 2000, 2600);
+  throw bad_input("--model " + r.model + ": salt, flat, marmousi and raw are possible");
+}
+
+/// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet.
+double default_time(const volume& v, double frequency) {
+  double longest = 0;
+  for (std::int64_t x = 0; x < v.nx; ++x)
+    for (std::int64_t y = 0; y < v.ny; ++y) {
+      double down = 0;
+      for (std::int64_t z = 0; z < v.nz; ++z) down += v.spacing / v.at(x, y, z);
+      longest = std::max(longest, down);
+    }
+  return 2.5 * longest + 2 * ricker_delay(frequency);
+}
+
+std::int32_t depth_cell(double metres, const volume& v) {
+  return static_cast<std::int32_t>(metres < 0 ? 2 : std::min(std::lround(metres / v.spacing), 1000000L));
+}
+
+std::vector<kernels::point> receivers(const request& r, const volume& v) {
+  std::vector<double> range{0, static_cast<double>(v.nx - 1) * v.spacing, 2 * v.spacing};
+  if (!r.receivers.empty()) range = numbers(r.receivers, ':', 3, 3, "--receivers");
+  const double last = static_cast<double>(v.nx - 1) * v.spacing;
+  if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing || range[2] <= 0)
+    throw bad_input("--receivers " + r.receivers + ": they must lie from 0 to " + std::to_string(last) +
+                    " m, in rising order, with a step above 0");
+  const bool thin = v.ny <= boundaries{}.thin;
+  const auto y_step = thin ? 1 : std::max<std::int64_t>(1, std::lround(range[2] / v.spacing));
+  std::vector<kernels::point> all;
+  for (double x = range[0]; x <= range[1] + 1e-6 * range[2]; x += range[2])
+    for (std::int64_t y = 0; y < v.ny; y += y_step)
+      all.push_back({static_cast<std::int32_t>(std::lround(x / v.spacing)), static_cast<std::int32_t>(y),
+                     depth_cell(r.receiver_depth, v)});
+  return all;
+}
+
+std::vector<kernels::point> sources(const request& r, const volume& v) {
+  const std::vector<double> counts = numbers(r.shots.empty() ? "24" : r.shots, 'x', 1, 2, "--shots");
+  const std::int64_t across = whole(counts[0], "--shots"), along = counts.size() > 1 ? whole(counts[1], "--shots") : 1;
+  if (across < 1 || along < 1 || across > v.nx || along > v.ny)
+    throw bad_input("--shots " + r.shots + ": from 1 to " + std::to_string(v.nx) + " across and 1 to " +
+                    std::to_string(v.ny) + " along y are possible");
+  std::vector<kernels::point> all;
+  for (std::int64_t i = 0; i < across; ++i)
+    for (std::int64_t j = 0; j < along; ++j)
+      all.push_back({static_cast<std::int32_t>((2 * i + 1) * v.nx / (2 * across)),
+                     static_cast<std::int32_t>((2 * j + 1) * v.ny / (2 * along)), depth_cell(r.shot_depth, v)});
+  return all;
+}
+
+migration_settings settings(const request& r, const volume& v) {
+  const auto [slow, fast] = std::minmax_element(v.values.begin(), v.values.end());
+  migration_settings s;
+  s.frequency = r.frequency > 0 ? r.frequency : *slow / (9 * v.spacing);
+  s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast);
+  const double time = r.time > 0 ? r.time : default_time(v, s.frequency);
+  if (time / s.time_step > 10'000'000)
+    throw bad_input("a record of " + std::to_string(time) + " s takes more than ten million steps of " +
+                    std::to_string(s.time_step) + " s");
+  s.steps = std::max<std::int64_t>(1, std::lround(time / s.time_step));
+  const double highest = 2.5 * s.frequency;
+  s.keep_every =
+      r.keep_every > 0 ? r.keep_every : std::max<std::int64_t>(1, std::lround(1 / (6 * highest * s.time_step)));
+  s.devices = r.devices > 0 ? static_cast<int>(r.devices) : device_count();
+  s.edges.sponge = r.sponge;
+  s.edges.free_surface = r.free_surface;
+  if (r.data != "mute" && r.data != "residual")
+    throw bad_input("--data " + r.data + ": mute and residual are possible");
+  s.data = r.data == "mute" ? preparation::mute : preparation::residual;
+  return s;
+}
+
+int run(const request& r) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [begin] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const volume truth = extrude(velocities(r), r.extrude);
+  const std::vector<kernels::point> listening = receivers(r, truth), firing = sources(r, truth);
+  const migration_settings s = settings(r, truth);
+  const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing : r.smooth, 6 * truth.spacing);
+  if (!r.quiet)
+    std::fprintf(
+        stderr,
+        "%lld x %lld x %lld cells of %g m, %zu shots, %zu receivers, %lld steps of %.3g ms, %.3g Hz, %d device%s\n",
+        static_cast<long long>(truth.nx), static_cast<long long>(truth.ny), static_cast<long long>(truth.nz),
+        truth.spacing, firing.size(), listening.size(), static_cast<long long>(s.steps), s.time_step * 1e3, s.frequency,
+        s.devices, s.devices == 1 ? "" : "s");
+
+  std::size_t number = 0;
+  const auto tell = [&](const std::string& what, double part) {
+    if (!r.quiet)
+      std::fprintf(stderr, "\rshot %zu of %zu: %-11s %3.0f %%  %.0f s ", number, firing.size(), what.c_str(),
+                   100 * part, elapsed());
+  };
+  migration work(truth, smoothed, s, tell);
+  for (const kernels::point& source : firing) {
+    ++number;
+    work.run({source, listening});
+  }
+  if (!r.quiet) std::fprintf(stderr, "\n");
+
+  volume image = work.image();
+  if (!r.raw_image) image = without_background(image);
+  write_raw(r.output + ".f32", image);
+  write_png(r.output + ".png", draw(truth, image, r.gain, r.width));
+  std::printf(
+      "%s.png: velocities, image, and image with the model's interfaces\n%s.f32: %lld x %lld x %lld float32, depth "
+      "fastest\n%.1f s\n",
+      r.output.c_str(), r.output.c_str(), static_cast<long long>(image.nx), static_cast<long long>(image.ny),
+      static_cast<long long>(image.nz), elapsed());
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace hpe::rtm
+
+int rtm_main(int argc, char** argv) {
+  try {
+    const hpe::rtm::request r = hpe::rtm::parse(argc, argv);
+    if (r.help) {
+      std::fputs(hpe::rtm::help_text().c_str(), stdout);
+      return 0;
+    }
+    return hpe::rtm::run(r);
+  } catch (const hpe::rtm::bad_input& e) {
+    std::fprintf(stderr, "hpe rtm: %s\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "hpe rtm: %s\n", e.what());
+    return 1;
+  }
+}

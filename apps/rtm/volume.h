@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace hpe::rtm {
+
+/// What the user asked for cannot be done; the message says what was asked and what is possible. The command ends
+/// with exit status 2.
+class bad_input : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A property of the ground, sampled on cubic cells. z (depth) is fastest in memory, x slowest.
+struct volume {
+  std::int64_t nx = 0, ny = 0, nz = 0;
+  double spacing = 0;  ///< metres
+  std::vector<float> values;
+
+  [[nodiscard]] std::int64_t cells() const { return nx * ny * nz; }
+  [[nodiscard]] std::size_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
+    return static_cast<std::size_t>((x * ny + y) * nz + z);
+  }
+  [[nodiscard]] float at(std::int64_t x, std::int64_t y, std::int64_t z) const { return values[index(x, y, z)]; }
+  [[nodiscard]] float& at(std::int64_t x, std::int64_t y, std::int64_t z) { return values[index(x, y, z)]; }
+};
+
+/// A volume of the given size, filled with one value. Throws bad_input for sizes that are no sizes.
+volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, float value = 0);
+
+/// How a raw file of 32-bit floats is to be read.
+struct raw_format {
+  std::int64_t nx = 0, ny = 0, nz = 0;
+  double spacing = 0;         ///< metres
+  double scale = 1;           ///< factor from the file's unit to m/s
+  std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
+};
+
+/// Reads velocities in m/s. Throws bad_input where the file's size is not that of the format, or where a value is no
+/// velocity.
+volume read_raw(const std::string& path, const raw_format& format);
+
+/// Writes the values as they lie in memory. Throws bad_input if the file cannot be written.
+void write_raw(const std::string& path, const volume& v);
+
+/// Repeats a section of one plane along y. Throws bad_input for a volume of more planes.
+volume extrude(const volume& section, std::int64_t planes);
+
+/// Smooths velocities with a Gaussian of the given standard deviation in metres, by averaging slowness, which keeps
+/// travel times; the first `kept` metres of depth stay as they are (water is known).
+volume smooth(const volume& velocity, double deviation, double kept);
+
+/// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left
+/// and a gentler right flank that ends towards both ends of y if there is more than one plane. The features
+/// keep their proportions at any size; the model is nx * spacing metres wide.
+volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing);
+
+/// One flat reflector at the depth given in metres between two velocities in m/s.
+volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, double depth, double above,
+                  double below);
+
+}  // namespace hpe::rtm

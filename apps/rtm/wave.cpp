@@ -1,0 +1,254 @@
+#include "apps/rtm/wave.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+namespace hpe::rtm {
+
+namespace {
+
+template <class T>
+std::string kernel_name(const char* name) {
+  return std::string(name) + (std::is_same_v<T, float> ? "_f32" : "_f64");
+}
+
+/// The cells of the model between two planes of the grid.
+kernels::window clip(const kernels::window& w, std::int64_t x0, std::int64_t x1) {
+  const std::int64_t from = std::clamp(w.x, x0, x1), to = std::clamp(w.x + w.nx, x0, x1);
+  return {from, w.y, w.z, to - from, w.ny, w.nz};
+}
+
+std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
+
+/// The most cells of the model that one device has.
+std::size_t largest_part(const grid& g, const decomposition& parts) {
+  std::size_t most = 0;
+  for (int d = 0; d < parts.devices(); ++d) most = std::max(most, cells(clip(g.model, parts.first(d), parts.last(d))));
+  return most;
+}
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+std::vector<int> decomposition::list() const {
+  std::vector<int> all(static_cast<std::size_t>(devices()));
+  for (int d = 0; d < devices(); ++d) all[static_cast<std::size_t>(d)] = d;
+  return all;
+}
+
+decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size) {
+  const auto granule = static_cast<std::int64_t>(granularity());
+  const std::int64_t plane = layout.plane * static_cast<std::int64_t>(element_size);
+  const std::int64_t granules = (layout.size() * static_cast<std::int64_t>(element_size) + granule - 1) / granule;
+  const std::int64_t tolerated = layout.nx / devices / 50;
+  decomposition parts;
+  for (int d = 0; d <= devices; ++d) {
+    const std::int64_t even = layout.nx * d / devices;
+    const std::int64_t placed = granules * d / devices * granule / plane - kernels::stencil_radius;
+    const bool inner = d > 0 && d < devices;
+    parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
+  }
+  return parts;
+}
+
+template <class T>
+traces<T>::traces(const decomposition& parts, const std::vector<kernels::point>& points, std::int64_t steps)
+    : steps_(steps), count_(points.size()), shares_(static_cast<std::size_t>(parts.devices())) {
+  for (int d = 0; d < parts.devices(); ++d) {
+    share& s = shares_[static_cast<std::size_t>(d)];
+    for (std::size_t i = 0; i < points.size(); ++i)
+      if (points[i].x >= parts.first(d) && points[i].x < parts.last(d)) s.numbers.push_back(i);
+    if (s.numbers.empty()) continue;
+    s.points = array<kernels::point>(s.count(), on_device(d));
+    for (std::size_t i = 0; i < s.count(); ++i) s.points[i] = points[s.numbers[i]];
+    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(d));
+    std::fill(s.samples.begin(), s.samples.end(), T(0));
+  }
+}
+
+template <class T>
+std::vector<T> traces<T>::read() const {
+  std::vector<T> all(count_ * static_cast<std::size_t>(steps_));
+  for (const share& s : shares_)
+    for (std::int64_t t = 0; t < steps_ && s.count() > 0; ++t) {
+      const std::span<const T> row = s.row(t);
+      for (std::size_t i = 0; i < row.size(); ++i) all[static_cast<std::size_t>(t) * count_ + s.numbers[i]] = row[i];
+    }
+  return all;
+}
+
+template <class T>
+void traces<T>::write(const std::vector<T>& samples) {
+  for (const share& s : shares_)
+    for (std::int64_t t = 0; t < steps_ && s.count() > 0; ++t) {
+      const std::span<T> row = s.row(t);
+      for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = samples[static_cast<std::size_t>(t) * count_ + s.numbers[i]];
+    }
+}
+
+template <class T>
+medium<T>::medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step)
+    : speed(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())) {
+  std::fill(speed.begin(), speed.end(), T(0));
+  const kernels::window& m = g.model;
+  for (std::int64_t x = 0; x < g.layout.nx; ++x)
+    for (std::int64_t y = 0; y < g.layout.ny; ++y) {
+      T* row = speed.data() + g.layout.index(x, y, 0);
+      const float* c = &velocity.values[velocity.index(std::clamp<std::int64_t>(x - m.x, 0, m.nx - 1),
+                                                       std::clamp<std::int64_t>(y - m.y, 0, m.ny - 1), 0)];
+      const double side = g.taper_x[static_cast<std::size_t>(x)] * g.taper_y[static_cast<std::size_t>(y)];
+      for (std::int64_t z = 0; z < g.layout.nz; ++z) {
+        const double way = time_step * c[std::clamp<std::int64_t>(z - m.z, 0, m.nz - 1)];
+        row[z] = static_cast<T>(side * g.taper_z[static_cast<std::size_t>(z)] * way * way);
+      }
+    }
+}
+
+template <class T>
+std::size_t kept_fields<T>::bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count) {
+  return round_up(largest_part(g, parts) * static_cast<std::size_t>(count) * sizeof(T), granularity());
+}
+
+template <class T>
+kept_fields<T>::kept_fields(const grid& g, const decomposition& parts, std::int64_t count)
+    : part_(bytes_per_device(g, parts, count) / sizeof(T)),
+      fields_(part_ * static_cast<std::size_t>(parts.devices()), block_distribution(parts.list())) {
+  for (int d = 0; d < parts.devices(); ++d) windows_.push_back(clip(g.model, parts.first(d), parts.last(d)));
+}
+
+template <class T>
+std::span<T> kept_fields<T>::on(int d, std::int64_t number) const {
+  const std::size_t size = cells(window(d));
+  return fields_.subspan(part_ * static_cast<std::size_t>(d) + static_cast<std::size_t>(number) * size, size);
+}
+
+template <class T>
+stack<T>::stack(const grid& g, const decomposition& parts)
+    : image(cells(g.model), block_distribution(parts.list())),
+      illumination(cells(g.model), block_distribution(parts.list())) {
+  fill(image.data(), 0, image.size() * sizeof(T));
+  fill(illumination.data(), 0, illumination.size() * sizeof(T));
+}
+
+template <class T>
+propagator<T>::propagator(const grid& g, const decomposition& parts)
+    : grid_(g),
+      parts_(parts),
+      now_(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())),
+      next_(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())),
+      step_(module(), kernel_name<T>("wave_step").c_str()),
+      keep_(module(), kernel_name<T>("keep").c_str()),
+      correlate_(module(), kernel_name<T>("correlate").c_str()) {
+  std::vector<double> all;
+  for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
+  for (int d = 0; d < parts.devices(); ++d) {
+    slabs_.push_back(kernels::make_slab(g.layout, parts.first(d), parts.last(d), sizeof(T)));
+    tapers_.emplace_back(all.size(), on_device(d));
+    std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
+  }
+  reset();
+}
+
+template <class T>
+std::span<T> propagator<T>::planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const {
+  const std::int64_t plane = grid_.layout.plane;
+  return a.subspan(static_cast<std::size_t>((x0 + kernels::stencil_radius) * plane),
+                   static_cast<std::size_t>((x1 - x0) * plane));
+}
+
+template <class T>
+void propagator<T>::reset() {
+  fill(now_.data(), 0, now_.size() * sizeof(T));
+  fill(next_.data(), 0, next_.size() * sizeof(T));
+}
+
+template <class T>
+void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t) {
+  constexpr std::int64_t radius = kernels::stencil_radius;
+  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  kernels::wave_step<T> p{};
+  p.next = next_.data();
+  p.now = now_.data();
+  p.speed = m.speed.data();
+  p.layout = grid_.layout;
+  p.centre = static_cast<T>(grid_.dimensions() * kernels::stencil_weights[0] * per_area);
+  for (auto& axis : p.weights)
+    for (std::int64_t k = 0; k < radius; ++k) axis[k] = static_cast<T>(kernels::stencil_weights[k + 1] * per_area);
+  p.ends = grid_.ends;
+  p.free_surface = grid_.free_surface;
+
+  for (int d = 0; d < parts_.devices(); ++d) {
+    const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
+    const array<T>& tapers = tapers_[static_cast<std::size_t>(d)];
+    std::span<kernels::point> sources, receivers;
+    std::span<T> amplitude, record;
+    if (injected != nullptr && injected->on(d).count() > 0) {
+      sources = injected->on(d).points.span();
+      amplitude = injected->on(d).row(t);
+    }
+    if (recorded != nullptr && recorded->on(d).count() > 0) {
+      receivers = recorded->on(d).points.span();
+      record = recorded->on(d).row(t);
+    }
+    p.part = slab;
+    p.taper_x = tapers.data();
+    p.taper_y = p.taper_x + grid_.taper_x.size();
+    p.taper_z = p.taper_y + grid_.taper_y.size();
+    p.injected = sources.data();
+    p.amplitude = amplitude.data();
+    p.injected_count = static_cast<std::int64_t>(sources.size());
+    p.recorded = receivers.data();
+    p.record = record.data();
+    p.recorded_count = static_cast<std::int64_t>(receivers.size());
+    launch_on(d, step_, hpe::grid(slab.tiles_x(), slab.tiles_y(grid_.layout.ny)), p,
+              in(planes(now_, slab.x0 - radius, slab.x1 + radius)), inout(planes(next_, slab.x0, slab.x1)),
+              in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
+              out(record));
+  }
+  std::swap(now_, next_);
+}
+
+template <class T>
+void propagator<T>::keep(const kept_fields<T>& to, std::int64_t number) {
+  for (int d = 0; d < parts_.devices(); ++d) {
+    const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
+    const kernels::window w = to.window(d);
+    if (w.nx == 0) continue;
+    const std::span<T> kept = to.on(d, number);
+    const kernels::keep<T> p{kept.data(), now_.data(), grid_.layout, slab, w};
+    launch_on(d, keep_, hpe::grid(slab.tiles_x()), p, out(kept), in(planes(now_, slab.x0, slab.x1)));
+  }
+}
+
+template <class T>
+void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto) {
+  for (int d = 0; d < parts_.devices(); ++d) {
+    const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
+    const kernels::window w = with.window(d);
+    if (w.nx == 0) continue;
+    const std::span<T> kept = with.on(d, number);
+    const auto first = static_cast<std::size_t>((w.x - grid_.model.x) * w.ny * w.nz);
+    const std::span<T> image = onto.image.subspan(first, kept.size());
+    const std::span<T> illumination = onto.illumination.subspan(first, kept.size());
+    const kernels::correlate<T> p{image.data(), illumination.data(), kept.data(), now_.data(), grid_.layout, slab, w};
+    launch_on(d, correlate_, hpe::grid(slab.tiles_x()), p, inout(image), inout(illumination), in(kept),
+              in(planes(now_, slab.x0, slab.x1)));
+  }
+}
+
+template class traces<float>;
+template class traces<double>;
+template struct medium<float>;
+template struct medium<double>;
+template class kept_fields<float>;
+template class kept_fields<double>;
+template struct stack<float>;
+template struct stack<double>;
+template class propagator<float>;
+template class propagator<double>;
+
+}  // namespace hpe::rtm

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/rtm/grid.h"
+#include "hpe/hpe.hpp"
+#include "kernels/wave.h"
+
+namespace hpe::rtm {
+
+/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]).
+struct decomposition {
+  std::vector<std::int64_t> planes;
+
+  [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
+  [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
+  [[nodiscard]] std::int64_t last(int d) const { return planes[static_cast<std::size_t>(d) + 1]; }
+  [[nodiscard]] std::vector<int> list() const;
+};
+
+/// Equal slabs, moved to the boundaries of placement where that unbalances them by less than a fiftieth.
+decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size);
+
+/// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
+/// Each device holds the points of its slab.
+template <class T>
+class traces {
+ public:
+  traces(const decomposition& parts, const std::vector<kernels::point>& points, std::int64_t steps);
+
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  [[nodiscard]] std::size_t count() const { return count_; }
+
+  /// All samples, those of one step together: [step][point], points as given.
+  [[nodiscard]] std::vector<T> read() const;
+  void write(const std::vector<T>& samples);
+
+  /// What one device holds: its points, and their samples [step][point].
+  struct share {
+    std::vector<std::size_t> numbers;  ///< of the points, as given
+    array<kernels::point> points;
+    array<T> samples;
+
+    [[nodiscard]] std::size_t count() const { return numbers.size(); }
+    [[nodiscard]] std::span<T> row(std::int64_t step) const {
+      return samples.subspan(static_cast<std::size_t>(step) * count(), count());
+    }
+  };
+  [[nodiscard]] const share& on(int device) const { return shares_[static_cast<std::size_t>(device)]; }
+
+ private:
+  std::int64_t steps_;
+  std::size_t count_;
+  std::vector<share> shares_;
+};
+
+/// The velocities of one model as the kernels want them: speed = g (c dt)^2 on every cell of the grid, the model's
+/// outermost values continued through the absorbing layers.
+template <class T>
+struct medium {
+  medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step);
+  array<T> speed;
+};
+
+/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model].
+template <class T>
+class kept_fields {
+ public:
+  kept_fields(const grid& g, const decomposition& parts, std::int64_t count);
+
+  /// The part of the model's window that device d owns; nx may be 0.
+  [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
+  [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
+
+  /// Bytes that each device needs for count fields.
+  static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count);
+
+ private:
+  std::vector<kernels::window> windows_;
+  std::size_t part_;  ///< elements from one device's part to the next's
+  array<T> fields_;
+};
+
+/// The image and the illumination of one or more shots, on the model's cells; ordinary arrays for the host.
+template <class T>
+struct stack {
+  stack(const grid& g, const decomposition& parts);
+  array<T> image, illumination;
+};
+
+/// The wave equation on one grid, spread over devices. One pointer for each field: a device's kernel reads the planes
+/// of its neighbours through it, and the accesses that each launch declares order the launches. All calls return at
+/// once.
+template <class T>
+class propagator {
+ public:
+  propagator(const grid& g, const decomposition& parts);
+
+  /// Sets the field to zero, now and one step ago.
+  void reset();
+
+  /// Adds step t of `injected` to the next field, copies the present one to step t of `recorded` (either may be null),
+  /// and goes one step on. Running t downwards is the adjoint of running it upwards.
+  void step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t);
+
+  /// Keeps the present field.
+  void keep(const kept_fields<T>& to, std::int64_t number);
+
+  /// Adds the product of the present field and a kept one to the image, and the kept one's square to the illumination.
+  void correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto);
+
+  /// The present field on all cells of the grid; for the host.
+  [[nodiscard]] const array<T>& field() const { return now_; }
+
+ private:
+  /// Planes [x0, x1) of an array laid out as a field.
+  [[nodiscard]] std::span<T> planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const;
+
+  const grid grid_;
+  const decomposition parts_;
+  array<T> now_, next_;
+  std::vector<array<T>> tapers_;  ///< x, then y, then z; a copy for each device
+  std::vector<kernels::slab> slabs_;
+  kernel<kernels::wave_step<T>> step_;
+  kernel<kernels::keep<T>> keep_;
+  kernel<kernels::correlate<T>> correlate_;
+};
+
+}  // namespace hpe::rtm

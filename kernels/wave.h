@@ -1,0 +1,147 @@
+#pragma once
+
+/// The kernels of reverse time migration: what they compute, and their parameters. Both sides include this header: a
+/// program fills the structs in, a kernel body reads them. It needs nothing but <stdint.h>.
+///
+/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Neighbours outside the
+/// cells exist in memory and hold zero, so that the stencil has no branches:
+///
+///   plane -4 .. -1 | planes 0 .. nx-1 | plane nx .. nx+3        index(x, y, z) = (x + 4) * plane + y * row + lead + z
+///
+/// A row is nz cells, then a gap of at least four zeros, in all a multiple of 64 bytes; a plane whose y ends are closed
+/// is followed by four rows of zeros. The four values before a row are the gap of the row before it.
+///
+/// Every point of a result is computed by the same operations in the same order wherever tiles, slabs and devices
+/// end, so results do not depend on how a grid is divided: not in a single bit. They may depend on the
+/// instruction set, by whether a * b + c is rounded once or twice.
+
+#include <stdint.h>
+
+namespace hpe::kernels {
+
+/// Half the width of the stencil: 8th order in space.
+inline constexpr int64_t stencil_radius = 4;
+
+/// Weights of the second derivative at distances 0 to 4, for spacing 1. Their alternating sum, 2048/315, is the largest
+/// eigenvalue of the negative second derivative, which the limit of the time step follows from.
+inline constexpr double stencil_weights[stencil_radius + 1] = {-205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560};
+
+/// Kernel bodies run whole vectors of this many cells; rows are padded to a multiple of it.
+inline constexpr int64_t row_multiple = 16;
+
+/// Where the cells of a wave field are. Counts and distances in elements.
+struct field_layout {
+  int64_t nx, ny, nz;
+  int64_t lead;   ///< elements before the first cell of a row: 0, or row_multiple under a free surface
+  int64_t row;    ///< from a cell to its neighbour in y
+  int64_t plane;  ///< from a cell to its neighbour in x
+
+  [[nodiscard]] constexpr int64_t index(int64_t x, int64_t y, int64_t z) const {
+    return (x + stencil_radius) * plane + y * row + lead + z;
+  }
+  /// Elements of the whole array.
+  [[nodiscard]] constexpr int64_t size() const { return (nx + 2 * stencil_radius) * plane; }
+};
+
+/// What lies beyond the first and the last row of a plane.
+enum class y_ends : int32_t {
+  flat,      ///< nothing varies along y: the derivative is left out (two dimensions)
+  periodic,  ///< the last row is the neighbour of the first
+  closed     ///< rows of zeros
+};
+
+[[nodiscard]] constexpr field_layout make_layout(int64_t nx, int64_t ny, int64_t nz, y_ends ends, bool free_surface) {
+  const int64_t lead = free_surface ? row_multiple : 0;
+  const int64_t row = (lead + nz + stencil_radius + row_multiple - 1) / row_multiple * row_multiple;
+  return {nx, ny, nz, lead, row, (ny + (ends == y_ends::closed ? stencil_radius : 0)) * row};
+}
+
+/// A cell.
+struct point {
+  int32_t x, y, z;
+};
+
+/// A part of a grid cut along x, and how the launch cuts it further: tiles of tile_x planes by tile_y rows.
+struct slab {
+  int64_t x0, x1;
+  int64_t tile_x, tile_y;
+
+  [[nodiscard]] constexpr uint32_t tiles_x() const { return uint32_t((x1 - x0 + tile_x - 1) / tile_x); }
+  [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
+};
+
+/// Planes x0 to x1 in tiles whose working set (nine planes of tile_y rows and their neighbours) stays in a second-level
+/// cache while the tile moves along x. Launch it on a grid of tiles_x() by tiles_y(ny).
+[[nodiscard]] constexpr slab make_slab(const field_layout& layout, int64_t x0, int64_t x1, int64_t element_size) {
+  constexpr int64_t cache = 1 << 20, tiles_wanted = 16;
+  const int64_t rows = cache / ((2 * stencil_radius + 1) * layout.row * element_size) - 2 * stencil_radius;
+  const int64_t tile_y = rows < 8 ? 8 : rows;
+  const int64_t tiles_y = (layout.ny + tile_y - 1) / tile_y;
+  const int64_t tile_x = (x1 - x0) * tiles_y / tiles_wanted;
+  return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
+}
+
+/// One time step of (1 + a) p+ - 2 p + (1 - a) p- = (c dt)^2 (laplacian p + q), with the damping a given through
+/// g = 1 / (1 + a) = taper_x[x] taper_y[y] taper_z[z]:
+///
+///   next = now + (2 g - 1) (now - next) + speed * laplacian(now),   speed = g (c dt)^2
+///
+/// `next` holds the step before `now` on entry and the step after it on return. Then, inside its cells, the
+/// slab adds speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may be
+/// listed more than once and must lie in the slab. Under a free surface z = 0 is the surface: next is made odd about
+/// it.
+///
+/// Reads: now in planes x0 - 4 to x1 + 4. Writes and reads: next in planes x0 to x1. Gaps, rims and speed outside
+/// the cells are zero and stay zero. taper_z has nz elements rounded up to row_multiple.
+template <class T>
+struct wave_step {
+  T* next;
+  const T* now;
+  const T* speed;
+  const T* taper_x;
+  const T* taper_y;
+  const T* taper_z;
+  field_layout layout;
+  slab part;
+  T centre;                      ///< weight of the point itself, over all axes
+  T weights[3][stencil_radius];  ///< x, y, z; at distances 1 to 4
+  y_ends ends;
+  int32_t free_surface;
+  const point* injected;
+  const T* amplitude;
+  int64_t injected_count;
+  const point* recorded;
+  T* record;
+  int64_t recorded_count;
+};
+
+/// The cells of a grid that are kept: nx * ny * nz of them from (x, y, z) on, packed with z fastest. A launch treats
+/// those whose x lies in its slab, on a grid of slab.tiles_x() tiles.
+struct window {
+  int64_t x, y, z;
+  int64_t nx, ny, nz;
+};
+
+/// kept = the window of field.
+template <class T>
+struct keep {
+  T* kept;
+  const T* field;
+  field_layout layout;
+  slab part;
+  window cells;
+};
+
+/// The imaging condition: image += kept * field and illumination += kept^2, over the window.
+template <class T>
+struct correlate {
+  T* image;
+  T* illumination;
+  const T* kept;
+  const T* field;
+  field_layout layout;
+  slab part;
+  window cells;
+};
+
+}  // namespace hpe::kernels

@@ -1,0 +1,96 @@
+#include "runtime/base/options.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+#include "hpe/error.hpp"
+
+namespace {
+
+using hpe::parse_size;
+
+std::string complaint(const std::function<void()>& action, hpeStatus status) {
+  try {
+    action();
+  } catch (const hpe::error& e) {
+    EXPECT_EQ(e.status(), status);
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+/// Sets a variable of the environment for the time of a test.
+class environment {
+ public:
+  environment(const char* variable, const char* value) : variable_(variable) { ::setenv(variable, value, 1); }
+  environment(const environment&) = delete;
+  environment& operator=(const environment&) = delete;
+  ~environment() { ::unsetenv(variable_); }
+
+ private:
+  const char* variable_;
+};
+
+TEST(ParseSize, ReadsNumbersAndSuffixes) {
+  EXPECT_EQ(parse_size("0"), 0u);
+  EXPECT_EQ(parse_size("123"), 123u);
+  EXPECT_EQ(parse_size("4k"), 4096u);
+  EXPECT_EQ(parse_size("2M"), 2097152u);
+  EXPECT_EQ(parse_size("3g"), std::uint64_t{3} << 30);
+  EXPECT_EQ(parse_size("1T"), std::uint64_t{1} << 40);
+  EXPECT_EQ(parse_size("0x200000000000"), std::uint64_t{0x200000000000});
+  EXPECT_EQ(parse_size("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(parse_size("16777215T"), std::uint64_t{16777215} << 40);
+}
+
+TEST(ParseSize, RefusesWhatIsNoSize) {
+  for (const char* text : {"", "k", "-1", "+1", " 1", "1 ", "1kk", "1kB", "1P", "1.5M", "0x", "x",
+                           "18446744073709551616", "16777216T", "99999999999999999999999"}) {
+    const std::string sentence = complaint([&] { (void)parse_size(text); }, HPE_ERROR_INVALID_ARGUMENT);
+    EXPECT_NE(sentence.find('"' + std::string(text) + '"'), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("k, M, G or T"), std::string::npos) << sentence;
+  }
+}
+
+TEST(Options, DefaultsHoldWhereTheEnvironmentSaysNothing) {
+  const environment empty("HPE_STAGING_BUFFERS", "");
+  const hpe::options o = hpe::options::from_environment();
+  EXPECT_EQ(o.staging_buffers, hpe::options().staging_buffers) << "an empty variable says nothing";
+  EXPECT_EQ(o.segment_size, std::uint64_t{1} << 40);
+}
+
+TEST(Options, ComeFromTheEnvironment) {
+  const environment devices("HPE_DEVICES", "soft:2x4");
+  const environment size("HPE_SEGMENT_SIZE", "64G");
+  const hpe::options o = hpe::options::from_environment();
+  EXPECT_EQ(o.devices, "soft:2x4");
+  EXPECT_EQ(o.segment_size, std::uint64_t{64} << 30);
+}
+
+TEST(Options, AWrongValueNamesItsVariable) {
+  const environment size("HPE_SOFT_MEMORY", "lots");
+  const std::string sentence = complaint([] { (void)hpe::options::from_environment(); }, HPE_ERROR_INITIALIZATION);
+  EXPECT_NE(sentence.find("HPE_SOFT_MEMORY"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("\"lots\""), std::string::npos) << sentence;
+}
+
+TEST(Options, AreDescribedOneByOne) {
+  std::set<std::string> variables;
+  for (const hpe::option_description& line : hpe::describe_options()) {
+    EXPECT_TRUE(line.variable.starts_with("HPE_")) << line.variable;
+    EXPECT_TRUE(variables.insert(line.variable).second) << line.variable << " is there twice";
+    EXPECT_TRUE(line.sentence.ends_with('.')) << line.variable;
+  }
+  const auto& table = hpe::describe_options();
+  const auto segment =
+      std::find_if(table.begin(), table.end(), [](const auto& l) { return l.variable == "HPE_SEGMENT_SIZE"; });
+  ASSERT_NE(segment, table.end());
+  EXPECT_EQ(segment->initial, "1T");
+}
+
+}  // namespace
