@@ -143,7 +143,8 @@ HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
-/* How a whole allocation is used; advice changes speed, never meaning, except where said. */
+/* How a whole allocation is used; advice changes speed, never meaning, except where said. Allocations of up to 256 KiB
+ * share blocks with others; advice about them is taken and has no effect. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
   HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */

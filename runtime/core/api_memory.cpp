@@ -68,7 +68,8 @@ hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice) {
                 "{} is none of the advices 0 to 4 of hpeAdvice", static_cast<int>(advice));
     const auto found = runtime::instance().memory().require(pointer);
     const std::lock_guard lock(found.region->mutex);
-    found.region->advise(advice);
+    // Small allocations share blocks, and what is promised for one does not hold for its neighbours.
+    if (!found.region->is.slab) found.region->advise(advice);
   });
 }
 

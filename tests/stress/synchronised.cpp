@@ -47,13 +47,13 @@ class actor {
       : objects_(objects), state_(state), random_(seed) {}
 
   void step() {
-    static constexpr void (actor::*often[])() = {
-        &actor::host_reads, &actor::host_reads, &actor::host_writes, &actor::host_writes, &actor::host_touches};
+    static constexpr void (actor::*often[])() = {&actor::host_reads, &actor::host_reads, &actor::host_writes,
+                                                 &actor::host_writes, &actor::host_touches};
     static constexpr void (actor::*sometimes[])() = {
         &actor::launch_pattern, &actor::launch_add,  &actor::launch_scatter, &actor::launch_combine,
         &actor::launch_digest,  &actor::copy_in,     &actor::copy_out,       &actor::copy_across,
         &actor::fill,           &actor::look_at_info};
-    static constexpr void (actor::*seldom[])() = {&actor::prefetch, &actor::advise, &actor::migrate,
+    static constexpr void (actor::*seldom[])() = {&actor::prefetch,    &actor::advise,     &actor::migrate,
                                                   &actor::synchronise, &actor::reallocate, &actor::write_only};
     switch (random_.below(8)) {
       case 0: return (this->*seldom[random_.below(std::size(seldom))])();
@@ -194,8 +194,8 @@ class actor {
     with_two_ranges([&](const range& from, const range& to) {
       const std::uint8_t key = random_.byte();
       hpe::launch_on(random_.device(), kernels().combine, hpe::grid(stress_tiles),
-                     {to.data(), from.data(), from.size, key, random_.delay()},
-                     hpe::out(std::span(to.data(), to.size)), hpe::in(std::span(from.data(), from.size)));
+                     {to.data(), from.data(), from.size, key, random_.delay()}, hpe::out(std::span(to.data(), to.size)),
+                     hpe::in(std::span(from.data(), from.size)));
       for (std::size_t i = 0; i < to.size; ++i) to.expected()[i] = combined(from.expected()[i], key);
     });
   }

@@ -88,8 +88,7 @@ class vandal {
       case 8: return static_cast<void>(hpeMemcpy(buffer(n), data + at, n));
       case 9: return static_cast<void>(hpeMemcpy(other, data, both));
       case 10: return static_cast<void>(hpeMemset(data + at, value, n));
-      case 11:
-        return static_cast<void>(hpePrefetch(data + at, n, random_.one_in(2) ? HPE_HOST : random_.device()));
+      case 11: return static_cast<void>(hpePrefetch(data + at, n, random_.one_in(2) ? HPE_HOST : random_.device()));
       case 12: return static_cast<void>(hpeAdvise(data, static_cast<hpeAdvice>(random_.below(5))));
       default: return seldom(data + at);
     }
