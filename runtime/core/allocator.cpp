@@ -184,6 +184,8 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
   HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
   std::byte* object = nullptr;
   while ((object = from.objects.allocate(bytes)) == nullptr) {
+    const std::lock_guard lock(from.growing);
+    if ((object = from.objects.allocate(bytes)) != nullptr) break;
     region_description what;
     what.kind = from.kind;
     what.homes = {static_cast<std::uint16_t>(from.home)};

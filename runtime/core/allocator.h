@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/core/environment.h"
@@ -45,6 +46,7 @@ class allocator {
     memory::small_objects objects;
     coherence::region_kind kind;
     unsigned home;
+    std::mutex growing;  ///< so that one thread at a time adds a slab, and none is added that nobody needs
   };
 
   std::byte* allocate_small(std::size_t bytes, pool& from);
