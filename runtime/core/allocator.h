@@ -37,8 +37,10 @@ class allocator {
   /// The same for a range that must lie in one allocation.
   [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
 
-  /// Gives a region another home. Any thread; others that use the region wait.
-  void migrate(coherence::region& r, unsigned device);
+  /// Gives the region of an allocation another home. Any thread; others that use the region wait.
+  void migrate(const void* p, unsigned device);
+  /// The same under the region's mutex.
+  void move(coherence::region& r, unsigned device);
 
  private:
   /// What small objects with one home share.
@@ -58,6 +60,7 @@ class allocator {
   void take_backing(const coherence::region_description& what, std::uint64_t end) noexcept;
   memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
+  void bring_to_host(coherence::region& r);
 
   environment env_;
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;

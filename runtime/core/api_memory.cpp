@@ -77,7 +77,7 @@ hpeStatus hpeMigrate(void* pointer, int device) {
   return guarded([&] {
     auto& it = runtime::instance();
     const unsigned target = hpe::core::device_or_current(it.env(), device);
-    it.memory().migrate(*it.memory().require(pointer).region, target);
+    it.memory().migrate(pointer, target);
   });
 }
 
@@ -90,6 +90,8 @@ hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info) {
     if (found.region != nullptr) {
       const auto& r = *found.region;
       const std::lock_guard lock(r.mutex);
+      HPE_REQUIRE(r.alive && r.contains(pointer), HPE_ERROR_NOT_A_REGION,
+                  "the allocation at {} was freed by another thread just now", static_cast<void*>(found.base));
       const std::uint64_t offset = r.offset_of(pointer);
       const block_state state = r.blocks[r.block_of(offset)].state;
       switch (r.is.kind) {
