@@ -73,17 +73,22 @@ std::byte* allocator::allocate_host(std::size_t bytes) {
 }
 
 std::byte* allocator::allocate_striped(std::size_t bytes, const hpeDistribution* distribution) {
+  require_size(bytes);
   region_description what;
   what.kind = region_kind::striped;
   what.homes = memory::distribute(distribution, granules_for(bytes), env_.devices.size());
   return make_region(bytes, std::move(what), striped_segment_);
 }
 
-std::byte* allocator::make_region(std::size_t bytes, region_description what, memory::segment_allocator& segment) {
+void allocator::require_size(std::size_t bytes) const {
   HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
   HPE_REQUIRE(bytes <= env_.space.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
               "{} bytes were asked for; an allocation may have {} (HPE_SEGMENT_SIZE)", bytes,
               env_.space.layout().segment_size);
+}
+
+std::byte* allocator::make_region(std::size_t bytes, region_description what, memory::segment_allocator& segment) {
+  require_size(bytes);
   const std::size_t granules = granules_for(bytes);
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
@@ -182,7 +187,7 @@ void allocator::remove_region(region& r) {
 }
 
 std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
-  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
+  require_size(bytes);
   std::byte* object = nullptr;
   while ((object = from.objects.allocate(bytes)) == nullptr) {
     const std::lock_guard lock(from.growing);

@@ -53,6 +53,7 @@ class allocator {
 
   std::byte* allocate_small(std::size_t bytes, pool& from);
   void free_small(void* pointer, pool& from);
+  void require_size(std::size_t bytes) const;
   std::byte* make_region(std::size_t bytes, coherence::region_description description,
                          memory::segment_allocator& segment);
   void remove_region(coherence::region& r);

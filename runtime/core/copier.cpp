@@ -76,7 +76,7 @@ void copier::copy_in(const span& to, const std::byte* source) {
   }
   {
     // The whole range at once, so that blocks which the copy covers in pieces are not uploaded first.
-    device_work work(env_, {{&r, to.range, HPE_OUT}});
+    device_work work(env_, {{&r, to.range, HPE_OUT}}, [&](const device_access&) { require_homes(to); });
     work.commit();
   }
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
@@ -170,6 +170,14 @@ copier::stretch copier::good_stretch(const region& r, byte_range wanted) const {
   while (b < last && host_has(b + 1) == result.on_host) ++b;
   result.range.end = std::min(r.bytes_of({b, b + 1}).end, result.range.end);
   return result;
+}
+
+void copier::require_homes(const span& what) const {
+  const region& r = *what.region;
+  for (std::uint64_t at = what.range.begin; at < what.range.end; at = r.end_of_home(at, what.range.end))
+    HPE_REQUIRE(!env_.devices.at(r.home_of(at)).lost(), HPE_ERROR_DEVICE_LOST,
+                "device {} is lost and takes no data; the allocation at {} can be migrated to another", r.home_of(at),
+                static_cast<void*>(r.is.base));
 }
 
 void copier::require_alive(const span& what) {

@@ -37,6 +37,8 @@ class copier {
   void wait_for_users(const span& what, bool before_write) const;
   /// Under the region's mutex.
   [[nodiscard]] stretch good_stretch(const coherence::region& r, coherence::byte_range wanted) const;
+  /// No home of the range is lost.
+  void require_homes(const span& what) const;
   static void require_alive(const span& what);
   [[nodiscard]] std::byte* alias(const span& what) const;
 

@@ -66,7 +66,7 @@ bool launcher::reaches(unsigned device, const device_access& access) const {
   if (r.single_copy()) return true;
   const device::device& it = env_.devices.at(device);
   for (std::uint64_t at = access.range.begin; at < access.range.end; at = r.end_of_home(at, access.range.end))
-    if (!it.can_access(r.home_of(at))) return false;
+    if (!it.can_access(r.home_of(at)) || env_.devices.at(r.home_of(at)).lost()) return false;
   return true;
 }
 
