@@ -144,10 +144,12 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
 }
 
 point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
-  // Uploads are recorded as writers of the home. Where there is one copy only, kernels read the shadow itself.
+  // Uploads are recorded as writers of the home, and a launch that made a fetch useless is a writer that waits for it.
+  // Not so where that fetch was several copies from several homes: the launch may have waited for one of them only.
+  // Where there is one copy only, kernels read the shadow itself.
   point_set users;
   const byte_range bytes = r.bytes_of({block, block + 1});
-  r.single_copy() ? r.order.before_write(bytes, users) : r.order.before_read(bytes, users);
+  r.single_copy() || r.degraded ? r.order.before_write(bytes, users) : r.order.before_read(bytes, users);
   return users;
 }
 
