@@ -68,8 +68,13 @@ void uvas::map_view(void* p, std::size_t bytes, os::access allowed) {
 }
 
 void uvas::unmap_view(void* p, std::size_t bytes) {
-  os::unmap_to_reserved(p, bytes);
-  os::exclude_from_fork(p, bytes);
+  try {
+    os::unmap_to_reserved(p, bytes);
+    os::exclude_from_fork(p, bytes);
+  } catch (const error&) {
+    // There is no room for another mapping, not even in the place of one. What is closed does as well.
+    if (!os::protect(p, bytes, os::access::none)) throw;
+  }
   os::discard(shadow_.get(), offset(p), bytes);
 }
 
