@@ -20,9 +20,9 @@ using coherence::region;
 
 device_work::device_work(const environment& env, std::vector<device_access> accesses, const preparation& prepare)
     : env_(env), accesses_(std::move(accesses)) {
-  // Reads first: a block that is read and written by one launch must have its old bytes.
+  // Pure writes last: a block that one access overwrites and another one reads must have its old bytes.
   std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
-    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode < b.mode;
+    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
   });
   lock_regions();
   try {

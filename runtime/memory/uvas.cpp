@@ -20,7 +20,8 @@ constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
   HPE_REQUIRE(segment_size != 0 && segment_size % granule_size == 0, HPE_ERROR_INITIALIZATION,
-              "a segment of {} bytes was asked for; it has to be a multiple of {} bytes", segment_size, granule_size);
+              "a segment of {} bytes was asked for; it has to be a multiple of {} bytes (HPE_SEGMENT_SIZE)",
+              segment_size, granule_size);
   HPE_REQUIRE(device_count > 0, HPE_ERROR_INITIALIZATION, "an address space without devices was asked for");
   const unsigned segments = device_count + common_segments;
   HPE_REQUIRE(segment_size <= largest_size / segments, HPE_ERROR_INITIALIZATION,
