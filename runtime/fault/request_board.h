@@ -44,7 +44,8 @@ class request_board {
   explicit request_board(std::span<device::gate* const> gates);
 
   /// Posts a wish to a lane and waits for the answer. Safe in a signal handler. With more than slot_count threads at
-  /// once, some wait for a slot first.
+  /// once, some wait for a slot first. A program that leaves the wait by a long jump from a handler of another signal
+  /// loses the slot for good.
   verdict ask(unsigned lane, std::byte* address, bool write) noexcept;
 
   /// Adds what was posted to a lane since the last call. Called by that lane alone.

@@ -26,8 +26,9 @@ int protection_bits(access allowed) noexcept {
   return PROT_READ | PROT_WRITE;
 }
 
-std::byte* reserve_anywhere(void* hint, std::size_t size, int flags) {
-  void* p = ::mmap(hint, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+// Without MAP_FIXED among the flags an address that is not free is only a hint.
+std::byte* reserve(void* address, std::size_t size, int flags) {
+  void* p = ::mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
   return p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
 }
 
@@ -54,12 +55,12 @@ void discard(int memory_file, std::uint64_t offset, std::uint64_t size) {
 
 reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment) : size_(size) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what the caller asks for
-  data_ = reserve_anywhere(reinterpret_cast<void*>(hint), size, MAP_FIXED_NOREPLACE);
+  data_ = reserve(reinterpret_cast<void*>(hint), size, 0);
   if (data_ != nullptr && reinterpret_cast<std::uintptr_t>(data_) % alignment == 0) return;
   if (data_ != nullptr) ::munmap(data_, size);
 
   // Elsewhere: take more, and give back what lies before and after the aligned part.
-  std::byte* wide = reserve_anywhere(nullptr, size + alignment, 0);
+  std::byte* wide = reserve(nullptr, size + alignment, 0);
   if (wide == nullptr) throw_system_error(fmt::format("reserving {} bytes of address space", size));
   const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(wide) % alignment) % alignment;
   if (before != 0) ::munmap(wide, before);
@@ -87,8 +88,7 @@ void map_file(void* address, std::size_t size, access allowed, int memory_file, 
 }
 
 void unmap_to_reserved(void* address, std::size_t size) {
-  if (reserve_anywhere(address, size, MAP_FIXED) == nullptr)
-    throw_system_error(fmt::format("unmapping {} bytes", size));
+  if (reserve(address, size, MAP_FIXED) == nullptr) throw_system_error(fmt::format("unmapping {} bytes", size));
 }
 
 bool protect(void* address, std::size_t size, access allowed) {

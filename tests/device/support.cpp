@@ -11,21 +11,6 @@
 
 namespace device_test {
 
-namespace {
-
-// ThreadSanitizer gives programs only the top of the address space.
-#if defined(__SANITIZE_THREAD__)
-constexpr std::uintptr_t base = 0x7ea000000000;
-constexpr std::size_t segment_size = std::size_t{4} << 30;
-#else
-constexpr std::uintptr_t base = 0x200000000000;
-constexpr std::size_t segment_size = std::size_t{64} << 30;
-#endif
-
-}  // namespace
-
-hpe::device::uvas_layout layout_for(unsigned segments) { return {base, segment_size, segments}; }
-
 host_buffer::host_buffer(hpe::device::device_set& set, std::size_t bytes)
     : set_(set), bytes_(bytes), file_(hpe::os::create_memory_file("device-test", bytes)) {
   void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
