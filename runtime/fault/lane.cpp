@@ -6,6 +6,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/explain.h"
+#include "runtime/os/signals.h"
 
 // Invariants, under the region's mutex:
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
@@ -49,6 +50,7 @@ lane::~lane() {
 
 void lane::start(request_board& board) {
   board_ = &board;
+  const os::signals_blocked here;
   thread_ = std::thread([this] {
     this_is_a_lane = true;
     run();
