@@ -10,7 +10,6 @@
 namespace hpe::core {
 
 using coherence::apply;
-using coherence::block_actions;
 using coherence::block_event;
 using coherence::block_run;
 using coherence::block_state;
