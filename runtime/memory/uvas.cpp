@@ -37,14 +37,12 @@ constexpr std::uintptr_t quiet_end = std::uintptr_t{6} << 44;
 
 os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segment_size) {
   const std::size_t alignment = std::has_single_bit(segment_size) ? segment_size : granule_size;
-  const auto try_at = [&](std::uintptr_t place) {
-    return os::reservation(place / alignment * alignment, size, alignment);
-  };
-  os::reservation result = try_at(hint);
-  for (std::uintptr_t place = quiet_step; place < quiet_end; place += quiet_step) {
-    if (reinterpret_cast<std::uintptr_t>(result.data()) < quiet_end) break;
-    result = try_at(place);
-  }
+  const auto address_of = [](const os::reservation& r) { return reinterpret_cast<std::uintptr_t>(r.data()); };
+  const std::uintptr_t wished = hint / alignment * alignment;
+  os::reservation result(wished, size, alignment);
+  if (address_of(result) == wished) return result;
+  for (std::uintptr_t place = quiet_step; place < quiet_end && address_of(result) >= quiet_end; place += quiet_step)
+    result = os::reservation(place / alignment * alignment, size, alignment);
   return result;
 }
 
