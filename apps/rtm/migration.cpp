@@ -48,7 +48,7 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
                     "; HPE_DEVICES=soft:N gives N");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
-  const decomposition parts = decompose(g.layout, s.devices, sizeof(float));
+  decomposition parts = decompose(g.layout, s.devices, sizeof(float));
   const std::size_t needed = kept_fields<float>::bytes_per_device(g, parts, kept_count(s));
   for (int d = 0; d < s.devices; ++d)
     if (const auto free = device_info(d).memory_free; needed > free)
@@ -186,7 +186,7 @@ volume migration::image() const {
   volume v = make_volume(nx_, ny_, nz_, grid_.spacing);
   const float* image = stack_.image.data();
   const float* illumination = stack_.illumination.data();
-  // Per depth, so that what is deep and dark is not lost under what lies near the sources.
+  // The little keeps cells that no source lights from becoming large.
   double mean = 0;
   for (std::size_t i = 0; i < v.values.size(); ++i) mean += illumination[i];
   const double little = 1e-3 * mean / static_cast<double>(v.values.size()) + 1e-30;

@@ -10,7 +10,6 @@
 namespace hpe::core {
 
 using coherence::apply;
-using coherence::block_actions;
 using coherence::block_event;
 using coherence::block_run;
 using coherence::block_state;
@@ -18,14 +17,16 @@ using coherence::byte_range;
 using coherence::point_set;
 using coherence::region;
 
-device_work::device_work(const environment& env, std::vector<device_access> accesses)
+device_work::device_work(const environment& env, std::vector<device_access> accesses, const preparation& prepare)
     : env_(env), accesses_(std::move(accesses)) {
-  // Reads first: a block that is read and written by one launch must have its old bytes.
+  // Pure writes last: a block that one access overwrites and another one reads must have its old bytes.
   std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
-    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode < b.mode;
+    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
   });
   lock_regions();
   try {
+    if (prepare)
+      for (const device_access& access : accesses_) prepare(access);
     for (const device_access& access : accesses_) release(access);
   } catch (...) {
     roll_back();
@@ -43,11 +44,12 @@ void device_work::lock_regions() {
   for (const device_access& access : accesses_)
     if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
   for (region* r : regions_) r->mutex.lock();
-  for (const region* r : regions_) {
-    if (r->alive) continue;
-    unlock_regions();
-    HPE_THROW(HPE_ERROR_NOT_A_REGION, "an allocation that was to be used was freed by another thread just now");
-  }
+  // The object may have become another region's, which threads that do not order themselves can make happen.
+  const auto gone = [](const device_access& a) { return !a.region->alive || a.range.end > a.region->is.extent; };
+  std::erase_if(accesses_, [&](const device_access& a) { return a.if_alive && gone(a); });
+  if (std::none_of(accesses_.begin(), accesses_.end(), gone)) return;
+  unlock_regions();
+  HPE_THROW(HPE_ERROR_NOT_A_REGION, "an allocation that was to be used was freed by another thread just now");
 }
 
 void device_work::unlock_regions() noexcept {
@@ -107,7 +109,10 @@ void device_work::upload(region& r, byte_range bytes) {
 }
 
 void device_work::degrade(region& r) {
-  // Mappings ran out. Everything the host has goes home, and the region is one block that is on the device.
+  // Mappings ran out. Everything the host has goes home, and the region is one block that is on the device. All of its
+  // view is closed first, which takes no further mapping, so that no write of the host is lost.
+  HPE_REQUIRE(env_.views.set(r, {0, r.blocks.size()}, os::access::none), HPE_ERROR_SYSTEM,
+              "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
   for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
     if (r.blocks[b].state == block_state::host) upload(r, r.bytes_of({b, b + 1}));
   std::erase_if(undo_, [&](const change& c) { return c.region == &r; });
