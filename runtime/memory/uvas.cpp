@@ -30,9 +30,22 @@ device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count)
   return {0, segment_size, segments};
 }
 
+// Places where programs have nothing as a rule, neither this one nor the processes of soft devices, which need the same
+// addresses.
+constexpr std::uintptr_t quiet_step = std::uintptr_t{1} << 44;
+constexpr std::uintptr_t quiet_end = std::uintptr_t{6} << 44;
+
 os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segment_size) {
   const std::size_t alignment = std::has_single_bit(segment_size) ? segment_size : granule_size;
-  return {hint / alignment * alignment, size, alignment};
+  const auto try_at = [&](std::uintptr_t place) {
+    return os::reservation(place / alignment * alignment, size, alignment);
+  };
+  os::reservation result = try_at(hint);
+  for (std::uintptr_t place = quiet_step; place < quiet_end; place += quiet_step) {
+    if (reinterpret_cast<std::uintptr_t>(result.data()) < quiet_end) break;
+    result = try_at(place);
+  }
+  return result;
 }
 
 }  // namespace
