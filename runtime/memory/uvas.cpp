@@ -30,9 +30,20 @@ device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count)
   return {0, segment_size, segments};
 }
 
+// Places where programs have nothing as a rule, neither this one nor the processes of soft devices, which need the same
+// addresses.
+constexpr std::uintptr_t quiet_step = std::uintptr_t{1} << 44;
+constexpr std::uintptr_t quiet_end = std::uintptr_t{6} << 44;
+
 os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segment_size) {
   const std::size_t alignment = std::has_single_bit(segment_size) ? segment_size : granule_size;
-  return {hint / alignment * alignment, size, alignment};
+  const auto address_of = [](const os::reservation& r) { return reinterpret_cast<std::uintptr_t>(r.data()); };
+  const std::uintptr_t wished = hint / alignment * alignment;
+  os::reservation result(wished, size, alignment);
+  if (address_of(result) == wished) return result;
+  for (std::uintptr_t place = quiet_step; place < quiet_end && address_of(result) >= quiet_end; place += quiet_step)
+    result = os::reservation(place / alignment * alignment, size, alignment);
+  return result;
 }
 
 }  // namespace
