@@ -5,28 +5,18 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/os/signals.h"
 
 namespace hpe::device::soft {
 
 monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsigned, const std::string&)> on_death)
     : processes_(std::move(processes)), on_death_(std::move(on_death)), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_system_error("eventfd");
-  // The program's signals are for the program's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::make_unique<std::thread>([this] { watch(); });
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const os::signals_blocked none_of_the_programs;
+  thread_ = std::make_unique<std::thread>([this] { watch(); });
 }
 
 monitor::~monitor() {
