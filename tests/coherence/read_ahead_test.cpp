@@ -13,7 +13,7 @@ namespace {
 /// until it is touched, as in the runtime.
 class reader {
  public:
-  reader(std::uint64_t blocks, std::uint64_t window) : blocks_(blocks), limit_(window) { ahead_.reset(blocks, window); }
+  reader(std::uint64_t blocks, std::uint64_t window) : blocks_(blocks) { ahead_.reset(blocks, window); }
 
   void read(std::uint64_t b) {
     if (open_[b]) return;
@@ -57,7 +57,6 @@ class reader {
   }
 
   std::uint64_t blocks_;
-  std::uint64_t limit_;
   read_ahead ahead_;
   std::vector<bool> here_ = std::vector<bool>(blocks_);
   std::vector<bool> open_ = std::vector<bool>(blocks_);
@@ -137,7 +136,7 @@ TEST(read_ahead, a_walk_shared_by_threads_arrives_a_little_out_of_order) {
   std::mt19937 random(9);
   std::vector<std::uint64_t> order(blocks);
   std::iota(order.begin(), order.end(), 0);
-  for (std::uint64_t b = 0; b + 3 < blocks; b += 3) std::shuffle(order.begin() + b, order.begin() + b + 3, random);
+  for (std::uint64_t b = 0; b + 3 < blocks; b += 3) std::shuffle(&order[b], &order[b] + 3, random);
   for (const std::uint64_t b : order) host.read(b);
   EXPECT_EQ(host.fetched(), blocks);
   EXPECT_LE(host.waits, 12u);

@@ -58,14 +58,13 @@ ended run_child(const std::function<void()>& body, variables set) {
   return result;
 }
 
-void check(bool ok, const std::string& what, std::source_location where) {
+void check(bool ok, const std::string& what, call_site where) {
   if (ok) return;
-  std::fprintf(stderr, "%s:%u: check failed in the child: %s\n", where.file_name(), static_cast<unsigned>(where.line()),
-               what.c_str());
+  std::fprintf(stderr, "%s:%d: check failed in the child: %s\n", where.file, where.line, what.c_str());
   ::_exit(1);
 }
 
-void check_prompt(const std::function<void()>& action, std::source_location where) {
+void check_prompt(const std::function<void()>& action, call_site where) {
   const auto begin = std::chrono::steady_clock::now();
   action();
   const auto took = std::chrono::steady_clock::now() - begin;

@@ -8,13 +8,15 @@
 #include <csignal>
 #include <functional>
 #include <initializer_list>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/call_site.h"
+
 namespace failure_test {
 
+using hpe::testing::call_site;
 using namespace std::chrono_literals;
 
 /// How a child ended and what it wrote on standard error.
@@ -35,10 +37,10 @@ using variables = std::initializer_list<std::pair<const char*, const char*>>;
 ended run_child(const std::function<void()>& body, variables set = {});
 
 /// For bodies: ends the child with a message unless the condition holds.
-void check(bool ok, const std::string& what = {}, std::source_location where = std::source_location::current());
+void check(bool ok, const std::string& what = {}, call_site where = call_site::here());
 
 /// For bodies: the action takes less than two seconds.
-void check_prompt(const std::function<void()>& action, std::source_location where = std::source_location::current());
+void check_prompt(const std::function<void()>& action, call_site where = call_site::here());
 
 /// For bodies: the process that is a soft device of this one.
 pid_t process_of_device(int device);

@@ -25,8 +25,7 @@ void launch_forever(int device, const numbers& a) {
   hpe::launch_on(device, test_kernel().increment, hpe::grid(1), {a.data(), a.size(), 1, forever}, inout(a));
 }
 
-void check_status(hpeStatus got, hpeStatus wanted, const std::string& words = {},
-                  std::source_location where = std::source_location::current()) {
+void check_status(hpeStatus got, hpeStatus wanted, const std::string& words = {}, call_site where = call_site::here()) {
   check(got == wanted, std::string(hpeStatusName(got)) + ": " + hpeGetLastErrorMessage(), where);
   if (!words.empty())
     check(std::string(hpeGetLastErrorMessage()).find(words) != std::string::npos, hpeGetLastErrorMessage(), where);

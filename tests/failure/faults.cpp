@@ -13,7 +13,6 @@ namespace {
 
 using namespace failure_test;
 using hpe::inout;
-using hpe::out;
 using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;

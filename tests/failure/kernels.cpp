@@ -17,7 +17,7 @@ using numbers = hpe::array<std::uint32_t>;
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
 void check_says(hpeStatus got, hpeStatus wanted, std::initializer_list<const char*> words,
-                std::source_location where = std::source_location::current()) {
+                call_site where = call_site::here()) {
   const std::string text = hpeGetLastErrorMessage();
   check(got == wanted, std::string(hpeStatusName(got)) + ": " + text, where);
   for (const char* word : words) check(text.find(word) != std::string::npos, text + " lacks " + word, where);

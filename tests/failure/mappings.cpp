@@ -18,7 +18,6 @@
 namespace {
 
 using namespace failure_test;
-using hpe::in;
 using hpe::inout;
 using hpe::out;
 using numbers = hpe::array<std::uint32_t>;

@@ -22,7 +22,7 @@ class Options : public testing::TestWithParam<bad_option> {};
 TEST_P(Options, AreRefusedWithTheirName) {
   const auto& [variable, value, words] = GetParam();
   const ended child = run_child(
-      [&] {
+      [variable = variable, words = words] {
         for (int i = 0; i < 2; ++i) {
           const hpeStatus status = hpeInit();
           const std::string text = hpeGetLastErrorMessage();

@@ -14,7 +14,6 @@
 
 namespace {
 
-using hpe::in;
 using hpe::inout;
 using hpe::out;
 

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <functional>
 
+#include "tests/call_site.h"
+
 /// Runs the body in a child whose action for SIGSEGV is the default and that blocks no signal, and returns the child's
 /// wait status. A body that returns gives the exit status 0.
 inline int status_of_child(const std::function<void()>& body) {
@@ -42,10 +44,9 @@ inline void expect_segv(const std::function<void()>& body) {
 }
 
 /// For the body: ends the child with a failure unless the condition holds.
-/// (The builtins instead of std::source_location, which clang-tidy 14 cannot read.)
-inline void check(bool ok, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+inline void check(bool ok, hpe::testing::call_site where = hpe::testing::call_site::here()) {
   if (ok) return;
-  std::fprintf(stderr, "%s:%d: check failed in the child\n", file, line);
+  std::fprintf(stderr, "%s:%d: check failed in the child\n", where.file, where.line);
   ::_exit(1);
 }
 
