@@ -116,7 +116,8 @@ class device {
   /// access it. Granule multiples. The memory reads as zero. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
   virtual void map(void* address, std::size_t bytes) = 0;
 
-  /// Takes the backing away. The caller has made sure that no queued work uses it.
+  /// Takes the backing away from one or several neighbouring ranges, each as it was mapped. The caller has made sure
+  /// that no queued work uses it.
   virtual void unmap(void* address, std::size_t bytes) = 0;
 
   /// Whether kernels and copies of this device can use memory that `peer` backs. True for itself.
@@ -139,6 +140,10 @@ class device_set {
   virtual void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) = 0;
   virtual void unregister_host(void* address, std::size_t bytes) = 0;
 
+  /// The pages behind a part of registered memory were given back to the system, and others take their place when it is
+  /// used again: devices that hold on to pages let go of these. Waits for copies that use neighbouring bytes.
+  virtual void release_host(void* address, std::size_t bytes) = 0;
+
   /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's words.
   virtual std::uint32_t load_module(const std::string& path) = 0;
   /// Throws HPE_ERROR_NOT_FOUND.
@@ -160,7 +165,8 @@ class device_set {
   virtual std::unique_ptr<gate> create_gate() = 0;
 };
 
-/// Opens the devices that the specification names ("soft:4", "soft:2x4"; the option HPE_DEVICES). Throws
+/// Opens the devices that the specification names ("cuda", "cuda:2", "soft:4", "soft:2x4"; the option HPE_DEVICES);
+/// empty: all GPUs, or two soft devices where there are none. Throws
 /// HPE_ERROR_INITIALIZATION with what is possible.
 std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout);
 

@@ -24,6 +24,9 @@ inline constexpr std::size_t MiB = std::size_t{1} << 20;
 /// A layout with a segment for each device and one more, where sanitizers leave the address space free.
 [[nodiscard]] hpe::device::uvas_layout layout_for(unsigned segments);
 
+/// The specifications of CUDA devices to test; empty where there are none.
+[[nodiscard]] std::vector<const char*> gpus();
+
 /// Host memory that devices can map: registered with a set for as long as this lives.
 class host_buffer {
  public:
