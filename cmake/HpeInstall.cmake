@@ -1,5 +1,6 @@
-# What `cmake --install` leaves: the headers, the library, what the library starts and loads, the hpe command with its
-# benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe).
+# What `cmake --install` leaves: the headers, the library, the hpe command with its benchmarks, and how other projects find
+# them (find_package(hpe), pkg-config hpe). What the library starts and loads (hpe-softd, libhpe-kernels-host.so) is
+# installed where it is built, because the library knows where it looks for it.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -8,21 +9,18 @@ if(NOT TARGET hpe-command)
   return()
 endif()
 
-# Before 1.0 a minor version may change the interface.
-set_target_properties(hpe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-install(TARGETS hpe EXPORT hpe-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-
-# The library finds its kernels beside itself. (hpe-softd is installed where it is built, in runtime/device.)
-install(TARGETS hpe-kernels-host LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # `hpe bench` finds the benchmarks beside itself.
 set(programs hpe-command)
 if(HPE_BUILD_BENCH)
   get_property(benchmarks DIRECTORY bench PROPERTY BUILDSYSTEM_TARGETS)
-  list(FILTER benchmarks INCLUDE REGEX "^hpe-bench-")
-  list(APPEND programs ${benchmarks})
+  foreach(target ${benchmarks})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      list(APPEND programs ${target})
+    endif()
+  endforeach()
 endif()
 file(RELATIVE_PATH libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}")

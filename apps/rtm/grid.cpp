@@ -11,10 +11,10 @@ namespace {
 /// vector. The damping a grows with the square of the depth into the sponge; its integral is the same for every width,
 /// so wider sponges only damp more smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
-  constexpr double integral = 1.6;
+  constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {
     const double u = static_cast<double>(depth) / static_cast<double>(width);
-    return step_ratio * 3 * integral / static_cast<double>(width) * u * u;
+    return step_ratio * 4 * integral / static_cast<double>(width) * u * u * u;
   };
   std::vector<double> g(static_cast<std::size_t>(before + cells + after + kernels::row_multiple), 1.0);
   for (std::int64_t i = 0; i < before; ++i) g[static_cast<std::size_t>(i)] = 1 / (1 + damping(before - i, before));

@@ -82,7 +82,7 @@ const std::vector<option>& options() {
       {"--time", "SECONDS", "length of the record (long enough for the deepest reflections)",
        positive("--time", &request::time)},
       {"--dt", "SECONDS", "time step (0.9 of the longest stable one)", positive("--dt", &request::time_step)},
-      {"--shots", "N or NXxNY", "how many, spread evenly over the surface (24)", text(&request::shots)},
+      {"--shots", "N or NXxNY", "how many, spread evenly over the surface (16)", text(&request::shots)},
       {"--shot-depth", "METRES", "depth of the sources (2 cells)", not_negative("--shot-depth", &request::shot_depth)},
       {"--receivers", "FROM:TO:STEP", "where receivers are across, in metres (the whole width, every 2 cells)",
        text(&request::receivers)},

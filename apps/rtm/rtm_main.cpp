@@ -1,10 +1,14 @@
 #include "apps/rtm/rtm_main.h"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -81,7 +85,7 @@ std::vector<kernels::point> receivers(const request& r, const volume& v) {
 }
 
 std::vector<kernels::point> sources(const request& r, const volume& v) {
-  const std::vector<double> counts = numbers(r.shots.empty() ? "24" : r.shots, 'x', 1, 2, "--shots");
+  const std::vector<double> counts = numbers(r.shots.empty() ? "16" : r.shots, 'x', 1, 2, "--shots");
   const std::int64_t across = whole(counts[0], "--shots"), along = counts.size() > 1 ? whole(counts[1], "--shots") : 1;
   if (across < 1 || along < 1 || across > v.nx || along > v.ny)
     throw bad_input("--shots " + r.shots + ": from 1 to " + std::to_string(v.nx) + " across and 1 to " +
@@ -116,45 +120,69 @@ migration_settings settings(const request& r, const volume& v) {
   return s;
 }
 
+/// Throws bad_input if the file cannot be written: now, and not after the work.
+void check_writable(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "ab");
+  if (file == nullptr) throw bad_input("cannot write " + path + ": " + std::strerror(errno));
+  std::fclose(file);
+}
+
+/// Tells on standard error how far the work is: a line that changes on a terminal, a line for each shot elsewhere.
+class progress_line {
+ public:
+  progress_line(std::size_t shots, bool quiet)
+      : shots_(shots), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), begin_(std::chrono::steady_clock::now()) {}
+
+  [[nodiscard]] double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  void tell(const std::string& what, double part) const {
+    if (!quiet_ && terminal_)
+      fmt::print(stderr, "\rshot {} of {}: {:<11} {:3.0f} %   {:.0f} s ", done_ + 1, shots_, what, 100 * part,
+                 elapsed());
+  }
+  void shot_done() {
+    ++done_;
+    if (!quiet_ && !terminal_) fmt::print(stderr, "shot {} of {} done, {:.0f} s\n", done_, shots_, elapsed());
+    if (!quiet_ && terminal_ && done_ == shots_) fmt::print(stderr, "\n");
+  }
+
+ private:
+  const std::size_t shots_;
+  const bool quiet_, terminal_;
+  const std::chrono::steady_clock::time_point begin_;
+  std::size_t done_ = 0;
+};
+
 int run(const request& r) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto elapsed = [begin] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
   const volume truth = extrude(velocities(r), r.extrude);
   const std::vector<kernels::point> listening = receivers(r, truth), firing = sources(r, truth);
   const migration_settings s = settings(r, truth);
   const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing : r.smooth, 6 * truth.spacing);
-  if (!r.quiet)
-    std::fprintf(
-        stderr,
-        "%lld x %lld x %lld cells of %g m, %zu shots, %zu receivers, %lld steps of %.3g ms, %.3g Hz, %d device%s\n",
-        static_cast<long long>(truth.nx), static_cast<long long>(truth.ny), static_cast<long long>(truth.nz),
-        truth.spacing, firing.size(), listening.size(), static_cast<long long>(s.steps), s.time_step * 1e3, s.frequency,
-        s.devices, s.devices == 1 ? "" : "s");
+  const std::string image_file = r.output + ".f32", picture_file = r.output + ".png";
+  check_writable(image_file);
+  check_writable(picture_file);
 
-  std::size_t number = 0;
-  const auto tell = [&](const std::string& what, double part) {
-    if (!r.quiet)
-      std::fprintf(stderr, "\rshot %zu of %zu: %-11s %3.0f %%  %.0f s ", number, firing.size(), what.c_str(),
-                   100 * part, elapsed());
-  };
-  migration work(truth, smoothed, s, tell);
+  progress_line progress(firing.size(), r.quiet);
+  if (!r.quiet)
+    fmt::print(stderr,
+               "{} x {} x {} cells of {} m, {} shots, {} receivers, {} steps of {:.3g} ms, {:.3g} Hz, {} device{}\n",
+               truth.nx, truth.ny, truth.nz, truth.spacing, firing.size(), listening.size(), s.steps, s.time_step * 1e3,
+               s.frequency, s.devices, s.devices == 1 ? "" : "s");
+  migration work(truth, smoothed, s, [&progress](const std::string& what, double part) { progress.tell(what, part); });
   for (const kernels::point& source : firing) {
-    ++number;
     work.run({source, listening});
+    progress.shot_done();
   }
-  if (!r.quiet) std::fprintf(stderr, "\n");
 
   volume image = work.image();
   if (!r.raw_image) image = without_background(image);
-  write_raw(r.output + ".f32", image);
-  write_png(r.output + ".png", draw(truth, image, r.gain, r.width));
-  std::printf(
-      "%s.png: velocities, image, and image with the model's interfaces\n%s.f32: %lld x %lld x %lld float32, depth "
-      "fastest\n%.1f s\n",
-      r.output.c_str(), r.output.c_str(), static_cast<long long>(image.nx), static_cast<long long>(image.ny),
-      static_cast<long long>(image.nz), elapsed());
+  write_raw(image_file, image);
+  write_png(picture_file, draw(truth, image, r.gain, r.width));
+  fmt::print(
+      "{}: velocities, image, and image with the model's interfaces\n{}: {} x {} x {} float32, depth fastest\n{:.1f} "
+      "s\n",
+      picture_file, image_file, image.nx, image.ny, image.nz, progress.elapsed());
   return 0;
 }
 

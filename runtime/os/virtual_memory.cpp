@@ -88,8 +88,7 @@ void map_file(void* address, std::size_t size, access allowed, int memory_file, 
 }
 
 void unmap_to_reserved(void* address, std::size_t size) {
-  if (reserve(address, size, MAP_FIXED) == nullptr)
-    throw_system_error(fmt::format("unmapping {} bytes", size));
+  if (reserve(address, size, MAP_FIXED) == nullptr) throw_system_error(fmt::format("unmapping {} bytes", size));
 }
 
 bool protect(void* address, std::size_t size, access allowed) {

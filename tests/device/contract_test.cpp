@@ -228,7 +228,7 @@ TEST_P(contract, parameters_are_copied_whole) {
   static_assert(sizeof parameters == HPE_MAX_PARAMETERS);
   parameters.out = m.at<unsigned char>(0);
   parameters.filler[sizeof parameters.filler - 1] = 0xc3;
-  m.launch(m.stream(0), "rest", pause_parameters{20000, nullptr, 0});
+  m.launch(m.stream(0), "rest", rest_parameters{20000, nullptr, 0});
   m.launch(m.stream(0), "store_last_byte", parameters);
   parameters = {};  // while it is still queued
   m.finish(m.stream(0).copy(back.data(), m.address(0), 1));
@@ -248,7 +248,7 @@ TEST_P(contract, unknown_modules_and_kernels_are_named) {
 
 TEST_P(contract, queuing_returns_before_the_work_is_done) {
   const auto begin = std::chrono::steady_clock::now();
-  const timepoint point = m.launch(m.stream(0), "rest", pause_parameters{200000, nullptr, 0});
+  const timepoint point = m.launch(m.stream(0), "rest", rest_parameters{200000, nullptr, 0});
   EXPECT_FALSE(m.set().reached(point));
   EXPECT_FALSE(m.set().status_of(point));
   EXPECT_FALSE(m.set().wait(point, in(10ms)));
@@ -268,7 +268,7 @@ TEST_P(contract, wait_orders_streams_of_all_devices) {
     for (unsigned d = 0; d < m.size(); ++d, ++steps) {
       auto& stream = m.stream(d);
       stream.wait(previous);
-      m.launch(stream, "rest", pause_parameters{5000, nullptr, 0});
+      m.launch(stream, "rest", rest_parameters{5000, nullptr, 0});
       stream.copy(m.address(d), host.data(), 8);
       m.launch(stream, "add", add_parameters{m.at<std::uint32_t>(d), 1, 1});
       previous = stream.copy(host.data(), m.address(d), 8);
@@ -280,7 +280,7 @@ TEST_P(contract, wait_orders_streams_of_all_devices) {
 
 TEST_P(contract, streams_of_one_device_do_not_wait_for_each_other) {
   auto& other = m.device(0).create_stream(priority::prefetch);
-  const timepoint slow = m.launch(m.stream(0), "rest", pause_parameters{300000, nullptr, 0});
+  const timepoint slow = m.launch(m.stream(0), "rest", rest_parameters{300000, nullptr, 0});
   const timepoint quick = m.launch(other, "empty", load_parameters{});
   m.finish(quick);
   EXPECT_FALSE(m.set().reached(slow));
@@ -305,8 +305,8 @@ TEST_P(contract, a_gate_opens_when_rung_or_when_work_is_done) {
   EXPECT_LT(asleep({}, 10s), 5s);
   ringer.join();
 
-  const std::vector<timepoint> points{m.launch(m.stream(0), "rest", pause_parameters{2000000, nullptr, 0}),
-                                      m.launch(m.stream(last_device()), "rest", pause_parameters{30000, nullptr, 0})};
+  const std::vector<timepoint> points{m.launch(m.stream(0), "rest", rest_parameters{500'000, nullptr, 0}),
+                                      m.launch(m.stream(last_device()), "rest", rest_parameters{30000, nullptr, 0})};
   if (m.size() > 1) {
     while (!m.set().reached(points[1])) EXPECT_LT(asleep(points, 10s), 1s);
     EXPECT_FALSE(m.set().reached(points[0]));
@@ -322,7 +322,7 @@ TEST_P(contract, gates_can_be_made_again_and_again) {
 TEST_P(contract, a_full_queue_takes_no_more_until_there_is_room) {
   m.device(0).map(m.address(0), 2 * MiB);
   host_buffer back(m.set(), 4096);
-  m.launch(m.stream(0), "rest", pause_parameters{50000, nullptr, 0});
+  m.launch(m.stream(0), "rest", rest_parameters{50000, nullptr, 0});
   constexpr int many = 2000;
   for (int i = 0; i < many; ++i) m.launch(m.stream(0), "add", add_parameters{m.at<std::uint32_t>(0), 1, 1});
   m.finish(m.stream(0).copy(back.data(), m.address(0), 4));

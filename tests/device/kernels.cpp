@@ -39,11 +39,11 @@ HPE_HOST_KERNEL(store_last_byte, large_parameters) {
   if (tiles->begin == 0) *parameters->out = parameters->filler[sizeof parameters->filler - 1];
 }
 
-HPE_HOST_KERNEL(rest, pause_parameters) {
+HPE_HOST_KERNEL(rest, rest_parameters) {
   if (tiles->begin == 0) sleep_us(parameters->microseconds);
 }
 
-HPE_HOST_KERNEL(rest_and_store, pause_parameters) {
+HPE_HOST_KERNEL(rest_and_store, rest_parameters) {
   if (tiles->begin != 0) return;
   sleep_us(parameters->microseconds);
   *parameters->out = parameters->value;
@@ -54,7 +54,7 @@ HPE_HOST_KERNEL(load, load_parameters) {
 }
 
 HPE_HOST_KERNEL(divide, load_parameters) {
-  if (tiles->begin == 0) *parameters->out = 1 / static_cast<int>(*parameters->in);
+  if (tiles->begin == 0) *parameters->out = *parameters->out / *parameters->in;
 }
 
 HPE_HOST_KERNEL(overflow_stack, load_parameters) {

@@ -19,7 +19,7 @@ struct large_parameters {
   unsigned char filler[3992];
 };
 
-struct pause_parameters {
+struct rest_parameters {
   std::uint64_t microseconds;
   std::uint64_t* out;
   std::uint64_t value;

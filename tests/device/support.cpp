@@ -12,21 +12,6 @@
 
 namespace device_test {
 
-namespace {
-
-// ThreadSanitizer gives programs only the top of the address space.
-#if defined(__SANITIZE_THREAD__)
-constexpr std::uintptr_t base = 0x7ea000000000;
-constexpr std::size_t segment_size = std::size_t{4} << 30;
-#else
-constexpr std::uintptr_t base = 0x200000000000;
-constexpr std::size_t segment_size = std::size_t{64} << 30;
-#endif
-
-}  // namespace
-
-hpe::device::uvas_layout layout_for(unsigned segments) { return {base, segment_size, segments}; }
-
 std::vector<const char*> gpus() {
   return hpe::device::cuda::present() ? std::vector<const char*>{"cuda:1", "cuda"} : std::vector<const char*>{};
 }

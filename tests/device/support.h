@@ -14,15 +14,13 @@
 
 #include "runtime/device/device.h"
 #include "runtime/os/file_descriptor.h"
+#include "tests/device/layout.h"
 
 namespace device_test {
 
 using namespace std::chrono_literals;
 
 inline constexpr std::size_t MiB = std::size_t{1} << 20;
-
-/// A layout with a segment for each device and one more, where sanitizers leave the address space free.
-[[nodiscard]] hpe::device::uvas_layout layout_for(unsigned segments);
 
 /// The specifications of CUDA devices to test; empty where there are none.
 [[nodiscard]] std::vector<const char*> gpus();

@@ -18,10 +18,10 @@ inline constexpr int control_descriptor = 3;
 
 struct request {
   enum class kind : std::uint32_t {
-    join,             // descriptors: the fabric, a pidfd of the owner, the memory files of all devices
-    map,              // device, address, bytes
-    unmap,            // address, bytes
-    register_host,    // address, bytes, offset; descriptor: the file
+    join,           // id: fabric::stamp; descriptors: the fabric, a pidfd of the owner, the memory files of all devices
+    map,            // device, address, bytes
+    unmap,          // address, bytes
+    register_host,  // address, bytes, offset; descriptor: the file
     unregister_host,  // address, bytes
     load_module,      // id, text: path
     find_kernel,      // id, module, text: name

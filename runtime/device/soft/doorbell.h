@@ -42,7 +42,7 @@ inline void relax() noexcept { __builtin_ia32_pause(); }
 /// Waits awake for a short while, which is what a command takes that finds its device awake. True once `holds()`.
 template <class Condition>
 bool spin_until(Condition holds) {
-  constexpr std::chrono::microseconds patience{30};
+  constexpr std::chrono::microseconds patience{20};
   constexpr int checks_per_look_at_the_clock = 16;
   static const bool alone = std::thread::hardware_concurrency() == 1;
   if (holds()) return true;
@@ -53,6 +53,7 @@ bool spin_until(Condition holds) {
       relax();
       if (holds()) return true;
     }
+    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return false;
 }

@@ -21,7 +21,8 @@ using heap =
     ipc::basic_managed_external_buffer<char, ipc::rbtree_best_fit<ipc::null_mutex_family, ipc::offset_ptr<void>, 64>,
                                        ipc::iset_index>;
 
-constexpr const char* state_name = "fabric";
+using state_pointer = ipc::offset_ptr<fabric_state>;
+constexpr const char* state_name = "state";
 
 // What Boost.Interprocess asks of something that it maps.
 class memory_file_handle {
@@ -52,6 +53,11 @@ struct fabric::mapping {
   mapping(int file, How how)
       : region(memory_file_handle(file), ipc::read_write), memory(how, region.get_address(), region.get_size()) {}
 
+  // construct() of Boost does not keep to alignments as large as a cache line.
+  template <class T>
+  [[nodiscard]] T* make() {
+    return ::new (memory.allocate_aligned(sizeof(T), alignof(T))) T();
+  }
   [[nodiscard]] std::byte* base() const { return static_cast<std::byte*>(region.get_address()); }
   [[nodiscard]] std::uint64_t offset_of(const void* p) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(p) - base());
@@ -61,14 +67,16 @@ struct fabric::mapping {
 fabric::fabric(const topology& shape)
     : file_(os::create_memory_file("hpe-fabric", size_for(shape))),
       mapping_(std::make_unique<mapping>(file_.get(), ipc::create_only)) {
-  state_ = mapping_->memory.construct<fabric_state>(state_name)();
+  state_ = mapping_->make<fabric_state>();
+  mapping_->memory.construct<state_pointer>(state_name)(state_);
   state_->shape = shape;
 }
 
 fabric::fabric(os::file_descriptor file)
     : file_(std::move(file)), mapping_(std::make_unique<mapping>(file_.get(), ipc::open_only)) {
-  state_ = mapping_->memory.find<fabric_state>(state_name).first;
-  HPE_INVARIANT(state_ != nullptr);
+  const state_pointer* head = mapping_->memory.find<state_pointer>(state_name).first;
+  HPE_INVARIANT(head != nullptr);
+  state_ = head->get();
 }
 
 fabric::~fabric() = default;
@@ -79,7 +87,7 @@ unsigned fabric::create_stream(unsigned device, priority level) {
   while (index < max_streams && streams[index].load() != 0) ++index;
   HPE_REQUIRE(index < max_streams, HPE_ERROR_NOT_SUPPORTED, "device {} has {} streams; a soft device has no more",
               device, max_streams);
-  auto* block = mapping_->memory.construct<stream_block>(ipc::anonymous_instance)();
+  auto* block = mapping_->make<stream_block>();
   block->level = level;
   block->parameters = mapping_->offset_of(
       mapping_->memory.allocate_aligned(ring_slots * sizeof(parameter_slot), alignof(parameter_slot)));

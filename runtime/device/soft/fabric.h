@@ -73,6 +73,10 @@ struct fabric_state {
 
 class fabric {
  public:
+  /// Differs between programs that lay the fabric out differently, as far as sizes tell.
+  static constexpr std::uint32_t stamp =
+      static_cast<std::uint32_t>(1'000'003 * sizeof(fabric_state) + sizeof(stream_block) + sizeof(command));
+
   /// For the owner: makes the file, and an empty state with nothing but the number of devices known.
   explicit fabric(const topology& shape);
   /// For a device: maps the owner's file.

@@ -29,11 +29,18 @@ struct link_clock {
 [[nodiscard]] std::uint64_t piece_size(const link_limit& limit) noexcept;
 
 /// Takes the links of a path (all of one limit) for the next piece of a copy; waits while somebody more urgent wants
-/// one. Returns when the piece will have arrived, latency not counted.
+/// one. The piece is ready at a time, which may have passed: a copy whose sleep ended late catches up. Returns when the
+/// piece will have arrived, latency not counted.
 [[nodiscard]] std::uint64_t reserve_path(std::span<link_clock* const> path, const link_limit& limit,
-                                         std::uint64_t bytes, priority level, bool more_to_come) noexcept;
+                                         std::uint64_t bytes, std::uint64_t ready, priority level,
+                                         bool more_to_come) noexcept;
 
-/// Sleeps until a time, and stays awake for the end of it, because sleeps end late.
+/// The time now, as links count it.
+[[nodiscard]] std::uint64_t link_time() noexcept;
+
+/// Sleeps until shortly before a time, because sleeps end late.
+void approach(std::uint64_t time) noexcept;
+/// The same, and stays awake for the rest.
 void wait_until(std::uint64_t time) noexcept;
 
 }  // namespace hpe::device::soft

@@ -59,6 +59,7 @@ void soft_set::start(const options& wanted) {
     descriptors.push_back(memory_files_.back().get());
   }
   request join;
+  join.id = fabric::stamp;
   for (unsigned d = 0; d < count; ++d) {
     processes_.push_back(std::make_unique<softd_process>(program, d, state().layout));
     join.device = d;
@@ -107,7 +108,7 @@ device& soft_set::at(unsigned index) {
   return *devices_[index];
 }
 
-void soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
+bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
   const std::lock_guard lock(asking_);
   std::vector<unsigned> asked;
@@ -125,7 +126,7 @@ void soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& w
     else if (!refusal)
       refusal = error(answer.status, answer.text);
   }
-  if (!refusal) return;
+  if (!refusal) return !asked.empty();
   for (const unsigned d : agreed) {
     reply ignored;
     if (undo != nullptr && send_request(processes_[d]->control(), *undo, {}))
@@ -172,7 +173,7 @@ std::uint32_t soft_set::load_module(const std::string& path) {
     const std::lock_guard lock(asking_);
     what.id = modules_++;
   }
-  ask([](unsigned) { return true; }, what);
+  HPE_REQUIRE(ask([](unsigned) { return true; }, what), HPE_ERROR_DEVICE_LOST, "all devices are lost");
   return what.id;
 }
 
@@ -186,7 +187,7 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
     HPE_REQUIRE(module < modules_, HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, module);
     what.id = functions_++;
   }
-  ask([](unsigned) { return true; }, what);
+  HPE_REQUIRE(ask([](unsigned) { return true; }, what), HPE_ERROR_DEVICE_LOST, "all devices are lost");
   return {module, what.id};
 }
 

@@ -50,8 +50,8 @@ class soft_set final : public device_set {
 
   /// Asks all devices for which wanted(index) holds and which are not lost, and waits for their replies. Throws the
   /// first error that one replies, after `undo` was asked of those that had agreed. A device that dies meanwhile counts
-  /// as having agreed: its memory and kernels are gone anyway.
-  void ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
+  /// as having agreed: its memory and kernels are gone anyway. False if nobody is left to be asked.
+  bool ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
            const request* undo = nullptr);
 
  private:

@@ -51,6 +51,7 @@ soft_stream::side soft_stream::check(const void* address, std::size_t bytes, con
 }
 
 timepoint soft_stream::copy(void* destination, const void* source, std::size_t bytes) {
+  device_.require_alive();
   const side to = check(destination, bytes, "destination");
   const side from = check(source, bytes, "source");
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
@@ -65,6 +66,7 @@ timepoint soft_stream::copy(void* destination, const void* source, std::size_t b
 }
 
 timepoint soft_stream::fill(void* destination, std::uint8_t value, std::size_t bytes) {
+  device_.require_alive();
   const side to = check(destination, bytes, "destination");
   HPE_REQUIRE(bytes == 0 || to == side::device, HPE_ERROR_NOT_SUPPORTED,
               "a device fills device memory; {} is host memory", destination);

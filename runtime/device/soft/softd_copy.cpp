@@ -60,30 +60,33 @@ address_table::piece softd_copier::find(std::uintptr_t address) const {
 
 void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
   std::uint64_t latency = 0;  // paid once
-  std::uint64_t arrival = 0;
+  std::uint64_t arrival = 0;  // of what is on its way, in the links' time; 0 before the first limited link
   while (bytes > 0) {
     const auto to = find(destination);
     const auto from = find(source);
     std::size_t piece = std::min({bytes, to.end - destination, from.end - source});
     const path way = find_path(state_, from.what.device, to.what.device);
     if (way.limited()) {
+      if (arrival == 0) arrival = link_time();
       latency = std::max(latency, way.limit->latency_ns);
       piece = std::min(piece, piece_size(*way.limit));
-      arrival = reserve_path(way.span(), *way.limit, piece, level, piece < bytes);
+      arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
     }
+    memory_.prepare_for_writing(local(destination, to), piece);
     guarded([&] { std::memcpy(local(destination, to), local(source, from), piece); });
-    if (way.limited()) wait_until(arrival);
+    if (way.limited()) approach(arrival);
     destination += piece;
     source += piece;
     bytes -= piece;
   }
-  if (latency != 0) wait_until(arrival + latency);
+  if (arrival != 0) wait_until(arrival + latency);
 }
 
 void softd_copier::fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const {
   while (bytes > 0) {
     const auto to = find(destination);
     const std::size_t piece = std::min<std::size_t>(bytes, to.end - destination);
+    memory_.prepare_for_writing(local(destination, to), piece);
     guarded([&] { std::memset(local(destination, to), value, piece); });
     destination += piece;
     bytes -= piece;

@@ -9,7 +9,7 @@ namespace hpe::device::soft {
 
 class softd_copier {
  public:
-  softd_copier(fabric& shared, const softd_memory& memory) : state_(shared.state()), memory_(memory) {}
+  softd_copier(fabric& shared, softd_memory& memory) : state_(shared.state()), memory_(memory) {}
 
   /// Addresses are the program's. What travels over links with a limit takes its time, and pieces of copies
   /// with a more urgent level go first. Throws hpe::error.
@@ -20,7 +20,7 @@ class softd_copier {
   [[nodiscard]] address_table::piece find(std::uintptr_t address) const;
 
   fabric_state& state_;
-  const softd_memory& memory_;
+  softd_memory& memory_;
 };
 
 }  // namespace hpe::device::soft

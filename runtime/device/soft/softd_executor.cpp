@@ -1,6 +1,7 @@
 #include "runtime/device/soft/softd_executor.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include <csignal>
 #include <thread>
@@ -29,6 +30,9 @@ class executor {
 
   [[noreturn]] void run() {
     ::pthread_setname_np(::pthread_self(), "softd-stream");
+    // Links keep time by sleeping; by default a sleep may end 50 us late.
+    constexpr unsigned long slack_ns = 1000;
+    ::prctl(PR_SET_TIMERSLACK, slack_ns);
     for (std::uint64_t value = 1;; ++value) {
       await(value);
       try {

@@ -28,6 +28,11 @@ void softd_memory::map(unsigned device, std::uintptr_t address, std::size_t byte
 
 void softd_memory::unmap(unsigned device, std::uintptr_t address, std::size_t bytes) {
   table_.erase(address, bytes, static_cast<int>(device));
+  take_away(address, bytes);
+}
+
+void softd_memory::take_away(std::uintptr_t address, std::size_t bytes) {
+  pages_.forget(pointer(address), bytes);
   os::unmap_to_reserved(pointer(address), bytes);
 }
 
@@ -47,13 +52,13 @@ void softd_memory::register_host(std::uintptr_t address, std::size_t bytes, int 
 void softd_memory::unregister_host(std::uintptr_t address, std::size_t bytes) {
   if (contains(address)) {
     table_.erase(address, bytes, host_location);
-    os::unmap_to_reserved(pointer(address), bytes);
-    return;
+    return take_away(address, bytes);
   }
   const auto found = registered_.find(address);
   HPE_REQUIRE(found != registered_.end() && found->second.size() == bytes, HPE_ERROR_INVALID_ARGUMENT,
               "{} bytes of host memory at {:#x} were not registered as one", bytes, address);
   table_.erase(address, bytes, host_location);
+  pages_.forget(found->second.data(), bytes);
   registered_.erase(found);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/device/soft/address_table.h"
+#include "runtime/device/soft/softd_pages.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/os/virtual_memory.h"
 
@@ -30,16 +31,22 @@ class softd_memory {
 
   /// What is behind an address of the program. Any thread.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
+  /// What follows writes to mapped memory, at addresses of this process. Any thread.
+  void prepare_for_writing(void* local, std::size_t bytes) { pages_.prepare(local, bytes); }
+
   [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
     return layout_.contains(reinterpret_cast<const void*>(address));
   }
 
  private:
+  void take_away(std::uintptr_t address, std::size_t bytes);
+
   uvas_layout layout_;
   os::reservation space_;
   std::vector<os::file_descriptor> files_;                // by device
   std::map<std::uintptr_t, os::reservation> registered_;  // outside the UVAS; by the program's address
   address_table table_;
+  softd_pages pages_;
 };
 
 }  // namespace hpe::device::soft

@@ -92,6 +92,8 @@ void serve(unsigned device, std::unique_ptr<softd_memory> memory, const std::str
     const reply result = reply_of([&] {
       if (joined) return joined->answer(what, descriptors);
       HPE_REQUIRE(memory, HPE_ERROR_INITIALIZATION, "{}", refusal);
+      HPE_REQUIRE(what.what == request::kind::join && what.id == fabric::stamp, HPE_ERROR_INITIALIZATION,
+                  "hpe-softd and the library that started it are of different builds of hpe");
       joined = std::make_unique<server>(device, *memory, std::move(descriptors));
     });
     if (!send_reply(control_descriptor, result)) break;

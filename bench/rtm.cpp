@@ -1,0 +1,172 @@
+// The wave steps of reverse time migration through hpe, against the same kernels on bare devices with halo exchange
+// written by hand: local arrays with rims, a copy of four planes to each neighbour after each step, events between
+// streams. What the coherent pointer costs an application.
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "apps/rtm/wave.h"
+#include "bench/measure.h"
+#include "hpe/hpe.hpp"
+#include "runtime/base/granule.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/uvas.h"
+
+namespace {
+
+using hpe::timepoint;
+using hpe::bench::result;
+namespace kernels = hpe::kernels;
+
+constexpr std::int64_t cells_x = 240;
+constexpr std::int64_t cells_y = 160;
+constexpr std::int64_t cells_z = 240;
+constexpr int steps = 20;
+constexpr float speed_everywhere = 0.05F;
+
+hpe::rtm::grid model_grid() {
+  return hpe::rtm::make_grid(cells_x, cells_y, cells_z, 10, hpe::rtm::boundaries{.sponge = 20}, 0.9);
+}
+
+// One device's part on its own: planes of the slab and four on either side.
+struct local_part {
+  kernels::field_layout layout;
+  float* fields[2];
+  float* speed;
+  float* tapers;
+  hpe::device::stream* work;
+  timepoint done;      // its last step
+  timepoint received;  // the last halo it was sent
+};
+
+class by_hand {
+ public:
+  by_hand(const hpe::rtm::grid& grid, unsigned devices)
+      : grid_(grid),
+        space_(0, std::size_t{1} << 34, devices),
+        // As many devices as hpe has, so that each has as many threads.
+        devices_(hpe::device::open_devices("soft:" + std::to_string(hpe::device_count()), space_.layout())) {
+    kernel_ = devices_->find_kernel(devices_->load_module(HPE_KERNEL_MODULE), "wave_step_f32");
+    devices_->register_host(alias(), space_.layout().size(), space_.shadow_file(), 0);
+    for (unsigned d = 0; d < devices; ++d) parts_.push_back(make_part(d, devices));
+  }
+
+  void run() {
+    for (int t = 0; t < steps; ++t) step();
+    for (const local_part& p : parts_) devices_->wait(p.work->last(), forever);
+  }
+
+ private:
+  static constexpr auto forever = std::chrono::steady_clock::time_point::max();
+
+  std::byte* alias() { return space_.alias(space_.segment_begin(hpe::memory::segment_kind::device, 0)); }
+
+  local_part make_part(unsigned d, unsigned devices) {
+    local_part p{};
+    const std::int64_t x0 = grid_.layout.nx * d / devices;
+    const std::int64_t x1 = grid_.layout.nx * (d + 1) / devices;
+    p.layout = grid_.layout;
+    p.layout.nx = x1 - x0;
+    std::byte* at = space_.segment_begin(hpe::memory::segment_kind::device, d);
+    const std::size_t bytes =
+        hpe::round_up(static_cast<std::size_t>(p.layout.size()) * sizeof(float), hpe::granule_size);
+    p.work = &devices_->at(d).create_stream(hpe::device::priority::launch);
+    const auto take = [&](std::size_t size) {
+      devices_->at(d).map(at, size);
+      auto* mine = reinterpret_cast<float*>(at);
+      at += size;
+      return mine;
+    };
+    for (float*& field : p.fields) field = take(bytes);
+    p.speed = take(bytes);
+    p.tapers = take(hpe::granule_size);
+
+    auto* staged = reinterpret_cast<float*>(space_.alias(p.speed));
+    std::fill(staged, staged + p.layout.size(), speed_everywhere);
+    p.work->copy(p.speed, staged, bytes);
+    staged = reinterpret_cast<float*>(space_.alias(p.tapers));
+    for (const auto* axis : {&grid_.taper_x, &grid_.taper_y, &grid_.taper_z})
+      for (const double v : *axis) *staged++ = static_cast<float>(v);
+    p.work->copy(p.tapers, space_.alias(p.tapers), hpe::granule_size);
+    return p;
+  }
+
+  void step() {
+    for (local_part& p : parts_) {
+      kernels::wave_step<float> q{};
+      q.next = p.fields[1];
+      q.now = p.fields[0];
+      q.speed = p.speed;
+      q.layout = p.layout;
+      q.centre = 3 * static_cast<float>(kernels::stencil_weights[0]) / 100;
+      for (auto& axis : q.weights)
+        for (int k = 0; k < kernels::stencil_radius; ++k)
+          axis[k] = static_cast<float>(kernels::stencil_weights[k + 1]) / 100;
+      q.ends = grid_.ends;
+      q.part = kernels::make_slab(p.layout, 0, p.layout.nx, sizeof(float));
+      q.taper_x = p.tapers;
+      q.taper_y = q.taper_x + grid_.taper_x.size();
+      q.taper_z = q.taper_y + grid_.taper_y.size();
+      p.done = p.work->launch(kernel_, {{q.part.tiles_x(), q.part.tiles_y(p.layout.ny), 1}, {1, 1, 1}},
+                              std::as_bytes(std::span(&q, 1)));
+    }
+    const std::size_t rim = kernels::stencil_radius * static_cast<std::size_t>(grid_.layout.plane);
+    for (std::size_t d = 0; d + 1 < parts_.size(); ++d) {
+      local_part& left = parts_[d];
+      local_part& right = parts_[d + 1];
+      float* end_of_left = left.fields[1] + left.layout.index(left.layout.nx, 0, 0) - left.layout.lead;
+      float* start_of_right = right.fields[1] + right.layout.index(0, 0, 0) - right.layout.lead;
+      left.work->wait(right.done);
+      left.work->copy(end_of_left, start_of_right, rim * sizeof(float));
+      right.work->wait(left.done);
+      right.received = right.work->copy(start_of_right - rim, end_of_left - rim, rim * sizeof(float));
+      left.received = left.work->last();
+    }
+    // A neighbour's planes may be overwritten only when they were copied.
+    for (std::size_t d = 0; d + 1 < parts_.size(); ++d) {
+      parts_[d].work->wait(parts_[d + 1].received);
+      parts_[d + 1].work->wait(parts_[d].received);
+    }
+    for (local_part& p : parts_) std::swap(p.fields[0], p.fields[1]);
+  }
+
+  const hpe::rtm::grid grid_;
+  hpe::memory::uvas space_;
+  std::unique_ptr<hpe::device::device_set> devices_;
+  hpe::device::kernel_id kernel_;
+  std::vector<local_part> parts_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments = hpe::bench::parse(
+      argc, argv, "wave steps of reverse time migration through hpe, against hand-placed halo copies on bare devices");
+  const hpe::rtm::grid grid = model_grid();
+  std::vector<result> results;
+  for (const int devices : {1, 2}) {
+    if (devices > hpe::device_count()) continue;
+    const hpe::rtm::decomposition parts = hpe::rtm::decompose(grid.layout, devices, sizeof(float));
+    hpe::rtm::propagator<float> waves(grid, parts);
+    const hpe::rtm::volume velocities{cells_x, cells_y, cells_z, 10,
+                                      std::vector<float>(cells_x * cells_y * cells_z, 2000.F)};
+    const hpe::rtm::medium<float> medium(grid, parts, velocities, 1e-3);
+    const auto through_hpe = [&] {
+      for (int t = 0; t < steps; ++t) waves.step(medium, nullptr, nullptr, t);
+      hpe::synchronize();
+    };
+    by_hand hand(grid, static_cast<unsigned>(devices));
+    const auto times = hpe::bench::paired_medians(
+        arguments.repeats, [] {}, through_hpe, [] {}, [&] { hand.run(); });
+    const double points = static_cast<double>(grid.layout.nx * grid.layout.ny * grid.layout.nz) * steps;
+    const double ratio = times.first / times.second;
+    results.push_back(
+        {std::to_string(devices) + " devices: time through hpe, of by hand", ratio, "x", "<= 1.05", ratio <= 1.05});
+    results.push_back({"  points a second through hpe", points / times.first / 1e6, "M/s", "", true});
+  }
+  hpe::bench::print("rtm", results, arguments.json);
+  return 0;
+}

@@ -1,0 +1,291 @@
+// What happens when kernels crash and device processes die.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "runtime/base/granule.h"
+#include "tests/device/kernels.h"
+#include "tests/device/processes.h"
+#include "tests/device/support.h"
+
+namespace device_test {
+namespace {
+
+using hpe::timepoint;
+using hpe::device::priority;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t granule = hpe::granule_size;
+
+class crashing_kernel : public testing::Test {
+ protected:
+  machine m{"soft:2x1"};
+  std::string sentence;
+
+  hpeStatus run(const std::string& kernel, const load_parameters& parameters) {
+    const timepoint point = m.launch(m.stream(1), kernel, parameters);
+    EXPECT_TRUE(m.set().wait(point, in(20s)));
+    const auto failure = m.set().status_of(point);
+    if (!failure) return HPE_SUCCESS;
+    sentence = failure->what();
+    return failure->status();
+  }
+  bool says(const std::string& words) const { return sentence.find(words) != std::string::npos; }
+
+  void TearDown() override {
+    // The device goes on, whatever happened.
+    EXPECT_FALSE(m.device(1).lost());
+    EXPECT_EQ(run("empty", {}), HPE_SUCCESS);
+  }
+};
+
+TEST_F(crashing_kernel, null_pointer) {
+  EXPECT_EQ(run("load", {nullptr, nullptr}), HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(says("\"load\" on device 1") && says("0x0") && says("SIGSEGV")) << sentence;
+}
+
+TEST_F(crashing_kernel, address_without_memory) {
+  EXPECT_EQ(run("load", {m.at<std::uint64_t>(1, 8), nullptr}), HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(
+      says(fmt::format("{:#x}, which is not mapped on device 1", m.layout().base + m.layout().segment_size + 8)))
+      << sentence;
+}
+
+TEST_F(crashing_kernel, memory_of_a_device_that_is_no_peer) {
+  m.device(0).map(m.address(0), granule);
+  EXPECT_EQ(run("load", {m.at<std::uint64_t>(0), nullptr}), HPE_ERROR_LAUNCH_FAILED);
+}
+
+TEST_F(crashing_kernel, memory_that_was_unmapped) {
+  m.device(1).map(m.address(1), granule);
+  EXPECT_EQ(run("load", {m.at<std::uint64_t>(1), m.at<std::uint64_t>(1, 8)}), HPE_SUCCESS);
+  m.device(1).unmap(m.address(1), granule);
+  EXPECT_EQ(run("load", {m.at<std::uint64_t>(1), nullptr}), HPE_ERROR_LAUNCH_FAILED);
+}
+
+TEST_F(crashing_kernel, address_that_cannot_exist) {
+  EXPECT_EQ(run("load", {reinterpret_cast<const std::uint64_t*>(0xdead000000000000), nullptr}),
+            HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(says("cannot exist")) << sentence;
+}
+
+TEST_F(crashing_kernel, division_by_zero) {
+  m.device(1).map(m.address(1), granule);
+  EXPECT_EQ(run("divide", {m.at<std::uint64_t>(1), m.at<std::uint64_t>(1, 8)}), HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(says("SIGFPE")) << sentence;
+}
+
+TEST_F(crashing_kernel, stack_overflow) {
+  m.device(1).map(m.address(1), granule);
+  EXPECT_EQ(run("overflow_stack", {nullptr, m.at<std::uint64_t>(1)}), HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(says("SIGSEGV")) << sentence;
+}
+
+TEST_F(crashing_kernel, exception) {
+  EXPECT_EQ(run("throw_something", {}), HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(says("thrown by a kernel")) << sentence;
+}
+
+TEST(failures, are_taken_once_and_oldest_first) {
+  machine m("soft:2");
+  auto& second = m.device(0).create_stream(priority::launch);
+  const auto fail = [&](hpe::device::stream& on) {
+    EXPECT_EQ(m.outcome(m.launch(on, "load", load_parameters{})), HPE_ERROR_LAUNCH_FAILED);
+  };
+  fail(m.stream(1));
+  fail(second);
+  fail(m.stream(0));
+  fail(m.stream(1));
+  const auto taken_device = [&](int device) {
+    const auto failure = m.set().take_failure(device);
+    if (!failure) return -1;
+    EXPECT_EQ(failure->status(), HPE_ERROR_LAUNCH_FAILED);
+    return std::string(failure->what()).find("on device 1") != std::string::npos ? 1 : 0;
+  };
+  EXPECT_EQ(taken_device(-1), 1);
+  EXPECT_EQ(taken_device(-1), 0);
+  EXPECT_EQ(taken_device(1), 1);
+  EXPECT_EQ(taken_device(1), -1);
+  EXPECT_EQ(taken_device(-1), 0);
+  EXPECT_EQ(taken_device(-1), -1);
+  EXPECT_EQ(thrown_by([&] { m.set().take_failure(2); }), HPE_ERROR_INVALID_DEVICE);
+}
+
+TEST(failures, the_last_hundred_of_a_stream_are_kept) {
+  machine m("soft:1");
+  std::vector<timepoint> points;
+  for (int i = 0; i < 300; ++i) points.push_back(m.launch(m.stream(0), "load", load_parameters{}));
+  for (int i = 299; i >= 200; --i) EXPECT_EQ(m.outcome(points[i]), HPE_ERROR_LAUNCH_FAILED) << i;
+  m.finish(m.launch(m.stream(0), "empty", load_parameters{}));
+  int taken = 0;
+  while (m.set().take_failure(-1)) ++taken;
+  EXPECT_GE(taken, 100);
+}
+
+TEST(failures, one_thread_of_many_crashes) {
+  const environment threads{{"HPE_SOFT_THREADS", "4"}};
+  machine m("soft:1");
+  m.device(0).map(m.address(0), granule);
+  EXPECT_EQ(m.device(0).info().compute_units, 4U);
+  // The last tiles are outside of the memory.
+  const auto beyond =
+      m.launch(m.stream(0), "add", add_parameters{m.at<std::uint32_t>(0), granule / 4 / 64, 1}, {{65, 1, 1}, {}});
+  EXPECT_EQ(m.outcome(beyond), HPE_ERROR_LAUNCH_FAILED);
+  m.stream(0).fill(m.address(0), 0, granule);
+  m.launch(m.stream(0), "add", add_parameters{m.at<std::uint32_t>(0), granule / 4 / 64, 1}, {{64, 1, 1}, {}});
+  host_buffer back(m.set(), granule);
+  m.finish(m.stream(0).copy(back.data(), m.address(0), granule));
+  for (const std::uint32_t value : back.as<std::uint32_t>()) ASSERT_EQ(value, 1U);
+}
+
+TEST(failures, out_of_memory_says_what_was_there) {
+  const environment memory{{"HPE_SOFT_MEMORY", "8M"}};
+  machine m("soft:1");
+  m.device(0).map(m.address(0), 6 * MiB);
+  const auto words = words_of([&] { m.device(0).map(m.address(0, 6 * MiB), 4 * MiB); });
+  EXPECT_NE(words.find("2097152 bytes of memory left of 8388608; 4194304 were asked for"), std::string::npos) << words;
+  m.device(0).map(m.address(0, 6 * MiB), 2 * MiB);
+  EXPECT_EQ(m.device(0).memory().free, 0U);
+}
+
+// A machine of three devices of which the first is killed at work.
+class lost_device : public testing::Test {
+ protected:
+  machine m{"soft:3"};
+  clock::time_point killed_at;
+
+  void kill_first() {
+    const auto pids = soft_devices_of(::getpid());
+    ASSERT_EQ(pids.size(), 3U);
+    killed_at = clock::now();
+    ASSERT_EQ(::kill(pids[0], SIGKILL), 0);
+  }
+  void expect_soon() const { EXPECT_LT(clock::now() - killed_at, 2s); }
+
+  void expect_lost() {
+    EXPECT_TRUE(eventually([&] { return m.device(0).lost(); }, 2s));
+    const auto lost = [](auto call) { EXPECT_EQ(thrown_by(call), HPE_ERROR_DEVICE_LOST); };
+    lost([&] { m.launch(m.stream(0), "empty", load_parameters{}); });
+    lost([&] { m.stream(0).fill(m.address(0), 0, 1); });
+    lost([&] { m.device(0).map(m.address(0, 64 * MiB), granule); });
+    lost([&] { m.device(0).create_stream(priority::launch); });
+    EXPECT_NE(words_of([&] { m.launch(m.stream(0), "empty", load_parameters{}); }).find("device 0 is lost"),
+              std::string::npos);
+
+    const auto failure = m.set().take_failure(-1);
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->status(), HPE_ERROR_DEVICE_LOST);
+    EXPECT_NE(std::string(failure->what()).find("SIG"), std::string::npos) << failure->what();
+    EXPECT_FALSE(m.set().take_failure(-1));
+
+    // The others go on, with each other and with what they are asked newly.
+    for (unsigned d = 1; d < 3; ++d) {
+      EXPECT_FALSE(m.device(d).lost());
+      m.device(d).map(m.address(d, 64 * MiB), granule);
+      m.finish(m.stream(d).fill(m.address(d, 64 * MiB), 1, granule));
+    }
+    m.finish(m.stream(1).copy(m.address(2, 64 * MiB), m.address(1, 64 * MiB), granule));
+    m.set().find_kernel(0, "number_tiles");
+    m.device(1).unmap(m.address(1, 64 * MiB), granule);
+  }
+};
+
+TEST_F(lost_device, in_the_middle_of_a_launch) {
+  m.device(0).map(m.address(0), granule);
+  m.device(1).map(m.address(1), granule);
+  m.finish(m.launch(m.stream(0), "empty", load_parameters{}));
+  const timepoint early = m.stream(0).last();
+  const timepoint running = m.launch(m.stream(0), "rest", rest_parameters{60'000'000, nullptr, 0});
+  const timepoint behind = m.stream(0).fill(m.address(0), 1, granule);
+  m.stream(1).wait(behind);
+  const timepoint elsewhere = m.launch(m.stream(1), "add", add_parameters{m.at<std::uint32_t>(1), 1, 1});
+
+  std::vector<std::jthread> waiters;
+  std::atomic<int> woken{0};
+  for (int i = 0; i < 4; ++i)
+    waiters.emplace_back([&, i] {
+      EXPECT_TRUE(m.set().wait(i % 2 == 0 ? running : behind, in(20s)));
+      ++woken;
+    });
+  waiters.emplace_back([&] {
+    const auto gate = m.set().create_gate();
+    while (!m.set().reached(running)) gate->sleep(std::span(&running, 1), in(20s));
+    ++woken;
+  });
+  waiters.emplace_back([&] {  // one that waits for room
+    EXPECT_EQ(thrown_by([&] {
+                for (int i = 0; i < 10000; ++i) m.stream(0).fill(m.address(0), 1, 1);
+              }),
+              HPE_ERROR_DEVICE_LOST);
+    ++woken;
+  });
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(woken, 0);
+  kill_first();
+  waiters.clear();
+  expect_soon();
+  EXPECT_EQ(m.outcome(running), HPE_ERROR_DEVICE_LOST);
+  EXPECT_EQ(m.outcome(behind), HPE_ERROR_DEVICE_LOST);
+  EXPECT_EQ(m.outcome(m.stream(0).last()), HPE_ERROR_DEVICE_LOST);
+  EXPECT_EQ(m.outcome(early), HPE_SUCCESS);
+  EXPECT_EQ(m.outcome(elsewhere), HPE_SUCCESS);  // let through
+  expect_soon();
+  expect_lost();
+}
+
+TEST_F(lost_device, while_another_waits_for_it_again_and_again) {
+  for (int i = 0; i < 20; ++i) {
+    m.launch(m.stream(0), "rest", rest_parameters{1000, nullptr, 0});
+    m.stream(1).wait(m.stream(0).last());
+    m.stream(0).wait(m.stream(1).last());
+  }
+  kill_first();
+  EXPECT_EQ(m.outcome(m.stream(1).last()), HPE_SUCCESS);
+  expect_soon();
+  expect_lost();
+}
+
+TEST_F(lost_device, by_a_kernel_that_aborts) {
+  killed_at = clock::now();
+  EXPECT_EQ(m.outcome(m.launch(m.stream(0), "abort_process", load_parameters{})), HPE_ERROR_DEVICE_LOST);
+  expect_soon();
+  expect_lost();
+}
+
+TEST(lost_device_on_a_slow_link, in_the_middle_of_a_copy) {
+  const environment links{{"HPE_SOFT_HOST_LINK", "4M:0"}};
+  machine m("soft:3");
+  for (unsigned d = 0; d < 2; ++d) m.device(d).map(m.address(d), 64 * MiB);
+  host_buffer host(m.set(), 64 * MiB);
+  const timepoint copying = m.stream(0).copy(m.address(0), host.data(), 64 * MiB);  // would take 16 s
+  m.stream(1).wait(copying);
+  const timepoint behind = m.launch(m.stream(1), "empty", load_parameters{});
+  std::this_thread::sleep_for(100ms);
+  EXPECT_FALSE(m.set().reached(copying));
+  const auto pids = soft_devices_of(::getpid());
+  ASSERT_EQ(pids.size(), 3U);
+  const auto killed_at = clock::now();
+  ASSERT_EQ(::kill(pids[0], SIGKILL), 0);
+  EXPECT_EQ(m.outcome(copying), HPE_ERROR_DEVICE_LOST);
+  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);
+  // The link is free again for the others.
+  m.finish(m.stream(1).copy(m.address(1), host.data(), MiB));
+  EXPECT_LT(clock::now() - killed_at, 2s);
+}
+
+TEST(lost_devices, all_of_them) {
+  machine m("soft:2");
+  for (const pid_t pid : soft_devices_of(::getpid())) ::kill(pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return m.device(0).lost() && m.device(1).lost(); }, 2s));
+  EXPECT_EQ(thrown_by([&] { m.set().load_module(DEVICE_TEST_KERNELS); }), HPE_ERROR_DEVICE_LOST);
+  EXPECT_TRUE(soft_devices_of(::getpid()).empty());
+}
+
+}  // namespace
+}  // namespace device_test

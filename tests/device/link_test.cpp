@@ -1,0 +1,122 @@
+// Links with a bandwidth and a latency. The machine may be busy: nothing may ever arrive early, while that it
+// arrives in time is asked of the best of some attempts.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "tests/device/kernels.h"
+#include "tests/device/support.h"
+
+namespace device_test {
+namespace {
+
+using hpe::timepoint;
+using hpe::device::priority;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t bytes = 4 * MiB;
+
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
+
+class links : public testing::Test {
+ protected:
+  const environment limits{{"HPE_SOFT_HOST_LINK", "100M:3000"}, {"HPE_SOFT_PEER_LINK", "200M:1000"}};
+  machine m{"soft:2x2"};
+  host_buffer host{m.set(), 2 * bytes};
+
+  void SetUp() override {
+    for (unsigned d = 0; d < m.size(); ++d) {
+      m.device(d).map(m.address(d), 2 * bytes);
+      m.finish(m.stream(d).fill(m.address(d), 1, 2 * bytes));
+    }
+  }
+
+  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds.
+  template <class Queue>
+  void expect_time(double at_least, double at_most, Queue queue) {
+    constexpr int attempts = 8;
+    double best = 1e9;
+    for (int i = 0; i < attempts && best > at_most; ++i) {
+      const auto begin = clock::now();
+      for (const timepoint point : std::vector<timepoint>(queue())) m.finish(point);
+      best = std::min(best, milliseconds_since(begin));
+      EXPECT_GE(best, at_least);
+    }
+    EXPECT_LE(best, at_most);
+  }
+  using points = std::vector<timepoint>;
+
+  timepoint upload(unsigned device) { return m.stream(device).copy(m.address(device), host.data(), bytes); }
+};
+
+TEST_F(links, upload_takes_its_time) {
+  expect_time(43, 60, [&] { return points{upload(0)}; });  // 40 ms and 3 ms
+}
+
+TEST_F(links, download_takes_its_time) {
+  expect_time(43, 60, [&] { return points{m.stream(0).copy(host.data(), m.address(0), bytes)}; });
+}
+
+TEST_F(links, latency_is_paid_once) {
+  expect_time(3, 6, [&] { return points{m.stream(0).copy(m.address(0), host.data(), 4)}; });
+}
+
+TEST_F(links, peers_use_their_own) {
+  expect_time(21, 35, [&] { return points{m.stream(0).copy(m.address(1), m.address(0), bytes)}; });
+}
+
+TEST_F(links, inside_a_device_there_is_none) {
+  expect_time(0, 20, [&] { return points{m.stream(0).copy(m.address(0, bytes), m.address(0), bytes)}; });
+}
+
+TEST_F(links, devices_of_a_switch_share_the_way_to_the_host) {
+  expect_time(83, 120, [&] { return points{upload(0), upload(1)}; });
+}
+
+TEST_F(links, switches_have_ways_of_their_own) {
+  expect_time(43, 75, [&] { return points{upload(0), upload(2)}; });
+}
+
+TEST_F(links, both_directions_at_once) {
+  auto& other = m.device(0).create_stream(priority::launch);
+  expect_time(43, 75, [&] { return points{upload(0), other.copy(host.data() + bytes, m.address(0, bytes), bytes)}; });
+}
+
+TEST_F(links, the_urgent_overtake) {
+  auto& rolling = m.device(0).create_stream(priority::rolling);
+  auto& urgent = m.device(1).create_stream(priority::waiting_host);  // of another process, on the same link
+  constexpr int attempts = 8;
+  constexpr double shared_evenly = 80;
+  double best = 1e9;
+  for (int i = 0; i < attempts && best > shared_evenly - 10; ++i) {
+    const auto begin = clock::now();
+    const timepoint slow = rolling.copy(m.address(0), host.data(), 2 * bytes);  // 80 ms of the link
+    std::this_thread::sleep_for(10ms);
+    const auto later = clock::now();
+    m.finish(urgent.copy(m.address(1), host.data(), bytes));  // 40 ms of it
+    best = std::min(best, milliseconds_since(later));
+    m.finish(slow);
+    EXPECT_GE(milliseconds_since(begin), 123);
+  }
+  EXPECT_GE(best, 43);
+  EXPECT_LE(best, shared_evenly - 10);
+}
+
+TEST(unlimited_links, keep_no_time) {
+  machine m("soft:1");
+  host_buffer host(m.set(), MiB);
+  m.device(0).map(m.address(0), 2 * MiB);
+  m.finish(m.stream(0).copy(m.address(0), host.data(), MiB));
+  const auto begin = clock::now();
+  for (int i = 0; i < 100; ++i) m.stream(0).copy(m.address(0), host.data(), 4096);
+  m.finish(m.stream(0).last());
+  EXPECT_LE(milliseconds_since(begin), 500);
+}
+
+}  // namespace
+}  // namespace device_test

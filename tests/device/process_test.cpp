@@ -1,0 +1,220 @@
+// The processes that soft devices are: how they start, what they inherit, how they end.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "tests/device/kernels.h"
+#include "tests/device/processes.h"
+#include "tests/device/support.h"
+
+namespace device_test {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+TEST(start, names_the_program_that_is_missing) {
+  const environment none{{"HPE_SOFTD", "/nowhere/hpe-softd"}};
+  const auto open = [] { hpe::device::open_devices("soft:1", layout_for(2)); };
+  EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
+  EXPECT_NE(words_of(open).find("/nowhere/hpe-softd"), std::string::npos);
+}
+
+TEST(start, fails_when_the_program_ends_at_once) {
+  const environment wrong{{"HPE_SOFTD", "/bin/false"}};
+  const auto open = [] { hpe::device::open_devices("soft:2", layout_for(2)); };
+  EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
+  EXPECT_NE(words_of(open).find("exited with status 1"), std::string::npos) << words_of(open);
+}
+
+TEST(start, fails_when_the_address_space_is_not_free) {
+  auto layout = layout_for(2);
+  layout.base = std::uintptr_t{1} << 47;  // the kernel's
+  const auto open = [&] { hpe::device::open_devices("soft:2", layout); };
+  EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
+  EXPECT_NE(words_of(open).find("HPE_ADDRESS_BASE"), std::string::npos) << words_of(open);
+  EXPECT_TRUE(soft_devices_of(::getpid()).empty());
+}
+
+TEST(start, too_many_streams_are_refused) {
+  machine m("soft:1");
+  for (int i = 1; i < 16; ++i) m.device(0).create_stream(hpe::device::priority::launch);
+  EXPECT_EQ(thrown_by([&] { m.device(0).create_stream(hpe::device::priority::launch); }), HPE_ERROR_NOT_SUPPORTED);
+}
+
+TEST(processes, inherit_nothing_but_standard_output_and_error) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);  // not closed on exec
+  const std::string name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(pipe[0]));
+  machine m("soft:1");
+  const auto pids = soft_devices_of(::getpid());
+  ASSERT_EQ(pids.size(), 1U);
+  int null_devices = 0;
+  for (const std::string& file : open_files_of(pids[0])) {
+    EXPECT_NE(file, name);
+    null_devices += file == "/dev/null" ? 1 : 0;
+  }
+  EXPECT_GE(null_devices, 1);
+  EXPECT_NE(group_of(pids[0]), ::getpgrp());
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST(processes, end_with_the_set_even_when_a_kernel_does_not) {
+  auto m = std::make_unique<machine>("soft:2");
+  m->launch(m->stream(0), "rest", rest_parameters{60'000'000, nullptr, 0});
+  const auto pids = soft_devices_of(::getpid());
+  ASSERT_EQ(pids.size(), 2U);
+  const auto begin = clock::now();
+  m.reset();
+  EXPECT_LT(clock::now() - begin, 3s);
+  for (const pid_t pid : pids) EXPECT_FALSE(exists(pid));  // no zombie either
+}
+
+TEST(processes, that_do_not_answer_are_killed) {
+  auto m = std::make_unique<machine>("soft:2");
+  const auto pids = soft_devices_of(::getpid());
+  ASSERT_EQ(pids.size(), 2U);
+  ::kill(pids[1], SIGSTOP);
+  const auto begin = clock::now();
+  m.reset();
+  EXPECT_LT(clock::now() - begin, 5s);
+  for (const pid_t pid : pids) EXPECT_FALSE(exists(pid));
+}
+
+TEST(processes, are_reaped_by_nobody_else_and_reap_nobody_else) {
+  const pid_t own_child = ::fork();
+  if (own_child == 0) ::_exit(7);
+  {
+    machine m("soft:1");
+    const auto pids = soft_devices_of(::getpid());
+    ASSERT_EQ(pids.size(), 1U);
+    ::kill(pids[0], SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !exists(pids[0]); }, 2s));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(own_child, &status, 0), own_child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(processes, of_a_program_that_ignores_its_children) {
+  struct sigaction before {};
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ASSERT_EQ(::sigaction(SIGCHLD, &ignore, &before), 0);
+  {
+    machine m("soft:2");
+    const auto pids = soft_devices_of(::getpid());
+    ASSERT_EQ(pids.size(), 2U);
+    ::kill(pids[0], SIGKILL);
+    EXPECT_TRUE(eventually([&] { return m.device(0).lost(); }, 2s));
+    m.finish(m.launch(m.stream(1), "empty", load_parameters{}));
+  }
+  ::sigaction(SIGCHLD, &before, nullptr);
+}
+
+TEST(processes, are_left_alone_by_a_forked_child) {
+  auto m = std::make_unique<machine>("soft:2");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    m.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  for (unsigned d = 0; d < 2; ++d) m->finish(m->launch(m->stream(d), "empty", load_parameters{}));
+}
+
+TEST(processes, of_two_sets_do_not_meet) {
+  machine a("soft:2");
+  machine b("soft:2");
+  EXPECT_EQ(soft_devices_of(::getpid()).size(), 2U + 0U);  // one per device number is listed
+  a.device(0).map(a.address(0), 2 * MiB);
+  b.device(0).map(b.address(0), 2 * MiB);
+  host_buffer from_a(a.set(), 4096);
+  host_buffer from_b(b.set(), 4096);
+  a.stream(0).fill(a.address(0), 1, 4096);
+  b.stream(0).fill(b.address(0), 2, 4096);
+  a.finish(a.stream(0).copy(from_a.data(), a.address(0), 4096));
+  b.finish(b.stream(0).copy(from_b.data(), b.address(0), 4096));
+  EXPECT_EQ(from_a.as<char>()[0], 1);
+  EXPECT_EQ(from_b.as<char>()[0], 2);
+}
+
+// A running device-test-owner.
+class owner {
+ public:
+  explicit owner(const char* specification) {
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(pipe[1], STDOUT_FILENO);
+      ::execl(DEVICE_TEST_OWNER, DEVICE_TEST_OWNER, specification, DEVICE_TEST_KERNELS, nullptr);
+      ::_exit(127);
+    }
+    ::close(pipe[1]);
+    std::string line;
+    char c = 0;
+    while (::read(pipe[0], &c, 1) == 1 && c != '\n') line += c;
+    ::close(pipe[0]);
+    std::istringstream words(line);
+    for (pid_t pid = 0; words >> pid;) devices_.push_back(pid);
+  }
+  owner(const owner&) = delete;
+  owner& operator=(const owner&) = delete;
+  ~owner() { end(SIGKILL); }
+
+  void end(int signal) {
+    if (pid_ <= 0) return;
+    ::kill(pid_, signal);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  [[nodiscard]] const std::vector<pid_t>& devices() const { return devices_; }
+
+ private:
+  pid_t pid_ = 0;
+  std::vector<pid_t> devices_;
+};
+
+class killed_owner : public testing::TestWithParam<int> {};
+
+TEST_P(killed_owner, leaves_nothing) {
+  const auto shared_before = shared_memory_names();
+  owner program("soft:3");
+  ASSERT_EQ(program.devices().size(), 3U);
+  for (const pid_t pid : program.devices()) EXPECT_TRUE(runs(pid));
+  EXPECT_EQ(shared_memory_names(), shared_before);
+  program.end(GetParam());
+  // Whoever inherits them reaps them when it likes.
+  for (const pid_t pid : program.devices()) EXPECT_TRUE(eventually([&] { return !runs(pid); }, 2s)) << pid;
+  EXPECT_EQ(shared_memory_names(), shared_before);
+}
+
+INSTANTIATE_TEST_SUITE_P(signals, killed_owner, testing::Values(SIGKILL, SIGTERM, SIGSEGV, SIGINT),
+                         [](const auto& info) { return std::string("SIG") + ::sigabbrev_np(info.param); });
+
+TEST(two_owners, at_once) {
+  owner first("soft:2");
+  owner second("soft:2");
+  ASSERT_EQ(first.devices().size(), 2U);
+  ASSERT_EQ(second.devices().size(), 2U);
+  first.end(SIGKILL);
+  for (const pid_t pid : first.devices()) EXPECT_TRUE(eventually([&] { return !runs(pid); }, 2s));
+  for (const pid_t pid : second.devices()) EXPECT_TRUE(runs(pid));
+}
+
+}  // namespace
+}  // namespace device_test

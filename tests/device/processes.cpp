@@ -1,0 +1,73 @@
+#include "tests/device/processes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace device_test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::vector<pid_t> soft_devices_of(pid_t parent) {
+  std::map<int, pid_t> by_device;
+  std::error_code vanished;
+  for (const auto& entry : fs::directory_iterator("/proc", vanished)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid == 0) continue;
+    const std::string stat = read_file(entry.path() / "stat");
+    // pid (name) state parent ...
+    const auto name_end = stat.rfind(')');
+    if (name_end == std::string::npos || std::atoi(stat.c_str() + name_end + 4) != parent) continue;
+    const std::string arguments = read_file(entry.path() / "cmdline");
+    const auto program_end = arguments.find('\0');
+    if (program_end == std::string::npos ||
+        !fs::path(arguments.substr(0, program_end)).filename().string().ends_with("softd"))
+      continue;
+    by_device[std::atoi(arguments.c_str() + program_end + 1)] = pid;
+  }
+  std::vector<pid_t> result;
+  for (const auto& [device, pid] : by_device) result.push_back(pid);
+  return result;
+}
+
+bool exists(pid_t pid) { return ::kill(pid, 0) == 0; }
+
+bool runs(pid_t pid) {
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat[name_end + 2] != 'Z';
+}
+
+pid_t group_of(pid_t pid) { return ::getpgid(pid); }
+
+std::vector<std::string> open_files_of(pid_t pid) {
+  std::vector<std::string> result;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored))
+    result.push_back(fs::read_symlink(entry.path(), ignored).string());
+  return result;
+}
+
+std::vector<std::string> shared_memory_names() {
+  std::vector<std::string> result;
+  for (const auto& entry : fs::directory_iterator("/dev/shm")) result.push_back(entry.path().string());
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+}  // namespace device_test

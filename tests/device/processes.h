@@ -1,0 +1,39 @@
+#pragma once
+
+/// What tests look up about processes, in /proc.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace device_test {
+
+/// The living device processes that are children of a process, in the order of their devices.
+[[nodiscard]] std::vector<pid_t> soft_devices_of(pid_t parent);
+
+/// Whether such a process is there, zombies included; whether it runs, zombies excluded.
+[[nodiscard]] bool exists(pid_t pid);
+[[nodiscard]] bool runs(pid_t pid);
+
+/// The group of a process, and what its open files are.
+[[nodiscard]] pid_t group_of(pid_t pid);
+[[nodiscard]] std::vector<std::string> open_files_of(pid_t pid);
+
+/// Looks again and again until it holds; false when the time is over.
+template <class Condition>
+bool eventually(Condition holds, std::chrono::milliseconds at_most) {
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+/// The files in /dev/shm.
+[[nodiscard]] std::vector<std::string> shared_memory_names();
+
+}  // namespace device_test

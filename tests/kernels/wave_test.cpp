@@ -1,0 +1,323 @@
+// The kernels alone, without a runtime: every variant against a plain reference, and any division of a grid against any
+// other.
+
+#include "kernels/wave.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "hpe/kernel.h"
+
+extern "C" {
+#define HPE_KERNEL(name, ...)                                          \
+  void name(const void* parameters, const hpeTiles* tiles);            \
+  void name##_baseline(const void* parameters, const hpeTiles* tiles); \
+  void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
+  void name##_avx512(const void* parameters, const hpeTiles* tiles);
+#include "kernels/host/kernels.def"
+}
+
+namespace hpe::kernels {
+namespace {
+
+struct variant {
+  const char* name;
+  bool usable;
+  hpeHostKernel step_f32, step_f64, keep_f32, correlate_f32;
+};
+
+std::vector<variant> variants() {
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  std::vector<variant> all = {
+      {"chosen", true, wave_step_f32, wave_step_f64, keep_f32, correlate_f32},
+      {"baseline", true, wave_step_f32_baseline, wave_step_f64_baseline, keep_f32_baseline, correlate_f32_baseline},
+      {"avx2", avx2, wave_step_f32_avx2, wave_step_f64_avx2, keep_f32_avx2, correlate_f32_avx2},
+      {"avx512", avx512, wave_step_f32_avx512, wave_step_f64_avx512, keep_f32_avx512, correlate_f32_avx512}};
+  std::erase_if(all, [](const variant& v) { return !v.usable; });
+  return all;
+}
+
+/// A step with everything in it, on random numbers.
+template <class T>
+struct problem {
+  field_layout layout;
+  y_ends ends;
+  bool free_surface;
+  std::vector<T> now, next, speed, taper_x, taper_y, taper_z;
+  std::vector<point> injected, recorded;
+  std::vector<T> amplitude;
+
+  problem(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface)
+      : layout(make_layout(nx, ny, nz, how, surface)), ends(how), free_surface(surface) {
+    std::mt19937 random(static_cast<unsigned>(nx * 10007 + ny * 101 + nz));
+    std::uniform_real_distribution<double> any(-1, 1);
+    const auto fill = [&](std::vector<T>& v, double low, double high) {
+      v.assign(static_cast<std::size_t>(layout.size()), T(0));
+      for (int64_t x = 0; x < nx; ++x)
+        for (int64_t y = 0; y < ny; ++y)
+          for (int64_t z = 0; z < nz; ++z)
+            v[static_cast<std::size_t>(layout.index(x, y, z))] =
+                static_cast<T>(low + (high - low) * (any(random) + 1) / 2);
+    };
+    fill(now, -1, 1);
+    fill(next, -1, 1);
+    fill(speed, 0.01, 0.2);
+    const auto taper = [&](std::vector<T>& v, int64_t count) {
+      for (int64_t i = 0; i < count + row_multiple; ++i) v.push_back(static_cast<T>(0.9 + 0.1 * any(random)));
+    };
+    taper(taper_x, nx);
+    taper(taper_y, ny);
+    taper(taper_z, nz);
+    const auto cell = [&](int64_t n) { return static_cast<int32_t>(random() % static_cast<unsigned>(n)); };
+    for (int i = 0; i < 9; ++i) {
+      injected.push_back({cell(nx), cell(ny), cell(nz)});
+      recorded.push_back({cell(nx), cell(ny), cell(nz)});
+      amplitude.push_back(static_cast<T>(any(random)));
+    }
+  }
+
+  wave_step<T> parameters() const {
+    wave_step<T> p{};
+    p.now = now.data();
+    p.speed = speed.data();
+    p.taper_x = taper_x.data();
+    p.taper_y = taper_y.data();
+    p.taper_z = taper_z.data();
+    p.layout = layout;
+    p.ends = ends;
+    p.free_surface = free_surface;
+    p.centre = static_cast<T>((ends == y_ends::flat ? 2 : 3) * stencil_weights[0]);
+    for (auto& axis : p.weights)
+      for (int64_t k = 0; k < stencil_radius; ++k) axis[k] = static_cast<T>(stencil_weights[k + 1]);
+    return p;
+  }
+};
+
+/// The field after the step, and the records of each point.
+template <class T>
+struct result {
+  std::vector<T> next, record;
+};
+
+/// Runs the step in slabs that end at `cuts`, each in tiles of the given size, called in ranges of `range` tiles.
+template <class T>
+result<T> run(const problem<T>& given, hpeHostKernel kernel, const std::vector<int64_t>& cuts, int64_t tile_x,
+              int64_t tile_y, uint64_t range) {
+  result<T> r{given.next, std::vector<T>(given.recorded.size(), T(-77))};
+  int64_t begin = 0;
+  for (const int64_t end : cuts) {
+    std::vector<point> injected, recorded;
+    std::vector<T> amplitude;
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < given.injected.size(); ++i)
+      if (given.injected[i].x >= begin && given.injected[i].x < end) {
+        injected.push_back(given.injected[i]);
+        amplitude.push_back(given.amplitude[i]);
+      }
+    for (std::size_t i = 0; i < given.recorded.size(); ++i)
+      if (given.recorded[i].x >= begin && given.recorded[i].x < end) {
+        recorded.push_back(given.recorded[i]);
+        numbers.push_back(i);
+      }
+    std::vector<T> record(recorded.size());
+    wave_step<T> p = given.parameters();
+    p.next = r.next.data();
+    p.part = {begin, end, tile_x, tile_y};
+    p.injected = injected.data();
+    p.amplitude = amplitude.data();
+    p.injected_count = static_cast<int64_t>(injected.size());
+    p.recorded = recorded.data();
+    p.record = record.data();
+    p.recorded_count = static_cast<int64_t>(recorded.size());
+    hpeTiles tiles{0, 0, {p.part.tiles_x(), p.part.tiles_y(given.layout.ny), 1}};
+    const uint64_t all = uint64_t{tiles.grid[0]} * tiles.grid[1];
+    for (uint64_t t = 0; t < all; t += range) {
+      tiles.begin = t;
+      tiles.end = std::min(t + range, all);
+      kernel(&p, &tiles);
+    }
+    for (std::size_t i = 0; i < numbers.size(); ++i) r.record[numbers[i]] = record[i];
+    begin = end;
+  }
+  return r;
+}
+
+/// The same in long double and as the formula is written in kernels/wave.h.
+template <class T>
+std::vector<long double> reference(const problem<T>& g) {
+  const field_layout& l = g.layout;
+  std::vector<long double> next(g.next.begin(), g.next.end());
+  const auto at = [&](int64_t x, int64_t y, int64_t z) -> long double {
+    if (g.ends == y_ends::periodic) y = (y % l.ny + l.ny) % l.ny;
+    if (x < 0 || x >= l.nx || y < 0 || y >= l.ny || z < 0 || z >= l.nz) return 0;
+    return g.now[static_cast<std::size_t>(l.index(x, y, z))];
+  };
+  for (int64_t x = 0; x < l.nx; ++x)
+    for (int64_t y = 0; y < l.ny; ++y)
+      for (int64_t z = 0; z < l.nz; ++z) {
+        const auto i = static_cast<std::size_t>(l.index(x, y, z));
+        long double laplacian = (g.ends == y_ends::flat ? 2 : 3) * stencil_weights[0] * at(x, y, z);
+        for (int64_t k = 1; k <= stencil_radius; ++k) {
+          laplacian += stencil_weights[k] * (at(x - k, y, z) + at(x + k, y, z) + at(x, y, z - k) + at(x, y, z + k));
+          if (g.ends != y_ends::flat) laplacian += stencil_weights[k] * (at(x, y - k, z) + at(x, y + k, z));
+        }
+        const long double taper = static_cast<long double>(g.taper_x[static_cast<std::size_t>(x)]) *
+                                  g.taper_y[static_cast<std::size_t>(y)] * g.taper_z[static_cast<std::size_t>(z)];
+        next[i] = at(x, y, z) + (2 * taper - 1) * (at(x, y, z) - next[i]) + g.speed[i] * laplacian;
+      }
+  for (std::size_t n = 0; n < g.injected.size(); ++n) {
+    const auto i = static_cast<std::size_t>(l.index(g.injected[n].x, g.injected[n].y, g.injected[n].z));
+    next[i] += static_cast<long double>(g.speed[i]) * g.amplitude[n];
+  }
+  if (g.free_surface)
+    for (int64_t x = 0; x < l.nx; ++x)
+      for (int64_t y = 0; y < l.ny; ++y) {
+        next[static_cast<std::size_t>(l.index(x, y, 0))] = 0;
+        for (int64_t k = 1; k <= stencil_radius; ++k)
+          next[static_cast<std::size_t>(l.index(x, y, -k))] = -next[static_cast<std::size_t>(l.index(x, y, k))];
+      }
+  return next;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+template <class T>
+hpeHostKernel step_of(const variant& v) {
+  return std::is_same_v<T, float> ? v.step_f32 : v.step_f64;
+}
+
+template <class T>
+std::vector<problem<T>> problems() {
+  std::vector<problem<T>> all;
+  all.emplace_back(23, 1, 37, y_ends::flat, false);
+  all.emplace_back(23, 1, 16, y_ends::flat, true);
+  all.emplace_back(12, 3, 45, y_ends::periodic, false);
+  all.emplace_back(17, 19, 29, y_ends::closed, false);
+  all.emplace_back(16, 11, 64, y_ends::closed, true);
+  all.emplace_back(1, 1, 1, y_ends::flat, false);
+  return all;
+}
+
+template <class T>
+void expect_near_reference(double tolerance) {
+  for (const problem<T>& g : problems<T>()) {
+    const std::vector<long double> wanted = reference(g);
+    for (const variant& v : variants()) {
+      const result<T> got = run(g, step_of<T>(v), {g.layout.nx}, 64, 64, 1000);
+      double worst = 0;
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        worst = std::max(worst, static_cast<double>(std::abs(wanted[i] - static_cast<long double>(got.next[i]))));
+      EXPECT_LT(worst, tolerance) << v.name << ", nz = " << g.layout.nz;
+      for (std::size_t i = 0; i < g.recorded.size(); ++i)
+        EXPECT_EQ(got.record[i],
+                  g.now[static_cast<std::size_t>(g.layout.index(g.recorded[i].x, g.recorded[i].y, g.recorded[i].z))]);
+    }
+  }
+}
+
+TEST(WaveStep, EveryVariantIsNearTheReference) {
+  expect_near_reference<float>(3e-6);
+  expect_near_reference<double>(5e-15);
+}
+
+template <class T>
+void expect_same_bits_however_divided() {
+  std::mt19937 random(3);
+  for (const problem<T>& g : problems<T>())
+    for (const variant& v : variants()) {
+      const int64_t nx = g.layout.nx;
+      const result<T> whole = run(g, step_of<T>(v), {nx}, nx, g.layout.ny, 1000);
+      for (int trial = 0; trial < 25; ++trial) {
+        std::vector<int64_t> cuts{nx};
+        for (unsigned n = random() % 5; n > 0 && nx > 1; --n)
+          cuts.push_back(1 + static_cast<int64_t>(random() % static_cast<unsigned>(nx - 1)));
+        std::sort(cuts.begin(), cuts.end());
+        cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+        const result<T> divided = run(g, step_of<T>(v), cuts, 1 + random() % 7, 1 + random() % 9, 1 + random() % 4);
+        ASSERT_TRUE(same_bits(whole.next, divided.next)) << v.name;
+        ASSERT_TRUE(same_bits(whole.record, divided.record)) << v.name;
+      }
+    }
+}
+
+TEST(WaveStep, AnyDivisionGivesTheSameBits) {
+  expect_same_bits_however_divided<float>();
+  expect_same_bits_however_divided<double>();
+}
+
+TEST(WaveStep, GapsAndRimsStayZero) {
+  for (const problem<float>& g : problems<float>()) {
+    if (g.free_surface) continue;
+    std::vector<bool> cell(g.next.size());
+    for (int64_t x = 0; x < g.layout.nx; ++x)
+      for (int64_t y = 0; y < g.layout.ny; ++y)
+        for (int64_t z = 0; z < g.layout.nz; ++z) cell[static_cast<std::size_t>(g.layout.index(x, y, z))] = true;
+    for (const variant& v : variants()) {
+      const result<float> r = run(g, v.step_f32, {g.layout.nx}, 8, 8, 1000);
+      for (std::size_t i = 0; i < r.next.size(); ++i)
+        ASSERT_TRUE(cell[i] || r.next[i] == 0.0f) << v.name << " at " << i;
+    }
+  }
+}
+
+TEST(WaveStep, VariantsThatFuseAgreeInEveryBit) {
+  const std::vector<variant> all = variants();
+  if (all.size() < 4) GTEST_SKIP() << "this machine has no AVX-512, so there is only one variant with fused operations";
+  for (const problem<float>& g : problems<float>())
+    EXPECT_TRUE(same_bits(run(g, all[2].step_f32, {g.layout.nx}, 8, 8, 9).next,
+                          run(g, all[3].step_f32, {g.layout.nx}, 8, 8, 9).next));
+}
+
+TEST(Slab, TilesCoverItAndFitACache) {
+  for (const int64_t n : {1, 7, 100, 401, 1000}) {
+    const field_layout l = make_layout(n, n, n, y_ends::closed, false);
+    const slab s = make_slab(l, 0, n, 4);
+    EXPECT_GE(s.tile_x * s.tiles_x(), n);
+    EXPECT_GE(s.tile_y * s.tiles_y(n), n);
+    EXPECT_LT(s.tile_x * (s.tiles_x() - 1), n);
+    EXPECT_LT(s.tile_y * (s.tiles_y(n) - 1), n);
+  }
+}
+
+TEST(KeepAndCorrelate, DoWhatTheyAreDescribedAs) {
+  const problem<float> g(20, 9, 30, y_ends::closed, false);
+  const window w{3, 2, 5, 13, 6, 17};
+  const auto cells = static_cast<std::size_t>(w.nx * w.ny * w.nz);
+  for (const variant& v : variants())
+    for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{20}, {2, 7, 8, 20}}) {
+      std::vector<float> kept(cells, -1), image(cells, 1), illumination(cells, 2);
+      int64_t begin = 0;
+      for (const int64_t end : cuts) {
+        const slab part{begin, end, 3, 4};
+        const hpeTiles tiles{0, part.tiles_x(), {part.tiles_x(), 1, 1}};
+        const keep<float> k{kept.data(), g.now.data(), g.layout, part, w};
+        v.keep_f32(&k, &tiles);
+        const correlate<float> c{image.data(), illumination.data(), kept.data(), g.next.data(), g.layout, part, w};
+        v.correlate_f32(&c, &tiles);
+        begin = end;
+      }
+      std::size_t i = 0;
+      for (int64_t x = 0; x < w.nx; ++x)
+        for (int64_t y = 0; y < w.ny; ++y)
+          for (int64_t z = 0; z < w.nz; ++z, ++i) {
+            const auto cell = static_cast<std::size_t>(g.layout.index(w.x + x, w.y + y, w.z + z));
+            ASSERT_EQ(kept[i], g.now[cell]) << v.name;
+            ASSERT_NEAR(image[i], 1 + g.now[cell] * g.next[cell], 3e-7) << v.name;
+            ASSERT_NEAR(illumination[i], 2 + g.now[cell] * g.now[cell], 3e-7) << v.name;
+          }
+    }
+}
+
+}  // namespace
+}  // namespace hpe::kernels

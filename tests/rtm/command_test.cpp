@@ -1,0 +1,110 @@
+// The command as its user meets it: exit status, messages, files.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "apps/rtm/rtm_main.h"
+
+namespace {
+
+struct result {
+  int status;
+  std::string errors, output;
+};
+
+result rtm(std::vector<std::string> words) {
+  words.insert(words.begin(), "rtm");
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  const int status = rtm_main(static_cast<int>(argv.size()), argv.data());
+  return {status, testing::internal::GetCapturedStderr(), testing::internal::GetCapturedStdout()};
+}
+
+void expect_refused(const std::vector<std::string>& words, const std::string& because) {
+  const result r = rtm(words);
+  EXPECT_EQ(r.status, 2) << r.errors;
+  EXPECT_NE(r.errors.find(because), std::string::npos) << r.errors;
+}
+
+class Command : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("hpe-rtm-" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string in_folder(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(Command, ImagesASmallModel) {
+  const result r =
+      rtm({"--size", "60x1x40", "--shots", "2", "--time", "0.6", "--frequency=8", "--output", in_folder("a")});
+  EXPECT_EQ(r.status, 0) << r.errors;
+  EXPECT_EQ(std::filesystem::file_size(in_folder("a.f32")), 60u * 40 * 4);
+  EXPECT_GT(std::filesystem::file_size(in_folder("a.png")), 1000u);
+  EXPECT_NE(r.errors.find("shot 2 of 2 done"), std::string::npos) << r.errors;
+  EXPECT_NE(r.output.find("a.png"), std::string::npos);
+}
+
+TEST_F(Command, ImagesAFileAndAThinVolume) {
+  std::ofstream(in_folder("v"), std::ios::binary).write(std::string(50 * 30 * 4, '\0').data(), 0);
+  std::vector<float> v(50 * 30, 2.0f);
+  for (std::size_t i = 0; i < v.size(); ++i)
+    if (i % 30 > 18) v[i] = 2.5f;
+  std::ofstream(in_folder("v"), std::ios::binary)
+      .write(reinterpret_cast<const char*>(v.data()), static_cast<std::streamsize>(v.size() * 4));
+  const result r = rtm({"--model", "raw", "--size", "50x1x30", "--spacing", "10", "--unit", "km/s", "--extrude", "3",
+                        "--shots", "1", "--time", "0.3", "--quiet", "--output", in_folder("b"), in_folder("v")});
+  EXPECT_EQ(r.status, 0) << r.errors;
+  EXPECT_EQ(r.errors, "");
+  EXPECT_EQ(std::filesystem::file_size(in_folder("b.f32")), 50u * 3 * 30 * 4);
+  expect_refused({"--model", "raw", "--size", "50x1x31", "--spacing", "10", in_folder("v")}, "6000 bytes");
+  expect_refused({"--model", "raw", "--size", "50x1x30", "--spacing", "10", in_folder("v")}, "m/s");
+  expect_refused({"--model", "marmousi", in_folder("v")}, "1601 x 1 x 401");
+}
+
+TEST_F(Command, RefusesWhatIsNotPossible) {
+  expect_refused({"--colour"}, "unknown option --colour");
+  expect_refused({"--model", "moon"}, "--model moon");
+  expect_refused({"--model", "raw"}, "needs the file");
+  expect_refused({"--model", "marmousi", "/nonexistent"}, "cannot open /nonexistent");
+  expect_refused({"file"}, "built in");
+  expect_refused({"--size", "0x1x30"}, "each side must be");
+  expect_refused({"--size", "60x-1x30"}, "each side must be");
+  expect_refused({"--size", "60x30"}, "2 numbers where 3");
+  expect_refused({"--size", "1.5x1x30"}, "not a number of cells");
+  expect_refused({"--size"}, "needs a value");
+  expect_refused({"--spacing", "-5"}, "more than 0");
+  expect_refused({"--spacing", "wide"}, "not a number");
+  expect_refused({"--size", "60x1x40", "--dt", "1"}, "to be stable");
+  expect_refused({"--size", "60x1x40", "--shots", "0"}, "--shots 0");
+  expect_refused({"--size", "60x1x40", "--shots", "2x2"}, "along y");
+  expect_refused({"--size", "60x1x40", "--receivers", "0:9000:10"}, "they must lie");
+  expect_refused({"--size", "60x1x40", "--receivers", "-10:100:10"}, "they must lie");
+  expect_refused({"--size", "60x1x40", "--receivers", "0:100:0"}, "step above 0");
+  expect_refused({"--size", "60x1x40", "--shot-depth", "5000"}, "outside the model");
+  expect_refused({"--size", "60x1x40", "--data", "raw"}, "--data raw");
+  expect_refused({"--devices", "0"}, "--devices 0");
+  expect_refused({"--size", "60x1x40", "--devices", "64"}, "64 devices");
+  expect_refused({"--size", "60x5x40", "--extrude", "3"}, "only a section");
+  expect_refused({"--quiet=yes"}, "takes no value");
+  expect_refused({"--size", "60x1x40", "--output", "/nonexistent/x"}, "cannot write");
+}
+
+TEST_F(Command, ExplainsItself) {
+  const result r = rtm({"--help"});
+  EXPECT_EQ(r.status, 0);
+  for (const char* word : {"--model", "--devices", "--receivers", "--free-surface", "NAME.png"})
+    EXPECT_NE(r.output.find(word), std::string::npos) << word;
+}
+
+}  // namespace

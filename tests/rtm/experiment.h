@@ -1,0 +1,68 @@
+#pragma once
+
+/// What the tests of the application share: small grounds, and a run of the propagator with one list of sources and one
+/// of receivers.
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "apps/rtm/grid.h"
+#include "apps/rtm/migration.h"
+#include "apps/rtm/volume.h"
+#include "apps/rtm/wave.h"
+
+namespace hpe::rtm::testing {
+
+inline constexpr double spacing = 10;
+
+struct experiment {
+  volume ground;
+  double time_step;
+  grid cells;
+  decomposition parts;
+};
+
+/// time_step is part of the longest stable one for `fastest` m/s.
+inline experiment make_experiment(volume ground, double fastest, double part_of_limit, int devices,
+                                  boundaries edges = {}) {
+  const int dimensions = ground.ny == 1 ? 2 : 3;
+  const double step = part_of_limit * stable_step(dimensions, spacing, fastest);
+  const grid g = make_grid(ground.nx, ground.ny, ground.nz, spacing, edges, part_of_limit);
+  return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float))};
+}
+
+/// What `to` records while `samples` ([step][source]) go in at `from`; with steps run downwards if asked.
+template <class T>
+std::vector<T> record(const experiment& e, const std::vector<kernels::point>& from, const std::vector<T>& samples,
+                      const std::vector<kernels::point>& to, bool backwards = false) {
+  const auto steps = static_cast<std::int64_t>(samples.size() / from.size());
+  const medium<T> m(e.cells, e.parts, e.ground, e.time_step);
+  propagator<T> wave(e.cells, e.parts);
+  traces<T> sources(e.parts, from, steps), receivers(e.parts, to, steps);
+  sources.write(samples);
+  for (std::int64_t i = 0; i < steps; ++i) wave.step(m, &sources, &receivers, backwards ? steps - 1 - i : i);
+  return receivers.read();
+}
+
+template <class T>
+double norm(const std::vector<T>& v) {
+  double sum = 0;
+  for (const T x : v) sum += static_cast<double>(x) * static_cast<double>(x);
+  return std::sqrt(sum);
+}
+
+template <class T>
+std::vector<T> difference(const std::vector<T>& a, const std::vector<T>& b) {
+  std::vector<T> d(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) d[i] = a[i] - b[i];
+  return d;
+}
+
+template <class T>
+std::vector<T> ricker_of(double frequency, double time_step, std::int64_t steps) {
+  const std::vector<float> w = ricker(frequency, time_step, steps);
+  return {w.begin(), w.end()};
+}
+
+}  // namespace hpe::rtm::testing

@@ -1,0 +1,133 @@
+// Migration puts reflectors where they are, and pictures can be read back.
+
+#include <gtest/gtest.h>
+#include <png.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/rtm/picture.h"
+#include "tests/rtm/experiment.h"
+
+namespace hpe::rtm::testing {
+namespace {
+
+TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
+  constexpr double above = 2000, below = 2500, depth = 500, frequency = 20;
+  const volume truth = flat_model(140, 1, 90, spacing, depth, above, below);
+  // Migrated with the velocity above the reflector, so that nothing but the data tells where it is.
+  const volume smooth = flat_model(140, 1, 90, spacing, 1e9, above, below);
+  migration_settings s;
+  s.frequency = frequency;
+  s.time_step = 0.9 * stable_step(2, spacing, below);
+  s.steps = static_cast<std::int64_t>(0.85 / s.time_step);
+  s.devices = device_count();
+  for (const preparation how : {preparation::mute, preparation::residual}) {
+    s.data = how;
+    migration work(truth, smooth, s, nullptr);
+    for (const std::int32_t x : {50, 70, 90}) {
+      shot one{{x, 0, 2}, {}};
+      for (std::int32_t r = 0; r < 140; ++r) one.receivers.push_back({r, 0, 2});
+      work.run(one);
+    }
+    const volume image = without_background(work.image());
+    // The velocity jumps between the last cell above and the first one below.
+    const double wanted = depth / spacing - 0.5;
+    const double tolerance = std::max(1.0, above / frequency / spacing / 8);
+    for (std::int64_t x = 40; x <= 100; x += 5) {
+      std::int64_t best = 20;
+      for (std::int64_t z = 20; z < 85; ++z)
+        if (image.at(x, 0, z) > image.at(x, 0, best)) best = z;
+      EXPECT_NEAR(static_cast<double>(best), wanted, tolerance) << "at x = " << x;
+      EXPECT_GT(image.at(x, 0, best), 0) << "velocity grows with depth";
+    }
+  }
+}
+
+TEST(Image, SettingsThatCannotRunSaySo) {
+  const volume truth = make_volume(40, 1, 30, spacing, 2000);
+  migration_settings s;
+  s.steps = 10;
+  s.time_step = 1.01 * stable_step(2, spacing, 2000);
+  EXPECT_THROW(migration(truth, truth, s, nullptr), bad_input);
+  s.time_step = 0.99 * stable_step(2, spacing, 2000);
+  s.devices = device_count() + 1;
+  EXPECT_THROW(migration(truth, truth, s, nullptr), bad_input);
+  s.devices = 1;
+  EXPECT_THROW(migration(truth, make_volume(41, 1, 30, spacing, 2000), s, nullptr), bad_input);
+  migration good(truth, truth, s, nullptr);
+  EXPECT_THROW(good.run({{40, 0, 0}, {{1, 0, 1}}}), bad_input);
+  EXPECT_THROW(good.run({{4, 0, 0}, {{1, 0, 30}}}), bad_input);
+}
+
+TEST(Picture, CanBeReadBack) {
+  const volume v = salt_model(60, 1, 30, 100);
+  const picture drawn = draw(v, v, 0.5, 400);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("hpe-picture-" + std::to_string(getpid()) + ".png")).string();
+  write_png(path, drawn);
+  png_image header{};
+  header.version = PNG_IMAGE_VERSION;
+  ASSERT_NE(png_image_begin_read_from_file(&header, path.c_str()), 0) << header.message;
+  header.format = PNG_FORMAT_RGB;
+  std::vector<std::uint8_t> pixels(PNG_IMAGE_SIZE(header));
+  ASSERT_NE(png_image_finish_read(&header, nullptr, pixels.data(), 0, nullptr), 0) << header.message;
+  EXPECT_EQ(header.width, drawn.width);
+  EXPECT_EQ(header.height, drawn.height);
+  EXPECT_EQ(pixels, drawn.rgb);
+  std::filesystem::remove(path);
+  EXPECT_THROW(write_png("/nonexistent/picture.png", drawn), bad_input);
+}
+
+TEST(Volume, RawFilesInAnyAxisOrder) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("hpe-raw-" + std::to_string(getpid()) + ".f32")).string();
+  // Fastest y, then z, then x.
+  volume in_file = make_volume(2, 3, 4, spacing);
+  for (std::int64_t x = 0; x < 2; ++x)
+    for (std::int64_t z = 0; z < 4; ++z)
+      for (std::int64_t y = 0; y < 3; ++y)
+        in_file.values[static_cast<std::size_t>((x * 4 + z) * 3 + y)] =
+            1.5f + 0.1f * static_cast<float>(100 * x + 10 * y + z) / 100;
+  write_raw(path, in_file);
+  const volume read = read_raw(path, {2, 3, 4, spacing, 1000, "yzx"});
+  for (std::int64_t x = 0; x < 2; ++x)
+    for (std::int64_t y = 0; y < 3; ++y)
+      for (std::int64_t z = 0; z < 4; ++z)
+        EXPECT_NEAR(read.at(x, y, z), 1500 + static_cast<double>(100 * x + 10 * y + z), 0.01);
+  EXPECT_THROW(read_raw(path, {2, 3, 5, spacing, 1000, "yzx"}), bad_input);
+  EXPECT_THROW(read_raw(path, {2, 3, 4, spacing, 1, "yzx"}), bad_input) << "1.5 m/s is no velocity";
+  EXPECT_THROW(read_raw(path, {2, 3, 4, spacing, 1000, "yzz"}), bad_input);
+  std::filesystem::remove(path);
+}
+
+TEST(Volume, ExtrudedPlanesAreTheSection) {
+  const volume section = salt_model(30, 1, 20, 100);
+  const volume thin = extrude(section, 4);
+  EXPECT_EQ(thin.ny, 4);
+  for (std::int64_t x = 0; x < 30; ++x)
+    for (std::int64_t y = 0; y < 4; ++y)
+      for (std::int64_t z = 0; z < 20; ++z) ASSERT_EQ(thin.at(x, y, z), section.at(x, 0, z));
+  EXPECT_THROW(extrude(thin, 5), bad_input);
+}
+
+TEST(Volume, SmoothingKeepsConstantsAndTravelTimes) {
+  const volume flat = make_volume(20, 3, 20, spacing, 2345);
+  const volume still_flat = smooth(flat, 40, 0);
+  for (const float v : still_flat.values) ASSERT_NEAR(v, 2345, 0.01);
+  const volume step = flat_model(5, 1, 100, spacing, 500, 2000, 3000);
+  const volume ramp = smooth(step, 40, 60);
+  double before = 0, after = 0;
+  for (std::int64_t z = 0; z < 100; ++z) {
+    before += spacing / step.at(2, 0, z);
+    after += spacing / ramp.at(2, 0, z);
+  }
+  EXPECT_NEAR(after, before, 1e-3 * before);
+  EXPECT_GT(ramp.at(2, 0, 49), 2100);
+  EXPECT_EQ(ramp.at(2, 0, 5), 2000);
+}
+
+}  // namespace
+}  // namespace hpe::rtm::testing

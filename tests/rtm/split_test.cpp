@@ -1,0 +1,118 @@
+// Wave fields, records and images do not depend on how many devices share the work: not in a bit.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/rtm/experiment.h"
+
+namespace hpe::rtm::testing {
+namespace {
+
+struct outcome {
+  std::vector<float> field, records, image, illumination;
+};
+
+template <class Range>
+std::vector<float> copy_of(const Range& r) {
+  return {r.begin(), r.end()};
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// A small migration: forwards with kept fields, backwards with what was recorded, correlating on the way.
+outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface, int devices) {
+  volume ground = make_volume(nx, ny, nz, spacing);
+  for (std::int64_t x = 0; x < nx; ++x)
+    for (std::int64_t y = 0; y < ny; ++y)
+      for (std::int64_t z = 0; z < nz; ++z)
+        ground.at(x, y, z) = static_cast<float>(1500 + 600 * x / nx + 7 * y + (2 * z > nz ? 800 : 0));
+  boundaries edges;
+  edges.sponge = 9;
+  edges.free_surface = free_surface;
+  const experiment e = make_experiment(std::move(ground), 3500, 0.9, devices, edges);
+
+  constexpr std::int64_t steps = 61, every = 4;
+  std::vector<kernels::point> receivers;
+  for (std::int64_t x = 0; x < nx; x += 3) receivers.push_back(e.cells.cell(x, ny - 1, 2));
+  receivers.push_back(receivers.front());  // a place may be listed twice
+  traces<float> source(e.parts, {e.cells.cell(nx / 2, ny / 2, 3)}, steps), heard(e.parts, receivers, steps);
+  source.write(ricker(40, e.time_step, steps));
+  const medium<float> m(e.cells, e.parts, e.ground, e.time_step);
+  propagator<float> wave(e.cells, e.parts);
+  const kept_fields<float> kept(e.cells, e.parts, steps / every + 1);
+  const stack<float> image(e.cells, e.parts);
+  for (std::int64_t t = 0; t < steps; ++t) {
+    if (t % every == 0) wave.keep(kept, t / every);
+    wave.step(m, &source, &heard, t);
+  }
+  outcome o;
+  o.field = copy_of(wave.field());
+  o.records = heard.read();
+  wave.reset();
+  for (std::int64_t t = steps - 1; t >= 0; --t) {
+    if (t % every == 0) wave.correlate(kept, t / every, image);
+    wave.step(m, &heard, nullptr, t);
+  }
+  o.image = copy_of(image.image);
+  o.illumination = copy_of(image.illumination);
+  return o;
+}
+
+void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface) {
+  ASSERT_GE(device_count(), 4) << "this test needs HPE_DEVICES=soft:4";
+  const outcome one = run(nx, ny, nz, free_surface, 1);
+  EXPECT_GT(norm(one.field), 0);
+  EXPECT_GT(norm(one.records), 0);
+  EXPECT_GT(norm(one.image), 0);
+  for (int devices = 2; devices <= 4; ++devices) {
+    SCOPED_TRACE(devices);
+    const outcome several = run(nx, ny, nz, free_surface, devices);
+    EXPECT_TRUE(same_bits(one.field, several.field));
+    EXPECT_TRUE(same_bits(one.records, several.records));
+    EXPECT_TRUE(same_bits(one.image, several.image));
+    EXPECT_TRUE(same_bits(one.illumination, several.illumination));
+  }
+}
+
+TEST(Split, Section) { expect_the_same_on_any_number_of_devices(83, 1, 61, false); }
+TEST(Split, ThinVolume) { expect_the_same_on_any_number_of_devices(43, 5, 37, false); }
+TEST(Split, Volume) { expect_the_same_on_any_number_of_devices(41, 35, 33, false); }
+TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
+TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }
+
+TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {
+  // 6 planes on 4 devices: neighbours two devices away are read too.
+  ASSERT_GE(device_count(), 4) << "this test needs HPE_DEVICES=soft:4";
+  boundaries edges;
+  edges.sponge = 0;
+  std::vector<float> first;
+  for (int devices = 1; devices <= 4; ++devices) {
+    const experiment e = make_experiment(make_volume(6, 1, 40, spacing, 2000), 2000, 0.9, devices, edges);
+    const auto heard = record<float>(e, {e.cells.cell(0, 0, 5)}, ricker_of<float>(30, e.time_step, 80),
+                                     {e.cells.cell(5, 0, 30), e.cells.cell(2, 0, 8)});
+    if (devices == 1) first = heard;
+    EXPECT_TRUE(same_bits(first, heard)) << devices << " devices";
+  }
+}
+
+TEST(Decomposition, CoversEveryPlaneOnceAndPrefersPlacement) {
+  for (const std::int64_t nx : {7, 100, 1681, 4000}) {
+    const auto layout = kernels::make_layout(nx, 1, 480, kernels::y_ends::flat, false);
+    for (int devices = 1; devices <= 4; ++devices) {
+      const decomposition parts = decompose(layout, devices, sizeof(float));
+      ASSERT_EQ(parts.devices(), devices);
+      EXPECT_EQ(parts.first(0), 0);
+      EXPECT_EQ(parts.last(devices - 1), nx);
+      for (int d = 0; d < devices; ++d) {
+        EXPECT_LT(parts.first(d), parts.last(d));
+        EXPECT_LE(std::abs(parts.last(d) - parts.first(d) - nx / devices), nx / devices / 20 + 2);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hpe::rtm::testing
