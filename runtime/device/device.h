@@ -165,6 +165,10 @@ class device_set {
   virtual std::unique_ptr<gate> create_gate() = 0;
 };
 
+/// What has to happen before the address space for open_devices is reserved: the CUDA driver gives devices no addresses
+/// that were in use when it started. Throws nothing for devices that are not there.
+void prepare_devices(const std::string& specification);
+
 /// Opens the devices that the specification names ("cuda", "cuda:2", "soft:4", "soft:2x4"; the option HPE_DEVICES);
 /// empty: all GPUs, or two soft devices where there are none. Throws
 /// HPE_ERROR_INITIALIZATION with what is possible.

@@ -7,6 +7,10 @@
 
 namespace hpe::device {
 
+void prepare_devices(const std::string& specification) {
+  if (specification.empty() || specification.starts_with("cuda")) static_cast<void>(cuda::present());
+}
+
 std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout) {
   const options wanted = options::from_environment();
   if (specification.starts_with("cuda")) return cuda::open(specification, layout, wanted);

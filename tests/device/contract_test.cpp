@@ -98,7 +98,7 @@ TEST_P(contract, memory_is_counted) {
   const auto before = device.memory();
   device.map(m.address(0), 8 * MiB);
   EXPECT_EQ(device.memory().free, before.free - 8 * MiB);
-  const std::size_t too_much = before.free;
+  const std::size_t too_much = hpe::round_up(before.free, hpe::granule_size);
   EXPECT_EQ(thrown_by([&] { device.map(m.address(0, 16 * MiB), too_much); }), HPE_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(device.memory().free, before.free - 8 * MiB);
   device.unmap(m.address(0), 8 * MiB);

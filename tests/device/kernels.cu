@@ -38,11 +38,11 @@ __global__ void store_last_byte(large_parameters p) {
   if (first_thread()) *p.out = p.filler[sizeof p.filler - 1];
 }
 
-__global__ void rest(pause_parameters p) {
+__global__ void rest(rest_parameters p) {
   if (first_thread()) sleep_us(p.microseconds);
 }
 
-__global__ void rest_and_store(pause_parameters p) {
+__global__ void rest_and_store(rest_parameters p) {
   if (!first_thread()) return;
   sleep_us(p.microseconds);
   *p.out = p.value;

@@ -87,13 +87,21 @@ void cuda_set::release_host(void* address, std::size_t bytes) {
   host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
 }
 
-std::uint32_t cuda_set::load_module(const std::string& path) {
-  std::vector<bool> alive;
-  for (const auto& device : devices_) alive.push_back(!device->lost());
-  return kernels_->load(path, alive);
+std::vector<bool> cuda_set::alive() const {
+  std::vector<bool> result;
+  for (const auto& device : devices_) result.push_back(!device->lost());
+  return result;
 }
 
-kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) { return kernels_->find(module, name); }
+std::uint32_t cuda_set::load_module(const std::string& path) {
+  const auto wanted = alive();
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
+  return kernels_->load(path, wanted);
+}
+
+kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
+  return kernels_->find(module, name, alive());
+}
 
 cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
   const std::lock_guard lock(streams_mutex_);

@@ -58,6 +58,7 @@ class cuda_set final : public device_set {
   static constexpr std::size_t most_streams = 1024;
 
   [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
+  [[nodiscard]] std::vector<bool> alive() const;
   /// Of a device that is not lost; the first one's if all are.
   [[nodiscard]] CUcontext live_context() const noexcept;
 

@@ -167,11 +167,12 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
                          at_least_one(shape.grid[2]), at_least_one(shape.block[0]), at_least_one(shape.block[1]),
                          at_least_one(shape.block[2]), 0, stream_, nullptr, size == 0 ? nullptr : extra);
   if (result != CUDA_SUCCESS && !kills_context(result))
-    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
-              "kernel {} is not launched by the CUDA driver: {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
-              "parameters)",
-              set_.kernels().name(kernel.function), cu_.words_for(result), shape.grid[0], shape.grid[1], shape.grid[2],
-              shape.block[0], shape.block[1], shape.block[2], size);
+    HPE_THROW(
+        HPE_ERROR_INVALID_ARGUMENT,
+        "kernel \"{}\" is not launched by the CUDA driver: {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
+        "parameters)",
+        set_.kernels().name(kernel.function), cu_.words_for(result), shape.grid[0], shape.grid[1], shape.grid[2],
+        shape.block[0], shape.block[1], shape.block[2], size);
   check(result, "launching a kernel");
   return submitted(kernel.function + 1);
 }

@@ -68,19 +68,31 @@ std::uint32_t kernel_table::load(const std::string& path, const std::vector<bool
     const CUresult result = cu_.cuModuleLoadData(&made.on[d], code.data);
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "the CUDA code of {} cannot be loaded on device {}: {}",
                 path, d, cu_.words_for(result));
+    load_functions(made.on[d]);
   }
   const std::unique_lock lock(mutex_);
   modules_.push_back(std::move(made));
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
 
-kernel_id kernel_table::find(std::uint32_t number, const std::string& name) {
+// A function that the driver loads at its first launch waits for everything that runs.
+void kernel_table::load_functions(CUmodule from) const {
+  if (cu_.cuModuleGetFunctionCount == nullptr || cu_.cuModuleEnumerateFunctions == nullptr || cu_.cuFuncLoad == nullptr)
+    return;
+  unsigned count = 0;
+  cu_.cuModuleGetFunctionCount(&count, from);
+  std::vector<CUfunction> functions(count);
+  cu_.cuModuleEnumerateFunctions(functions.data(), count, from);
+  for (const CUfunction f : functions) cu_.cuFuncLoad(f);
+}
+
+kernel_id kernel_table::find(std::uint32_t number, const std::string& name, const std::vector<bool>& wanted) {
   const std::unique_lock lock(mutex_);
   HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
   const module& from = modules_[number];
   kernel made{name, std::vector<CUfunction>(contexts_.size())};
   for (std::size_t d = 0; d < contexts_.size(); ++d) {
-    if (from.on[d] == nullptr) continue;
+    if (from.on[d] == nullptr || !wanted[d]) continue;
     const entered here(cu_, contexts_[d]);
     const CUresult result = cu_.cuModuleGetFunction(&made.on[d], from.on[d], name.c_str());
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "{} has no CUDA kernel \"{}\": {}", from.path, name,

@@ -24,12 +24,14 @@ class kernel_table {
 
   /// Both throw HPE_ERROR_NOT_FOUND. A device for which wanted is false gets nothing.
   std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
-  kernel_id find(std::uint32_t module, const std::string& name);
+  kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
   [[nodiscard]] CUfunction function(kernel_id kernel, unsigned device) const;
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:
+  void load_functions(CUmodule from) const;
+
   struct module {
     std::string path;
     std::vector<CUmodule> on;  // by device; null where it is not loaded
