@@ -1,27 +1,25 @@
-// How fast the wave-step kernel is on this machine, beside the machine's own copy rate, in one run.
-//
-//   rtm_kernel [cells per axis] [threads] [steps]
+// How fast the wave-step kernel is on this machine, beside the machine's own copy rate, in one run. No runtime takes
+// part.
 //
 // What is counted. A point of the step costs 16 bytes: it reads now, next and speed and writes next, four bytes each;
 // that neighbours come from caches is the kernel's business. The copy is memcpy of arrays as large as the wave field,
-// by the same threads, each its own part, and counts a byte read and a byte written. The ratio printed is (16 bytes x
-// points / time of a step) / (2 x bytes copied / time of a copy), each the best of the repeats; steps and copies take
-// turns, so that a change of the machine's speed meets both. Threads split the grid as a soft device does: ranges of
-// the launch's tiles. No runtime takes part.
+// by the same threads, each its own part, and counts a byte read and a byte written. The ratio is
+// (16 bytes x points / time of a step) / (2 x bytes copied / time of a copy), of medians; steps and copies take turns,
+// so that a change of the machine's speed meets both. Threads split the grid as a soft device does: ranges of the
+// launch's tiles.
 
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <barrier>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "bench/measure.h"
 #include "hpe/kernel.h"
 #include "kernels/wave.h"
 
@@ -37,7 +35,6 @@ extern "C" {
 namespace {
 
 using namespace hpe::kernels;
-using seconds = std::chrono::duration<double>;
 
 /// Zeroed memory on huge pages where the machine gives them.
 float* allocate(std::size_t count) {
@@ -52,31 +49,19 @@ float* allocate(std::size_t count) {
   return static_cast<float*>(memory);
 }
 
-/// Seconds that `work(thread)` takes on all threads together.
-double timed(unsigned threads, const std::function<void(unsigned)>& work) {
-  std::barrier start(static_cast<std::ptrdiff_t>(threads) + 1);
+/// Runs work(thread) on all threads together.
+void together(unsigned threads, const std::function<void(unsigned)>& work) {
   std::vector<std::jthread> team;
-  for (unsigned i = 0; i < threads; ++i)
-    team.emplace_back([&, i] {
-      start.arrive_and_wait();
-      work(i);
-    });
-  const auto begin = std::chrono::steady_clock::now();
-  start.arrive_and_wait();
-  team.clear();
-  return seconds(std::chrono::steady_clock::now() - begin).count();
+  for (unsigned i = 0; i < threads; ++i) team.emplace_back([&work, i] { work(i); });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t cells = argc > 1 ? std::atoll(argv[1]) : 400;
-  const unsigned threads = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : std::thread::hardware_concurrency();
-  const int repeats = argc > 3 ? std::atoi(argv[3]) : 8;
-  if (cells < 16 || threads < 1 || repeats < 1) {
-    std::fprintf(stderr, "usage: rtm_kernel [cells per axis >= 16] [threads >= 1] [steps >= 1]\n");
-    return 2;
-  }
+  const hpe::bench::arguments options =
+      hpe::bench::parse(argc, argv, "The wave-step kernel of every instruction set against a copy of the same bytes.");
+  constexpr std::int64_t cells = 512;
+  const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 
   const field_layout layout = make_layout(cells, cells, cells, y_ends::closed, false);
   const auto count = static_cast<std::size_t>(layout.size());
@@ -100,51 +85,48 @@ int main(int argc, char** argv) {
   hpeTiles grid{0, 0, {p.part.tiles_x(), p.part.tiles_y(layout.ny), 1}};
   const std::uint64_t tiles = std::uint64_t{grid.grid[0]} * grid.grid[1];
 
-  const auto copy = [&](unsigned thread) {
+  const std::function<void(unsigned)> copy = [&](unsigned thread) {
     const std::size_t share = count / threads;
     std::memcpy(b + share * thread, a + share * thread, share * sizeof(float));
   };
-  const auto step_with = [&](hpeHostKernel kernel) {
-    return [&p, &grid, tiles, threads, kernel](unsigned thread) {
-      hpeTiles range = grid;
-      range.begin = tiles * thread / threads;
-      range.end = tiles * (thread + 1) / threads;
-      kernel(&p, &range);
-    };
-  };
 
-  struct row {
+  struct candidate {
     const char* name;
     hpeHostKernel kernel;
     bool usable;
-    double best;
+    double bar;
   };
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-  row rows[] = {{"chosen", wave_step_f32, true, 1e9},
-                {"baseline", wave_step_f32_baseline, true, 1e9},
-                {"avx2", wave_step_f32_avx2, avx2, 1e9},
-                {"avx512", wave_step_f32_avx512, avx512, 1e9}};
-  double best_copy = 1e9;
-  for (int i = 0; i < repeats; ++i) {
-    best_copy = std::min(best_copy, timed(threads, copy));
-    for (row& r : rows)
-      if (r.usable) {
-        std::swap(a, b);
-        p.now = a;
-        p.next = b;
-        r.best = std::min(r.best, timed(threads, step_with(r.kernel)));
-      }
+  const candidate candidates[] = {{"chosen for this machine", wave_step_f32, true, 0.5},
+                                  {"baseline x86-64", wave_step_f32_baseline, true, 0},
+                                  {"AVX2 and FMA", wave_step_f32_avx2, avx2, 0},
+                                  {"AVX-512", wave_step_f32_avx512, avx512, 0}};
+  std::vector<hpe::bench::result> results;
+  for (const candidate& c : candidates) {
+    if (!c.usable) continue;
+    const std::function<void(unsigned)> step = [&](unsigned thread) {
+      hpeTiles range = grid;
+      range.begin = tiles * thread / threads;
+      range.end = tiles * (thread + 1) / threads;
+      c.kernel(&p, &range);
+    };
+    const auto turn = [&] {
+      std::swap(a, b);
+      p.now = a;
+      p.next = b;
+    };
+    const auto [copying, stepping] = hpe::bench::paired_medians(
+        options.repeats, [] {}, [&] { together(threads, copy); }, turn, [&] { together(threads, step); });
+    const double copied = 2.0 * static_cast<double>(count) * sizeof(float) / copying;
+    const double stepped = 16.0 * static_cast<double>(cells * cells * cells) / stepping;
+    const std::string name = c.name;
+    if (c.bar > 0) results.push_back({"memcpy, read and written", copied * 1e-9, "GB/s", "", true});
+    results.push_back({name + ", 16 bytes a point", stepped * 1e-9, "GB/s", "", true});
+    results.push_back(
+        {name + ", of the copy rate", stepped / copied, "", c.bar > 0 ? ">= 0.5" : "", stepped >= c.bar * copied});
   }
-
-  const double copied = 2.0 * static_cast<double>(count) * sizeof(float) / best_copy;
-  const double points = static_cast<double>(cells) * static_cast<double>(cells) * static_cast<double>(cells);
-  std::printf("%lld^3 cells, %u threads, tiles of %lld planes x %lld rows\n", static_cast<long long>(cells), threads,
-              static_cast<long long>(p.part.tile_x), static_cast<long long>(p.part.tile_y));
-  std::printf("%-10s %8.2f GB/s read and written\n", "memcpy", copied * 1e-9);
-  for (const row& r : rows)
-    if (r.usable)
-      std::printf("%-10s %8.2f GB/s at 16 bytes a point, %6.3f Gpoint/s, %.2f of copy\n", r.name,
-                  16 * points / r.best * 1e-9, points / r.best * 1e-9, 16 * points / r.best / copied);
+  hpe::bench::print("wave step, " + std::to_string(cells) + "^3 points, " + std::to_string(threads) + " threads",
+                    results, options.json);
 }

@@ -5,10 +5,6 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-if(NOT TARGET hpe-command)
-  return()
-endif()
-
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # `hpe bench` finds the benchmarks beside itself.

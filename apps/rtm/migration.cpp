@@ -186,7 +186,7 @@ volume migration::image() const {
   volume v = make_volume(nx_, ny_, nz_, grid_.spacing);
   const float* image = stack_.image.data();
   const float* illumination = stack_.illumination.data();
-  // Per depth, so that what is deep and dark is not lost under what lies near the sources.
+  // The little keeps cells that no source lights from becoming large.
   double mean = 0;
   for (std::size_t i = 0; i < v.values.size(); ++i) mean += illumination[i];
   const double little = 1e-3 * mean / static_cast<double>(v.values.size()) + 1e-30;

@@ -155,7 +155,8 @@ class progress_line {
 };
 
 int run(const request& r) {
-  const volume truth = extrude(velocities(r), r.extrude);
+  const volume given = velocities(r);
+  const volume truth = r.extrude > 1 ? extrude(given, r.extrude) : given;
   const std::vector<kernels::point> listening = receivers(r, truth), firing = sources(r, truth);
   const migration_settings s = settings(r, truth);
   const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing : r.smooth, 6 * truth.spacing);

@@ -143,7 +143,8 @@ HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
-/* How a whole allocation is used; advice changes speed, never meaning, except where said. */
+/* How a whole allocation is used; advice changes speed, never meaning, except where said. Allocations of up to 256 KiB
+ * share blocks with others; advice about them is taken and has no effect. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
   HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */
@@ -220,7 +221,7 @@ typedef struct hpeAccess {
  * it returns. accesses names everything the kernel touches through hpe pointers; count HPE_ALL (with accesses NULL)
  * says that it may read and write any allocation. The launch runs after everything that was queued on the same bytes
  * before, from any thread and on any device, and what uses them later runs after it.
- * An access to memory that the device cannot reach moves the allocation there first.
+ * An access to memory that the device cannot reach, or whose home is lost, moves the allocation there first.
  * A kernel that fails is reported by the next hpeSynchronize.
  * Errors: HPE_ERROR_INVALID_ARGUMENT, HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE, HPE_ERROR_DEVICE_LOST. */
 #define HPE_CURRENT_DEVICE (-2)

@@ -5,9 +5,12 @@
 //  - A view is readable only in states shared and host, so a stale shadow cannot be read.
 //  - The home is used by device work only after an upload if the state was host (no stale read on the device), and
 //    device work that writes leaves state device (no lost write).
-//  - The shadow is written by a fetch only in state fetching, where the view is closed.
-//  - A host write waits for an upload that still reads the shadow. An upload exists only after shared or device was
-//    entered from host, so host_write in shared and host_overwrite in device wait.
+//  - A fetch writes the shadow only while the view is closed: in state fetching, and in state device when a launch has
+//    made the fetch useless.
+//  - A host write waits for a copy that still uses the shadow: such a fetch, or an upload that reads it. Uploads exist
+//    only after shared or device was entered from host, useless fetches only after device was entered from fetching,
+//    so host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is
+//    one, and the launch that made the fetch useless, and is queued behind it, is another.
 
 namespace hpe::coherence {
 

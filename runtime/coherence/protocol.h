@@ -1,9 +1,10 @@
 #pragma once
 
 /// The coherence protocol of one block as a pure function: (state, event) -> (new state, what to do). It knows
-/// no threads, no faults and no devices; docs/model/protocol.pml is the same table for the model checker, and
-/// tests/coherence compares the two. The idea follows the asymmetric distributed shared memory of GMAC (Gelado et al.,
-/// ASPLOS 2010) as extended to several devices in Cabezas, 2015, section 5.2.3.
+/// no threads, no faults and no devices. A model checker runs this very table, printed by
+/// tests/coherence/print_protocol.cpp, with threads, faults and devices around it: docs/model. The idea follows the
+/// asymmetric distributed shared memory of GMAC (Gelado et al., ASPLOS 2010) as extended to several devices in Cabezas,
+/// 2015, section 5.2.3.
 
 #include <array>
 #include <cstdint>
@@ -37,7 +38,7 @@ inline constexpr unsigned block_event_count = 10;
 /// What the caller does, in the order of the members.
 struct block_actions {
   bool wait = false;         ///< come back when the copy that is under way has finished; the state stays
-  bool wait_upload = false;  ///< first wait until no upload reads the shadow any more; only then take the new state
+  bool wait_upload = false;  ///< first wait until no copy uses the shadow any more; only then take the new state
   bool close = false;        ///< close the view
   bool open_read = false;    ///< make the view readable (and not writable)
   bool open_write = false;   ///< make the view readable and writable

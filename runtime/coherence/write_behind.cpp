@@ -16,7 +16,17 @@ void write_behind::released() {
   walks_.fill({});
   open_.clear();
   open_blocks_ = 0;
+  uploaded_ = 0;
   mistakes_ = 0;
+}
+
+std::uint64_t write_behind::live_walks() const noexcept {
+  return static_cast<std::uint64_t>(std::count_if(
+      walks_.begin(), walks_.end(), [&](const walk& w) { return w.ahead != 0 && w.used + recent > clock_; }));
+}
+
+bool write_behind::given_up() const noexcept {
+  return mistakes_ > tolerated_mistakes + uploaded_ / uploads_for_a_mistake;
 }
 
 write_behind::walk* write_behind::find_walk(std::uint64_t block) noexcept {
@@ -35,7 +45,8 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
   walk* current = find_walk(block);
   const bool recognised = current != nullptr;
   if (recognised) {
-    current->ahead = std::min(current->ahead * 2, std::max<std::uint64_t>(window_ / 4, 1));
+    current->used = clock_;
+    current->ahead = std::min(current->ahead * 2, std::max<std::uint64_t>(window_ / (4 * live_walks()), 1));
     result.open = {block + 1, std::min(block + current->ahead, blocks_)};
   } else {
     current =
@@ -47,7 +58,7 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
 
   open_.push_back({block, current->next});
   open_blocks_ += current->next - block;
-  if (mistakes_ > tolerated_mistakes || !(recognised || mode_ == rolling_mode::always)) {
+  if (given_up() || !(recognised || mode_ == rolling_mode::always)) {
     // Without a pattern the list only says what is open; it must not grow without end.
     while (open_.size() > 4096) {
       open_blocks_ -= open_.front().end - open_.front().begin;
@@ -55,10 +66,12 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
     }
     return result;
   }
-  while (open_blocks_ > window_ && open_.size() > 1) {
+  const std::uint64_t most_open = std::max(window_, 2 * live_walks());
+  while (open_blocks_ > most_open && open_.size() > 1) {
     const block_run oldest = open_.front();
     open_.pop_front();
     open_blocks_ -= oldest.end - oldest.begin;
+    uploaded_ += oldest.end - oldest.begin;
     if (!result.upload.empty() && result.upload.back().end == oldest.begin) {
       result.upload.back().end = oldest.end;
     } else {

@@ -25,11 +25,12 @@ class write_behind {
     std::deque<block_run> upload;  ///< the writer is `window` past these
   };
 
-  /// Starts anew: at most `window` blocks (at least one) are open for writing before the oldest are uploaded.
+  /// Starts anew: at most `window` blocks (and at least two for each writer) are open for writing
+  /// before the oldest are uploaded.
   void reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode);
 
   /// The host is about to write a closed block. uploaded_before: it was uploaded by a plan since the last release, so
-  /// the guess was wrong; after a few such the rest waits for the release.
+  /// the guess was wrong; when too many are, the rest waits for the release.
   [[nodiscard]] plan touched(std::uint64_t block, bool uploaded_before);
 
   /// A launch took the written blocks; patterns before it say nothing about what comes.
@@ -42,9 +43,18 @@ class write_behind {
     std::uint64_t used = 0;
   };
   static constexpr std::uint64_t slack = 4;
-  static constexpr unsigned tolerated_mistakes = 4;
+  // One that was not used for so many touches is no longer counted as live.
+  static constexpr std::uint64_t recent = 32;
+  // A thread among several that is held up for a moment finds some of its blocks uploaded too early; that is no reason
+  // to stop. A second pass over the region is.
+  static constexpr std::uint64_t tolerated_mistakes = 4;
+  static constexpr std::uint64_t uploads_for_a_mistake = 8;
 
   walk* find_walk(std::uint64_t block) noexcept;
+  /// Between how many walks the window is shared. What they open ahead is a quarter of it, all together, and each
+  /// may have two blocks open, or else blocks would be uploaded before they are written.
+  [[nodiscard]] std::uint64_t live_walks() const noexcept;
+  [[nodiscard]] bool given_up() const noexcept;
 
   std::array<walk, 8> walks_{};
   std::deque<block_run> open_;  // in the order of opening
@@ -52,7 +62,8 @@ class write_behind {
   std::uint64_t blocks_ = 0;
   std::uint64_t window_ = 0;
   std::uint64_t clock_ = 0;
-  unsigned mistakes_ = 0;
+  std::uint64_t uploaded_ = 0;  // since the last release
+  std::uint64_t mistakes_ = 0;  // likewise
   rolling_mode mode_ = rolling_mode::never;
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/core/allocator.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/error.h"
@@ -72,17 +73,22 @@ std::byte* allocator::allocate_host(std::size_t bytes) {
 }
 
 std::byte* allocator::allocate_striped(std::size_t bytes, const hpeDistribution* distribution) {
+  require_size(bytes);
   region_description what;
   what.kind = region_kind::striped;
   what.homes = memory::distribute(distribution, granules_for(bytes), env_.devices.size());
   return make_region(bytes, std::move(what), striped_segment_);
 }
 
-std::byte* allocator::make_region(std::size_t bytes, region_description what, memory::segment_allocator& segment) {
+void allocator::require_size(std::size_t bytes) const {
   HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
   HPE_REQUIRE(bytes <= env_.space.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
               "{} bytes were asked for; an allocation may have {} (HPE_SEGMENT_SIZE)", bytes,
               env_.space.layout().segment_size);
+}
+
+std::byte* allocator::make_region(std::size_t bytes, region_description what, memory::segment_allocator& segment) {
+  require_size(bytes);
   const std::size_t granules = granules_for(bytes);
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
@@ -182,9 +188,11 @@ void allocator::remove_region(region& r) {
 }
 
 std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
-  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
+  require_size(bytes);
   std::byte* object = nullptr;
   while ((object = from.objects.allocate(bytes)) == nullptr) {
+    const std::lock_guard lock(from.growing);
+    if ((object = from.objects.allocate(bytes)) != nullptr) break;
     region_description what;
     what.kind = from.kind;
     what.homes = {static_cast<std::uint16_t>(from.home)};
@@ -263,8 +271,8 @@ allocation allocator::require(const void* p, std::size_t bytes) const {
   return found;
 }
 
-void allocator::migrate(region& r, unsigned device) {
-  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory", device);
+void allocator::migrate(const void* p, unsigned device) {
+  region& r = *require(p).region;
   point_set users;
   {
     const std::lock_guard lock(r.mutex);
@@ -273,26 +281,52 @@ void allocator::migrate(region& r, unsigned device) {
   env_.wait_for(users);  // most of the waiting, without the mutex
 
   const std::lock_guard lock(r.mutex);
-  HPE_REQUIRE(r.alive, HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");
+  HPE_REQUIRE(r.alive && r.contains(p), HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");
   HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
               "the allocation at {} is host memory, which every device reaches where it is",
               static_cast<void*>(r.is.base));
+  move(r, device);
+}
+
+void allocator::move(region& r, unsigned device) {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory", device);
   if (r.is.homes.size() == 1 && r.is.homes[0] == device) return;
   const std::size_t free = env_.devices.at(device).memory().free;
-  const std::uint64_t needed = round_up(r.is.bytes, granule_size);
+  const std::uint64_t granules = granules_for(r.is.bytes);
+  const std::uint64_t there = std::count(r.is.homes.begin(), r.is.homes.end(), device);
+  const std::uint64_t needed = (granules - there) * granule_size;
   HPE_REQUIRE(needed <= free, HPE_ERROR_OUT_OF_MEMORY,
-              "device {} has {} bytes free and cannot take the allocation of {} bytes", device, free, needed);
+              "device {} has {} bytes free and cannot take the {} bytes of the allocation at {} that it does not have",
+              device, free, needed, static_cast<void*>(r.is.base));
 
-  // Through the shadow: one address cannot be backed by two devices at once.
-  users.clear();
+  bring_to_host(r);
+  region_description moved = r.is;
+  moved.homes = {static_cast<std::uint16_t>(device)};
+  take_backing(r.is, granules * granule_size);
+  try {
+    back(moved);
+  } catch (const error&) {
+    // The room that was free is gone. What was moved to the shadow is safe there; the old home gets it back.
+    back(r.is);
+    throw;
+  }
+  r.is.homes = moved.homes;
+  env_.directory.set_home(r.is.base, granules, static_cast<std::uint16_t>(device));
+  counters::add(env_.count.migrations, 1);
+}
+
+// One address cannot be backed by two devices at once, so a region moves through the shadow: what the home alone has is
+// copied there, and all is the host's then. The next device work uploads it as it uploads what the host wrote.
+void allocator::bring_to_host(region& r) {
+  point_set users;
   r.order.before_write(r.whole(), users);
   env_.wait_for(users);
-  point_set copies;
-  const auto on_device_only = [&](std::uint64_t b) {
+  const auto at_home_only = [&](std::uint64_t b) {
     return r.blocks[b].state == block_state::device || r.blocks[b].state == block_state::fetching;
   };
+  point_set copies;
   for (std::uint64_t b = 0; b < r.blocks.size(); ++b) {
-    if (!on_device_only(b)) continue;
+    if (!at_home_only(b)) continue;
     const byte_range bytes = r.bytes_of({b, b + 1});
     for (std::uint64_t at = bytes.begin; at < bytes.end;) {
       const std::uint64_t end = r.end_of_home(at, bytes.end);
@@ -303,29 +337,8 @@ void allocator::migrate(region& r, unsigned device) {
   env_.wait_for(copies);
   for (const timepoint p : copies.points())
     if (const auto failure = env_.devices.status_of(p)) throw *failure;
-
-  region_description moved = r.is;
-  moved.homes = {static_cast<std::uint16_t>(device)};
-  take_backing(r.is, needed);
-  try {
-    back(moved);
-  } catch (...) {
-    // The room that was free is gone. What was moved to the shadow is safe there; the old home gets it back.
-    back(r.is);
-    for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
-      if (r.blocks[b].state != block_state::fresh) r.set_state(b, block_state::host);
-    throw;
-  }
-  r.is.homes = moved.homes;
-  env_.directory.set_home(r.is.base, needed / granule_size, static_cast<std::uint16_t>(device));
-  for (std::uint64_t b = 0; b < r.blocks.size(); ++b) {
-    if (r.blocks[b].state == block_state::fetching) r.set_state(b, block_state::device);
-    if (r.blocks[b].state != block_state::device && r.blocks[b].state != block_state::shared) continue;
-    const byte_range bytes = r.bytes_of({b, b + 1});
-    r.order.record_write(
-        bytes, env_.engine.upload(device, r.is.base + bytes.begin, bytes.size(), {}, device::priority::launch));
-  }
-  counters::add(env_.count.migrations, 1);
+  for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
+    if (r.blocks[b].state != block_state::fresh) r.set_state(b, block_state::host);
 }
 
 }  // namespace hpe::core

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/core/environment.h"
@@ -36,8 +37,10 @@ class allocator {
   /// The same for a range that must lie in one allocation.
   [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
 
-  /// Gives a region another home. Any thread; others that use the region wait.
-  void migrate(coherence::region& r, unsigned device);
+  /// Gives the region of an allocation another home. Any thread; others that use the region wait.
+  void migrate(const void* p, unsigned device);
+  /// The same under the region's mutex.
+  void move(coherence::region& r, unsigned device);
 
  private:
   /// What small objects with one home share.
@@ -45,10 +48,12 @@ class allocator {
     memory::small_objects objects;
     coherence::region_kind kind;
     unsigned home;
+    std::mutex growing;  ///< so that one thread at a time adds a slab, and none is added that nobody needs
   };
 
   std::byte* allocate_small(std::size_t bytes, pool& from);
   void free_small(void* pointer, pool& from);
+  void require_size(std::size_t bytes) const;
   std::byte* make_region(std::size_t bytes, coherence::region_description description,
                          memory::segment_allocator& segment);
   void remove_region(coherence::region& r);
@@ -56,6 +61,7 @@ class allocator {
   void take_backing(const coherence::region_description& what, std::uint64_t end) noexcept;
   memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
+  void bring_to_host(coherence::region& r);
 
   environment env_;
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;

@@ -68,7 +68,8 @@ hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice) {
                 "{} is none of the advices 0 to 4 of hpeAdvice", static_cast<int>(advice));
     const auto found = runtime::instance().memory().require(pointer);
     const std::lock_guard lock(found.region->mutex);
-    found.region->advise(advice);
+    // Small allocations share blocks, and what is promised for one does not hold for its neighbours.
+    if (!found.region->is.slab) found.region->advise(advice);
   });
 }
 
@@ -76,7 +77,7 @@ hpeStatus hpeMigrate(void* pointer, int device) {
   return guarded([&] {
     auto& it = runtime::instance();
     const unsigned target = hpe::core::device_or_current(it.env(), device);
-    it.memory().migrate(*it.memory().require(pointer).region, target);
+    it.memory().migrate(pointer, target);
   });
 }
 
@@ -89,6 +90,8 @@ hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info) {
     if (found.region != nullptr) {
       const auto& r = *found.region;
       const std::lock_guard lock(r.mutex);
+      HPE_REQUIRE(r.alive && r.contains(pointer), HPE_ERROR_NOT_A_REGION,
+                  "the allocation at {} was freed by another thread just now", static_cast<void*>(found.base));
       const std::uint64_t offset = r.offset_of(pointer);
       const block_state state = r.blocks[r.block_of(offset)].state;
       switch (r.is.kind) {

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <optional>
 
 #include "runtime/base/error.h"
 
 // Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
 // work that uses it. Everything else is device work like a kernel: released, ordered, and queued.
+//
+// Staging buffers come before the locks of regions: nobody waits for a buffer while it holds a region.
 
 namespace hpe::core {
 
@@ -72,7 +76,7 @@ void copier::copy_in(const span& to, const std::byte* source) {
   }
   {
     // The whole range at once, so that blocks which the copy covers in pieces are not uploaded first.
-    device_work work(env_, {{&r, to.range, HPE_OUT}});
+    device_work work(env_, {{&r, to.range, HPE_OUT}}, [&](const device_access&) { require_homes(to); });
     work.commit();
   }
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
@@ -98,37 +102,87 @@ void copier::copy_out(std::byte* destination, const span& from) {
     std::memcpy(destination, alias(from), from.range.size());
     return;
   }
+  // While one buffer is emptied, the next is being filled.
+  struct piece {
+    transfer::staged buffer;
+    std::byte* into;
+    std::size_t size;
+  };
+  std::deque<piece> under_way;
+  const auto empty_oldest = [&] {
+    const piece& oldest = under_way.front();
+    env_.engine.finish(oldest.buffer.busy_until());
+    std::memcpy(oldest.into, oldest.buffer.data(), oldest.size);
+    under_way.pop_front();
+  };
+
+  std::optional<transfer::staged> buffer;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
-    // The longest stretch from here that is good on one side and has one home.
-    byte_range part;
-    bool on_host = false;
-    unsigned home = 0;
+    // Nothing is held from one turn to the next but a buffer, so each looks anew at what the next bytes need: to be
+    // waited for, a buffer, or the copy itself.
+    stretch next;
     point_set writers;
+    bool queued = false;
     {
       const std::lock_guard lock(r.mutex);
-      const auto host_has = [&](std::uint64_t b) {
-        const block_state s = r.blocks[b].state;
-        return s == block_state::host || s == block_state::shared || s == block_state::fresh;
-      };
-      std::uint64_t b = r.block_of(at);
-      on_host = host_has(b);
-      const std::uint64_t last = r.block_of(from.range.end - 1);
-      while (b < last && host_has(b + 1) == on_host) ++b;
-      part = {at, std::min(r.bytes_of({b, b + 1}).end, from.range.end)};
-      if (!on_host) {
-        part.end = r.end_of_home(at, part.end);
-        home = r.home_of(at);
-        r.order.before_read(part, writers);
+      require_alive(from);
+      next = good_stretch(r, {at, from.range.end});
+      if (!next.on_host) {
+        r.order.before_read(next.range, writers);
+        queued = buffer && env_.reached(writers);
       }
+      if (queued)
+        r.order.record_read(next.range, env_.engine.read(r.home_of(at), *buffer, r.is.base + at, next.range.size()));
     }
-    std::byte* into = destination + (at - from.range.begin);
-    if (on_host) {
-      std::memcpy(into, alias({&r, part}), part.size());
+    std::byte* const into = destination + (at - from.range.begin);
+    if (next.on_host) {
+      std::memcpy(into, alias({&r, next.range}), next.range.size());
+    } else if (queued) {
+      under_way.push_back({std::move(*buffer), into, next.range.size()});
+      buffer.reset();
+    } else if (!env_.reached(writers)) {
+      env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
+      continue;
     } else {
-      env_.engine.read(home, into, r.is.base + part.begin, part.size(), writers.points());
+      if (under_way.size() == 2) empty_oldest();
+      std::optional<transfer::staged> another = env_.engine.try_borrow();
+      while (!another && !under_way.empty()) empty_oldest();
+      buffer.emplace(another ? std::move(*another) : env_.engine.borrow());
+      continue;
     }
-    at = part.end;
+    at = next.range.end;
   }
+  while (!under_way.empty()) empty_oldest();
+}
+
+copier::stretch copier::good_stretch(const region& r, byte_range wanted) const {
+  const auto host_has = [&](std::uint64_t b) {
+    const block_state s = r.blocks[b].state;
+    return s == block_state::host || s == block_state::shared || s == block_state::fresh;
+  };
+  std::uint64_t b = r.block_of(wanted.begin);
+  stretch result{wanted, host_has(b)};
+  if (!result.on_host) {
+    result.range.end = std::min(wanted.end, wanted.begin + env_.engine.staging_size());
+    result.range.end = r.end_of_home(wanted.begin, result.range.end);
+  }
+  const std::uint64_t last = r.block_of(result.range.end - 1);
+  while (b < last && host_has(b + 1) == result.on_host) ++b;
+  result.range.end = std::min(r.bytes_of({b, b + 1}).end, result.range.end);
+  return result;
+}
+
+void copier::require_homes(const span& what) const {
+  const region& r = *what.region;
+  for (std::uint64_t at = what.range.begin; at < what.range.end; at = r.end_of_home(at, what.range.end))
+    HPE_REQUIRE(!env_.devices.at(r.home_of(at)).lost(), HPE_ERROR_DEVICE_LOST,
+                "device {} is lost and takes no data; the allocation at {} can be migrated to another", r.home_of(at),
+                static_cast<void*>(r.is.base));
+}
+
+void copier::require_alive(const span& what) {
+  HPE_REQUIRE(what.region->alive && what.range.end <= what.region->is.extent, HPE_ERROR_NOT_A_REGION,
+              "an allocation that was to be copied was freed by another thread just now");
 }
 
 void copier::copy_across(const span& to, const span& from) {
@@ -149,7 +203,14 @@ void copier::copy_across(const span& to, const span& from) {
     return copy_out(alias(to), from);
   }
   for (std::uint64_t done = 0; done < to.range.size();) {
-    const std::uint64_t stop = std::min(done + piece_size, to.range.size());
+    const std::uint64_t begin = done;
+    std::uint64_t stop = std::min(begin + piece_size, to.range.size());
+    // Where some homes need a buffer between them, it is there before the locks: which homes it will be is known later.
+    std::optional<transfer::staged> through;
+    if (!env_.engine.all_connected()) {
+      through.emplace(env_.engine.borrow());
+      stop = std::min(stop, begin + through->size());
+    }
     device_work work(env_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
                             {&t, {to.range.begin + done, to.range.begin + stop}, HPE_OUT}});
     while (done < stop) {
@@ -160,8 +221,13 @@ void copier::copy_across(const span& to, const span& from) {
       point_set after;
       f.order.before_read({source, source + size}, after);
       t.order.before_write({target, target + size}, after);
-      const timepoint point = env_.engine.copy(t.home_of(target), t.is.base + target, f.home_of(source),
-                                               f.is.base + source, size, after.points());
+      const unsigned target_home = t.home_of(target);
+      const unsigned source_home = f.home_of(source);
+      const timepoint point = env_.engine.route_between(target_home, source_home) == transfer::route::peer_staged
+                                  ? env_.engine.copy(target_home, t.is.base + target, source_home, f.is.base + source,
+                                                     size, after.points(), *through, done - begin)
+                                  : env_.engine.copy(target_home, t.is.base + target, source_home, f.is.base + source,
+                                                     size, after.points());
       f.order.record_read({source, source + size}, point);
       t.order.record_write({target, target + size}, point);
       done += size;

@@ -23,12 +23,23 @@ class copier {
     coherence::byte_range range;
   };
 
+  /// The next bytes of a range that are good in the shadow, or that one copy can bring from their home.
+  struct stretch {
+    coherence::byte_range range;
+    bool on_host = false;
+  };
+
   [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
   void copy_in(const span& to, const std::byte* source);
   void copy_out(std::byte* destination, const span& from);
   void copy_across(const span& to, const span& from);
   /// Waits for device work on host memory that the host is about to read or write.
   void wait_for_users(const span& what, bool before_write) const;
+  /// Under the region's mutex.
+  [[nodiscard]] stretch good_stretch(const coherence::region& r, coherence::byte_range wanted) const;
+  /// No home of the range is lost.
+  void require_homes(const span& what) const;
+  static void require_alive(const span& what);
   [[nodiscard]] std::byte* alias(const span& what) const;
 
   environment env_;

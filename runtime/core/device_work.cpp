@@ -18,7 +18,7 @@ using coherence::byte_range;
 using coherence::point_set;
 using coherence::region;
 
-device_work::device_work(const environment& env, std::vector<device_access> accesses)
+device_work::device_work(const environment& env, std::vector<device_access> accesses, const preparation& prepare)
     : env_(env), accesses_(std::move(accesses)) {
   // Reads first: a block that is read and written by one launch must have its old bytes.
   std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
@@ -26,6 +26,8 @@ device_work::device_work(const environment& env, std::vector<device_access> acce
   });
   lock_regions();
   try {
+    if (prepare)
+      for (const device_access& access : accesses_) prepare(access);
     for (const device_access& access : accesses_) release(access);
   } catch (...) {
     roll_back();
@@ -43,11 +45,12 @@ void device_work::lock_regions() {
   for (const device_access& access : accesses_)
     if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
   for (region* r : regions_) r->mutex.lock();
-  for (const region* r : regions_) {
-    if (r->alive) continue;
-    unlock_regions();
-    HPE_THROW(HPE_ERROR_NOT_A_REGION, "an allocation that was to be used was freed by another thread just now");
-  }
+  // The object may have become another region's, which threads that do not order themselves can make happen.
+  const auto gone = [](const device_access& a) { return !a.region->alive || a.range.end > a.region->is.extent; };
+  std::erase_if(accesses_, [&](const device_access& a) { return a.if_alive && gone(a); });
+  if (std::none_of(accesses_.begin(), accesses_.end(), gone)) return;
+  unlock_regions();
+  HPE_THROW(HPE_ERROR_NOT_A_REGION, "an allocation that was to be used was freed by another thread just now");
 }
 
 void device_work::unlock_regions() noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct device_access {
   coherence::region* region = nullptr;
   coherence::byte_range range;
   hpeAccessMode mode = HPE_INOUT;
+  bool if_alive = false;  ///< left out if the region was freed meanwhile, instead of an error
 };
 
 /// What precedes device work, the release of the consistency model: it locks the regions, closes the views of what
@@ -27,8 +29,11 @@ struct device_access {
 ///   work.commit();
 class device_work {
  public:
-  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and what queuing uploads throws.
-  device_work(const environment& env, std::vector<device_access> accesses);
+  /// Called for each access when its region is locked, before anything is released.
+  using preparation = std::function<void(const device_access&)>;
+
+  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and what the preparation and queuing uploads throw.
+  device_work(const environment& env, std::vector<device_access> accesses, const preparation& prepare = {});
   ~device_work();
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;

@@ -28,6 +28,7 @@ struct environment {
 
   /// Throws HPE_ERROR_INVALID_DEVICE with the numbers that exist.
   void require_device(int device) const;
+  [[nodiscard]] bool reached(const coherence::point_set& points) const;
   /// Waits in the calling thread, whatever comes of the points.
   void wait_for(const coherence::point_set& points) const;
 };

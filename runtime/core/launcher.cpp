@@ -56,24 +56,18 @@ std::vector<device_access> launcher::all_regions() const {
   for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
     region& r = env_.regions.at(number);
     const std::lock_guard lock(r.mutex);
-    if (r.alive) result.push_back({&r, r.whole(), HPE_INOUT});
+    if (r.alive) result.push_back({&r, r.whole(), HPE_INOUT, true});
   }
   return result;
 }
 
 bool launcher::reaches(unsigned device, const device_access& access) const {
   const region& r = *access.region;
-  const std::lock_guard lock(r.mutex);
   if (r.single_copy()) return true;
   const device::device& it = env_.devices.at(device);
   for (std::uint64_t at = access.range.begin; at < access.range.end; at = r.end_of_home(at, access.range.end))
-    if (!it.can_access(r.home_of(at))) return false;
+    if (!it.can_access(r.home_of(at)) || env_.devices.at(r.home_of(at)).lost()) return false;
   return true;
-}
-
-void launcher::bring_within_reach(unsigned device, const std::vector<device_access>& accesses) {
-  for (const device_access& access : accesses)
-    if (!reaches(device, access)) memory_.migrate(*access.region, device);
 }
 
 device::stream& launcher::choose_stream(unsigned device, const point_set& after) {
@@ -94,10 +88,10 @@ void launcher::launch(unsigned device, hpeKernel kernel, const device::shape& sh
   HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
   // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
   const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
-  const std::vector<device_access> used = everything ? all_regions() : resolve(accesses);
-  bring_within_reach(device, used);
-
-  device_work work(env_, used);
+  // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
+  device_work work(env_, everything ? all_regions() : resolve(accesses), [&](const device_access& access) {
+    if (!reaches(device, access)) memory_.move(*access.region, device);
+  });
   point_set after;
   work.collect(after);
   device::stream& stream = choose_stream(device, after);

@@ -48,7 +48,7 @@ class launcher {
 
   [[nodiscard]] std::vector<device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<device_access> all_regions() const;
-  void bring_within_reach(unsigned device, const std::vector<device_access>& accesses);
+  /// Under the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
 

@@ -96,11 +96,7 @@ void lane::serve_prefetches() {
     region& r = env_.regions.at(wish.region);
     const std::lock_guard lock(r.mutex);
     if (!r.alive) continue;
-    try {
-      start_fetches(r, r.blocks_of({wish.range.begin, std::min(wish.range.end, r.is.extent)}), priority::prefetch);
-    } catch (const error& e) {
-      log(log_level::warn, "prefetch: {}", e.what());  // a hint only; an access will tell
-    }
+    fetch_ahead(r, r.blocks_of({wish.range.begin, std::min(wish.range.end, r.is.extent)}));
   }
 }
 
@@ -132,7 +128,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
     counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
     const block_run ahead = r.reader.touched(block);
     start_fetches(r, {block, block + 1}, priority::waiting_host);
-    start_fetches(r, ahead, priority::prefetch);
+    fetch_ahead(r, ahead);
     return outcome::waiting;
   }
   if (actions.wait_upload && !may_overwrite_shadow(r, block)) {
@@ -165,7 +161,7 @@ bool lane::reached(const point_set& points) const {
 }
 
 void lane::open_for_reading(region& r, std::uint64_t block) {
-  if (r.reader.is_marker(block)) start_fetches(r, r.reader.touched(block), priority::prefetch);
+  if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
   if (!env_.views.set(r, {block, block + 1}, os::access::read)) degrade(r);
 }
 
@@ -182,7 +178,8 @@ void lane::open_for_writing(region& r, std::uint64_t block) {
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
   r.set_state(block, block_state::host);
   if (!env_.views.set(r, {block, end}, os::access::read_write)) return degrade(r);
-  for (const block_run& run : plan.upload) upload_behind(r, run);
+  for (const block_run& run : plan.upload)
+    if (!r.degraded) upload_behind(r, run);  // one of them may have made all blocks one
 }
 
 void lane::upload_behind(region& r, block_run run) {
@@ -202,9 +199,13 @@ void lane::upload_behind(region& r, block_run run) {
     const byte_range bytes = r.bytes_of({b, end});
     point_set after;
     r.order.before_write(bytes, after);
-    const timepoint done = env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
-                                              after.points(), priority::rolling);
-    r.order.record_write(bytes, done);
+    try {
+      r.order.record_write(bytes, env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
+                                                     after.points(), priority::rolling));
+    } catch (const error& e) {
+      // The host keeps what it wrote; who needs it at home is told.
+      return log(log_level::debug, "upload behind a writer: {}", e.what());
+    }
     for (; b < end; ++b) {
       r.set_state(b, block_state::shared);
       r.blocks[b].rolled = true;
@@ -233,6 +234,14 @@ void lane::start_fetches(region& r, block_run run, priority level) {
     r.order.before_read(r.bytes_of(f.run), f.after);
     if (reached(f.after)) issue(f);
     fetches_.push_back(std::move(f));
+  }
+}
+
+void lane::fetch_ahead(region& r, block_run run) {
+  try {
+    start_fetches(r, run, priority::prefetch);
+  } catch (const error& e) {
+    log(log_level::debug, "prefetch: {}", e.what());
   }
 }
 
@@ -290,7 +299,11 @@ bool lane::advance(fetch& f) {
       return true;
     }
   }
-  complete(f);
+  try {
+    complete(f);
+  } catch (const error& e) {
+    log(log_level::error, "opening {} bytes at {}: {}", r.is.bytes, static_cast<void*>(r.is.base), e.what());
+  }
   return true;
 }
 

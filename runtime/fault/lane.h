@@ -69,6 +69,8 @@ class lane {
   void open_for_writing(coherence::region& r, std::uint64_t block);
   void upload_behind(coherence::region& r, coherence::block_run run);
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level);
+  /// The same before anybody asks: what cannot be fetched is left to who touches it.
+  void fetch_ahead(coherence::region& r, coherence::block_run run);
   /// True when the fetch is over.
   bool advance(fetch& f);
   void issue(fetch& f);

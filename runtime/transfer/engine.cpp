@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 
 #include "runtime/base/error.h"
-#include "runtime/transfer/route.h"
 
 namespace hpe::transfer {
 
@@ -24,6 +22,9 @@ engine::engine(device::device_set& devices, const memory::uvas& space, std::size
       streams.by_priority[unsigned(level)] = &devices.at(d).create_stream(level);
     streams_.push_back(streams);
   }
+  for (unsigned to = 0; to < devices.size(); ++to)
+    for (unsigned from = 0; from < devices.size(); ++from)
+      all_connected_ = all_connected_ && route_between(to, from) != route::peer_staged;
 }
 
 void engine::wait_all(device::stream& stream, points after) {
@@ -77,66 +78,47 @@ timepoint engine::write(unsigned home, std::byte* address, staged& from, std::si
   return done;
 }
 
-void engine::read(unsigned home, void* destination, const std::byte* address, std::size_t bytes, points after) {
-  // Waited for here and not in the stream, which other waiting threads share.
-  for (const timepoint point : after) devices_.wait(point, std::chrono::steady_clock::time_point::max());
-  device::stream& stream = stream_of(home, priority::waiting_host);
+staged engine::borrow() { return {staging_, staging_.take(), staging_.buffer_size()}; }
 
-  // While one buffer is emptied, the next is being filled.
-  struct piece {
-    staged buffer;
-    std::size_t at;
-    timepoint filled;
-  };
-  std::deque<piece> under_way;
-  const auto empty_oldest = [&] {
-    const piece& oldest = under_way.front();
-    finish(oldest.filled);
-    std::memcpy(static_cast<std::byte*>(destination) + oldest.at, oldest.buffer.data(), oldest.buffer.size());
-    under_way.pop_front();
-  };
-  for (std::size_t at = 0; at < bytes; at += staging_.buffer_size()) {
-    if (under_way.size() == 2) empty_oldest();
-    std::byte* memory = under_way.empty() ? staging_.take() : staging_.try_take();
-    if (memory == nullptr) {
-      empty_oldest();
-      memory = staging_.take();
-    }
-    const std::size_t size = std::min(staging_.buffer_size(), bytes - at);
-    piece& next = under_way.emplace_back(piece{staged(staging_, memory, size), at, {}});
-    next.filled = stream.copy(next.buffer.data(), address + at, size);
-    next.buffer.busy_until(next.filled);
-  }
-  while (!under_way.empty()) empty_oldest();
+std::optional<staged> engine::try_borrow() {
+  std::byte* memory = staging_.try_take();
+  if (memory == nullptr) return std::nullopt;
+  return staged(staging_, memory, staging_.buffer_size());
+}
+
+timepoint engine::read(unsigned home, staged& into, const std::byte* address, std::size_t bytes) {
+  const timepoint done = stream_of(home, priority::waiting_host).copy(into.data(), address, bytes);
+  into.busy_until(done);
   counters::add(count_.bytes_to_host, bytes);
   counters::add(count_.bytes_staged, bytes);
+  return done;
+}
+
+route engine::route_between(unsigned to, unsigned from) const {
+  const bool reachable = devices_.at(to).can_access(from) || devices_.at(from).can_access(to);
+  return choose_route(place::device, place::device, to == from, reachable);
 }
 
 timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                        points after) {
-  const bool pulls = devices_.at(to).can_access(from);
-  const bool pushes = devices_.at(from).can_access(to);
-  const route way = choose_route(place::device, place::device, to == from, pulls || pushes);
-  if (way != route::peer_staged) {
-    device::stream& stream = stream_of(pulls ? to : from, priority::launch);
-    wait_all(stream, after);
-    if (way == route::peer) counters::add(count_.bytes_peer, bytes);
-    return stream.copy(destination, source, bytes);
-  }
+  device::stream& stream = stream_of(devices_.at(to).can_access(from) ? to : from, priority::launch);
+  wait_all(stream, after);
+  if (route_between(to, from) == route::peer) counters::add(count_.bytes_peer, bytes);
+  return stream.copy(destination, source, bytes);
+}
 
+timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
+                       points after, staged& through, std::size_t offset) {
   device::stream& out = stream_of(from, priority::launch);
   device::stream& in = stream_of(to, priority::launch);
   wait_all(out, after);
-  timepoint done;
-  for (std::size_t at = 0; at < bytes; at += staging_.buffer_size()) {
-    const std::size_t piece = std::min(staging_.buffer_size(), bytes - at);
-    staged buffer(staging_, staging_.take(), piece);
-    const timepoint filled = out.copy(buffer.data(), source + at, piece);
-    buffer.busy_until(filled);
-    in.wait(filled);
-    done = in.copy(destination + at, buffer.data(), piece);
-    buffer.busy_until(done);
-  }
+  // The buffer's users come one after the other, so that the last one stands for all of them.
+  out.wait(through.busy_until());
+  const timepoint filled = out.copy(through.data() + offset, source, bytes);
+  through.busy_until(filled);
+  in.wait(filled);
+  const timepoint done = in.copy(destination, through.data() + offset, bytes);
+  through.busy_until(done);
   counters::add(count_.bytes_peer, bytes);
   counters::add(count_.bytes_staged, bytes);
   return done;

@@ -10,12 +10,14 @@
 /// Throws hpe::error, HPE_ERROR_DEVICE_LOST among them, with nothing of the failed piece queued. Any thread.
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/base/counters.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
+#include "runtime/transfer/route.h"
 #include "runtime/transfer/staging.h"
 
 namespace hpe::transfer {
@@ -43,12 +45,27 @@ class engine {
   [[nodiscard]] staged stage(const void* source, std::size_t bytes);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
-  /// From a home to any host memory, which has the bytes when it returns.
-  void read(unsigned home, void* destination, const std::byte* address, std::size_t bytes, points after);
+  /// An empty buffer of staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
+  /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.
+  [[nodiscard]] staged borrow();
+  [[nodiscard]] std::optional<staged> try_borrow();
+
+  /// Queues a copy from a home to the start of a buffer, whose busy_until tells when it is there.
+  timepoint read(unsigned home, staged& into, const std::byte* address, std::size_t bytes);
+  /// Waits in the calling thread; throws what went wrong with it.
+  void finish(timepoint point);
+
+  /// How copies between two homes go.
+  [[nodiscard]] route route_between(unsigned to, unsigned from) const;
+  /// Whether no two homes need a staging buffer.
+  [[nodiscard]] bool all_connected() const noexcept { return all_connected_; }
 
   /// From home to home. The ranges do not overlap.
   timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                  points after);
+  /// The same through a part of a staging buffer: route peer_staged.
+  timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
+                 points after, staged& through, std::size_t offset);
 
   /// The streams of a device, for waiting until all of them are done.
   void for_each_stream(unsigned home, const std::function<void(const device::stream&)>& visit) const;
@@ -62,14 +79,13 @@ class engine {
     return *streams_[home].by_priority[unsigned(level)];
   }
   static void wait_all(device::stream& stream, points after);
-  /// Waits in the calling thread; throws what went wrong with it.
-  void finish(timepoint point);
 
   device::device_set& devices_;
   const memory::uvas& space_;
   counters& count_;
   std::vector<device_streams> streams_;
   staging_ring staging_;
+  bool all_connected_ = true;
 };
 
 }  // namespace hpe::transfer

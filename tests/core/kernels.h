@@ -19,6 +19,7 @@ struct loaded_kernels {
   hpe::kernel<increment_parameters> increment{module, "increment"};
   hpe::kernel<crash_parameters> nothing{module, "nothing"};
   hpe::kernel<crash_parameters> crash{module, "crash"};
+  hpe::kernel<divide_parameters> divide{module, "divide"};
 };
 
 inline const loaded_kernels& test_kernel() {

@@ -43,6 +43,12 @@ HPE_HOST_KERNEL(nothing, crash_parameters) {
   (void)tiles;
 }
 
+HPE_HOST_KERNEL(divide, divide_parameters) {
+  (void)tiles;
+  const volatile std::int32_t one = 1;  // or the compiler does without a division
+  *parameters->result = one / parameters->by;
+}
+
 HPE_HOST_KERNEL(crash, crash_parameters) {
   (void)tiles;
   *parameters->at = 1;

@@ -28,5 +28,10 @@ struct crash_parameters {
   std::uint32_t* at;
 };
 
+struct divide_parameters {
+  std::int32_t* result;  // = 1 / by
+  std::int32_t by;
+};
+
 /// Tiles of the grid get equal parts of the elements.
 inline constexpr std::uint32_t test_tiles = 16;

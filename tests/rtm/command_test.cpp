@@ -55,8 +55,15 @@ TEST_F(Command, ImagesASmallModel) {
   EXPECT_NE(r.output.find("a.png"), std::string::npos);
 }
 
+TEST_F(Command, ImagesAVolume) {
+  const result r = rtm({"--size", "40x34x24", "--shots", "1x2", "--time", "0.3", "--sponge", "8", "--receivers",
+                        "0:4000:500", "--output", in_folder("c")});
+  EXPECT_EQ(r.status, 0) << r.errors;
+  EXPECT_EQ(std::filesystem::file_size(in_folder("c.f32")), 40u * 34 * 24 * 4);
+  EXPECT_NE(r.errors.find("2 shots"), std::string::npos) << r.errors;
+}
+
 TEST_F(Command, ImagesAFileAndAThinVolume) {
-  std::ofstream(in_folder("v"), std::ios::binary).write(std::string(50 * 30 * 4, '\0').data(), 0);
   std::vector<float> v(50 * 30, 2.0f);
   for (std::size_t i = 0; i < v.size(); ++i)
     if (i % 30 > 18) v[i] = 2.5f;

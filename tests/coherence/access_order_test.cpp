@@ -1,0 +1,169 @@
+#include "runtime/coherence/access_order.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace hpe::coherence {
+namespace {
+
+point_set reading(const access_order& order, byte_range range) {
+  point_set result;
+  order.before_read(range, result);
+  return result;
+}
+
+point_set writing(const access_order& order, byte_range range) {
+  point_set result;
+  order.before_write(range, result);
+  return result;
+}
+
+point_set set_of(std::initializer_list<timepoint> points) {
+  point_set result;
+  for (const timepoint p : points) result.add(p);
+  return result;
+}
+
+/// The same, byte by byte.
+class order_by_byte {
+ public:
+  explicit order_by_byte(std::size_t size) : bytes_(size) {}
+
+  void read(byte_range range, timepoint point) {
+    for (std::uint64_t i = range.begin; i < range.end; ++i) bytes_[i].readers.add(point);
+  }
+  void write(byte_range range, timepoint point) {
+    for (std::uint64_t i = range.begin; i < range.end; ++i) bytes_[i] = {point, {}};
+  }
+  point_set before(byte_range range, bool write) const {
+    point_set result;
+    for (std::uint64_t i = range.begin; i < range.end; ++i) {
+      result.add(bytes_[i].writer);
+      if (write) result.add(bytes_[i].readers);
+    }
+    return result;
+  }
+  /// How many stretches of bytes with the same users there are.
+  std::size_t stretches() const {
+    std::size_t count = 1;
+    for (std::size_t i = 1; i < bytes_.size(); ++i)
+      if (!(bytes_[i].writer == bytes_[i - 1].writer && bytes_[i].readers == bytes_[i - 1].readers)) ++count;
+    return count;
+  }
+
+ private:
+  struct use {
+    timepoint writer;
+    point_set readers;
+  };
+  std::vector<use> bytes_;
+};
+
+TEST(access_order, a_new_region_waits_for_nothing) {
+  access_order order;
+  order.reset(100);
+  EXPECT_TRUE(reading(order, {0, 100}).empty());
+  EXPECT_TRUE(writing(order, {0, 100}).empty());
+  EXPECT_EQ(order.range_count(), 1u);
+}
+
+TEST(access_order, readers_wait_for_the_writer_only_and_writers_for_both) {
+  access_order order;
+  order.reset(100);
+  order.record_write({0, 100}, {1, 1});
+  order.record_read({0, 50}, {2, 1});
+  EXPECT_EQ(reading(order, {0, 100}), set_of({{1, 1}}));
+  EXPECT_EQ(writing(order, {0, 100}), set_of({{1, 1}, {2, 1}}));
+  EXPECT_EQ(writing(order, {50, 100}), set_of({{1, 1}}));
+}
+
+TEST(access_order, a_write_forgets_what_it_waited_for) {
+  access_order order;
+  order.reset(100);
+  order.record_write({0, 100}, {1, 1});
+  order.record_read({0, 100}, {2, 1});
+  order.record_write({0, 100}, {3, 1});
+  EXPECT_EQ(writing(order, {0, 100}), set_of({{3, 1}}));
+}
+
+TEST(access_order, two_devices_may_write_the_halves_of_one_range) {
+  access_order order;
+  order.reset(100);
+  order.record_write({0, 50}, {1, 1});
+  EXPECT_TRUE(writing(order, {50, 100}).empty());
+  order.record_write({50, 100}, {2, 1});
+  EXPECT_EQ(reading(order, {0, 50}), set_of({{1, 1}}));
+  EXPECT_EQ(reading(order, {49, 51}), set_of({{1, 1}, {2, 1}}));
+}
+
+TEST(access_order, empty_ranges_and_reached_points_change_nothing) {
+  access_order order;
+  order.reset(100);
+  order.record_write({30, 30}, {1, 1});
+  order.record_read({30, 30}, {1, 1});
+  order.record_write({0, 100}, {});
+  order.record_read({0, 100}, {});
+  EXPECT_EQ(order.range_count(), 1u);
+  EXPECT_TRUE(writing(order, {0, 100}).empty());
+  order.record_write({0, 100}, {1, 1});
+  EXPECT_TRUE(writing(order, {30, 30}).empty());
+}
+
+TEST(access_order, reset_forgets) {
+  access_order order;
+  order.reset(100);
+  order.record_write({10, 20}, {1, 1});
+  order.reset(50);
+  EXPECT_TRUE(writing(order, {0, 50}).empty());
+  EXPECT_EQ(order.range_count(), 1u);
+}
+
+TEST(access_order, equals_an_order_kept_by_byte) {
+  constexpr std::uint64_t size = 48;
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    access_order order;
+    order.reset(size);
+    order_by_byte expected(size);
+    for (std::uint64_t step = 1; step <= 60; ++step) {
+      std::uint64_t a = random() % (size + 1);
+      std::uint64_t b = random() % (size + 1);
+      if (a > b) std::swap(a, b);
+      const byte_range range{a, b};
+      const timepoint point{static_cast<std::uint32_t>(1 + random() % 3), step};
+      ASSERT_EQ(reading(order, range), expected.before(range, false));
+      ASSERT_EQ(writing(order, range), expected.before(range, true));
+      if (random() % 2 == 0) {
+        order.record_read(range, point);
+        expected.read(range, point);
+      } else {
+        order.record_write(range, point);
+        expected.write(range, point);
+      }
+      for (std::uint64_t i = 0; i < size; ++i)
+        ASSERT_EQ(writing(order, {i, i + 1}), expected.before({i, i + 1}, true)) << "byte " << i;
+      ASSERT_EQ(order.range_count(), expected.stretches());
+    }
+  }
+}
+
+TEST(access_order, is_no_longer_than_the_parts_that_are_used) {
+  access_order order;
+  order.reset(1 << 20);
+  // Eight parts with halos that their neighbours read, over and over, as a stencil does.
+  for (std::uint64_t step = 1; step <= 500; ++step) {
+    for (std::uint32_t part = 0; part < 8; ++part) {
+      const std::uint64_t begin = part * (1 << 17);
+      const std::uint64_t end = begin + (1 << 17);
+      order.record_read({part == 0 ? begin : begin - 512, part == 7 ? end : end + 512}, {1 + part, 2 * step});
+      order.record_write({begin, end}, {1 + part, 2 * step + 1});
+    }
+    ASSERT_LE(order.range_count(), 8u * 3);
+  }
+  order.record_write({0, 1 << 20}, {1, 5000});
+  EXPECT_EQ(order.range_count(), 1u);
+}
+
+}  // namespace
+}  // namespace hpe::coherence

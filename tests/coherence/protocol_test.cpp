@@ -1,0 +1,204 @@
+#include "runtime/coherence/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace hpe::coherence {
+namespace {
+
+using enum block_state;
+using enum block_event;
+
+struct entry {
+  block_state state;
+  block_event event;
+  block_state next;
+  block_actions actions;
+  const char* why;
+};
+
+// The whole table, written by hand from what the states mean.
+const entry table[] = {
+    {fresh, host_read, host, {.open_write = true}, "the host reads zeros; its copy is the first one there is"},
+    {fresh, host_write, host, {.open_write = true}, "nothing has to be brought"},
+    {fresh, host_overwrite, host, {.open_write = true}, "nothing has to be brought"},
+    {fresh, device_read, device, {}, "what a kernel finds there is undefined, and then it is what the host finds"},
+    {fresh, device_write, device, {}, "the kernel makes the first copy"},
+    {fresh, device_overwrite, device, {}, "the kernel makes the first copy"},
+    {fresh, flush, fresh, {}, "the host wrote nothing"},
+    {fresh, prefetch, fresh, {}, "there is nothing to bring"},
+    {fresh, fetched, fresh, {}, "a copy for an earlier life of the block means nothing"},
+    {fresh, fetched_for_write, fresh, {}, "a copy for an earlier life of the block means nothing"},
+
+    {device, host_read, fetching, {.fetch = true}, "the shadow is stale"},
+    {device, host_write, fetching, {.fetch = true}, "the bytes that the host does not write must be the old ones"},
+    {device,
+     host_overwrite,
+     host,
+     {.wait_upload = true, .open_write = true},
+     "no old bytes are needed, but a copy may still use the shadow"},
+    {device, device_read, device, {}, "the home is valid"},
+    {device, device_write, device, {}, "the home is valid, and the only copy"},
+    {device, device_overwrite, device, {}, "the home is the only copy"},
+    {device, flush, device, {}, "the host has nothing to upload"},
+    {device, prefetch, fetching, {.fetch = true}, "this is what a prefetch is for"},
+    {device, fetched, device, {}, "a launch made the copy useless; the view stays closed"},
+    {device, fetched_for_write, device, {}, "a launch made the copy useless; the view stays closed"},
+
+    {shared, host_read, shared, {.open_read = true}, "the view may be closed for a marker or after a failed launch"},
+    {shared,
+     host_write,
+     host,
+     {.wait_upload = true, .open_write = true},
+     "the upload that made it shared must not see the new bytes"},
+    {shared,
+     host_overwrite,
+     host,
+     {.wait_upload = true, .open_write = true},
+     "the upload that made it shared must not see the new bytes"},
+    {shared, device_read, shared, {}, "the home is valid"},
+    {shared, device_write, device, {.close = true}, "the shadow becomes stale"},
+    {shared, device_overwrite, device, {.close = true}, "the shadow becomes stale"},
+    {shared, flush, shared, {}, "the home is valid already"},
+    {shared, prefetch, shared, {}, "the shadow is valid already"},
+    {shared, fetched, shared, {}, "an earlier copy says nothing about this state"},
+    {shared, fetched_for_write, shared, {}, "only a host write may make the home stale"},
+
+    {host, host_read, host, {.open_write = true}, "the view may be closed after a failed launch"},
+    {host, host_write, host, {.open_write = true}, "the view may be closed after a failed launch"},
+    {host, host_overwrite, host, {.open_write = true}, "the view may be closed after a failed launch"},
+    {host, device_read, shared, {.open_read = true, .upload = true}, "the kernel needs the host's bytes"},
+    {host, device_write, device, {.close = true, .upload = true}, "the kernel leaves some of the host's bytes"},
+    {host, device_overwrite, device, {.close = true}, "nothing of the host's bytes will be left"},
+    {host, flush, shared, {.open_read = true, .upload = true}, "the next write must be noticed"},
+    {host, prefetch, host, {}, "the shadow is the only copy"},
+    {host, fetched, host, {}, "an earlier copy must not close what the host writes"},
+    {host, fetched_for_write, host, {}, "an earlier copy means nothing"},
+
+    {fetching, host_read, fetching, {.wait = true}, "the data is on its way"},
+    {fetching, host_write, fetching, {.wait = true}, "the data is on its way"},
+    {fetching, host_overwrite, fetching, {.wait = true}, "the copy would fall into what the host writes"},
+    {fetching, device_read, fetching, {}, "two may read the home"},
+    {fetching, device_write, device, {}, "the copy will be stale; the view was closed all the time"},
+    {fetching, device_overwrite, device, {}, "the copy will be stale; the view was closed all the time"},
+    {fetching, flush, fetching, {}, "the host has nothing to upload"},
+    {fetching, prefetch, fetching, {}, "it is being fetched"},
+    {fetching, fetched, shared, {.open_read = true}, "both copies are valid"},
+    {fetching, fetched_for_write, host, {.open_write = true}, "a second fault would only say the same"},
+};
+
+std::string name_of(const entry& e) {
+  return std::string(coherence::name_of(e.state)) + " + " + coherence::name_of(e.event) + ": " + e.why;
+}
+
+TEST(protocol, does_what_each_pair_of_state_and_event_asks_for) {
+  std::set<std::pair<block_state, block_event>> pairs;
+  for (const entry& e : table) {
+    SCOPED_TRACE(name_of(e));
+    EXPECT_TRUE(pairs.insert({e.state, e.event}).second) << "twice in the table";
+    const transition t = apply(e.state, e.event);
+    EXPECT_EQ(coherence::name_of(t.next), std::string(coherence::name_of(e.next)));
+    EXPECT_EQ(t.actions, e.actions);
+  }
+  EXPECT_EQ(pairs.size(), block_state_count * block_event_count);
+}
+
+bool home_valid(block_state s) { return s == device || s == shared || s == fetching; }
+bool shadow_valid(block_state s) { return s == shared || s == host; }
+
+template <typename Check>
+void for_all_pairs(Check check) {
+  for (unsigned s = 0; s < block_state_count; ++s) {
+    for (unsigned e = 0; e < block_event_count; ++e) {
+      const auto state = static_cast<block_state>(s);
+      const auto event = static_cast<block_event>(e);
+      SCOPED_TRACE(std::string(coherence::name_of(state)) + " + " + coherence::name_of(event));
+      check(state, event, apply(state, event));
+    }
+  }
+}
+
+TEST(protocol, opens_views_no_wider_than_the_next_state_allows) {
+  for_all_pairs([](block_state, block_event, const transition& t) {
+    EXPECT_TRUE(!t.actions.open_write || t.next == host);
+    EXPECT_TRUE(!t.actions.open_read || t.next == shared);
+    EXPECT_LE(t.actions.close + t.actions.open_read + t.actions.open_write, 1);
+  });
+}
+
+TEST(protocol, closes_what_was_open_and_may_not_be_so_any_more) {
+  for_all_pairs([](block_state s, block_event, const transition& t) {
+    if (shadow_valid(s) && !shadow_valid(t.next)) {
+      EXPECT_TRUE(t.actions.close);
+    }
+    if (s == host && t.next == shared) {  // writable until now
+      EXPECT_TRUE(t.actions.open_read);
+    }
+  });
+}
+
+TEST(protocol, never_loses_the_only_copy_but_to_an_overwrite) {
+  for_all_pairs([](block_state s, block_event e, const transition& t) {
+    if (s == host && home_valid(t.next) && e != device_overwrite) {
+      EXPECT_TRUE(t.actions.upload);
+    }
+    if (s == device && t.next == host) {
+      EXPECT_EQ(e, host_overwrite);
+    }
+    if (s == device && t.next == shared) {
+      ADD_FAILURE() << "there was no copy yet";
+    }
+  });
+}
+
+TEST(protocol, device_work_finds_and_leaves_a_valid_home) {
+  for_all_pairs([](block_state s, block_event e, const transition& t) {
+    if (e != device_read && e != device_write && e != device_overwrite) return;
+    EXPECT_FALSE(t.actions.wait) << "a launch never waits";
+    EXPECT_FALSE(t.actions.wait_upload) << "a launch never waits";
+    EXPECT_TRUE(home_valid(t.next));
+    if (e != device_read) {
+      EXPECT_EQ(t.next, device);
+    }
+    if (e == device_overwrite) {
+      EXPECT_FALSE(t.actions.upload);
+    }
+    if (s == fresh) {
+      EXPECT_FALSE(t.actions.upload);
+    }
+  });
+}
+
+TEST(protocol, host_access_ends_in_a_state_that_allows_it_or_waits) {
+  for_all_pairs([](block_state, block_event e, const transition& t) {
+    if (e != host_read && e != host_write && e != host_overwrite) return;
+    if (t.actions.wait || t.actions.fetch) {
+      EXPECT_EQ(t.next, fetching);
+    } else if (e == host_read) {
+      EXPECT_TRUE(shadow_valid(t.next));
+      EXPECT_TRUE(t.actions.open_read || t.actions.open_write);
+    } else {
+      EXPECT_EQ(t.next, host);
+      EXPECT_TRUE(t.actions.open_write);
+    }
+  });
+}
+
+TEST(protocol, fetches_only_what_is_only_on_the_device) {
+  for_all_pairs([](block_state s, block_event, const transition& t) {
+    EXPECT_EQ(t.actions.fetch, s == device && t.next == fetching);
+    EXPECT_TRUE(!t.actions.upload || s == host);
+  });
+}
+
+TEST(protocol, names_are_all_different) {
+  std::set<std::string> names;
+  for (unsigned s = 0; s < block_state_count; ++s) names.insert(coherence::name_of(static_cast<block_state>(s)));
+  for (unsigned e = 0; e < block_event_count; ++e) names.insert(coherence::name_of(static_cast<block_event>(e)));
+  EXPECT_EQ(names.size(), block_state_count + block_event_count);
+}
+
+}  // namespace
+}  // namespace hpe::coherence

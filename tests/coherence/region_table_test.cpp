@@ -1,0 +1,121 @@
+#include "runtime/coherence/region_table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "hpe/error.hpp"
+
+namespace hpe::coherence {
+namespace {
+
+std::byte* address(std::uint64_t n) { return reinterpret_cast<std::byte*>(n); }
+
+void begin(region& r, std::uint64_t base, std::uint64_t bytes) {
+  r.begin({region_kind::device, address(base), bytes, 4096, 65536, {0}}, 0, 0);
+}
+
+TEST(region_table, numbers_from_one_and_finds_by_number) {
+  region_table table;
+  EXPECT_EQ(table.limit(), 1u);
+  std::set<region*> seen;
+  for (std::uint32_t expected = 1; expected <= 1000; ++expected) {  // several chunks
+    region& r = table.take();
+    EXPECT_EQ(r.id, expected);
+    EXPECT_FALSE(r.alive);
+    EXPECT_EQ(&table.at(expected), &r);
+    EXPECT_EQ(table.limit(), expected + 1);
+    EXPECT_TRUE(seen.insert(&r).second);
+  }
+}
+
+TEST(region_table, a_number_rests_before_it_is_used_again) {
+  region_table table;
+  region& first = table.take();
+  begin(first, 0x10000, 4096);
+  first.end();
+  table.give_back(first);
+
+  // The object stays where it is, not alive, for whoever still has its number.
+  std::uint32_t others = 0;
+  while (true) {
+    region& r = table.take();
+    if (&r == &first) break;
+    ++others;
+    ASSERT_LT(others, 1000u) << "never used again";
+    begin(r, 0x100000, 4096);
+    r.end();
+    table.give_back(r);
+    EXPECT_EQ(&table.at(first.id), &first);
+  }
+  EXPECT_GE(others, 64u);
+  EXPECT_LT(table.limit(), 200u) << "numbers are used again, not used up";
+}
+
+TEST(region_table, remembers_what_was_freed_where) {
+  region_table table;
+  EXPECT_FALSE(table.freed_at(address(0x10000)));
+  region& a = table.take();
+  begin(a, 0x10000, 3000);
+  a.end();
+  table.give_back(a);
+  EXPECT_FALSE(table.freed_at(address(0xffff)));
+  ASSERT_TRUE(table.freed_at(address(0x10000)));
+  EXPECT_TRUE(table.freed_at(address(0x10000 + 2999)));
+  EXPECT_FALSE(table.freed_at(address(0x10000 + 3000)));
+
+  // A later allocation at the same place is the answer from then on.
+  region& b = table.take();
+  begin(b, 0x10000, 500);
+  b.end();
+  table.give_back(b);
+  const auto freed = table.freed_at(address(0x10000 + 100));
+  ASSERT_TRUE(freed);
+  EXPECT_EQ(freed->bytes, 500u);
+  EXPECT_EQ(table.freed_at(address(0x10000 + 1000))->bytes, 3000u);
+}
+
+TEST(region_table, forgets_what_was_freed_long_ago) {
+  region_table table;
+  for (std::uint64_t n = 0; n < 300; ++n) {
+    region& r = table.take();
+    begin(r, (n + 1) << 16, 4096);
+    r.end();
+    table.give_back(r);
+  }
+  EXPECT_FALSE(table.freed_at(address(std::uint64_t{1} << 16)));
+  EXPECT_TRUE(table.freed_at(address(std::uint64_t{300} << 16)));
+  EXPECT_TRUE(table.freed_at(address(std::uint64_t{100} << 16)));
+}
+
+TEST(region_table, can_be_used_by_several_threads) {
+  region_table table;
+  std::mutex mutex;
+  std::set<std::uint32_t> taken;
+  const auto work = [&] {
+    for (int n = 0; n < 500; ++n) {
+      region& r = table.take();
+      {
+        const std::lock_guard lock(mutex);
+        EXPECT_TRUE(taken.insert(r.id).second) << "given out twice";
+      }
+      EXPECT_EQ(&table.at(r.id), &r);
+      {
+        const std::lock_guard lock(r.mutex);
+        begin(r, 0x10000, 4096);
+        r.end();
+      }
+      {
+        const std::lock_guard lock(mutex);
+        taken.erase(r.id);
+      }
+      table.give_back(r);
+    }
+  };
+  std::thread threads[] = {std::thread(work), std::thread(work), std::thread(work)};
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace hpe::coherence

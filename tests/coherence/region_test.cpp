@@ -1,0 +1,190 @@
+#include "runtime/coherence/region.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/granule.h"
+
+namespace hpe::coherence {
+namespace {
+
+constexpr std::uint64_t kib = 1024;
+
+std::byte* const base = reinterpret_cast<std::byte*>(0x200000000000);
+
+region_description one_home(std::uint64_t bytes, std::uint64_t block_size) {
+  return {region_kind::device, base, bytes, round_up(bytes, 4 * kib), block_size, {3}};
+}
+
+class region_test : public testing::Test {
+ protected:
+  void begin(region_description what) { it.begin(std::move(what), 8 << 20, 8 << 20); }
+  region it{1};
+};
+
+TEST_F(region_test, begins_fresh) {
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_TRUE(it.alive);
+  EXPECT_FALSE(it.degraded);
+  ASSERT_EQ(it.blocks.size(), 16u);  // the last one is cut
+  for (const block& b : it.blocks) EXPECT_EQ(b.state, block_state::fresh);
+  EXPECT_EQ(it.off_device, 16u);
+  EXPECT_EQ(it.whole(), (byte_range{0, 1000 * kib}));
+  it.end();
+  EXPECT_FALSE(it.alive);
+}
+
+TEST_F(region_test, blocks_of_a_range_are_those_that_it_meets) {
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_EQ(it.blocks_of({0, 1}), (block_run{0, 1}));
+  EXPECT_EQ(it.blocks_of({0, 64 * kib}), (block_run{0, 1}));
+  EXPECT_EQ(it.blocks_of({0, 64 * kib + 1}), (block_run{0, 2}));
+  EXPECT_EQ(it.blocks_of({64 * kib - 1, 64 * kib + 1}), (block_run{0, 2}));
+  EXPECT_EQ(it.blocks_of(it.whole()), (block_run{0, 16}));
+  EXPECT_TRUE(it.blocks_of({70 * kib, 70 * kib}).empty());
+}
+
+TEST_F(region_test, bytes_of_blocks_end_with_the_region) {
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_EQ(it.bytes_of({1, 3}), (byte_range{64 * kib, 192 * kib}));
+  EXPECT_EQ(it.bytes_of({15, 16}), (byte_range{960 * kib, 1000 * kib}));
+  EXPECT_EQ(it.bytes_of({0, 16}), it.whole());
+}
+
+TEST_F(region_test, knows_its_addresses_up_to_the_mapped_end) {
+  begin(one_home(5000, 64 * kib));
+  EXPECT_TRUE(it.contains(base));
+  EXPECT_TRUE(it.contains(base + 8191));
+  EXPECT_FALSE(it.contains(base + 8192));
+  EXPECT_FALSE(it.contains(base - 1));
+  EXPECT_EQ(it.offset_of(base + 77), 77u);
+}
+
+TEST_F(region_test, one_home_is_the_home_of_everything) {
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_EQ(it.home_of(0), 3);
+  EXPECT_EQ(it.home_of(999 * kib), 3);
+  EXPECT_EQ(it.end_of_home(0, 1000 * kib), 1000 * kib);
+  EXPECT_EQ(it.end_of_home(100, 200), 200u);
+}
+
+TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
+  begin({region_kind::striped, base, 5 * granule_size - 100, 5 * granule_size, granule_size, {0, 0, 1, 1, 0}});
+  const std::uint64_t end = it.is.extent;
+  const std::uint16_t homes[] = {0, 0, 1, 1, 0};
+  for (std::uint64_t g = 0; g < 5; ++g) {
+    EXPECT_EQ(it.home_of(g * granule_size), homes[g]);
+    EXPECT_EQ(it.home_of((g + 1) * granule_size - 1), homes[g]);
+  }
+  EXPECT_EQ(it.end_of_home(0, end), 2 * granule_size);
+  EXPECT_EQ(it.end_of_home(granule_size + 5, end), 2 * granule_size);
+  EXPECT_EQ(it.end_of_home(granule_size + 5, granule_size + 9), granule_size + 9);
+  EXPECT_EQ(it.end_of_home(2 * granule_size, end), 4 * granule_size);
+  EXPECT_EQ(it.end_of_home(4 * granule_size, end), end);
+
+  // Walking over the stretches meets every byte once, with its home.
+  std::uint64_t stretches = 0;
+  for (std::uint64_t at = 0; at < end; ++stretches) {
+    const std::uint64_t next = it.end_of_home(at, end);
+    ASSERT_GT(next, at);
+    EXPECT_EQ(it.home_of(next - 1), it.home_of(at));
+    at = next;
+  }
+  EXPECT_EQ(stretches, 3u);
+}
+
+TEST_F(region_test, counts_the_blocks_that_are_off_the_device) {
+  begin(one_home(1000 * kib, 64 * kib));
+  for (std::uint64_t b = 0; b < 16; ++b) it.set_state(b, block_state::device);
+  EXPECT_EQ(it.off_device, 0u);
+  it.set_state(4, block_state::device);
+  EXPECT_EQ(it.off_device, 0u);
+  it.set_state(4, block_state::fetching);
+  it.set_state(4, block_state::shared);
+  it.set_state(4, block_state::host);
+  EXPECT_EQ(it.off_device, 1u);
+  it.set_state(4, block_state::device);
+  EXPECT_EQ(it.off_device, 0u);
+}
+
+TEST_F(region_test, collapses_to_one_block) {
+  begin(one_home(1000 * kib, 64 * kib));
+  for (std::uint64_t b = 0; b < 16; ++b) it.set_state(b, block_state::device);
+  it.collapse(block_state::host);
+  EXPECT_TRUE(it.degraded);
+  ASSERT_EQ(it.blocks.size(), 1u);
+  EXPECT_EQ(it.blocks[0].state, block_state::host);
+  EXPECT_EQ(it.off_device, 1u);
+  EXPECT_EQ(it.block_of(it.is.extent - 1), 0u);
+  EXPECT_EQ(it.bytes_of({0, 1}), it.whole());
+  EXPECT_EQ(it.blocks_of({900 * kib, 1000 * kib}), (block_run{0, 1}));
+  EXPECT_TRUE(it.writer.touched(0, false).upload.empty());
+
+  it.collapse(block_state::device);
+  EXPECT_EQ(it.off_device, 0u);
+}
+
+TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
+  begin(one_home(1000 * kib, 64 * kib));
+  it.advise(HPE_ADVISE_LAZY);
+  it.order.record_write(it.whole(), {1, 1});
+  it.blocks[0].rolled = true;
+  it.collapse(block_state::host);
+  it.end();
+
+  begin(one_home(128 * kib, 64 * kib));
+  EXPECT_FALSE(it.degraded);
+  EXPECT_EQ(it.advice, HPE_ADVISE_DEFAULT);
+  ASSERT_EQ(it.blocks.size(), 2u);
+  EXPECT_EQ(it.blocks[0].state, block_state::fresh);
+  EXPECT_FALSE(it.blocks[0].rolled);
+  point_set after;
+  it.order.before_write(it.whole(), after);
+  EXPECT_TRUE(after.empty());
+}
+
+/// Writes each block in turn; the number of blocks that were uploaded behind.
+std::uint64_t uploaded_behind_a_walk(region& r) {
+  std::uint64_t uploaded = 0;
+  for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
+    for (const block_run& run : r.writer.touched(b, false).upload) uploaded += run.end - run.begin;
+  return uploaded;
+}
+
+TEST_F(region_test, advice_decides_about_uploading_behind_and_fetching_ahead) {
+  it.begin(one_home(64 * 64 * kib, 64 * kib), 16 * 64 * kib, 8 * 64 * kib);
+  EXPECT_GT(uploaded_behind_a_walk(it), 0u);
+  it.advise(HPE_ADVISE_LAZY);
+  EXPECT_EQ(uploaded_behind_a_walk(it), 0u);
+
+  it.advise(HPE_ADVISE_READ_MOSTLY);  // far ahead: up to the whole region
+  block_run furthest;
+  for (std::uint64_t b = 0; b < 64; ++b) {
+    const block_run ahead = it.reader.touched(b);
+    if (ahead.end - ahead.begin > furthest.end - furthest.begin) furthest = ahead;
+  }
+  EXPECT_GT(furthest.end - furthest.begin, 16u);
+
+  it.begin(one_home(64 * 64 * kib, 64 * kib), 0, 0);
+  EXPECT_EQ(uploaded_behind_a_walk(it), 0u);
+  for (std::uint64_t b = 0; b < 64; ++b) EXPECT_TRUE(it.reader.touched(b).empty());
+}
+
+TEST_F(region_test, host_memory_is_never_uploaded) {
+  region_description what = one_home(64 * 64 * kib, 64 * kib);
+  what.kind = region_kind::host;
+  it.begin(what, 16 * 64 * kib, 8 * 64 * kib);
+  EXPECT_TRUE(it.single_copy());
+  EXPECT_EQ(uploaded_behind_a_walk(it), 0u);
+}
+
+TEST(choose_block_size, is_a_256th_between_its_bounds_unless_wished) {
+  EXPECT_EQ(choose_block_size(1, 0), 64 * kib);
+  EXPECT_EQ(choose_block_size(16 << 20, 0), 64 * kib);
+  EXPECT_EQ(choose_block_size((16 << 20) + 256, 0), 128 * kib);
+  EXPECT_EQ(choose_block_size(100 << 20, 0), 512 * kib);
+  EXPECT_EQ(choose_block_size(std::uint64_t{1} << 40, 0), 2048 * kib);
+  EXPECT_EQ(choose_block_size(1 << 30, 4 * kib), 4 * kib);
+}
+
+}  // namespace
+}  // namespace hpe::coherence

@@ -1,0 +1,201 @@
+#include "runtime/coherence/write_behind.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <vector>
+
+namespace hpe::coherence {
+namespace {
+
+/// A host that writes blocks that need no copy to be written, and a runtime that does what the plans say: it opens the
+/// blocks ahead, and uploads those behind, which closes them to writers.
+class writer {
+ public:
+  writer(std::uint64_t blocks, std::uint64_t window, rolling_mode mode) : blocks_(blocks) {
+    behind_.reset(blocks, window, mode);
+  }
+
+  void write(std::uint64_t b) {
+    if (!open_[b]) {
+      ++faults;
+      const auto plan = behind_.touched(b, rolled_[b]);
+      open_[b] = true;
+      ASSERT_LE(plan.open.end, blocks_);
+      if (!plan.open.empty()) {
+        ASSERT_GT(plan.open.begin, b);
+      }
+      for (std::uint64_t a = plan.open.begin; a < plan.open.end; ++a) open_[a] = true;
+      for (const block_run& run : plan.upload) {
+        ASSERT_LT(run.begin, run.end);
+        ASSERT_LE(run.end, blocks_);
+        for (std::uint64_t u = run.begin; u < run.end; ++u) {
+          if (!open_[u]) ++useless;
+          ASSERT_NE(u, b) << "the block that is about to be written";
+          if (open_[u]) ++uploads;
+          open_[u] = false;
+          rolled_[u] = true;
+          at_home_[u] = at_host_[u];
+        }
+      }
+    }
+    at_host_[b] = ++clock_;
+  }
+
+  void release() {
+    for (std::uint64_t b = 0; b < blocks_; ++b) {
+      if (open_[b]) ++left;
+      at_home_[b] = at_host_[b];
+    }
+    open_.assign(blocks_, false);
+    rolled_.assign(blocks_, false);
+    behind_.released();
+  }
+
+  [[nodiscard]] std::uint64_t open() const {
+    return static_cast<std::uint64_t>(std::count(open_.begin(), open_.end(), true));
+  }
+  [[nodiscard]] bool nothing_lost() const { return at_home_ == at_host_; }
+
+  std::uint64_t faults = 0;
+  std::uint64_t uploads = 0;  // blocks uploaded behind the host
+  std::uint64_t useless = 0;  // uploads of a block that was not open
+  std::uint64_t left = 0;     // blocks uploaded by releases
+
+ private:
+  std::uint64_t blocks_;
+  std::uint64_t clock_ = 0;
+  write_behind behind_;
+  std::vector<bool> open_ = std::vector<bool>(blocks_);
+  std::vector<bool> rolled_ = std::vector<bool>(blocks_);
+  std::vector<std::uint64_t> at_host_ = std::vector<std::uint64_t>(blocks_);
+  std::vector<std::uint64_t> at_home_ = std::vector<std::uint64_t>(blocks_);
+};
+
+TEST(write_behind, a_sequential_writer_leaves_a_window_behind) {
+  for (const std::uint64_t window : {1, 4, 16, 64}) {
+    SCOPED_TRACE(window);
+    constexpr std::uint64_t blocks = 1000;
+    writer host(blocks, window, rolling_mode::sequential);
+    for (std::uint64_t b = 0; b < blocks; ++b) {
+      host.write(b);
+      ASSERT_FALSE(testing::Test::HasFatalFailure());
+      ASSERT_LE(host.open(), window + 1) << b;
+    }
+    EXPECT_EQ(host.useless, 0u);
+    EXPECT_GE(host.uploads, blocks - window - 1);
+    EXPECT_LE(host.uploads, blocks) << "each block once";
+    EXPECT_LE(host.faults, window < 8 ? blocks : 4 * blocks / window + 12);
+    host.release();
+    EXPECT_LE(host.left, window + 1);
+    EXPECT_EQ(host.uploads + host.left, blocks);
+    EXPECT_TRUE(host.nothing_lost());
+  }
+}
+
+constexpr std::uint64_t walks = 8;
+constexpr std::uint64_t walk_length = 200;
+
+TEST(write_behind, several_writers_share_the_window) {
+  for (const std::uint64_t window : {4, 8, 16, 32, 64}) {
+    SCOPED_TRACE(window);
+    const std::uint64_t most_open = std::max(window, 2 * walks);
+    writer host(walks * walk_length, window, rolling_mode::sequential);
+    for (std::uint64_t b = 0; b < walk_length; ++b) {
+      for (std::uint64_t w = 0; w < walks; ++w) {
+        host.write(w * walk_length + b);
+        ASSERT_FALSE(testing::Test::HasFatalFailure());
+        ASSERT_LE(host.open(), most_open + 1);
+      }
+    }
+    EXPECT_GE(host.uploads, walks * walk_length - most_open - 1);
+    EXPECT_LE(host.uploads, walks * walk_length) << "none before it was written";
+    host.release();
+    EXPECT_TRUE(host.nothing_lost());
+  }
+}
+
+TEST(write_behind, a_writer_among_several_may_be_held_up) {
+  writer host(walks * walk_length, 32, rolling_mode::sequential);
+  std::array<std::uint64_t, walks> at{};
+  std::mt19937 random(4);
+  while (std::any_of(at.begin(), at.end(), [](std::uint64_t a) { return a < walk_length; })) {
+    // One runs for its time slice while the others stand.
+    const std::uint64_t w = random() % walks;
+    for (unsigned n = random() % 40; n > 0 && at[w] < walk_length; --n) host.write(w * walk_length + at[w]++);
+    ASSERT_FALSE(testing::Test::HasFatalFailure());
+  }
+  EXPECT_GE(host.uploads, walks * walk_length - 33);
+  EXPECT_LE(host.uploads, walks * walk_length + walks * walk_length / 8);
+  host.release();
+  EXPECT_TRUE(host.nothing_lost());
+}
+
+TEST(write_behind, random_writers_keep_their_blocks_until_the_release) {
+  constexpr std::uint64_t blocks = 100000;
+  writer host(blocks, 16, rolling_mode::sequential);
+  std::mt19937 random(1);
+  for (int n = 0; n < 2000; ++n) host.write(random() % blocks);
+  EXPECT_LE(host.uploads, 100u);  // by chance some look like a walk
+  host.release();
+  EXPECT_TRUE(host.nothing_lost());
+
+  writer told(blocks, 16, rolling_mode::always);
+  for (std::uint64_t n = 0; n < 2000; ++n) {
+    told.write((n * 7919) % blocks);
+    ASSERT_LE(told.open(), 16u + 1);
+  }
+  EXPECT_GE(told.uploads, 1900u);
+}
+
+TEST(write_behind, lazy_writers_are_left_alone) {
+  writer host(1000, 16, rolling_mode::never);
+  for (std::uint64_t b = 0; b < 1000; ++b) host.write(b);
+  EXPECT_EQ(host.uploads, 0u);
+  EXPECT_EQ(host.faults, 1000u);
+}
+
+TEST(write_behind, gives_up_on_a_writer_that_comes_back_until_the_next_release) {
+  constexpr std::uint64_t blocks = 100;
+  writer host(blocks, 8, rolling_mode::sequential);
+  for (int pass = 0; pass < 20; ++pass)
+    for (std::uint64_t b = 0; b < blocks; ++b) host.write(b);
+  EXPECT_LE(host.uploads, 2 * blocks);
+  host.release();
+  EXPECT_TRUE(host.nothing_lost());
+
+  const std::uint64_t before = host.uploads;
+  for (std::uint64_t b = 0; b < blocks; ++b) host.write(b);
+  EXPECT_GE(host.uploads - before, blocks - 8 - 1);
+}
+
+TEST(write_behind, many_random_passes_stay_within_their_memory) {
+  // The list of what is open is bounded even where nothing is ever uploaded.
+  write_behind behind;
+  behind.reset(1 << 20, 64, rolling_mode::sequential);
+  for (std::uint64_t n = 0; n < 50000; ++n) EXPECT_TRUE(behind.touched((n * 7919) % (1 << 20), false).upload.empty());
+  // A walk that comes after them is uploaded behind again.
+  std::uint64_t uploaded = 0;
+  for (std::uint64_t b = 1000; b < 1300; ++b)
+    for (const block_run& run : behind.touched(b, false).upload) uploaded += run.end - run.begin;
+  EXPECT_GT(uploaded, 0u);
+}
+
+TEST(write_behind, tiny_regions_end_where_they_end) {
+  for (std::uint64_t blocks = 1; blocks <= 6; ++blocks) {
+    for (const std::uint64_t window : {0, 1, 4, 100}) {
+      writer host(blocks, window, rolling_mode::sequential);
+      for (std::uint64_t b = 0; b < blocks; ++b) {
+        host.write(b);
+        ASSERT_FALSE(testing::Test::HasFatalFailure());
+      }
+      host.release();
+      EXPECT_TRUE(host.nothing_lost());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hpe::coherence

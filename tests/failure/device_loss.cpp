@@ -1,0 +1,245 @@
+// A device dies, killed in the middle of its work. Whoever waits for it goes on with an error, what the host has
+// survives, and the other devices do not notice.
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+#include "tests/failure/child.h"
+
+namespace {
+
+using namespace failure_test;
+using hpe::in;
+using hpe::inout;
+using hpe::out;
+using numbers = hpe::array<std::uint32_t>;
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+constexpr std::uint32_t forever = 50'000'000;  // microseconds
+
+void launch_forever(int device, const numbers& a) {
+  hpe::launch_on(device, test_kernel().increment, hpe::grid(1), {a.data(), a.size(), 1, forever}, inout(a));
+}
+
+void check_status(hpeStatus got, hpeStatus wanted, const std::string& words = {},
+                  std::source_location where = std::source_location::current()) {
+  check(got == wanted, std::string(hpeStatusName(got)) + ": " + hpeGetLastErrorMessage(), where);
+  if (!words.empty())
+    check(std::string(hpeGetLastErrorMessage()).find(words) != std::string::npos, hpeGetLastErrorMessage(), where);
+}
+
+void check_device_works(int device) {
+  const numbers a(mebi, hpe::on_device(device));
+  std::iota(a.begin(), a.end(), 0U);
+  hpe::launch_on(device, test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 5, 0}, inout(a));
+  for (std::size_t i = 0; i < a.size(); ++i) check(a[i] == i + 5, "a device that lives on computes something else");
+}
+
+// Kills a device a moment after the action began in another thread, and waits for the action to end.
+void kill_during(int device, const std::function<void()>& action) {
+  std::atomic<bool> begun{false};
+  std::thread other([&] {
+    begun = true;
+    action();
+  });
+  while (!begun) std::this_thread::yield();
+  std::this_thread::sleep_for(50ms);
+  kill_device(device);
+  check_prompt([&] { other.join(); });
+}
+
+TEST(DeviceLoss, SynchronizeReturnsAndLaterCallsSaySo) {
+  const ended child = run_child([] {
+    const numbers a(1000, hpe::on_device(1));
+    launch_forever(1, a);
+    kill_during(1, [] { check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST, "device 1 is lost"); });
+    check(hpeSynchronize() == HPE_SUCCESS, "a loss is told twice");
+
+    void* p = nullptr;
+    check_status(hpeMallocOn(&p, 100, 1), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMallocOn(&p, 10 * mebi, 1), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMallocStriped(&p, 10 * mebi, nullptr), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check(p == nullptr, "a failed allocation changed the pointer");
+    const hpeShape shape = hpe::grid(1);
+    const crash_parameters nothing{};
+    check_status(hpeLaunch(1, test_kernel().nothing.get(), &shape, &nothing, sizeof nothing, nullptr, 0),
+                 HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_device_works(0);
+    check_device_works(2);
+  });
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_TRUE(child.said("device 1 is lost")) << child;
+}
+
+TEST(DeviceLoss, AThreadThatWaitsInAPageFaultGetsItsSignal) {
+  const ended child = run_child([] {
+    const numbers a(1000, hpe::on_device(1));
+    launch_forever(1, a);
+    kill_during(1, [&] {
+      const caught_fault fault = catch_fault([&] { static_cast<void>(*const_cast<volatile std::uint32_t*>(&a[7])); });
+      check(fault.happened && fault.address == &a[7], "the handler saw another address");
+    });
+    check_device_works(0);
+  });
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_TRUE(child.said("cannot be brought to the host")) << child;
+}
+
+TEST(DeviceLoss, WithoutAHandlerTheProgramDiesOfTheAccess) {
+  const ended child = run_child([] {
+    const numbers a(mebi, hpe::on_device(1));
+    hpe::launch_on(1, test_kernel().fill, hpe::grid(1), {a.data(), a.size(), 0}, out(a));
+    hpe::synchronize();
+    kill_device(1);
+    check(a[5] == 5);
+  });
+  EXPECT_TRUE(child.by_signal(SIGSEGV)) << child;
+  EXPECT_TRUE(child.said("cannot be brought to the host: device 1 is lost")) << child;
+}
+
+TEST(DeviceLoss, CopiesReturn) {
+  // 256 MiB take some ten seconds.
+  const ended child = run_child(
+      [] {
+        const std::size_t bytes = 256 * mebi;
+        std::vector<std::uint8_t> ordinary(bytes);
+        const hpe::array<std::uint8_t> one(bytes, hpe::on_device(1));
+        const hpe::array<std::uint8_t> two(bytes, hpe::on_device(2));
+        hpe::fill(one.data(), 1, bytes);
+        hpe::synchronize();
+        kill_during(1, [&] {
+          check_status(hpeMemcpy(ordinary.data(), one.data(), bytes), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+        });
+        check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST);
+
+        // Into a device: queued piece by piece.
+        kill_during(2, [&] {
+          hpeStatus status = hpeMemcpy(two.data(), ordinary.data(), bytes);
+          if (status == HPE_SUCCESS) status = hpeSynchronize();
+          check_status(status, HPE_ERROR_DEVICE_LOST, "device 2 is lost");
+        });
+      },
+      {{"HPE_SOFT_HOST_LINK", "24M:0"}});
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(DeviceLoss, FreeReturns) {
+  const ended child = run_child([] {
+    for (const std::size_t n : {std::size_t{100}, mebi}) {
+      numbers a(n, hpe::on_device(n == mebi ? 1 : 2));
+      launch_forever(n == mebi ? 1 : 2, a);
+      kill_during(n == mebi ? 1 : 2, [&] { check_status(hpeFree(a.data()), HPE_SUCCESS); });
+      check_status(hpeFree(a.data()), HPE_ERROR_NOT_A_REGION);
+    }
+    check_device_works(0);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(DeviceLoss, WorkOfOtherDevicesThatWaitsForItGoesOn) {
+  const ended child = run_child([] {
+    const numbers a(1000, hpe::on_device(0));
+    launch_forever(1, a);
+    hpe::launch_on(2, test_kernel().increment, hpe::grid(1), {a.data(), a.size(), 1, 0}, inout(a));
+    kill_during(1, [] { check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST, "device 1 is lost"); });
+    check(a[3] <= 2, "what device 0 holds can be read");
+    check_device_works(2);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(DeviceLoss, WhatTheHostHasSurvives) {
+  const ended child = run_child([] {
+    const std::size_t n = 3 * mebi;
+    const numbers written(n, hpe::on_device(1));
+    const numbers both(n, hpe::on_device(1));
+    const numbers small(100, hpe::on_device(1));
+    std::iota(written.begin(), written.end(), 0U);
+    std::iota(small.begin(), small.end(), 0U);
+    hpe::launch_on(1, test_kernel().fill, hpe::grid(test_tiles), {both.data(), n, 0}, out(both));
+    for (std::size_t i = 0; i < n; ++i) check(both[i] == i);
+    hpe::launch_on(1, test_kernel().nothing, hpe::grid(1), {nullptr}, in(small));
+    hpe::synchronize();
+    kill_device(1);
+
+    const auto check_all = [&](std::uint32_t more) {
+      for (std::size_t i = 0; i < n; ++i) check(written[i] == i + more && both[i] == i + more, std::to_string(i));
+      for (std::size_t i = 0; i < small.size(); ++i) check(small[i] == i);
+    };
+    check_all(0);
+    std::vector<std::uint32_t> copy(n);
+    check_status(hpeMemcpy(copy.data(), both.data(), n * 4), HPE_SUCCESS);
+    for (std::size_t i = 0; i < n; ++i) check(copy[i] == i);
+
+    // What cannot be done leaves it as it was.
+    check_status(hpeMemcpy(written.data(), copy.data() + 1, n * 4 - 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMemset(both.data(), 1, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMemcpy(small.data(), copy.data() + 1, 40), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_all(0);
+
+    // The host goes on writing, with the upload behind it that there is for device memory.
+    for (std::size_t i = 0; i < n; ++i) written[i] = static_cast<std::uint32_t>(i) + 1;
+    for (std::size_t i = 0; i < n; ++i) both[i] += 1;
+    check_all(1);
+
+    // It can move, at once or when somebody needs it.
+    check_status(hpeMigrate(written.data(), 2), HPE_SUCCESS);
+    for (const numbers* a : {&written, &both})
+      hpe::launch_on(0, test_kernel().increment, hpe::grid(test_tiles), {a->data(), n, 1, 0}, inout(*a));
+    check_all(2);
+    check(hpe::pointer_info(written.data()).device == 2 && hpe::pointer_info(both.data()).device == 0);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(DeviceLoss, WhatOnlyItHadIsGoneAndSaid) {
+  const ended child = run_child([] {
+    const numbers a(mebi, hpe::on_device(1));
+    const numbers host(mebi, hpe::on_device(0));
+    hpe::launch_on(1, test_kernel().fill, hpe::grid(1), {a.data(), a.size(), 0}, out(a));
+    hpe::synchronize();
+    std::iota(host.begin(), host.end(), 0U);
+    kill_device(1);
+
+    std::vector<std::uint32_t> copy(a.size());
+    check_status(hpeMemcpy(copy.data(), a.data(), a.size() * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMigrate(a.data(), 0), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+
+    // A launch that needs it fails and leaves the rest as it was.
+    const hpeShape shape = hpe::grid(1);
+    const add_parameters p{host.data(), host.data(), a.data(), a.size()};
+    const hpeAccess uses[] = {{host.data(), 0, HPE_INOUT}, {a.data(), 0, HPE_IN}};
+    check_status(hpeLaunch(0, test_kernel().add.get(), &shape, &p, sizeof p, uses, 2), HPE_ERROR_DEVICE_LOST,
+                 "device 1 is lost");
+    for (std::size_t i = 0; i < host.size(); ++i) check(host[i] == i, "a failed launch lost what the host wrote");
+
+    // It can be written anew, all of it.
+    check_status(hpeFree(a.data()), HPE_SUCCESS);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(DeviceLoss, ThePartsOfAStripedArrayOnOtherDevicesAreThere) {
+  const ended child = run_child([] {
+    const std::size_t n = 12 * mebi;
+    const numbers a(n, hpe::cyclic_distribution());
+    hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 0}, out(a));
+    hpe::synchronize();
+    kill_device(1);
+    const std::size_t granule = hpe::granularity() / 4;
+    std::size_t good = 0;
+    for (std::size_t g = 0; g < n / granule; ++g) {
+      if (g % 3 == 1) continue;
+      for (std::size_t i = g * granule; i < (g + 1) * granule; ++i) check(a[i] == i);
+      ++good;
+    }
+    check(good == 16);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+}  // namespace

@@ -1,0 +1,76 @@
+#pragma once
+
+/// What both stress tests share: kernels, allocations at random, a run of several threads with a watchdog, and the look
+/// at the runtime's state before and after.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hpe/hpe.hpp"
+#include "tests/stress/kernels.h"
+
+namespace stress {
+
+/// The kernels of kernels.cpp, loaded at the first call.
+struct loaded_kernels {
+  hpe::module module{HPE_STRESS_KERNELS};
+  hpe::kernel<pattern_parameters> pattern{module, "pattern"};
+  hpe::kernel<add_bytes_parameters> add_bytes{module, "add_bytes"};
+  hpe::kernel<scatter_parameters> scatter{module, "scatter"};
+  hpe::kernel<combine_parameters> combine{module, "combine"};
+  hpe::kernel<digest_parameters> digest{module, "digest"};
+};
+const loaded_kernels& kernels();
+
+/// Random choices of one thread.
+class dice {
+ public:
+  explicit dice(std::uint64_t seed) : engine_(seed) {}
+
+  /// 0 <= result < limit.
+  std::uint64_t below(std::uint64_t limit) { return engine_() % limit; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  std::uint8_t byte() { return static_cast<std::uint8_t>(engine_()); }
+  /// 1 <= result <= most, small ones as likely as large ones.
+  std::uint64_t length(std::uint64_t most);
+  /// Microseconds that a kernel sleeps: mostly none.
+  std::uint32_t delay() { return one_in(4) ? static_cast<std::uint32_t>(below(500)) : 0; }
+  int device() { return static_cast<int>(below(static_cast<std::uint64_t>(hpe::device_count()))); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// An allocation of a random size, 100 bytes to 8 MiB, at a random place.
+std::uint8_t* allocate_anywhere(dice& random, std::size_t& size);
+
+/// What threads of one run tell each other.
+class run_state {
+ public:
+  [[nodiscard]] bool going_on() const { return !stop_.load(std::memory_order_relaxed); }
+  void stop() { stop_ = true; }
+  /// Keeps the first difference and ends the run.
+  void fail(const std::string& what);
+  void step_done() { steps_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t steps() const { return steps_.load(); }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<std::uint64_t> steps_{0};
+};
+
+/// Runs `body` in some threads for HPE_STRESS_SECONDS (default: 3). Each is given its number and a seed that follows
+/// from HPE_STRESS_SEED, which is printed. When no thread takes a step for a minute, the process ends with a message.
+void run_threads(unsigned count, run_state& state, const std::function<void(unsigned, std::uint64_t)>& body);
+
+/// Bytes in use on each device, after everything queued has finished.
+std::vector<std::uint64_t> memory_in_use();
+
+}  // namespace stress
