@@ -41,7 +41,7 @@ function(hpe_cuda_kernels target)
   file(CONFIGURE OUTPUT ${base}.cu CONTENT "${includes}" @ONLY)
   list(TRANSFORM HPE_CUDA_CODE PREPEND "-gencode;arch=" OUTPUT_VARIABLE code)
   add_custom_command(OUTPUT ${base}.fatbin
-    COMMAND ${HPE_NVCC} -fatbin -std=c++17 -O3 -lineinfo ${code} -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
+    COMMAND ${HPE_NVCC} -fatbin -std=c++17 --expt-relaxed-constexpr -O3 -lineinfo ${code} -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
             -MD -MF ${base}.d -MT ${target}.fatbin -o ${base}.fatbin ${base}.cu
     DEPENDS ${base}.cu ${arg_SOURCES}
     DEPFILE ${base}.d

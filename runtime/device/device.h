@@ -13,7 +13,8 @@
 /// Failure. Functions throw hpe::error. A queued command that fails does not stop its stream: its
 /// timepoint is reached, device_set::status_of tells the error, and the set keeps it in take_failure. After a device is
 /// lost every timepoint of its streams counts as reached within a second, with HPE_ERROR_DEVICE_LOST, and queuing on it
-/// throws HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through.
+/// throws HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through. (Not where
+/// the CUDA driver takes all GPUs of a process with the one whose kernel failed: then all are lost, each in this way.)
 ///
 /// Threads. Everything may be called from any thread; streams lock inside. Nothing here is called from a signal
 /// handler, except gate::ring.

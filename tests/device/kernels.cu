@@ -1,25 +1,14 @@
-// The kernels for the tests of devices, for GPUs: a tile is a block.
+// The kernels for the tests of devices, for GPUs.
 
 #include "tests/device/kernels.h"
+#include "tests/gpu_kernel.cuh"
+
+using gpu_test::sleep_us;
+using gpu_test::tile;
 
 namespace {
 
-__device__ std::uint64_t tile() {
-  return blockIdx.x + std::uint64_t{gridDim.x} * (blockIdx.y + std::uint64_t{gridDim.y} * blockIdx.z);
-}
-
 __device__ bool first_thread() { return tile() == 0 && threadIdx.x == 0; }
-
-__device__ std::uint64_t nanoseconds() {
-  std::uint64_t now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
-__device__ void sleep_us(std::uint64_t us) {
-  const std::uint64_t begin = nanoseconds();
-  while (nanoseconds() - begin < us * 1000) __nanosleep(1000);
-}
 
 }  // namespace
 

@@ -144,6 +144,15 @@ void cuda_device::lose(CUresult why) noexcept {
   if (why == CUDA_ERROR_DEINITIALIZED) return;
   set_.failed(index_, loss());
   log(log_level::warn, "{}", loss().what());
+  // A kernel that broke one context has taken the others of this process with it (seen with driver 580, with and
+  // without peers).
+  for (unsigned d = 0; d < set_.size(); ++d) set_.gpu(d).look();
+}
+
+void cuda_device::look() noexcept {
+  if (lost()) return;
+  const entered here(cu_, context_);
+  if (const CUresult result = cu_.cuStreamQuery(clearing_); kills_context(result)) lose(result);
 }
 
 }  // namespace hpe::device::cuda

@@ -36,6 +36,8 @@ class cuda_device final : public device {
 
   /// An error came back that its context does not survive.
   void lose(CUresult why) noexcept;
+  /// Asks the driver whether its context lives.
+  void look() noexcept;
   /// Throws HPE_ERROR_DEVICE_LOST once it is lost.
   void require_alive() const;
   [[nodiscard]] error loss() const;
