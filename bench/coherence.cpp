@@ -17,7 +17,6 @@
 
 namespace {
 
-using hpe::bench::now;
 using hpe::bench::result;
 
 constexpr std::size_t stream_bytes = std::size_t{256} << 20;

@@ -48,7 +48,7 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
                     "; HPE_DEVICES=soft:N gives N");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
-  const decomposition parts = decompose(g.layout, s.devices, sizeof(float));
+  decomposition parts = decompose(g.layout, s.devices, sizeof(float));
   const std::size_t needed = kept_fields<float>::bytes_per_device(g, parts, kept_count(s));
   for (int d = 0; d < s.devices; ++d)
     if (const auto free = device_info(d).memory_free; needed > free)

@@ -123,15 +123,15 @@ picture draw(const volume& velocity, const volume& image, double gain, std::int6
   const section ground = middle(velocity);
   section reflectors = middle(image);
   normalise(reflectors, gain);
-  const auto [slow, fast] = std::minmax_element(ground.values.begin(), ground.values.end());
-  const double range = std::max(*fast - *slow, 1.0);
+  const auto extremes = std::minmax_element(ground.values.begin(), ground.values.end());
+  const double slowest = *extremes.first, range = std::max(*extremes.second - slowest, 1.0);
 
   const auto grey = [&](double x, double z) {
     const double v = 127.5 - 127.5 * reflectors.between(x, z);
     return colour{v, v, v};
   };
   panels p(ground, velocity.spacing, 3, width);
-  p.draw(0, [&](double x, double z) { return velocity_colour((ground.between(x, z) - *slow) / range); });
+  p.draw(0, [&](double x, double z) { return velocity_colour((ground.between(x, z) - slowest) / range); });
   p.draw(1, grey);
   p.draw(2, [&](double x, double z) {
     return jumps(ground, std::lround(x), std::lround(z)) ? colour{230, 60, 30} : grey(x, z);

@@ -13,9 +13,9 @@
  *   no deadlock     invalid end states: everything that can wait outside a label end_... must be woken
  *   served          ltl at the end: no load or store waits for ever (weak fairness)
  *
- * Set by the script: BLOCKS, PARTS (cells of a block, which kernels may write separately), SYNCHRONISED (the program
- * orders its threads, so reads are compared), STEPS (how many loads, stores and launches; 0: any number), FAIR (a block that was opened for a waiting thread is not closed again
- * before the thread has used it). */
+ * Set by the script: BLOCKS; PARTS (of a block, which kernels may write separately); SYNCHRONISED (the program orders its
+ * threads, so reads are compared); STEPS (how many loads, stores and launches; 0: any number); FAIR (a block that was
+ * opened for a waiting thread is not closed again before the thread has used it). */
 
 #include "protocol_table.pml"
 

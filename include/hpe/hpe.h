@@ -11,7 +11,8 @@
  * the synchronisation is seen by the other after it.
  *
  * Thread safety. Every function may be called from any thread at any time, except from a signal handler
- * and from a child made by fork that has not called exec.
+ * and from a child made by fork that has not called exec. A signal handler may use memory of hpe, unless it interrupted
+ * a call of hpe in its own thread: the access may wait for that call, and would wait for ever.
  *
  * Errors. Every function returns a status. The sentence that belongs to the last failure in the calling
  * thread, with what was asked and what is possible, is hpeGetLastErrorMessage(). A call that fails leaves

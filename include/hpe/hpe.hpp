@@ -118,7 +118,8 @@ inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<
 }
 
 /// An owning array of trivially copyable elements, used as an ordinary contiguous range on the host and by its
-/// pointer in kernels. Movable, not copyable. Elements read as zero until something is written.
+/// pointer in kernels. Movable, not copyable. Elements read as zero until something is written. An array of no elements
+/// allocates nothing and has a null pointer.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class array {
@@ -127,7 +128,7 @@ class array {
 
   array() = default;
   explicit array(std::size_t count, const placement& where = {})
-      : data_(static_cast<T*>(where.allocate(count * sizeof(T)))), size_(count) {}
+      : data_(count != 0 ? static_cast<T*>(where.allocate(bytes_of(count))) : nullptr), size_(count) {}
   array(array&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   array& operator=(array&& other) noexcept {
     std::swap(data_, other.data_);
@@ -149,6 +150,13 @@ class array {
   }
 
  private:
+  static std::size_t bytes_of(std::size_t count) {
+    if (count > SIZE_MAX / sizeof(T))
+      throw error(HPE_ERROR_OUT_OF_MEMORY, "an array of " + std::to_string(count) + " elements of " +
+                                               std::to_string(sizeof(T)) + " bytes has more bytes than can be counted");
+    return count * sizeof(T);
+  }
+
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

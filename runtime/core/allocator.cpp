@@ -24,6 +24,10 @@ using memory::segment_kind;
 
 namespace {
 
+// Address space behind each region that nobody gets. Accesses past an end hit nothing, and the mappings of neighbours
+// are apart, so that protecting a whole region never splits one.
+constexpr std::size_t guard = 1;
+
 std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_size) / granule_size; }
 
 }  // namespace
@@ -90,17 +94,20 @@ void allocator::require_size(std::size_t bytes) const {
 std::byte* allocator::make_region(std::size_t bytes, region_description what, memory::segment_allocator& segment) {
   require_size(bytes);
   const std::size_t granules = granules_for(bytes);
+  const std::size_t with_guard = granules + guard;
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, env_.option.block_size);
-  what.base = segment.allocate(granules);
+  what.base = segment.allocate(with_guard);
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
               "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
               env_.space.layout().segment_size);
   std::byte* base = what.base;
   const std::uint16_t home = what.homes[0];
+  bool backed = false;
   try {
     back(what);
+    backed = true;
     env_.space.map_view(base, what.extent, os::access::none);
     region& r = env_.regions.take();
     {
@@ -111,7 +118,8 @@ std::byte* allocator::make_region(std::size_t bytes, region_description what, me
     if (what.homes.size() > 1)
       for (std::size_t g = 0; g < granules; ++g) env_.directory.set_home(base + g * granule_size, 1, what.homes[g]);
   } catch (...) {
-    segment.free(base, granules);
+    if (backed) take_backing(what, granules * granule_size);
+    segment.free(base, with_guard);
     throw;
   }
   return base;
@@ -183,7 +191,7 @@ void allocator::remove_region(region& r) {
   env_.space.unmap_view(base, r.is.extent);
   env_.devices.release_host(env_.space.alias(base), r.is.extent);
   take_backing(r.is, round_up(r.is.bytes, granule_size));
-  segment_of(base).free(base, granules);
+  segment_of(base).free(base, granules + guard);
   env_.regions.give_back(r);
 }
 

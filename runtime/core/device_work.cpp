@@ -10,7 +10,6 @@
 namespace hpe::core {
 
 using coherence::apply;
-using coherence::block_actions;
 using coherence::block_event;
 using coherence::block_run;
 using coherence::block_state;
@@ -20,9 +19,9 @@ using coherence::region;
 
 device_work::device_work(const environment& env, std::vector<device_access> accesses, const preparation& prepare)
     : env_(env), accesses_(std::move(accesses)) {
-  // Reads first: a block that is read and written by one launch must have its old bytes.
+  // Pure writes last: a block that one access overwrites and another one reads must have its old bytes.
   std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
-    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode < b.mode;
+    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
   });
   lock_regions();
   try {
@@ -110,7 +109,10 @@ void device_work::upload(region& r, byte_range bytes) {
 }
 
 void device_work::degrade(region& r) {
-  // Mappings ran out. Everything the host has goes home, and the region is one block that is on the device.
+  // Mappings ran out. Everything the host has goes home, and the region is one block that is on the device. All of its
+  // view is closed first, which takes no further mapping, so that no write of the host is lost.
+  HPE_REQUIRE(env_.views.set(r, {0, r.blocks.size()}, os::access::none), HPE_ERROR_SYSTEM,
+              "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
   for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
     if (r.blocks[b].state == block_state::host) upload(r, r.bytes_of({b, b + 1}));
   std::erase_if(undo_, [&](const change& c) { return c.region == &r; });

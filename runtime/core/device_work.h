@@ -60,7 +60,7 @@ class device_work {
   void roll_back() noexcept;
 
   environment env_;
-  std::vector<device_access> accesses_;      // by region, readers first
+  std::vector<device_access> accesses_;      // by region, pure writes last
   std::vector<coherence::region*> regions_;  // locked, by number
   std::vector<change> undo_;
 };

@@ -6,6 +6,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/explain.h"
+#include "runtime/os/signals.h"
 
 // Invariants, under the region's mutex:
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
@@ -49,6 +50,7 @@ lane::~lane() {
 
 void lane::start(request_board& board) {
   board_ = &board;
+  const os::signals_blocked here;
   thread_ = std::thread([this] {
     this_is_a_lane = true;
     run();
@@ -144,10 +146,12 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
 }
 
 point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
-  // Uploads are recorded as writers of the home. Where there is one copy only, kernels read the shadow itself.
+  // Uploads are recorded as writers of the home, and a launch that made a fetch useless is a writer that waits for it.
+  // Not so where that fetch was several copies from several homes: the launch may have waited for one of them only.
+  // Where there is one copy only, kernels read the shadow itself.
   point_set users;
   const byte_range bytes = r.bytes_of({block, block + 1});
-  r.single_copy() ? r.order.before_write(bytes, users) : r.order.before_read(bytes, users);
+  r.single_copy() || r.degraded ? r.order.before_write(bytes, users) : r.order.before_read(bytes, users);
   return users;
 }
 

@@ -20,7 +20,8 @@ constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
   HPE_REQUIRE(segment_size != 0 && segment_size % granule_size == 0, HPE_ERROR_INITIALIZATION,
-              "a segment of {} bytes was asked for; it has to be a multiple of {} bytes", segment_size, granule_size);
+              "a segment of {} bytes was asked for; it has to be a multiple of {} bytes (HPE_SEGMENT_SIZE)",
+              segment_size, granule_size);
   HPE_REQUIRE(device_count > 0, HPE_ERROR_INITIALIZATION, "an address space without devices was asked for");
   const unsigned segments = device_count + common_segments;
   HPE_REQUIRE(segment_size <= largest_size / segments, HPE_ERROR_INITIALIZATION,
@@ -29,9 +30,20 @@ device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count)
   return {0, segment_size, segments};
 }
 
+// Places where programs have nothing as a rule, neither this one nor the processes of soft devices, which need the same
+// addresses.
+constexpr std::uintptr_t quiet_step = std::uintptr_t{1} << 44;
+constexpr std::uintptr_t quiet_end = std::uintptr_t{6} << 44;
+
 os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segment_size) {
   const std::size_t alignment = std::has_single_bit(segment_size) ? segment_size : granule_size;
-  return {hint / alignment * alignment, size, alignment};
+  const auto address_of = [](const os::reservation& r) { return reinterpret_cast<std::uintptr_t>(r.data()); };
+  const std::uintptr_t wished = hint / alignment * alignment;
+  os::reservation result(wished, size, alignment);
+  if (address_of(result) == wished) return result;
+  for (std::uintptr_t place = quiet_step; place < quiet_end && address_of(result) >= quiet_end; place += quiet_step)
+    result = os::reservation(place / alignment * alignment, size, alignment);
+  return result;
 }
 
 }  // namespace
@@ -68,8 +80,13 @@ void uvas::map_view(void* p, std::size_t bytes, os::access allowed) {
 }
 
 void uvas::unmap_view(void* p, std::size_t bytes) {
-  os::unmap_to_reserved(p, bytes);
-  os::exclude_from_fork(p, bytes);
+  try {
+    os::unmap_to_reserved(p, bytes);
+    os::exclude_from_fork(p, bytes);
+  } catch (const error&) {
+    // There is no room for another mapping, not even in the place of one. What is closed does as well.
+    if (!os::protect(p, bytes, os::access::none)) throw;
+  }
   os::discard(shadow_.get(), offset(p), bytes);
 }
 

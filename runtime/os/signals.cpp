@@ -256,6 +256,15 @@ sigset_t program_mask(const sigset_t& kernel) noexcept {
   return result;
 }
 
+signals_blocked::signals_blocked() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  all = kernel_mask(all);
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before_, kernel_mask_bytes);
+}
+
+signals_blocked::~signals_blocked() { change_mask(SIG_SETMASK, before_); }
+
 void translate_current_mask() noexcept {
   sigset_t mask;
   sigemptyset(&mask);

@@ -49,6 +49,19 @@ void exchange_program_action(const struct sigaction* action, struct sigaction* o
 /// The mask to tell the program when the kernel has this one.
 [[nodiscard]] sigset_t program_mask(const sigset_t& kernel) noexcept;
 
+/// While it lives, the calling thread takes none of the program's signals, and threads that it makes never will: those
+/// are for the program's threads. Faults are not held up.
+class signals_blocked {
+ public:
+  signals_blocked() noexcept;
+  ~signals_blocked();
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 /// Translates the mask that the calling thread has already, from a parent or a caller whom nobody interposed.
 void translate_current_mask() noexcept;
 

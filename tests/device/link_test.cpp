@@ -71,7 +71,7 @@ TEST_F(links, peers_use_their_own) {
 }
 
 TEST_F(links, inside_a_device_there_is_none) {
-  expect_time(0, 20, [&] { return points{m.stream(0).copy(m.address(0, bytes), m.address(0), bytes)}; });
+  expect_time(0, 35, [&] { return points{m.stream(0).copy(m.address(0, bytes), m.address(0), bytes)}; });
 }
 
 TEST_F(links, devices_of_a_switch_share_the_way_to_the_host) {
@@ -79,7 +79,7 @@ TEST_F(links, devices_of_a_switch_share_the_way_to_the_host) {
 }
 
 TEST_F(links, switches_have_ways_of_their_own) {
-  expect_time(43, 75, [&] { return points{upload(0), upload(2)}; });
+  expect_time(43, 80, [&] { return points{upload(0), upload(2)}; });
 }
 
 TEST_F(links, both_directions_at_once) {

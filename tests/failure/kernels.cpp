@@ -84,8 +84,8 @@ TEST(BadLaunch, LeavesEverythingAsItWas) {
                {"4194305 bytes", "1 bytes past the end", "4194304 bytes"});
     check_says(launch(0, increment, sizeof p, {good, {&shape, 4, HPE_IN}}), HPE_ERROR_NOT_A_REGION,
                {"not an address that hpe gave out"});
-    check_says(launch(0, increment, sizeof p, {good, {b.data(), 4, static_cast<hpeAccessMode>(9)}}),
-               HPE_ERROR_INVALID_ARGUMENT, {"access mode 9"});
+    check_says(launch(0, increment, sizeof p, {good, {b.data(), 4, static_cast<hpeAccessMode>(0)}}),
+               HPE_ERROR_INVALID_ARGUMENT, {"access mode 0"});
     for (std::size_t i = 0; i < mebi; ++i) check(a[i] == i && b[i] == i);
     check(hpeSynchronize() == HPE_SUCCESS);
   });

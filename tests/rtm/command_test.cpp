@@ -32,7 +32,7 @@ void expect_refused(const std::vector<std::string>& words, const std::string& be
   EXPECT_NE(r.errors.find(because), std::string::npos) << r.errors;
 }
 
-class Command : public testing::Test {
+class command_line : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("hpe-rtm-" + std::to_string(getpid()));
@@ -45,7 +45,7 @@ class Command : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Command, ImagesASmallModel) {
+TEST_F(command_line, ImagesASmallModel) {
   const result r =
       rtm({"--size", "60x1x40", "--shots", "2", "--time", "0.6", "--frequency=8", "--output", in_folder("a")});
   EXPECT_EQ(r.status, 0) << r.errors;
@@ -55,7 +55,7 @@ TEST_F(Command, ImagesASmallModel) {
   EXPECT_NE(r.output.find("a.png"), std::string::npos);
 }
 
-TEST_F(Command, ImagesAVolume) {
+TEST_F(command_line, ImagesAVolume) {
   const result r = rtm({"--size", "40x34x24", "--shots", "1x2", "--time", "0.3", "--sponge", "8", "--receivers",
                         "0:4000:500", "--output", in_folder("c")});
   EXPECT_EQ(r.status, 0) << r.errors;
@@ -63,7 +63,7 @@ TEST_F(Command, ImagesAVolume) {
   EXPECT_NE(r.errors.find("2 shots"), std::string::npos) << r.errors;
 }
 
-TEST_F(Command, ImagesAFileAndAThinVolume) {
+TEST_F(command_line, ImagesAFileAndAThinVolume) {
   std::vector<float> v(50 * 30, 2.0f);
   for (std::size_t i = 0; i < v.size(); ++i)
     if (i % 30 > 18) v[i] = 2.5f;
@@ -79,7 +79,7 @@ TEST_F(Command, ImagesAFileAndAThinVolume) {
   expect_refused({"--model", "marmousi", in_folder("v")}, "1601 x 1 x 401");
 }
 
-TEST_F(Command, RefusesWhatIsNotPossible) {
+TEST_F(command_line, RefusesWhatIsNotPossible) {
   expect_refused({"--colour"}, "unknown option --colour");
   expect_refused({"--model", "moon"}, "--model moon");
   expect_refused({"--model", "raw"}, "needs the file");
@@ -107,7 +107,7 @@ TEST_F(Command, RefusesWhatIsNotPossible) {
   expect_refused({"--size", "60x1x40", "--output", "/nonexistent/x"}, "cannot write");
 }
 
-TEST_F(Command, ExplainsItself) {
+TEST_F(command_line, ExplainsItself) {
   const result r = rtm({"--help"});
   EXPECT_EQ(r.status, 0);
   for (const char* word : {"--model", "--devices", "--receivers", "--free-surface", "NAME.png"})

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "apps/rtm/grid.h"
@@ -63,6 +65,13 @@ template <class T>
 std::vector<T> ricker_of(double frequency, double time_step, std::int64_t steps) {
   const std::vector<float> w = ricker(frequency, time_step, steps);
   return {w.begin(), w.end()};
+}
+
+/// For properties of the test report.
+inline std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2e", value);
+  return text;
 }
 
 }  // namespace hpe::rtm::testing

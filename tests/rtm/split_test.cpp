@@ -28,7 +28,8 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface
   for (std::int64_t x = 0; x < nx; ++x)
     for (std::int64_t y = 0; y < ny; ++y)
       for (std::int64_t z = 0; z < nz; ++z)
-        ground.at(x, y, z) = static_cast<float>(1500 + 600 * x / nx + 7 * y + (2 * z > nz ? 800 : 0));
+        ground.at(x, y, z) = static_cast<float>(1500 + 600.0 * static_cast<double>(x) / static_cast<double>(nx) +
+                                                7.0 * static_cast<double>(y) + (2 * z > nz ? 800 : 0));
   boundaries edges;
   edges.sponge = 9;
   edges.free_surface = free_surface;

@@ -35,6 +35,7 @@ class executor {
     ::prctl(PR_SET_TIMERSLACK, slack_ns);
     for (std::uint64_t value = 1;; ++value) {
       await(value);
+      engines_.order.fetch_add(1, std::memory_order_acquire);
       try {
         execute(engines_.shared.slot(stream_, value), value);
       } catch (const error& e) {
@@ -42,6 +43,7 @@ class executor {
       } catch (const std::exception& e) {
         fail(value, HPE_ERROR_INTERNAL, e.what());
       }
+      engines_.order.fetch_add(1, std::memory_order_release);
       stream_.line.complete(value, engines_.shared.state().gates);
     }
   }

@@ -2,6 +2,8 @@
 
 /// The consuming end of one stream: a thread that runs its commands in order.
 
+#include <atomic>
+
 #include "runtime/device/soft/fabric.h"
 #include "runtime/device/soft/softd_copy.h"
 #include "runtime/device/soft/softd_kernels.h"
@@ -17,6 +19,9 @@ struct softd_engines {
   softd_copier copier;
   const softd_kernels& kernels;
   softd_pool& pool;
+  // Order between streams comes through the owner, in another process. This says it inside this one, for
+  // ThreadSanitizer: a command that begins is after every command that ended before.
+  std::atomic<std::uint64_t> order{0};
 };
 
 /// Starts the thread of a stream; it runs until the process ends.

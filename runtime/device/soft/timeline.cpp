@@ -9,8 +9,7 @@ namespace hpe::device::soft {
 void failure_log::append(const failure& what) noexcept {
   const std::uint64_t index = count_.load(std::memory_order_relaxed);
   record& r = records_[index % kept];
-  r.value.store(0);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  r.value.exchange(0, std::memory_order_acq_rel);  // what follows stays behind it
   r.order = what.order;
   r.status = what.status;
   const std::size_t length = std::min(what.sentence.size(), sizeof r.sentence - 1);
@@ -26,8 +25,8 @@ std::optional<failure> failure_log::at(std::uint64_t index) const {
   const record& r = records_[index % kept];
   const std::uint64_t value = r.value.load(std::memory_order_acquire);
   failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence))};
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (value == 0 || r.value.load(std::memory_order_relaxed) != value) return std::nullopt;
+  // Adding nothing keeps the reads above before it, as a load would not.
+  if (value == 0 || r.value.fetch_add(0, std::memory_order_acq_rel) != value) return std::nullopt;
   return found;
 }
 

@@ -38,7 +38,7 @@ class failure_log {
 
  private:
   struct record {
-    std::atomic<std::uint64_t> value{0};  // 0 while it is written
+    mutable std::atomic<std::uint64_t> value{0};  // 0 while it is written
     std::uint64_t order = 0;
     hpeStatus status = HPE_SUCCESS;
     char sentence[360] = "";

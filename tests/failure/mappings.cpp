@@ -1,0 +1,216 @@
+// The kernel gives a process so many mappings (vm.max_map_count), and each stretch of pages with a protection of its
+// own is one. When they run out, allocations are kept coherent as a whole: slower, and right.
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+#include "tests/failure/child.h"
+
+namespace {
+
+using namespace failure_test;
+using hpe::in;
+using hpe::inout;
+using hpe::out;
+using numbers = hpe::array<std::uint32_t>;
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+
+std::size_t most_mappings() {
+  std::ifstream in("/proc/sys/vm/max_map_count");
+  std::size_t most = 0;
+  in >> most;
+  return most;
+}
+
+// Every other page gets another protection, until the kernel says no.
+class all_mappings {
+ public:
+  all_mappings() : bytes_((2 * most_mappings() + 100) * page) {
+    memory_ =
+        static_cast<char*>(::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    check(memory_ != MAP_FAILED);
+    for (std::size_t at = 0; at + page < bytes_; at += 2 * page)
+      if (::mprotect(memory_ + at, page, PROT_READ) != 0) return;
+    check(false, "mappings did not run out");
+  }
+  all_mappings(const all_mappings&) = delete;
+  all_mappings& operator=(const all_mappings&) = delete;
+  ~all_mappings() { give_back(); }
+
+  void give_back() {
+    if (memory_ != nullptr) ::munmap(memory_, bytes_);
+    memory_ = nullptr;
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+  std::size_t bytes_;
+  char* memory_;
+};
+
+// Mappings are for hpe to run out of, not for malloc: it gets its memory before.
+void feed_malloc() {
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  ::mallopt(M_TOP_PAD, 64 << 20);
+  std::free(std::malloc(1 << 20));
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitizer_needs_mappings = true;
+#else
+constexpr bool sanitizer_needs_mappings = false;
+#endif
+
+class Mappings : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program when it gets no mapping";
+    if (most_mappings() > 1'000'000) GTEST_SKIP() << "vm.max_map_count is too large to be reached";
+  }
+};
+
+void check_degraded(const ended& child) {
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_TRUE(child.said("vm.max_map_count")) << child;
+}
+
+// Sizes that end inside a granule, and that fill theirs and so touch the next allocation.
+constexpr std::size_t counts[] = {mebi + 5, 2 * mebi};
+
+TEST_F(Mappings, RunOutWhileTheHostReads) {
+  check_degraded(run_child([] {
+    feed_malloc();
+    for (const std::size_t n : counts) {
+      const numbers a(n);
+      const numbers b(n);
+      const numbers c(n);
+      for (const numbers* x : {&a, &b, &c})
+        hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {x->data(), n, 3}, out(*x));
+      hpe::check(hpeResetStatistics());
+      const all_mappings taken;
+      for (std::size_t i = 0; i < n; i += 777) check(b[i] == 3 + i);
+      check(hpe::statistics().degraded >= 1);
+      for (const numbers* x : {&a, &b, &c}) {
+        for (std::size_t i = 0; i < n; ++i) check((*x)[i] == 3 + i);
+        hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {x->data(), n, 1, 0}, inout(*x));
+        for (std::size_t i = 0; i < n; ++i) check((*x)[i] == 4 + i);
+      }
+    }
+  }));
+}
+
+TEST_F(Mappings, RunOutWhileTheHostWrites) {
+  check_degraded(run_child([] {
+    feed_malloc();
+    for (const std::size_t n : counts) {
+      const numbers a(n);
+      const numbers b(n);
+      const numbers c(n);
+      hpe::check(hpeResetStatistics());
+      const all_mappings taken;
+      for (const numbers* x : {&a, &b, &c}) {
+        for (std::size_t i = 0; i < n; i += 2) (*x)[n - 1 - i] = 1;
+        hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {x->data(), n, 1, 0}, inout(*x));
+      }
+      for (const numbers* x : {&a, &b, &c})
+        for (std::size_t i = 0; i < n; ++i) check((*x)[n - 1 - i] == (i % 2 == 0 ? 2U : 1U));
+      check(hpe::statistics().degraded >= 1);
+    }
+  }));
+}
+
+// With the upload behind the writer, which closes what the host left behind.
+TEST_F(Mappings, RunOutBehindASequentialWriter) {
+  check_degraded(run_child(
+      [] {
+        feed_malloc();
+        const std::size_t n = 4 * mebi;
+        const numbers a(n);
+        hpe::advise(a.data(), HPE_ADVISE_ROLLING);
+        hpe::check(hpeResetStatistics());
+        const all_mappings taken;
+        std::iota(a.begin(), a.end(), 0U);
+        hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+        for (std::size_t i = 0; i < n; ++i) check(a[i] == i + 1);
+        check(hpe::statistics().degraded == 1);
+      },
+      {{"HPE_ROLLING_WINDOW", "64k"}}));
+}
+
+// A launch that uses a part of what the host has, while another thread writes other bytes of the same allocation.
+TEST_F(Mappings, RunOutInALaunch) {
+  check_degraded(run_child([] {
+    feed_malloc();
+    for (int round = 0; round < 4; ++round) {
+      const std::size_t n = 2 * mebi + static_cast<std::size_t>(round % 2);
+      const numbers a(n, round < 3 ? hpe::on_device(round) : hpe::cyclic_distribution());
+      std::iota(a.begin(), a.end(), 0U);
+      hpe::check(hpeResetStatistics());
+      std::atomic<bool> start{false};
+      std::atomic<std::size_t> written{0};
+      // Each place once, in no order, so that a write that is lost stays lost.
+      constexpr std::size_t places = mebi / 2 - 1;
+      std::thread writer([&] {
+        while (!start) std::this_thread::yield();
+        for (std::size_t k = 0; k < places; ++k) {
+          a[k * 7919 % places] += 1;
+          for (int slow = 0; slow < 8; ++slow) written.store(k, std::memory_order_seq_cst);
+        }
+      });
+      const all_mappings taken;
+      start = true;
+      while (written < 1000) std::this_thread::yield();
+      const auto part = a.subspan(n / 2, n / 4);
+      hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {part.data(), part.size(), 7, 0}, inout(part));
+      writer.join();
+      check(hpe::statistics().degraded == 1);
+      for (std::size_t i = 0; i < n; ++i) {
+        std::size_t expected = i;
+        if (i < places) expected += 1;
+        if (i >= n / 2 && i < n / 2 + n / 4) expected += 7;
+        check(a[i] == expected, std::to_string(i));
+      }
+    }
+  }));
+}
+
+TEST_F(Mappings, AllocationsFailCleanlyAndFreeWorks) {
+  const ended child = run_child([] {
+    feed_malloc();
+    const std::uint64_t before = hpe::device_info(0).memory_free;
+    numbers a(2 * mebi);
+    numbers b(2 * mebi);
+    numbers c(mebi + 5);
+    b[5] = 1;
+    {
+      const std::uint64_t free = hpe::device_info(0).memory_free;
+      all_mappings taken;
+      void* p = nullptr;
+      for (int i = 0; i < 5; ++i)
+        if (hpeMalloc(&p, 3 * mebi) == HPE_SUCCESS) hpe::check(hpeFree(p));
+      check(hpe::device_info(0).memory_free == free, "a failed allocation keeps memory");
+      hpe::check(hpeFree(std::exchange(b, numbers()).data()));
+      taken.give_back();
+    }
+    a = {};
+    c = {};
+    check(hpe::device_info(0).memory_free == before, "memory was not given back");
+    const numbers again(4 * mebi);
+    for (const std::uint32_t x : again.span()) check(x == 0);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+}  // namespace

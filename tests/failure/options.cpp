@@ -1,0 +1,57 @@
+// What the environment says wrong is refused with its name, and the program may go on and try again.
+
+#include <cstdlib>
+
+#include "hpe/hpe.hpp"
+#include "tests/failure/child.h"
+
+namespace {
+
+using namespace failure_test;
+
+struct bad_option {
+  const char* variable;
+  const char* value;
+  const char* words;
+};
+
+std::ostream& operator<<(std::ostream& out, const bad_option& o) { return out << o.variable << '=' << o.value; }
+
+class Options : public testing::TestWithParam<bad_option> {};
+
+TEST_P(Options, AreRefusedWithTheirName) {
+  const auto& [variable, value, words] = GetParam();
+  const ended child = run_child(
+      [&] {
+        for (int i = 0; i < 2; ++i) {
+          const hpeStatus status = hpeInit();
+          const std::string text = hpeGetLastErrorMessage();
+          check(status == HPE_ERROR_INITIALIZATION, std::string(hpeStatusName(status)) + ": " + text);
+          check(text.find(variable) != std::string::npos && text.find(words) != std::string::npos, text);
+        }
+        void* p = nullptr;
+        check(hpeMalloc(&p, 10) == HPE_ERROR_INITIALIZATION && p == nullptr);
+        check(hpeFree(nullptr) == HPE_SUCCESS);
+        ::unsetenv(variable);
+        check(hpeInit() == HPE_SUCCESS, hpeGetLastErrorMessage());
+        const hpe::array<int> a(1000);
+        a[5] = 1;
+      },
+      {{variable, value}});
+  EXPECT_TRUE(child.well()) << child;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Options,
+    testing::Values(bad_option{"HPE_DEVICES", "nonsense", "nonsense"},
+                    bad_option{"HPE_DEVICES", "soft:0", "at least one"},
+                    bad_option{"HPE_DEVICES", "soft:99", "soft:99"}, bad_option{"HPE_DEVICES", "soft:2x", "soft:2x"},
+                    bad_option{"HPE_BLOCK_SIZE", "3000", "power of two"},
+                    bad_option{"HPE_BLOCK_SIZE", "4M", "power of two"}, bad_option{"HPE_BLOCK_SIZE", "-4k", "-4k"},
+                    bad_option{"HPE_LOG", "loud", "debug"}, bad_option{"HPE_SEGMENT_SIZE", "17M", "multiple"},
+                    bad_option{"HPE_SEGMENT_SIZE", "1000000T", "HPE_SEGMENT_SIZE"},
+                    bad_option{"HPE_STAGING_CHUNK", "5", "multiple"}, bad_option{"HPE_STAGING_BUFFERS", "0", "1 to"},
+                    bad_option{"HPE_PREFETCH_WINDOW", "far", "far"}, bad_option{"HPE_SOFTD", "/no/such", "/no/such"},
+                    bad_option{"HPE_SOFT_HOST_LINK", "fast", "fast"}));
+
+}  // namespace

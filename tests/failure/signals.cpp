@@ -1,0 +1,140 @@
+// Signals of the program that come while hpe is at work, and handlers that use hpe's memory.
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+#include "tests/failure/child.h"
+
+namespace {
+
+using namespace failure_test;
+using hpe::inout;
+using numbers = hpe::array<std::uint32_t>;
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+
+std::uint32_t* touched_by_handler = nullptr;
+std::size_t touched_count = 0;
+std::atomic<std::uint32_t> handled{0};
+
+void touch(int /*signal*/) {
+  const std::uint32_t n = handled++;
+  touched_by_handler[n * 7919 % touched_count] += 1;
+}
+
+void increment(const numbers& a) {
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
+}
+
+TEST(Signals, AHandlerFaultsWhileTheThreadThatItInterruptsWaitsInAFault) {
+  const ended child = run_child(
+      [] {
+        const numbers a(mebi);
+        const numbers b(mebi);
+        touched_by_handler = b.data();
+        touched_count = b.size();
+        ::signal(SIGALRM, touch);
+        const itimerval often{{0, 1000}, {0, 1000}};
+        // Launches come from a thread that is not interrupted: a handler that interrupts a call of hpe may not wait for
+        // it.
+        std::atomic<std::uint32_t> wanted{0};
+        std::atomic<std::uint32_t> launched{0};
+        sigset_t alarm;
+        sigemptyset(&alarm);
+        sigaddset(&alarm, SIGALRM);
+        ::pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+        constexpr std::uint32_t rounds = 8;
+        std::thread launcher([&] {
+          while (launched < rounds) {
+            while (wanted == launched) std::this_thread::yield();
+            hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, inout(b));
+            increment(a);
+            ++launched;
+          }
+        });
+        ::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+        ::setitimer(ITIMER_REAL, &often, nullptr);
+        for (std::uint32_t round = 1; round <= rounds; ++round) {
+          ++wanted;
+          while (launched < round) std::this_thread::yield();
+          for (std::size_t i = 0; i < a.size(); i += 100) check(a[i] == round);
+        }
+        const itimerval never{};
+        ::setitimer(ITIMER_REAL, &never, nullptr);
+        launcher.join();
+        std::uint32_t sum = 0;
+        for (const std::uint32_t x : b.span()) sum += x;
+        check(handled > 5 && sum == handled, std::to_string(sum) + " of " + std::to_string(handled));
+      },
+      {{"HPE_BLOCK_SIZE", "4k"}, {"HPE_PREFETCH_WINDOW", "0"}});
+  EXPECT_TRUE(child.well()) << child;
+}
+
+// A signal for the process goes to any thread that does not block it. The program's threads all do; hpe's own must not
+// be the ones that are left.
+TEST(Signals, AreNotForTheThreadsOfTheRuntime) {
+  const ended child = run_child([] {
+    const numbers a(mebi);
+    increment(a);
+    check(a[5] == 1);
+    touched_by_handler = a.data();
+    touched_count = a.size();
+    ::signal(SIGUSR1, touch);
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    ::pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+    ::kill(::getpid(), SIGUSR1);
+    std::this_thread::sleep_for(20ms);
+    check(handled == 0, "a thread of the runtime ran the program's handler");
+    ::pthread_sigmask(SIG_UNBLOCK, &usr1, nullptr);
+    check(handled == 1);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+void* read_all(void* array) {
+  for (const std::uint32_t x : static_cast<numbers*>(array)->span()) check(x == 1);
+  return nullptr;
+}
+
+TEST(Signals, ThreadsWithSmallStacksFault) {
+  const ended child = run_child([] {
+    numbers a(mebi);
+    increment(a);
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    // The smallest that there is, and what the machine's own signal frame needs.
+    const auto frame = static_cast<std::size_t>(::sysconf(_SC_MINSIGSTKSZ));
+    const std::size_t size = (static_cast<std::size_t>(PTHREAD_STACK_MIN) + frame + 8191) / 4096 * 4096;
+    check(::pthread_attr_setstacksize(&attributes, size) == 0);
+    pthread_t thread{};
+    check(::pthread_create(&thread, &attributes, read_all, &a) == 0);
+    ::pthread_join(thread, nullptr);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(Signals, ThreadsWithAnAlternateStackFaultOnIt) {
+  const ended child = run_child([] {
+    numbers a(mebi);
+    increment(a);
+    std::thread([&] {
+      stack_t stack{};
+      stack.ss_size = static_cast<std::size_t>(::sysconf(_SC_SIGSTKSZ));
+      stack.ss_sp = ::mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      check(::sigaltstack(&stack, nullptr) == 0);
+      read_all(&a);
+    }).join();
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+}  // namespace

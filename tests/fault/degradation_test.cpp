@@ -1,0 +1,160 @@
+// What happens when the kernel has no room for more mappings: allocations are kept coherent as a whole, and stay right.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+
+namespace {
+
+using hpe::in;
+using hpe::inout;
+using hpe::out;
+
+constexpr std::size_t count = std::size_t{4} << 20;  // elements: 16 MiB
+constexpr std::size_t block = 64 * 1024 / sizeof(std::uint32_t);
+constexpr std::size_t step = 5;  // blocks; far enough apart to be no sequential walk, and not to be opened together
+
+std::size_t most_mappings() {
+  std::ifstream file("/proc/sys/vm/max_map_count");
+  std::size_t value = 0;
+  file >> value;
+  return value;
+}
+
+/// Uses up the mappings of the process but for a few, for as long as it lives.
+class no_mappings_left {
+ public:
+  no_mappings_left() {
+    // Every second page of one mapping gets another protection: each makes two mappings more.
+    const std::size_t pages = most_mappings() * 2;
+    page_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    bytes_ = pages * page_;
+    memory_ =
+        static_cast<std::byte*>(::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    EXPECT_NE(memory_, MAP_FAILED);
+    std::size_t last = 1;
+    while (last < pages && ::mprotect(memory_ + last * page_, page_, PROT_READ) == 0) last += 2;
+    EXPECT_LT(last, pages) << "the mappings were not used up";
+    for (std::size_t n = 0; n < 40; ++n) {
+      last -= 2;
+      ::mprotect(memory_ + last * page_, page_, PROT_NONE);
+    }
+  }
+  ~no_mappings_left() { ::munmap(memory_, bytes_); }
+  no_mappings_left(const no_mappings_left&) = delete;
+  no_mappings_left& operator=(const no_mappings_left&) = delete;
+
+ private:
+  std::size_t page_ = 0;
+  std::size_t bytes_ = 0;
+  std::byte* memory_ = nullptr;
+};
+
+std::uint64_t degraded() {
+  hpeStatistics s{};
+  hpe::check(hpeGetStatistics(&s));
+  return s.degraded;
+}
+
+class degradation : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (most_mappings() > 1 << 20) GTEST_SKIP() << "vm.max_map_count is so large that using them up takes too long";
+    a = hpe::array<std::uint32_t>(count,
+                                  GetParam() ? hpe::placement::striped(HPE_DISTRIBUTE_CYCLIC) : hpe::placement());
+    hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), count, 1}, out(a));
+    hpe::check(hpeSynchronize());
+    before = degraded();
+  }
+  void expect_all(std::uint32_t more) const {
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(a[i], i + more) << i;
+  }
+
+  hpe::array<std::uint32_t> a;
+  std::uint64_t before = 0;
+};
+
+TEST_P(degradation, a_host_that_reads_here_and_there) {
+  const no_mappings_left nothing;
+  for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
+  EXPECT_EQ(degraded(), before + 1);
+  expect_all(1);
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), count, 1, 0}, inout(a));
+    expect_all(1 + round);
+  }
+}
+
+TEST_P(degradation, a_host_that_writes_here_and_there) {
+  const no_mappings_left nothing;
+  for (std::size_t b = 1; b < count / block; b += step) a[b * block] += 5;
+  EXPECT_EQ(degraded(), before + 1);
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), count, 1, 0}, inout(a));
+  for (std::size_t i = 0; i < count; ++i)
+    ASSERT_EQ(a[i], i + 2 + (i % block == 0 && i / block % step == 1 ? 5 : 0)) << i;
+}
+
+TEST_P(degradation, launches_on_parts_of_what_the_host_wrote) {
+  for (std::size_t i = 0; i < count; ++i) a[i] += 1;
+  const no_mappings_left nothing;
+  for (std::size_t b = 1; b < count / block; b += step) {
+    const auto part = a.subspan(b * block, block);
+    hpe::launch(test_kernel().increment, hpe::grid(1), {part.data(), block, 10, 0}, inout(part));
+  }
+  EXPECT_EQ(degraded(), before + 1);
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(a[i], i + 2 + (i / block % step == 1 ? 10 : 0)) << i;
+}
+
+TEST_P(degradation, fetches_that_launches_made_useless) {
+  const no_mappings_left nothing;
+  for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
+  ASSERT_EQ(degraded(), before + 1);
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    // The launch uses one end while the prefetch is on its way; then the host writes the other end.
+    hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), count, 1, 0}, inout(a));
+    hpe::check(hpePrefetch(a.data(), 0, HPE_HOST));
+    hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 0}, inout(a.subspan(0, 1)));
+    a[count - 1] += 1;
+    ASSERT_EQ(a[0], 1 + 2 * round);
+    ASSERT_EQ(a[count - 1], count + 2 * round);
+    ASSERT_EQ(a[count / 2], count / 2 + 1 + round);
+  }
+}
+
+TEST(degraded_stripes, a_useless_fetch_from_one_home_is_waited_for) {
+  if (most_mappings() > 1 << 20) GTEST_SKIP() << "vm.max_map_count is so large that using them up takes too long";
+  // The fetch is a copy from each of two homes. The one from the second comes late, behind a long prefetch.
+  const hpe::array<std::uint32_t> a(count, hpe::block_distribution({0, 1}));
+  const hpe::array<std::uint32_t> far(16 * count, hpe::on_device(1));
+  hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), count, 1}, out(a));
+  const std::uint64_t before = degraded();
+  const no_mappings_left nothing;
+  for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
+  ASSERT_EQ(degraded(), before + 1);
+
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), count, 1, 0}, inout(a));
+    hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {far.data(), far.size(), 1}, out(far));
+    hpe::check(hpeSynchronize());
+    hpe::check(hpePrefetch(far.data(), 0, HPE_HOST));
+    hpe::check(hpePrefetch(a.data(), 0, HPE_HOST));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // so that the prefetches have begun
+    hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 0}, inout(a.subspan(0, 1)));
+    for (std::size_t i = count / 2; i < count; i += 1024) a[i] += 1;
+    hpe::check(hpeSynchronize());  // all fetches are over
+    for (std::size_t i = count / 2; i < count; i += 1024) ASSERT_EQ(a[i], i + 1 + 2 * round) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, degradation, testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "striped" : "one_home"); });
+
+}  // namespace

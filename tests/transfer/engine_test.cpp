@@ -1,0 +1,185 @@
+// The engine on real soft devices: with peers (one switch) and without (two switches).
+
+#include "runtime/transfer/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/transfer/machine.h"
+
+namespace hpe::transfer {
+namespace {
+
+using namespace transfer_test;
+using device::priority;
+
+constexpr std::size_t buffer = 64 * kib;
+
+std::vector<std::byte> noise(std::size_t bytes, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::byte> result(bytes);
+  std::generate(result.begin(), result.end(), [&] { return static_cast<std::byte>(random()); });
+  return result;
+}
+
+class engine_test : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] bool peers() const { return soft.set->at(0).can_access(1); }
+
+  /// Pageable host memory to a home, through staging buffers.
+  timepoint write(unsigned home, std::byte* to, std::span<const std::byte> bytes) {
+    timepoint done;
+    for (std::size_t at = 0; at < bytes.size(); at += move.staging_size()) {
+      const std::size_t piece = std::min(move.staging_size(), bytes.size() - at);
+      auto staged = move.stage(bytes.data() + at, piece);
+      done = move.write(home, to + at, staged, 0, piece, {});
+    }
+    return done;
+  }
+  std::vector<std::byte> read(unsigned home, const std::byte* from, std::size_t bytes, points after) {
+    for (const timepoint p : after) soft.set->wait(p, std::chrono::steady_clock::time_point::max());
+    std::vector<std::byte> result(bytes);
+    for (std::size_t at = 0; at < bytes; at += move.staging_size()) {
+      const std::size_t piece = std::min(move.staging_size(), bytes - at);
+      auto staged = move.borrow();
+      move.finish(move.read(home, staged, from + at, piece));
+      std::copy_n(staged.data(), piece, result.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    return result;
+  }
+
+  /// From home to home, by whatever route there is.
+  timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
+                 points after) {
+    if (move.route_between(to, from) != route::peer_staged)
+      return move.copy(to, destination, from, source, bytes, after);
+    timepoint done;
+    for (std::size_t at = 0; at < bytes; at += move.staging_size()) {
+      const std::size_t piece = std::min(move.staging_size(), bytes - at);
+      auto through = move.borrow();
+      done = move.copy(to, destination + at, from, source + at, piece, after, through, 0);
+    }
+    return done;
+  }
+
+  machine soft{GetParam()};
+  counters count;
+  engine move{*soft.set, soft.space, buffer, 4, count};
+};
+
+TEST_P(engine_test, host_memory_of_any_size_goes_and_comes_back) {
+  for (unsigned d = 0; d < devices; ++d) {
+    for (const std::size_t bytes : {std::size_t{1}, buffer - 1, buffer, buffer + 1, 11 * buffer + 77}) {
+      const auto sent = noise(bytes, d);
+      const timepoint done = write(d, soft.at(d, 3), sent);
+      EXPECT_EQ(read(d, soft.at(d, 3), bytes, {&done, 1}), sent) << bytes;
+    }
+  }
+}
+
+TEST_P(engine_test, what_is_staged_may_be_changed_at_once) {
+  auto bytes = noise(buffer, 1);
+  const auto before = bytes;
+  auto staged = move.stage(bytes.data(), buffer);
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  // Two parts of one buffer go to two devices.
+  const timepoint parts[] = {move.write(0, soft.at(0), staged, 0, buffer / 2, {}),
+                             move.write(1, soft.at(1), staged, buffer / 2, buffer / 2, {})};
+  EXPECT_TRUE(std::ranges::equal(read(0, soft.at(0), buffer / 2, parts), std::span(before).first(buffer / 2)));
+  EXPECT_TRUE(std::ranges::equal(read(1, soft.at(1), buffer / 2, parts), std::span(before).last(buffer / 2)));
+}
+
+TEST_P(engine_test, shadow_and_home_are_two_copies) {
+  for (unsigned d = 0; d < devices; ++d) {
+    std::byte* const p = soft.at(d, mib);
+    std::byte* const shadow = soft.space.alias(p);
+    const auto first = noise(5 * mib, d);
+    std::ranges::copy(first, shadow);
+    const timepoint up = move.upload(d, p, first.size(), {}, priority::rolling);
+    soft.wait(up);
+    std::fill_n(shadow, first.size(), std::byte{0});
+    const timepoint down = move.download(d, p, first.size(), {&up, 1}, priority::waiting_host);
+    soft.wait(down);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), shadow));
+  }
+  EXPECT_EQ(count.bytes_to_device.load(), devices * 5 * mib);
+  EXPECT_EQ(count.bytes_to_host.load(), devices * 5 * mib);
+  EXPECT_EQ(count.bytes_staged.load(), 0u);
+}
+
+TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
+  // A long chain across priorities and devices; a link that did not wait would find the value before.
+  std::byte* const here = soft.at(0);
+  std::byte* const there = soft.at(1);
+  constexpr std::size_t bytes = 4 * mib;
+  timepoint last;
+  for (unsigned round = 1; round <= 8; ++round) {
+    last = move.fill(0, here, static_cast<std::uint8_t>(round), bytes, {&last, 1});
+    last = copy(1, there, 0, here, bytes, {&last, 1});
+    last = move.download(1, there, bytes, {&last, 1}, priority::prefetch);
+    soft.wait(last);
+    const std::byte* const shadow = soft.space.alias(there);
+    ASSERT_EQ(std::count(shadow, shadow + bytes, static_cast<std::byte>(round)), static_cast<std::ptrdiff_t>(bytes));
+  }
+}
+
+TEST_P(engine_test, devices_copy_to_themselves_and_to_each_other) {
+  const auto sent = noise(9 * buffer + 5, 3);
+  timepoint done = write(0, soft.at(0), sent);
+  done = copy(0, soft.at(0, 8 * mib), 0, soft.at(0), sent.size(), {&done, 1});
+  EXPECT_EQ(count.bytes_peer.load(), 0u);
+  done = copy(1, soft.at(1), 0, soft.at(0, 8 * mib), sent.size(), {&done, 1});
+  EXPECT_EQ(count.bytes_peer.load(), sent.size());
+  EXPECT_EQ(count.bytes_staged.load(), peers() ? sent.size() : 2 * sent.size()) << "besides what write() staged";
+  done = copy(0, soft.at(0, 16 * mib), 1, soft.at(1), sent.size(), {&done, 1});
+  EXPECT_EQ(read(0, soft.at(0, 16 * mib), sent.size(), {&done, 1}), sent);
+}
+
+TEST_P(engine_test, many_threads_share_a_few_buffers) {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      const unsigned home = t % devices;
+      for (unsigned round = 0; round < 20; ++round) {
+        const auto sent = noise(6 * buffer + t, 100 * t + round);
+        std::byte* const first = soft.at(home, t * 4 * mib);
+        std::byte* const second = soft.at(1 - home, t * 4 * mib);
+        timepoint done = write(home, first, sent);
+        done = copy(1 - home, second, home, first, sent.size(), {&done, 1});
+        ASSERT_EQ(read(1 - home, second, sent.size(), {&done, 1}), sent);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_P(engine_test, every_stream_is_named) {
+  timepoint done = move.fill(1, soft.at(1), 1, 4096, {});
+  bool seen = false;
+  unsigned streams = 0;
+  move.for_each_stream(1, [&](const device::stream& s) {
+    ++streams;
+    seen = seen || s.last() == done;
+  });
+  EXPECT_EQ(streams, 4u);
+  EXPECT_TRUE(seen);
+}
+
+TEST_P(engine_test, memory_that_nothing_backs_is_refused) {
+  EXPECT_THROW(move.upload(0, soft.at(0, mapped), 4096, {}, priority::launch), error);
+  EXPECT_THROW(move.download(0, soft.at(0, mapped - 4096), 8192, {}, priority::launch), error);
+  // The stream goes on.
+  const timepoint next = move.upload(0, soft.at(0), 4096, {}, priority::launch);
+  soft.wait(next);
+  EXPECT_FALSE(soft.set->status_of(next));
+}
+
+INSTANTIATE_TEST_SUITE_P(, engine_test, testing::Values("soft:2", "soft:2x1"),
+                         [](const auto& info) { return std::string(info.index == 0 ? "peers" : "no_peers"); });
+
+}  // namespace
+}  // namespace hpe::transfer
