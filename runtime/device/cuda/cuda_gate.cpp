@@ -21,7 +21,7 @@ void cuda_gate::sleep(std::span<const timepoint> points, std::chrono::steady_clo
     if (std::any_of(points.begin(), points.end(), [&](timepoint p) { return set_.reached(p); })) return;
     const auto now = clock::now();
     if (now >= deadline) return;
-    if (!points.empty() && now - begin < polling::awake) {
+    if (now - begin < (points.empty() ? polling::awake_without_work : polling::awake)) {
       __builtin_ia32_pause();
       continue;
     }

@@ -12,14 +12,17 @@ namespace hpe::device::cuda {
 class cuda_set;
 
 /// How long a waiting thread sleeps between two looks at the devices, by how long it has waited: not at all while the
-/// wait is short, and later so little that it adds a sixteenth.
+/// wait is short, and later so little that it adds a thirtieth.
 struct polling {
-  static constexpr std::chrono::microseconds awake{100};
+  static constexpr std::chrono::microseconds awake{500};
+
+  // The next fault of a thread that was just served comes within this.
+  static constexpr std::chrono::microseconds awake_without_work{50};
 
   [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {
     constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds(20);
     constexpr std::chrono::nanoseconds longest = std::chrono::microseconds(500);
-    return std::clamp(waited / 16, shortest, longest);
+    return std::clamp(waited / 32, shortest, longest);
   }
 };
 

@@ -205,7 +205,7 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
   CUresult result = CUDA_SUCCESS;
   {
     const std::lock_guard lock(pending_mutex_);
-    const entered here(cu_, device_.context());
+    const uncaptured here(cu_);
     while (!pending_.empty() && completed_.load() < value) {
       result = cu_.cuEventQuery(pending_.front().done);
       if (result != CUDA_SUCCESS) break;

@@ -89,16 +89,18 @@ bool kills_context(CUresult result) noexcept {
   }
 }
 
-entered::entered(const driver& cu, CUcontext context) : cu_(cu) {
+uncaptured::uncaptured(const driver& cu) : cu_(cu) { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+uncaptured::~uncaptured() { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+entered::entered(const driver& cu, CUcontext context) : cu_(cu), free_(cu) {
   CUcontext current = nullptr;
   cu_.cuCtxGetCurrent(&current);
   // A dead context is made current too: what is called then tells.
   if (current != context) pushed_ = cu_.cuCtxPushCurrent(context) == CUDA_SUCCESS;
-  cu_.cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
 entered::~entered() {
-  cu_.cuThreadExchangeStreamCaptureMode(&mode_);
   CUcontext ours = nullptr;
   if (pushed_) cu_.cuCtxPopCurrent(&ours);
 }

@@ -35,8 +35,20 @@ struct driver {
 /// Whether a result means that the context it comes from is dead for good.
 [[nodiscard]] bool kills_context(CUresult result) noexcept;
 
-/// Makes a context current in the calling thread, and the thread's calls independent of stream captures of the program,
-/// for as long as it lives.
+/// Makes the calls of the calling thread independent of stream captures of the program, for as long as it lives.
+class uncaptured {
+ public:
+  explicit uncaptured(const driver& cu);
+  ~uncaptured();
+  uncaptured(const uncaptured&) = delete;
+  uncaptured& operator=(const uncaptured&) = delete;
+
+ private:
+  const driver& cu_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// Makes a context current in the calling thread as well.
 class entered {
  public:
   entered(const driver& cu, CUcontext context);
@@ -46,8 +58,8 @@ class entered {
 
  private:
   const driver& cu_;
+  const uncaptured free_;
   bool pushed_ = false;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 }  // namespace hpe::device::cuda
