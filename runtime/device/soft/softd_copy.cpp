@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/device/soft/softd_guard.h"
+#include "runtime/os/copy.h"
 
 namespace hpe::device::soft {
 
@@ -36,6 +38,10 @@ path find_path(fabric_state& state, int from, int to) {
 
 void* local(std::uintptr_t address, const address_table::piece& where) {
   return reinterpret_cast<void*>(address + static_cast<std::uintptr_t>(where.what.shift));  // NOLINT
+}
+
+void plain_copy(void* destination, const void* source, std::size_t bytes) noexcept {
+  std::memcpy(destination, source, bytes);
 }
 
 template <class Body>
@@ -73,7 +79,11 @@ void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::
       arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
     }
     memory_.prepare_for_writing(local(destination, to), piece);
-    guarded([&] { std::memcpy(local(destination, to), local(source, from), piece); });
+    // Staging buffers are emptied while they are in the caches; what is longer, or goes to a device, is not.
+    const bool through_caches = to.what.device == host_location && piece < granule_size;
+    guarded([&] {
+      (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), piece);
+    });
     if (way.limited()) approach(arrival);
     destination += piece;
     source += piece;
