@@ -14,13 +14,15 @@ constexpr unsigned most_threads = 8;
 // Longer than from one piece of a long copy to the next.
 constexpr std::chrono::microseconds patience{100};
 
-unsigned helpers_for(unsigned cores) { return std::min(most_threads, std::max(1U, cores / 2)) - 1; }
-
 void relax() { __builtin_ia32_pause(); }
 
 }  // namespace
 
-copy_crew::copy_crew() : helpers_(helpers_for(std::thread::hardware_concurrency())) {}
+unsigned copy_crew::helpers_for_this_machine() {
+  return std::min(most_threads, std::max(1U, std::thread::hardware_concurrency() / 2)) - 1;
+}
+
+copy_crew::copy_crew(unsigned helpers) : helpers_(helpers) {}
 
 copy_crew::~copy_crew() {
   stop_.store(true);

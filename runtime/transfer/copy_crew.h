@@ -13,7 +13,8 @@ namespace hpe::transfer {
 /// the first such copy. Any thread may copy; while one has the crew, others copy alone.
 class copy_crew {
  public:
-  copy_crew();
+  /// helpers: how many threads help; the default fits the machine.
+  explicit copy_crew(unsigned helpers = helpers_for_this_machine());
   ~copy_crew();
   copy_crew(const copy_crew&) = delete;
   copy_crew& operator=(const copy_crew&) = delete;
@@ -22,6 +23,7 @@ class copy_crew {
   void copy(void* to, const void* from, std::size_t bytes);
 
  private:
+  static unsigned helpers_for_this_machine();
   void help();
   /// Copies slices of the job in hand until none is left.
   void work(std::uint32_t job);

@@ -41,7 +41,9 @@ struct digest_parameters {
   std::uint32_t delay;
 };
 
-constexpr std::uint8_t pattern_at(std::uint8_t seed, std::uint64_t i) { return static_cast<std::uint8_t>(seed + i * 7); }
+constexpr std::uint8_t pattern_at(std::uint8_t seed, std::uint64_t i) {
+  return static_cast<std::uint8_t>(seed + i * 7);
+}
 
 constexpr std::uint8_t combined(std::uint8_t source, std::uint8_t key) {
   return static_cast<std::uint8_t>(source * 3 + key);
