@@ -99,7 +99,7 @@ void launches(unsigned repeats, std::vector<result>& results) {
   // The bare command: the same device process and ring, without coherence and order.
   const hpe::memory::uvas space(0, std::size_t{1} << 30, 1);
   const auto bare = hpe::device::open_devices("soft:1", space.layout());
-  const auto nothing = bare->find_kernel(bare->load_module(HPE_TEST_KERNELS), "nothing");
+  const auto nothing = bare->find_kernel(bare->load_module(test_kernels_path()), "nothing");
   auto& stream = bare->at(0).create_stream(hpe::device::priority::launch);
   const crash_parameters none{nullptr};
   const auto forever = std::chrono::steady_clock::time_point::max();

@@ -189,6 +189,7 @@ void allocator::remove_region(region& r) {
   env_.wait_for(users);
   env_.directory.clear(base, granules);
   env_.space.unmap_view(base, r.is.extent);
+  env_.devices.release_host(env_.space.alias(base), r.is.extent);
   take_backing(r.is, round_up(r.is.bytes, granule_size));
   segment_of(base).free(base, granules + guard);
   env_.regions.give_back(r);

@@ -22,7 +22,7 @@ using coherence::region;
 namespace {
 
 // Larger copies are queued in pieces, so that others get at the region in between.
-constexpr std::uint64_t piece_size = std::uint64_t{8} << 20;
+constexpr std::uint64_t piece_size = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -112,7 +112,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
   const auto empty_oldest = [&] {
     const piece& oldest = under_way.front();
     env_.engine.finish(oldest.buffer.busy_until());
-    std::memcpy(oldest.into, oldest.buffer.data(), oldest.size);
+    env_.engine.copy_on_host(oldest.into, oldest.buffer.data(), oldest.size);
     under_way.pop_front();
   };
 
@@ -136,7 +136,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
     }
     std::byte* const into = destination + (at - from.range.begin);
     if (next.on_host) {
-      std::memcpy(into, alias({&r, next.range}), next.range.size());
+      env_.engine.copy_on_host(into, alias({&r, next.range}), next.range.size());
     } else if (queued) {
       under_way.push_back({std::move(*buffer), into, next.range.size()});
       buffer.reset();

@@ -45,6 +45,7 @@ std::atomic<pid_t> started_by{0};
 runtime::runtime(const options& chosen) : option_(chosen) {
   set_log_level(level_from(option_.log));
   check(option_);
+  device::prepare_devices(option_.devices);
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
   directory_ = std::make_unique<memory::directory>(space_->layout());
   regions_ = std::make_unique<coherence::region_table>();

@@ -13,7 +13,8 @@
 /// Failure. Functions throw hpe::error. A queued command that fails does not stop its stream: its
 /// timepoint is reached, device_set::status_of tells the error, and the set keeps it in take_failure. After a device is
 /// lost every timepoint of its streams counts as reached within a second, with HPE_ERROR_DEVICE_LOST, and queuing on it
-/// throws HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through.
+/// throws HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through. (Not where
+/// the CUDA driver takes all GPUs of a process with the one whose kernel failed: then all are lost, each in this way.)
 ///
 /// Threads. Everything may be called from any thread; streams lock inside. Nothing here is called from a signal
 /// handler, except gate::ring.
@@ -116,7 +117,8 @@ class device {
   /// access it. Granule multiples. The memory reads as zero. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
   virtual void map(void* address, std::size_t bytes) = 0;
 
-  /// Takes the backing away. The caller has made sure that no queued work uses it.
+  /// Takes the backing away from one or several neighbouring ranges, each as it was mapped. The caller has made sure
+  /// that no queued work uses it.
   virtual void unmap(void* address, std::size_t bytes) = 0;
 
   /// Whether kernels and copies of this device can use memory that `peer` backs. True for itself.
@@ -139,6 +141,10 @@ class device_set {
   virtual void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) = 0;
   virtual void unregister_host(void* address, std::size_t bytes) = 0;
 
+  /// The pages behind a part of registered memory were given back to the system, and others take their place when it is
+  /// used again: devices that hold on to pages let go of these. Waits for copies that use neighbouring bytes.
+  virtual void release_host(void* address, std::size_t bytes) = 0;
+
   /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's words.
   virtual std::uint32_t load_module(const std::string& path) = 0;
   /// Throws HPE_ERROR_NOT_FOUND.
@@ -160,7 +166,12 @@ class device_set {
   virtual std::unique_ptr<gate> create_gate() = 0;
 };
 
-/// Opens the devices that the specification names ("soft:4", "soft:2x4"; the option HPE_DEVICES). Throws
+/// What has to happen before the address space for open_devices is reserved: the CUDA driver gives devices no addresses
+/// that were in use when it started. Throws nothing for devices that are not there.
+void prepare_devices(const std::string& specification);
+
+/// Opens the devices that the specification names ("cuda", "cuda:2", "soft:4", "soft:2x4"; the option HPE_DEVICES);
+/// empty: all GPUs, or two soft devices where there are none. Throws
 /// HPE_ERROR_INITIALIZATION with what is possible.
 std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout);
 

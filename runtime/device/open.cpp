@@ -1,4 +1,5 @@
-#include "runtime/base/error.h"
+#include "runtime/device/cuda/open.h"
+
 #include "runtime/base/options.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/soft_set.h"
@@ -6,10 +7,15 @@
 
 namespace hpe::device {
 
+void prepare_devices(const std::string& specification) {
+  if (specification.empty() || specification.starts_with("cuda")) static_cast<void>(cuda::present());
+}
+
 std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout) {
-  HPE_REQUIRE(!specification.starts_with("cuda"), HPE_ERROR_INITIALIZATION,
-              "the devices \"{}\" were asked for; this build of hpe has no CUDA devices: use soft:N", specification);
-  return soft::open(soft::parse_topology(specification), layout, options::from_environment());
+  const options wanted = options::from_environment();
+  if (specification.starts_with("cuda")) return cuda::open(specification, layout, wanted);
+  if (specification.empty() && cuda::present()) return cuda::open("cuda", layout, wanted);
+  return soft::open(soft::parse_topology(specification), layout, wanted);
 }
 
 }  // namespace hpe::device

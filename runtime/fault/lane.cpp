@@ -33,7 +33,8 @@ namespace {
 thread_local bool this_is_a_lane = false;
 
 // One copy is at most this long, so that views open while a long window is still on its way.
-constexpr std::uint64_t fetch_piece = granule_size;
+// Copies of 8 MiB fill the link of a GPU (54.7 of 55.4 GB/s); those of 2 MiB do not (52.7).
+constexpr std::uint64_t fetch_piece = 4 * granule_size;
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "runtime/transfer/engine.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/base/error.h"
 
@@ -61,7 +60,7 @@ timepoint engine::fill(unsigned home, std::byte* address, std::uint8_t value, st
 staged engine::stage(const void* source, std::size_t bytes) {
   HPE_INVARIANT(bytes <= staging_.buffer_size());
   staged buffer(staging_, staging_.take(), bytes);
-  std::memcpy(buffer.data(), source, bytes);
+  crew_.copy(buffer.data(), source, bytes);
   return buffer;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
+#include "runtime/transfer/copy_crew.h"
 #include "runtime/transfer/route.h"
 #include "runtime/transfer/staging.h"
 
@@ -44,6 +45,9 @@ class engine {
   [[nodiscard]] std::size_t staging_size() const noexcept { return staging_.buffer_size(); }
   [[nodiscard]] staged stage(const void* source, std::size_t bytes);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
+
+  /// Copies between host memories in the calling thread, and on more cores where that is faster.
+  void copy_on_host(void* to, const void* from, std::size_t bytes) { crew_.copy(to, from, bytes); }
 
   /// An empty buffer of staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
   /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.
@@ -85,6 +89,7 @@ class engine {
   counters& count_;
   std::vector<device_streams> streams_;
   staging_ring staging_;
+  copy_crew crew_;
   bool all_connected_ = true;
 };
 

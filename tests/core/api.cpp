@@ -106,7 +106,7 @@ TEST(api, DevicesAreNumberedFromZero) {
 TEST(api, DeviceInfoIsPlausible) {
   for (int d = 0; d < hpe::device_count(); ++d) {
     const hpeDeviceInfo info = hpe::device_info(d);
-    EXPECT_EQ(info.kind, HPE_DEVICE_SOFT);
+    EXPECT_TRUE(info.kind == HPE_DEVICE_SOFT || info.kind == HPE_DEVICE_CUDA);
     EXPECT_GT(std::strlen(info.name), 0U);
     EXPECT_GT(info.memory_total, 0U);
     EXPECT_LE(info.memory_free, info.memory_total);
@@ -213,8 +213,8 @@ TEST(api, ModulesAndKernelsAreFoundByName) {
   hpeKernel kernel = nullptr;
   EXPECT_TRUE(fails(hpeModuleLoad(&module, "/no/such/file.so"), HPE_ERROR_NOT_FOUND, {"/no/such/file.so"}));
   EXPECT_EQ(module, nullptr);
-  ASSERT_EQ(hpeModuleLoad(&module, HPE_TEST_KERNELS), HPE_SUCCESS);
-  ASSERT_EQ(hpeModuleLoad(&again, HPE_TEST_KERNELS), HPE_SUCCESS);
+  ASSERT_EQ(hpeModuleLoad(&module, test_kernels_path()), HPE_SUCCESS);
+  ASSERT_EQ(hpeModuleLoad(&again, test_kernels_path()), HPE_SUCCESS);
   EXPECT_EQ(module, again);
   EXPECT_TRUE(fails(hpeModuleGetKernel(&kernel, module, "absent"), HPE_ERROR_NOT_FOUND, {"absent"}));
   EXPECT_TRUE(fails(hpeModuleGetKernel(&kernel, module, "absent"), HPE_ERROR_NOT_FOUND, {"absent"}));

@@ -188,6 +188,7 @@ TEST(coherence, PrefetchRunsAheadOfASequentialReader) {
 }
 
 TEST(coherence, MigrationKeepsAddressAndContents) {
+  if (hpe::device_count() < 2) GTEST_SKIP() << "needs two devices";
   const std::size_t n = 3 * mebi;
   const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
   hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 3}, out(a));

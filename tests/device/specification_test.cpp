@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/cuda/specification.h"
 #include "tests/device/support.h"
 
 namespace device_test {
 namespace {
 
+using hpe::device::cuda::parse_count;
 using hpe::device::soft::parse_link;
 using hpe::device::soft::parse_topology;
 
@@ -48,10 +50,30 @@ TEST(topology, nonsense_is_refused_with_what_is_possible) {
   }
 }
 
-TEST(topology, cuda_is_not_there_yet) {
-  const auto open = [] { hpe::device::open_devices("cuda", layout_for(4)); };
+TEST(gpus, all_or_the_first_ones) {
+  EXPECT_FALSE(parse_count("cuda"));
+  EXPECT_EQ(parse_count("cuda:3"), 3U);
+}
+
+TEST(gpus, nonsense_is_refused_with_what_is_possible) {
+  for (const char* text : {"cuda:", "cuda:0", "cuda:x", "cuda:2x2", "cuda:-1", "cuda 1", "cudas", "cuda:99999999999"}) {
+    const auto parse = [&] { static_cast<void>(parse_count(text)); };
+    EXPECT_EQ(thrown_by(parse), HPE_ERROR_INITIALIZATION) << text;
+    EXPECT_NE(words_of(parse).find("cuda:N"), std::string::npos) << text;
+    EXPECT_NE(words_of(parse).find(text), std::string::npos) << text;
+  }
+}
+
+TEST(gpus, more_than_there_are_cannot_be_had) {
+  const auto open = [] { hpe::device::open_devices("cuda:9999", layout_for(4)); };
   EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
-  EXPECT_NE(words_of(open).find("CUDA"), std::string::npos);
+  const std::string words = words_of(open);
+  EXPECT_TRUE(words.find("CUDA") != std::string::npos || words.find("GPUs") != std::string::npos) << words;
+}
+
+TEST(gpus, where_there_are_none_the_default_is_soft) {
+  if (!gpus().empty()) GTEST_SKIP() << "there are GPUs";
+  EXPECT_EQ(machine("").device(0).info().kind, HPE_DEVICE_SOFT);
 }
 
 TEST(link_option, bandwidth_and_latency) {

@@ -7,9 +7,14 @@
 #include <cstdlib>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cuda/open.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace device_test {
+
+std::vector<const char*> gpus() {
+  return hpe::device::cuda::present() ? std::vector<const char*>{"cuda:1", "cuda"} : std::vector<const char*>{};
+}
 
 host_buffer::host_buffer(hpe::device::device_set& set, std::size_t bytes)
     : set_(set), bytes_(bytes), file_(hpe::os::create_memory_file("device-test", bytes)) {
@@ -37,7 +42,9 @@ environment::~environment() {
 
 machine::machine(const std::string& specification) : layout_(layout_for(18)) {
   set_ = hpe::device::open_devices(specification, layout_);
-  module_ = set_->load_module(DEVICE_TEST_KERNELS);
+  // Where the tests were taken to another machine, the variable says where the kernels are.
+  const char* kernels = std::getenv("DEVICE_TEST_KERNELS");
+  module_ = set_->load_module(kernels != nullptr ? kernels : DEVICE_TEST_KERNELS);
   for (unsigned d = 0; d < set_->size(); ++d)
     streams_.push_back(&set_->at(d).create_stream(hpe::device::priority::launch));
 }

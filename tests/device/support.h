@@ -22,6 +22,9 @@ using namespace std::chrono_literals;
 
 inline constexpr std::size_t MiB = std::size_t{1} << 20;
 
+/// The specifications of CUDA devices to test; empty where there are none.
+[[nodiscard]] std::vector<const char*> gpus();
+
 /// Host memory that devices can map: registered with a set for as long as this lives.
 class host_buffer {
  public:

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
                     bad_option{"HPE_DEVICES", "soft:99", "soft:99"}, bad_option{"HPE_DEVICES", "soft:2x", "soft:2x"},
                     bad_option{"HPE_BLOCK_SIZE", "3000", "power of two"},
                     bad_option{"HPE_BLOCK_SIZE", "4M", "power of two"}, bad_option{"HPE_BLOCK_SIZE", "-4k", "-4k"},
-                    bad_option{"HPE_LOG", "loud", "debug"}, bad_option{"HPE_SEGMENT_SIZE", "17M", "multiple"},
+                    bad_option{"HPE_LOG", "loud", "debug"}, bad_option{"HPE_SEGMENT_SIZE", "33M", "multiple"},
                     bad_option{"HPE_SEGMENT_SIZE", "1000000T", "HPE_SEGMENT_SIZE"},
                     bad_option{"HPE_STAGING_CHUNK", "5", "multiple"}, bad_option{"HPE_STAGING_BUFFERS", "0", "1 to"},
                     bad_option{"HPE_PREFETCH_WINDOW", "far", "far"}, bad_option{"HPE_SOFTD", "/no/such", "/no/such"},

@@ -41,13 +41,15 @@ struct digest_parameters {
   std::uint32_t delay;
 };
 
-inline std::uint8_t pattern_at(std::uint8_t seed, std::uint64_t i) { return static_cast<std::uint8_t>(seed + i * 7); }
+constexpr std::uint8_t pattern_at(std::uint8_t seed, std::uint64_t i) {
+  return static_cast<std::uint8_t>(seed + i * 7);
+}
 
-inline std::uint8_t combined(std::uint8_t source, std::uint8_t key) {
+constexpr std::uint8_t combined(std::uint8_t source, std::uint8_t key) {
   return static_cast<std::uint8_t>(source * 3 + key);
 }
 
-inline std::uint64_t digest_of(const std::uint8_t* source, std::uint64_t count) {
+constexpr std::uint64_t digest_of(const std::uint8_t* source, std::uint64_t count) {
   std::uint64_t hash = 1469598103934665603U;
   for (std::uint64_t i = 0; i < count; ++i) hash = (hash ^ source[i]) * 1099511628211U;
   return hash;

@@ -1,0 +1,62 @@
+# What the CUDA toolkit gives the build, where there is one: its header for the family of GPUs (runtime/device/cuda), and
+# nvcc for kernels. Programs find the driver when they run; nothing links the toolkit's libraries.
+set(HPE_CUDA AUTO CACHE STRING "Build for CUDA devices: AUTO (where the toolkit is found), ON or OFF")
+set(HPE_CUDA_CODE "compute_80,code=sm_80;compute_90,code=sm_90;compute_90,code=compute_90" CACHE STRING
+  "What kernels are compiled for, as in nvcc -gencode arch=...; the last one, PTX, serves newer GPUs")
+
+set(HPE_CUDA_INCLUDE "")
+set(HPE_NVCC "")
+if(NOT HPE_CUDA STREQUAL "OFF")
+  set(cuda_places $ENV{CUDA_PATH} $ENV{CUDA_HOME} /usr/local/cuda /opt/cuda)
+  find_path(HPE_CUDA_HEADER_FOLDER cuda.h PATHS ${cuda_places} PATH_SUFFIXES include)
+  find_program(HPE_NVCC_PROGRAM nvcc PATHS ${cuda_places} PATH_SUFFIXES bin)
+  mark_as_advanced(HPE_CUDA_HEADER_FOLDER HPE_NVCC_PROGRAM)
+  if(HPE_CUDA_HEADER_FOLDER AND HPE_NVCC_PROGRAM)
+    set(HPE_CUDA_INCLUDE ${HPE_CUDA_HEADER_FOLDER})
+    set(HPE_NVCC ${HPE_NVCC_PROGRAM})
+  elseif(HPE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "HPE_CUDA is ON, but cuda.h or nvcc was not found; set CUDA_PATH to the toolkit")
+  endif()
+endif()
+if(HPE_NVCC)
+  enable_language(ASM)
+  message(STATUS "CUDA devices: yes (${HPE_NVCC})")
+else()
+  message(STATUS "CUDA devices: no (HPE_CUDA=${HPE_CUDA})")
+endif()
+
+# hpe_cuda_kernels(<target> SOURCES <.cu files>): compiles kernels into a shared object of kernels, which then serves GPUs
+# beside soft devices: the code lies in it as the symbol hpe_cuda_image. Does nothing where there is no toolkit.
+function(hpe_cuda_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
+  if(NOT HPE_NVCC)
+    return()
+  endif()
+  set(base ${CMAKE_CURRENT_BINARY_DIR}/${target})
+  set(includes "")
+  foreach(source ${arg_SOURCES})
+    get_filename_component(path ${source} ABSOLUTE)
+    string(APPEND includes "#include \"${path}\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${base}.cu CONTENT "${includes}" @ONLY)
+  list(TRANSFORM HPE_CUDA_CODE PREPEND "-gencode;arch=" OUTPUT_VARIABLE code)
+  add_custom_command(OUTPUT ${base}.fatbin
+    COMMAND ${HPE_NVCC} -fatbin -std=c++17 --expt-relaxed-constexpr -O3 -lineinfo ${code} -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
+            -MD -MF ${base}.d -MT ${target}.fatbin -o ${base}.fatbin ${base}.cu
+    DEPENDS ${base}.cu ${arg_SOURCES}
+    DEPFILE ${base}.d
+    COMMENT "CUDA code of ${target}"
+    VERBATIM COMMAND_EXPAND_LISTS)
+  file(CONFIGURE OUTPUT ${base}.S CONTENT [[
+        .section .rodata
+        .balign 64
+        .globl hpe_cuda_image
+        .type hpe_cuda_image, @object
+hpe_cuda_image:
+        .incbin "@base@.fatbin"
+        .size hpe_cuda_image, . - hpe_cuda_image
+        .section .note.GNU-stack, "", @progbits
+]] @ONLY)
+  set_source_files_properties(${base}.S PROPERTIES OBJECT_DEPENDS ${base}.fatbin)
+  target_sources(${target} PRIVATE ${base}.S)
+endfunction()

@@ -1,0 +1,158 @@
+#include "runtime/device/cuda/cuda_device.h"
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
+#include "runtime/device/cuda/cuda_set.h"
+
+namespace hpe::device::cuda {
+
+cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal)
+    : set_(set), cu_(set.driver_table()), index_(index), ordinal_(ordinal) {
+  char name[256] = "";
+  cu_.cuDeviceGetName(name, sizeof name, ordinal_);
+  properties_.kind = HPE_DEVICE_CUDA;
+  properties_.name = name;
+  properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  require_abilities();
+  const CUresult retained = cu_.cuDevicePrimaryCtxRetain(&context_, ordinal_);
+  HPE_REQUIRE(retained == CUDA_SUCCESS, HPE_ERROR_INITIALIZATION, "GPU {} ({}) cannot be used: {}", index_, name,
+              cu_.words_for(retained));
+  const entered here(cu_, context_);
+  std::size_t free = 0;
+  cu_.check(cu_.cuMemGetInfo(&free, &properties_.memory_bytes), "asking how much memory a GPU has");
+  cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+}
+
+cuda_device::~cuda_device() {
+  {
+    const entered here(cu_, context_);
+    cu_.cuStreamDestroy(clearing_);
+  }
+  cu_.cuDevicePrimaryCtxRelease(ordinal_);
+}
+
+int cuda_device::attribute(CUdevice_attribute which) const {
+  int value = 0;
+  cu_.cuDeviceGetAttribute(&value, which, ordinal_);
+  return value;
+}
+
+void cuda_device::require_abilities() const {
+  const auto require = [&](CUdevice_attribute which, const char* what) {
+    HPE_REQUIRE(attribute(which) != 0, HPE_ERROR_INITIALIZATION,
+                "GPU {} ({}) has no {}, which hpe needs; CUDA_VISIBLE_DEVICES can leave it out", index_,
+                properties_.name, what);
+  };
+  require(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, "unified addressing");
+  require(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "virtual memory management");
+  require(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, "pinning of host memory");
+  require(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, "access to host memory at its own address");
+}
+
+void cuda_device::find_peers() {
+  for (unsigned d = 0; d < set_.size(); ++d) {
+    int possible = d == index_ ? 1 : 0;
+    if (d != index_ && set_.peers_allowed()) cu_.cuDeviceCanAccessPeer(&possible, ordinal_, set_.gpu(d).ordinal());
+    peers_.push_back(possible != 0);
+  }
+}
+
+bool cuda_device::can_access(unsigned peer) const noexcept { return peer < peers_.size() && peers_[peer]; }
+
+memory_usage cuda_device::memory() const {
+  memory_usage result{properties_.memory_bytes, 0};
+  if (lost()) return result;
+  const entered here(cu_, context_);
+  std::size_t total = 0;
+  cu_.cuMemGetInfo(&result.free, &total);
+  return result;
+}
+
+void cuda_device::check_range(const void* address, std::size_t bytes) const {
+  const uvas_layout& layout = set_.layout();
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  HPE_REQUIRE(
+      bytes != 0 && bytes % granule_size == 0 && begin % granule_size == 0 && layout.contains(address) &&
+          bytes <= layout.base + layout.size() - begin,
+      HPE_ERROR_INVALID_ARGUMENT,
+      "{} bytes at {} cannot be backed by a device: possible are multiples of {} bytes inside the shared address space",
+      bytes, address, granule_size);
+}
+
+void cuda_device::check(CUresult result, const char* what) {
+  if (kills_context(result)) {
+    lose(result);
+    throw loss();
+  }
+  cu_.check(result, what);
+}
+
+void cuda_device::map(void* address, std::size_t bytes) {
+  check_range(address, bytes);
+  require_alive();
+  std::vector<CUdevice> users;
+  for (unsigned d = 0; d < set_.size(); ++d)
+    if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) users.push_back(set_.gpu(d).ordinal());
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const entered here(cu_, context_);
+  set_.memory().map(begin, bytes, index_, ordinal_, users);
+  try {
+    check(cu_.cuMemsetD8Async(begin, 0, bytes, clearing_), "clearing device memory");
+    check(cu_.cuStreamSynchronize(clearing_), "clearing device memory");
+  } catch (...) {
+    set_.memory().unmap(begin, bytes, index_);
+    throw;
+  }
+}
+
+void cuda_device::unmap(void* address, std::size_t bytes) {
+  check_range(address, bytes);
+  const entered here(cu_, context_);
+  set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_);
+}
+
+stream& cuda_device::create_stream(priority level) {
+  require_alive();
+  cuda_stream& made = set_.add_stream(*this, level);
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(&made);
+  return made;
+}
+
+void cuda_device::require_alive() const {
+  if (lost()) throw loss();
+}
+
+error cuda_device::loss() const {
+  const std::lock_guard lock(mutex_);
+  return {HPE_ERROR_DEVICE_LOST, how_lost_};
+}
+
+void cuda_device::lose(CUresult why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost_) return;
+    lost_ = true;
+    std::string kernels;
+    for (cuda_stream* s : streams_)
+      if (const std::string name = s->lose(); !name.empty()) kernels += (kernels.empty() ? "" : ", ") + name;
+    how_lost_ = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
+    if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or next: {}", kernels);
+  }
+  // The driver is taken down when the process ends, which is nobody's failure.
+  if (why == CUDA_ERROR_DEINITIALIZED) return;
+  set_.failed(index_, loss());
+  log(log_level::warn, "{}", loss().what());
+  // A kernel that broke one context has taken the others of this process with it (seen with driver 580, with and
+  // without peers).
+  for (unsigned d = 0; d < set_.size(); ++d) set_.gpu(d).look();
+}
+
+void cuda_device::look() noexcept {
+  if (lost()) return;
+  const entered here(cu_, context_);
+  if (const CUresult result = cu_.cuStreamQuery(clearing_); kills_context(result)) lose(result);
+}
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/device.h"
+
+namespace hpe::device::cuda {
+
+class cuda_set;
+class cuda_stream;
+
+/// One GPU through its primary context, which the program's own CUDA runtime uses as well.
+class cuda_device final : public device {
+ public:
+  /// ordinal: the driver's number. Throws HPE_ERROR_INITIALIZATION if the GPU lacks what hpe builds on.
+  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal);
+  ~cuda_device() override;
+
+  [[nodiscard]] const properties& info() const noexcept override { return properties_; }
+  [[nodiscard]] memory_usage memory() const override;
+  [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
+  void map(void* address, std::size_t bytes) override;
+  void unmap(void* address, std::size_t bytes) override;
+  [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
+  stream& create_stream(priority level) override;
+
+  // For its set and its streams:
+
+  [[nodiscard]] unsigned index() const noexcept { return index_; }
+  [[nodiscard]] CUdevice ordinal() const noexcept { return ordinal_; }
+  [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  void find_peers();
+
+  /// An error came back that its context does not survive.
+  void lose(CUresult why) noexcept;
+  /// Asks the driver whether its context lives.
+  void look() noexcept;
+  /// Throws HPE_ERROR_DEVICE_LOST once it is lost.
+  void require_alive() const;
+  [[nodiscard]] error loss() const;
+
+ private:
+  void require_abilities() const;
+  void check_range(const void* address, std::size_t bytes) const;
+  [[nodiscard]] int attribute(CUdevice_attribute which) const;
+  void check(CUresult result, const char* what);
+
+  cuda_set& set_;
+  const driver& cu_;
+  const unsigned index_;
+  const CUdevice ordinal_;
+  CUcontext context_ = nullptr;
+  CUstream clearing_ = nullptr;
+  properties properties_;
+  std::vector<bool> peers_;  // by index
+
+  mutable std::mutex mutex_;  // of what follows
+  std::string how_lost_;
+  std::vector<cuda_stream*> streams_;
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace hpe::device::cuda

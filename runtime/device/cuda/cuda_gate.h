@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "runtime/device/device.h"
+#include "runtime/os/futex.h"
+
+namespace hpe::device::cuda {
+
+class cuda_set;
+
+/// How long a waiting thread sleeps between two looks at the devices, by how long it has waited: not at all while the
+/// wait is short, and later so little that it adds a thirtieth.
+struct polling {
+  static constexpr std::chrono::microseconds awake{500};
+
+  // The next fault of a thread that was just served comes within this.
+  static constexpr std::chrono::microseconds awake_without_work{50};
+
+  [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {
+    constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds(20);
+    constexpr std::chrono::nanoseconds longest = std::chrono::microseconds(500);
+    return std::clamp(waited / 32, shortest, longest);
+  }
+};
+
+class cuda_gate final : public gate {
+ public:
+  explicit cuda_gate(const cuda_set& set) : set_(set) {}
+
+  void ring() noexcept override;
+  void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) override;
+
+ private:
+  const cuda_set& set_;
+  os::futex_word rings_{0};
+  std::atomic<bool> asleep_{false};
+  std::uint32_t seen_ = 0;  // the sleeper's
+};
+
+}  // namespace hpe::device::cuda

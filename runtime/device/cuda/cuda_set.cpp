@@ -1,0 +1,166 @@
+// Order of destruction: streams before what their commands use, contexts last.
+#include "runtime/device/cuda/cuda_set.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/device/cuda/cuda_gate.h"
+
+namespace hpe::device::cuda {
+
+namespace {
+
+std::size_t pin_budget(std::uint64_t wanted) {
+  if (wanted != 0) return wanted;
+  constexpr std::size_t share = 10;
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) /
+         share;
+}
+
+bool parse_peers(const std::string& text) {
+  HPE_REQUIRE(text == "on" || text == "off", HPE_ERROR_INITIALIZATION, "HPE_CUDA_PEERS=\"{}\" is neither on nor off",
+              text);
+  return text == "on";
+}
+
+}  // namespace
+
+cuda_set::cuda_set(std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted)
+    : layout_(layout), peers_allowed_(parse_peers(wanted.cuda_peers)) {
+  int found = 0;
+  cu_.check(cu_.cuDeviceGetCount(&found), "counting GPUs");
+  const auto most = std::min(static_cast<unsigned>(found), layout.segments);
+  HPE_REQUIRE(most > 0, HPE_ERROR_INITIALIZATION, "the CUDA driver finds no GPU; HPE_DEVICES=soft:2 needs none");
+  HPE_REQUIRE(wished.value_or(most) <= most, HPE_ERROR_INITIALIZATION,
+              "HPE_DEVICES=\"cuda:{}\": there are {} GPUs that can be used", wished.value_or(0), most);
+
+  std::vector<CUcontext> contexts;
+  for (unsigned d = 0; d < wished.value_or(most); ++d) {
+    CUdevice ordinal = 0;
+    cu_.check(cu_.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
+    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal));
+    contexts.push_back(devices_.back()->context());
+  }
+  for (const auto& device : devices_) device->find_peers();
+  const auto forever = std::chrono::steady_clock::time_point::max();
+  memory_ = std::make_unique<device_memory>(cu_, layout_);
+  host_ = std::make_unique<host_memory>(cu_, layout_, pin_budget(wanted.pinned_memory),
+                                        host_memory::order{[this](timepoint p) { return reached(p); },
+                                                           [this, forever](timepoint p) { wait(p, forever); }});
+  kernels_ = std::make_unique<kernel_table>(cu_, std::move(contexts));
+}
+
+cuda_set::~cuda_set() {
+  streams_.clear();
+  const entered here(cu_, live_context());
+  kernels_.reset();
+  host_.reset();
+  memory_.reset();
+}
+
+device& cuda_set::at(unsigned index) {
+  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}", index,
+              devices_.size());
+  return *devices_[index];
+}
+
+CUcontext cuda_set::live_context() const noexcept {
+  const auto alive = std::find_if(devices_.begin(), devices_.end(), [](const auto& device) { return !device->lost(); });
+  return (alive == devices_.end() ? devices_.front() : *alive)->context();
+}
+
+void cuda_set::register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) {
+  const entered here(cu_, live_context());
+  host_->insert(reinterpret_cast<std::uintptr_t>(address), bytes, fd, offset);
+}
+
+void cuda_set::unregister_host(void* address, std::size_t bytes) {
+  const entered here(cu_, live_context());
+  host_->erase(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+void cuda_set::release_host(void* address, std::size_t bytes) {
+  const entered here(cu_, live_context());
+  host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+std::vector<bool> cuda_set::alive() const {
+  std::vector<bool> result;
+  for (const auto& device : devices_) result.push_back(!device->lost());
+  return result;
+}
+
+std::uint32_t cuda_set::load_module(const std::string& path) {
+  const auto wanted = alive();
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
+  return kernels_->load(path, wanted);
+}
+
+kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
+  return kernels_->find(module, name, alive());
+}
+
+cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
+  const std::lock_guard lock(streams_mutex_);
+  const std::size_t number = streams_.size() + 1;
+  HPE_REQUIRE(number < most_streams, HPE_ERROR_NOT_SUPPORTED, "there are {} streams; no more are possible",
+              streams_.size());
+  streams_.push_back(std::make_unique<cuda_stream>(*this, device, static_cast<std::uint32_t>(number), level));
+  by_timeline_[number].store(streams_.back().get());
+  return *streams_.back();
+}
+
+cuda_stream* cuda_set::find_stream(timepoint point) const noexcept {
+  return point.timeline < most_streams ? by_timeline_[point.timeline].load(std::memory_order_acquire) : nullptr;
+}
+
+bool cuda_set::reached(timepoint point) const noexcept {
+  cuda_stream* const stream = find_stream(point);
+  return stream == nullptr || stream->reached(point.value);
+}
+
+bool cuda_set::wait(timepoint point, std::chrono::steady_clock::time_point deadline) {
+  using clock = std::chrono::steady_clock;
+  const auto begin = clock::now();
+  while (!reached(point)) {
+    const auto now = clock::now();
+    if (now >= deadline) return false;
+    if (now - begin < polling::awake) {
+      __builtin_ia32_pause();
+    } else {
+      std::this_thread::sleep_until(std::min(deadline, now + polling::pause(now - begin)));
+    }
+  }
+  return true;
+}
+
+std::optional<error> cuda_set::status_of(timepoint point) const {
+  cuda_stream* const stream = find_stream(point);
+  if (stream == nullptr || !stream->reached(point.value) || point.value <= stream->lost_after()) return std::nullopt;
+  return stream->device().loss();
+}
+
+void cuda_set::failed(unsigned device, const error& what) {
+  const std::lock_guard lock(failures_mutex_);
+  failures_.emplace_back(device, what);
+}
+
+std::optional<error> cuda_set::take_failure(int device) {
+  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
+              device, size());
+  const std::lock_guard lock(failures_mutex_);
+  const auto oldest = std::find_if(failures_.begin(), failures_.end(), [&](const auto& failure) {
+    return device < 0 || failure.first == static_cast<unsigned>(device);
+  });
+  if (oldest == failures_.end()) return std::nullopt;
+  const error result = oldest->second;
+  failures_.erase(oldest);
+  return result;
+}
+
+std::unique_ptr<gate> cuda_set::create_gate() { return std::make_unique<cuda_gate>(*this); }
+
+}  // namespace hpe::device::cuda

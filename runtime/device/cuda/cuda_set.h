@@ -1,0 +1,81 @@
+#pragma once
+
+/// All GPUs that this process uses.
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/options.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/device_memory.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/host_memory.h"
+#include "runtime/device/cuda/kernel_table.h"
+#include "runtime/device/device.h"
+
+namespace hpe::device::cuda {
+
+class cuda_set final : public device_set {
+ public:
+  /// wished: how many GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
+  cuda_set(std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
+  ~cuda_set() override;
+
+  [[nodiscard]] unsigned size() const noexcept override { return static_cast<unsigned>(devices_.size()); }
+  [[nodiscard]] device& at(unsigned index) override;
+  void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) override;
+  void unregister_host(void* address, std::size_t bytes) override;
+  void release_host(void* address, std::size_t bytes) override;
+  std::uint32_t load_module(const std::string& path) override;
+  kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
+  [[nodiscard]] bool reached(timepoint point) const noexcept override;
+  bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
+  std::optional<error> take_failure(int device) override;
+  std::unique_ptr<gate> create_gate() override;
+
+  // For its devices and streams:
+
+  [[nodiscard]] const driver& driver_table() const noexcept { return cu_; }
+  [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
+  [[nodiscard]] host_memory& host() noexcept { return *host_; }
+  [[nodiscard]] kernel_table& kernels() noexcept { return *kernels_; }
+  [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
+  [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
+  cuda_stream& add_stream(cuda_device& device, priority level);
+  /// point is of a stream of this set.
+  [[nodiscard]] cuda_stream& stream_of(timepoint point) const { return *by_timeline_[point.timeline]; }
+  void failed(unsigned device, const error& what);
+
+ private:
+  static constexpr std::size_t most_streams = 1024;
+
+  [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
+  [[nodiscard]] std::vector<bool> alive() const;
+  /// Of a device that is not lost; the first one's if all are.
+  [[nodiscard]] CUcontext live_context() const noexcept;
+
+  const driver cu_;
+  const uvas_layout layout_;
+  bool peers_allowed_ = true;
+  std::vector<std::unique_ptr<cuda_device>> devices_;
+  std::unique_ptr<device_memory> memory_;
+  std::unique_ptr<host_memory> host_;
+  std::unique_ptr<kernel_table> kernels_;
+
+  std::mutex streams_mutex_;
+  std::vector<std::unique_ptr<cuda_stream>> streams_;
+  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is nobody's
+
+  std::mutex failures_mutex_;
+  std::deque<std::pair<unsigned, error>> failures_;
+};
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,229 @@
+// Order of locks: queue_, then pending_mutex_ of any one stream.
+#include "runtime/device/cuda/cuda_stream.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/cuda_set.h"
+
+namespace hpe::device::cuda {
+
+namespace {
+
+std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+}  // namespace
+
+cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level)
+    : set_(set), device_(device), cu_(set.driver_table()), number_(number) {
+  const entered here(cu_, device_.context());
+  int least = 0;
+  int greatest = 0;
+  cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
+  // Lower numbers are served first.
+  const int wished = std::clamp(greatest + static_cast<int>(level), greatest, least);
+  cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
+}
+
+cuda_stream::~cuda_stream() {
+  const entered here(cu_, device_.context());
+  cu_.cuStreamSynchronize(stream_);
+  for (const command& c : pending_) cu_.cuEventDestroy(c.done);
+  for (const CUevent e : unused_) cu_.cuEventDestroy(e);
+  cu_.cuStreamDestroy(stream_);
+}
+
+void cuda_stream::check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  if (kills_context(result)) {
+    device_.lose(result);
+    throw device_.loss();
+  }
+  cu_.fail(result, what);
+}
+
+CUevent cuda_stream::take_event() {
+  {
+    const std::lock_guard lock(pending_mutex_);
+    if (!unused_.empty()) {
+      const CUevent e = unused_.back();
+      unused_.pop_back();
+      return e;
+    }
+  }
+  CUevent made = nullptr;
+  check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
+  return made;
+}
+
+timepoint cuda_stream::submitted(std::uint32_t kernel) {
+  const CUevent done = take_event();
+  const CUresult recorded = cu_.cuEventRecord(done, stream_);
+  if (recorded != CUDA_SUCCESS) cu_.cuEventDestroy(done);
+  check(recorded, "recording an event");
+  const std::lock_guard lock(pending_mutex_);
+  const std::uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
+  pending_.push_back({value, done, kernel});
+  submitted_.store(value);
+  return {number_, value};
+}
+
+cuda_stream::side cuda_stream::check_range(const void* address, std::size_t bytes, const char* role) const {
+  const std::uintptr_t begin = number_of(address);
+  side result = side::host;
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    if (const auto end = set_.host().find(at)) {
+      at = *end;
+      continue;
+    }
+    const auto piece = set_.memory().find(at);
+    HPE_REQUIRE(piece || set_.layout().contains(address), HPE_ERROR_INVALID_ARGUMENT,
+                "the {} of a command, {} bytes at {}, is host memory that was not registered, at {:#x}", role, bytes,
+                address, at);
+    HPE_REQUIRE(piece, HPE_ERROR_INVALID_ARGUMENT,
+                "the {} of a command, {} bytes at {}, has no memory behind it at {:#x}", role, bytes, address, at);
+    HPE_REQUIRE(device_.can_access(piece->device), HPE_ERROR_INVALID_ARGUMENT,
+                "the {} of a command on device {} is memory of device {}, which it cannot access", role,
+                device_.index(), piece->device);
+    result = side::device;
+    at = piece->end;
+  }
+  return result;
+}
+
+std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
+                                     std::size_t bytes, std::vector<host_memory::use>& uses) {
+  const auto limit = [&](std::uintptr_t address, side which) {
+    if (which == side::host) {
+      uses.push_back(set_.host().begin(address, bytes));
+      bytes = uses.back().end - address;
+    } else if (const auto piece = set_.memory().find(address)) {
+      bytes = std::min(bytes, piece->end - address);
+    }
+  };
+  // The device's side first, so that no more is pinned than the copy uses.
+  from_side == side::device ? limit(from, from_side) : limit(to, to_side);
+  from_side == side::device ? limit(to, to_side) : limit(from, from_side);
+  check(cu_.cuMemcpyAsync(to, from, bytes, stream_), "queuing a copy");
+  return bytes;
+}
+
+timepoint cuda_stream::copy(void* destination, const void* source, std::size_t bytes) {
+  const side to = check_range(destination, bytes, "destination");
+  const side from = check_range(source, bytes, "source");
+  HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
+              "a device copies from or to its own or a peer's memory; both {} and {} are host memory", destination,
+              source);
+  device_.require_alive();
+  const entered here(cu_, device_.context());
+  std::vector<host_memory::use> uses;
+  const std::lock_guard lock(queue_);
+  try {
+    for (std::size_t at = 0; at < bytes;)
+      at += queue_piece(number_of(destination) + at, to, number_of(source) + at, from, bytes - at, uses);
+    const timepoint point = submitted(0);
+    set_.host().done(uses, point);
+    return point;
+  } catch (...) {
+    // Pieces of it may run; they are over before their memory is anybody else's.
+    cu_.cuStreamSynchronize(stream_);
+    set_.host().done(uses, {});
+    throw;
+  }
+}
+
+timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t bytes) {
+  const side to = check_range(destination, bytes, "destination");
+  HPE_REQUIRE(bytes == 0 || to == side::device, HPE_ERROR_NOT_SUPPORTED,
+              "a device fills device memory; {} is host memory", destination);
+  device_.require_alive();
+  const entered here(cu_, device_.context());
+  const std::lock_guard lock(queue_);
+  const std::uintptr_t begin = number_of(destination);
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const auto piece = set_.memory().find(at);
+    const std::uintptr_t end = piece ? std::min(piece->end, begin + bytes) : begin + bytes;
+    check(cu_.cuMemsetD8Async(at, value, end - at, stream_), "queuing a fill");
+    at = end;
+  }
+  return submitted(0);
+}
+
+timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {
+  HPE_REQUIRE(parameters.size() <= HPE_MAX_PARAMETERS, HPE_ERROR_INVALID_ARGUMENT,
+              "{} bytes of parameters are too many for a launch; {} are possible", parameters.size(),
+              HPE_MAX_PARAMETERS);
+  device_.require_alive();
+  const CUfunction function = set_.kernels().function(kernel, device_.index());
+  std::size_t size = parameters.size();
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
+  const entered here(cu_, device_.context());
+  const std::lock_guard lock(queue_);
+  const CUresult result =
+      cu_.cuLaunchKernel(function, at_least_one(shape.grid[0]), at_least_one(shape.grid[1]),
+                         at_least_one(shape.grid[2]), at_least_one(shape.block[0]), at_least_one(shape.block[1]),
+                         at_least_one(shape.block[2]), 0, stream_, nullptr, size == 0 ? nullptr : extra);
+  if (result != CUDA_SUCCESS && !kills_context(result))
+    HPE_THROW(
+        HPE_ERROR_INVALID_ARGUMENT,
+        "kernel \"{}\" is not launched by the CUDA driver: {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
+        "parameters)",
+        set_.kernels().name(kernel.function), cu_.words_for(result), shape.grid[0], shape.grid[1], shape.grid[2],
+        shape.block[0], shape.block[1], shape.block[2], size);
+  check(result, "launching a kernel");
+  return submitted(kernel.function + 1);
+}
+
+void cuda_stream::wait(timepoint point) {
+  if (point.timeline == number_ || set_.reached(point)) return;
+  device_.require_alive();
+  const entered here(cu_, device_.context());
+  const std::lock_guard lock(queue_);
+  set_.stream_of(point).hold(stream_, point.value);
+}
+
+void cuda_stream::hold(CUstream follower, std::uint64_t value) {
+  const std::lock_guard lock(pending_mutex_);
+  const auto found = std::lower_bound(pending_.begin(), pending_.end(), value,
+                                      [](const command& c, std::uint64_t v) { return c.value < v; });
+  if (found == pending_.end()) return;  // done meanwhile
+  const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
+  // An event of a lost device holds up nobody.
+  if (result != CUDA_SUCCESS && !kills_context(result)) cu_.fail(result, "waiting for an event");
+}
+
+timepoint cuda_stream::last() const {
+  const std::uint64_t value = submitted_.load();
+  return value == 0 ? timepoint{} : timepoint{number_, value};
+}
+
+bool cuda_stream::reached(std::uint64_t value) noexcept {
+  if (completed_.load() >= value) return true;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const std::lock_guard lock(pending_mutex_);
+    const uncaptured here(cu_);
+    while (!pending_.empty() && completed_.load() < value) {
+      result = cu_.cuEventQuery(pending_.front().done);
+      if (result != CUDA_SUCCESS) break;
+      completed_.store(pending_.front().value);
+      unused_.push_back(pending_.front().done);
+      pending_.pop_front();
+    }
+  }
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) device_.lose(result);
+  return completed_.load() >= value;
+}
+
+std::string cuda_stream::lose() {
+  const std::lock_guard lock(pending_mutex_);
+  lost_after_.store(completed_.load());
+  completed_.store(all);
+  const std::uint32_t kernel = pending_.empty() ? 0 : pending_.front().kernel;
+  return kernel == 0 ? std::string{} : set_.kernels().name(kernel - 1);
+}
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,58 @@
+#pragma once
+
+/// The device memory of all GPUs of a set, mapped at addresses of the UVAS.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/device.h"
+
+namespace hpe::device::cuda {
+
+/// Any thread.
+class device_memory {
+ public:
+  device_memory(const driver& cu, const uvas_layout& layout);
+  /// Nothing is mapped any more, or its device is gone.
+  ~device_memory();
+  device_memory(const device_memory&) = delete;
+  device_memory& operator=(const device_memory&) = delete;
+
+  /// Creates memory on a device and maps it for all in `users`, ordinals of the driver. Throws what device::map throws.
+  /// The caller has entered the device's context, and clears the memory.
+  void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
+
+  /// Takes away one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT.
+  void unmap(std::uintptr_t address, std::size_t bytes, unsigned device);
+
+  struct piece {
+    unsigned device = 0;
+    std::uintptr_t end = 0;  // copies do not cross it
+  };
+  [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
+
+ private:
+  struct mapping {
+    std::uintptr_t end;
+    unsigned device;
+    CUmemGenericAllocationHandle memory;
+  };
+  using mappings = std::map<std::uintptr_t, mapping>;
+
+  void require_free(std::uintptr_t address, std::size_t bytes) const;
+  void reserve_around(std::uintptr_t address, std::size_t bytes);
+
+  const driver& cu_;
+  const uvas_layout layout_;
+  mutable std::shared_mutex mutex_;
+  std::vector<bool> reserved_;  // by segment
+  mappings mappings_;           // by first address
+};
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,108 @@
+#include "runtime/device/cuda/driver.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "runtime/base/error.h"
+
+namespace hpe::device::cuda {
+
+namespace {
+
+constexpr const char* library = "libcuda.so.1";
+constexpr int oldest = 12000;  // CUDA 12.0
+
+// The macros of cuda.h turn a name into that of its version before it becomes a string.
+#define HPE_CUDA_STRING(name) #name
+#define HPE_CUDA_STRING_OF(name) HPE_CUDA_STRING(name)
+
+template <class Function>
+void find(void* handle, const char* name, Function& entry) {
+  entry = reinterpret_cast<Function>(::dlsym(handle, name));
+}
+
+template <class Function>
+void require(void* handle, const char* name, Function& entry) {
+  find(handle, name, entry);
+  HPE_REQUIRE(entry != nullptr, HPE_ERROR_INITIALIZATION,
+              "the CUDA driver of this machine has no {}: it is too old; hpe needs one for CUDA {}.{} or later", name,
+              oldest / 1000, oldest % 1000 / 10);
+}
+
+}  // namespace
+
+driver::driver() {
+  // Never closed: the driver has threads of its own.
+  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  HPE_REQUIRE(handle != nullptr, HPE_ERROR_INITIALIZATION,
+              "this machine has no CUDA driver ({}); HPE_DEVICES=soft:2 needs none",
+              ::dlerror());  // NOLINT(concurrency-mt-unsafe): glibc's is
+#define HPE_CUDA_REQUIRED(name) require(handle, HPE_CUDA_STRING_OF(name), name);
+#define HPE_CUDA_OPTIONAL(name) find(handle, HPE_CUDA_STRING_OF(name), name);
+#include "runtime/device/cuda/symbols.def"
+#undef HPE_CUDA_REQUIRED
+#undef HPE_CUDA_OPTIONAL
+
+  int version = 0;
+  HPE_REQUIRE(cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= oldest, HPE_ERROR_INITIALIZATION,
+              "the CUDA driver of this machine is for CUDA {}.{}: it is too old; hpe needs one for CUDA {}.{} or later",
+              version / 1000, version % 1000 / 10, oldest / 1000, oldest % 1000 / 10);
+  const CUresult started = cuInit(0);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe): read once at start
+  HPE_REQUIRE(started == CUDA_SUCCESS, HPE_ERROR_INITIALIZATION, "the CUDA driver does not start: {}{}{}",
+              words_for(started), visible != nullptr ? "; CUDA_VISIBLE_DEVICES is " : "",
+              visible != nullptr ? visible : "");
+}
+
+std::string driver::words_for(CUresult result) const {
+  const char* name = "an unknown error";
+  const char* sentence = "";
+  cuGetErrorName(result, &name);
+  cuGetErrorString(result, &sentence);
+  return fmt::format("{}: {}", name, sentence);
+}
+
+void driver::fail(CUresult result, const char* what) const {
+  hpeStatus status = HPE_ERROR_SYSTEM;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) status = HPE_ERROR_OUT_OF_MEMORY;
+  if (kills_context(result)) status = HPE_ERROR_DEVICE_LOST;
+  HPE_THROW(status, "{}: {}", what, words_for(result));
+}
+
+bool kills_context(CUresult result) noexcept {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_UNKNOWN: return true;
+    default: return false;
+  }
+}
+
+uncaptured::uncaptured(const driver& cu) : cu_(cu) { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+uncaptured::~uncaptured() { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+entered::entered(const driver& cu, CUcontext context) : cu_(cu), free_(cu) {
+  CUcontext current = nullptr;
+  cu_.cuCtxGetCurrent(&current);
+  // A dead context is made current too: what is called then tells.
+  if (current != context) pushed_ = cu_.cuCtxPushCurrent(context) == CUDA_SUCCESS;
+}
+
+entered::~entered() {
+  CUcontext ours = nullptr;
+  if (pushed_) cu_.cuCtxPopCurrent(&ours);
+}
+
+}  // namespace hpe::device::cuda

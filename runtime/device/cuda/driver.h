@@ -1,0 +1,65 @@
+#pragma once
+
+/// The CUDA driver as hpe calls it: one table of entries, filled from libcuda.so.1 when the first devices are opened,
+/// so that programs start where there is no driver.
+
+#include <cuda.h>
+
+#include <string>
+
+#include "hpe/error.hpp"
+
+namespace hpe::device::cuda {
+
+struct driver {
+#define HPE_CUDA_REQUIRED(name) decltype(&::name) name = nullptr;
+#define HPE_CUDA_OPTIONAL(name) decltype(&::name) name = nullptr;
+#include "runtime/device/cuda/symbols.def"
+#undef HPE_CUDA_REQUIRED
+#undef HPE_CUDA_OPTIONAL
+
+  /// Throws HPE_ERROR_INITIALIZATION: no driver, one that is too old, or no device that it can use.
+  driver();
+
+  /// "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
+  [[nodiscard]] std::string words_for(CUresult result) const;
+
+  /// Throws what a failed call means: HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST or HPE_ERROR_SYSTEM. `what` names
+  /// what was tried.
+  void check(CUresult result, const char* what) const {
+    if (result != CUDA_SUCCESS) fail(result, what);
+  }
+  [[noreturn]] void fail(CUresult result, const char* what) const;
+};
+
+/// Whether a result means that the context it comes from is dead for good.
+[[nodiscard]] bool kills_context(CUresult result) noexcept;
+
+/// Makes the calls of the calling thread independent of stream captures of the program, for as long as it lives.
+class uncaptured {
+ public:
+  explicit uncaptured(const driver& cu);
+  ~uncaptured();
+  uncaptured(const uncaptured&) = delete;
+  uncaptured& operator=(const uncaptured&) = delete;
+
+ private:
+  const driver& cu_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// Makes a context current in the calling thread as well.
+class entered {
+ public:
+  entered(const driver& cu, CUcontext context);
+  ~entered();
+  entered(const entered&) = delete;
+  entered& operator=(const entered&) = delete;
+
+ private:
+  const driver& cu_;
+  const uncaptured free_;
+  bool pushed_ = false;
+};
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,117 @@
+#include "runtime/device/cuda/kernel_table.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/base/error.h"
+
+namespace hpe::device::cuda {
+
+namespace {
+
+constexpr const char* image_name = "hpe_cuda_image";
+
+/// CUDA code in memory. Of a shared object it stays where the loader put it; of another file, bytes has it.
+struct image {
+  const void* data = nullptr;
+  std::string bytes;
+};
+
+bool is_program_code(const std::string& file) {
+  Elf64_Ehdr header{};
+  std::ifstream stream(file, std::ios::binary);
+  return stream.read(reinterpret_cast<char*>(&header), sizeof header) &&
+         std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_DYN;
+}
+
+image read_image(const std::string& path) {
+  std::error_code ignored;
+  image result;
+  if (std::filesystem::is_regular_file(path, ignored) && !is_program_code(path)) {
+    std::ifstream stream(path, std::ios::binary);
+    result.bytes.assign(std::istreambuf_iterator<char>(stream), {});
+    HPE_REQUIRE(stream.good() || stream.eof(), HPE_ERROR_NOT_FOUND, "{} cannot be read", path);
+    result.data = result.bytes.c_str();  // text of PTX ends in a zero
+    return result;
+  }
+  // Stays open: modules live until the program ends.
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  HPE_REQUIRE(handle != nullptr, HPE_ERROR_NOT_FOUND, "{}", ::dlerror());  // NOLINT(concurrency-mt-unsafe)
+  result.data = ::dlsym(handle, image_name);
+  HPE_REQUIRE(result.data != nullptr, HPE_ERROR_NOT_FOUND,
+              "{} holds no CUDA code ({}); it can run on soft devices only", path, image_name);
+  return result;
+}
+
+}  // namespace
+
+kernel_table::~kernel_table() {
+  for (const module& m : modules_)
+    for (std::size_t d = 0; d < m.on.size(); ++d) {
+      if (m.on[d] == nullptr) continue;
+      const entered here(cu_, contexts_[d]);
+      cu_.cuModuleUnload(m.on[d]);
+    }
+}
+
+std::uint32_t kernel_table::load(const std::string& path, const std::vector<bool>& wanted) {
+  const image code = read_image(path);
+  module made{path, std::vector<CUmodule>(contexts_.size())};
+  for (std::size_t d = 0; d < contexts_.size(); ++d) {
+    if (!wanted[d]) continue;
+    const entered here(cu_, contexts_[d]);
+    const CUresult result = cu_.cuModuleLoadData(&made.on[d], code.data);
+    HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "the CUDA code of {} cannot be loaded on device {}: {}",
+                path, d, cu_.words_for(result));
+    load_functions(made.on[d]);
+  }
+  const std::unique_lock lock(mutex_);
+  modules_.push_back(std::move(made));
+  return static_cast<std::uint32_t>(modules_.size() - 1);
+}
+
+// A function that the driver loads at its first launch waits for everything that runs.
+void kernel_table::load_functions(CUmodule from) const {
+  if (cu_.cuModuleGetFunctionCount == nullptr || cu_.cuModuleEnumerateFunctions == nullptr || cu_.cuFuncLoad == nullptr)
+    return;
+  unsigned count = 0;
+  cu_.cuModuleGetFunctionCount(&count, from);
+  std::vector<CUfunction> functions(count);
+  cu_.cuModuleEnumerateFunctions(functions.data(), count, from);
+  for (const CUfunction f : functions) cu_.cuFuncLoad(f);
+}
+
+kernel_id kernel_table::find(std::uint32_t number, const std::string& name, const std::vector<bool>& wanted) {
+  const std::unique_lock lock(mutex_);
+  HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
+  const module& from = modules_[number];
+  kernel made{name, std::vector<CUfunction>(contexts_.size())};
+  for (std::size_t d = 0; d < contexts_.size(); ++d) {
+    if (from.on[d] == nullptr || !wanted[d]) continue;
+    const entered here(cu_, contexts_[d]);
+    const CUresult result = cu_.cuModuleGetFunction(&made.on[d], from.on[d], name.c_str());
+    HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "{} has no CUDA kernel \"{}\": {}", from.path, name,
+                cu_.words_for(result));
+  }
+  kernels_.push_back(std::move(made));
+  return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
+}
+
+CUfunction kernel_table::function(kernel_id id, unsigned device) const {
+  const std::shared_lock lock(mutex_);
+  const CUfunction found = id.function < kernels_.size() ? kernels_[id.function].on[device] : nullptr;
+  HPE_REQUIRE(found != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function, device);
+  return found;
+}
+
+std::string kernel_table::name(std::uint32_t function) const {
+  const std::shared_lock lock(mutex_);
+  return kernels_[function].name;
+}
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/device.h"
+
+namespace hpe::device::cuda {
+
+/// Modules and kernels, each loaded on every device. A module is a shared object that holds CUDA code under the name
+/// hpe_cuda_image (cmake/HpeCuda.cmake makes such), or a file with nothing but CUDA code (.fatbin, .cubin, .ptx). Any
+/// thread.
+class kernel_table {
+ public:
+  /// contexts: by device; they outlive this.
+  kernel_table(const driver& cu, std::vector<CUcontext> contexts) : cu_(cu), contexts_(std::move(contexts)) {}
+  ~kernel_table();
+  kernel_table(const kernel_table&) = delete;
+  kernel_table& operator=(const kernel_table&) = delete;
+
+  /// Both throw HPE_ERROR_NOT_FOUND. A device for which wanted is false gets nothing.
+  std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
+  kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
+
+  [[nodiscard]] CUfunction function(kernel_id kernel, unsigned device) const;
+  [[nodiscard]] std::string name(std::uint32_t function) const;
+
+ private:
+  void load_functions(CUmodule from) const;
+
+  struct module {
+    std::string path;
+    std::vector<CUmodule> on;  // by device; null where it is not loaded
+  };
+  struct kernel {
+    std::string name;
+    std::vector<CUfunction> on;
+  };
+
+  const driver& cu_;
+  const std::vector<CUcontext> contexts_;
+  mutable std::shared_mutex mutex_;
+  std::deque<module> modules_;
+  std::deque<kernel> kernels_;
+};
+
+}  // namespace hpe::device::cuda

@@ -1,0 +1,20 @@
+#pragma once
+
+/// The family of GPUs, or its absence: where hpe was built without the CUDA toolkit, absent.cpp takes the place of the
+/// rest.
+
+#include <memory>
+#include <string>
+
+#include "runtime/base/options.h"
+#include "runtime/device/device.h"
+
+namespace hpe::device::cuda {
+
+/// Opens the GPUs that "cuda" or "cuda:N" asks for. Throws HPE_ERROR_INITIALIZATION with what is missing.
+std::unique_ptr<device_set> open(const std::string& specification, const uvas_layout& layout, const options& wanted);
+
+/// Whether there is a driver with at least one device.
+[[nodiscard]] bool present();
+
+}  // namespace hpe::device::cuda

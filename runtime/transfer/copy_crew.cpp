@@ -1,0 +1,86 @@
+#include "runtime/transfer/copy_crew.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace hpe::transfer {
+
+namespace {
+
+constexpr std::size_t slice = std::size_t{256} << 10;
+constexpr std::size_t worth_helping = 2 * slice;
+constexpr unsigned most_threads = 8;
+// Longer than from one piece of a long copy to the next.
+constexpr std::chrono::microseconds patience{100};
+
+void relax() { __builtin_ia32_pause(); }
+
+}  // namespace
+
+unsigned copy_crew::helpers_for_this_machine() {
+  return std::min(most_threads, std::max(1U, std::thread::hardware_concurrency() / 2)) - 1;
+}
+
+copy_crew::copy_crew(unsigned helpers) : helpers_(helpers) {}
+
+copy_crew::~copy_crew() {
+  stop_.store(true);
+  job_.fetch_add(1);
+  job_.notify_all();
+}
+
+void copy_crew::copy(void* to, const void* from, std::size_t bytes) {
+  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const std::lock_guard mine(turn_, std::adopt_lock);
+  if (threads_.empty())
+    for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
+
+  const std::uint32_t job = job_.load() + 1;
+  next_.store(std::uint64_t{job} << 32 | 0xffffffff);  // nobody takes a slice while the job is written
+  to_.store(static_cast<std::byte*>(to));
+  from_.store(static_cast<const std::byte*>(from));
+  bytes_.store(bytes);
+  finished_.store(0);
+  next_.store(std::uint64_t{job} << 32);
+  job_.store(job);
+  job_.notify_all();
+  work(job);
+  const std::size_t slices = (bytes + slice - 1) / slice;
+  while (finished_.load() != slices) relax();
+}
+
+void copy_crew::work(std::uint32_t job) {
+  for (;;) {
+    std::uint64_t next = next_.load();
+    std::byte* const to = to_.load();
+    const std::byte* const from = from_.load();
+    const std::size_t bytes = bytes_.load();
+    const std::size_t begin = (next & 0xffffffff) * slice;
+    if (next >> 32 != job || begin >= bytes) return;
+    if (!next_.compare_exchange_strong(next, next + 1)) continue;
+    std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
+    finished_.fetch_add(1);
+  }
+}
+
+std::uint32_t copy_crew::next_job(std::uint32_t done) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (job_.load() == done && std::chrono::steady_clock::now() < end) relax();
+  job_.wait(done);
+  return job_.load();
+}
+
+void copy_crew::help() {
+  std::uint32_t job = 0;
+  for (;;) {
+    job = next_job(job);
+    if (stop_.load()) return;
+    work(job);
+  }
+}
+
+}  // namespace hpe::transfer

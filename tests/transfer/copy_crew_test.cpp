@@ -1,0 +1,50 @@
+#include "runtime/transfer/copy_crew.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace {
+
+using hpe::transfer::copy_crew;
+
+std::vector<std::uint64_t> numbers(std::size_t count, std::uint64_t first) {
+  std::vector<std::uint64_t> result(count);
+  std::iota(result.begin(), result.end(), first);
+  return result;
+}
+
+TEST(copy_crew, copies_every_byte_and_no_other) {
+  for (const unsigned helpers : {0U, 1U, 3U}) {
+    copy_crew crew(helpers);
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{524288}, std::size_t{3000001}}) {
+      const auto from = numbers(400000, bytes);
+      auto to = numbers(400000, 7);
+      const auto before = to;
+      crew.copy(reinterpret_cast<std::byte*>(to.data()) + 3, reinterpret_cast<const std::byte*>(from.data()) + 1,
+                bytes);
+      const auto* got = reinterpret_cast<const unsigned char*>(to.data());
+      const auto* expected = reinterpret_cast<const unsigned char*>(from.data());
+      const auto* old = reinterpret_cast<const unsigned char*>(before.data());
+      for (std::size_t i = 0; i < to.size() * 8; ++i)
+        ASSERT_EQ(got[i], i >= 3 && i < bytes + 3 ? expected[i - 2] : old[i]) << i << " of " << bytes;
+    }
+  }
+}
+
+TEST(copy_crew, many_threads_copy_at_once_again_and_again) {
+  copy_crew crew(2);
+  std::vector<std::jthread> threads;
+  for (std::uint64_t t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (std::uint64_t round = 0; round < 50; ++round) {
+        const auto from = numbers(200000, t * 1000 + round);
+        std::vector<std::uint64_t> to(from.size());
+        crew.copy(to.data(), from.data(), from.size() * 8);
+        ASSERT_EQ(to, from);
+      }
+    });
+}
+
+}  // namespace
