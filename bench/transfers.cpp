@@ -21,7 +21,6 @@ namespace {
 
 using hpe::bench::median_seconds;
 using hpe::bench::result;
-using hpe::device::cuda::driver;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 constexpr std::size_t stream_bytes = 1024 * mebi;

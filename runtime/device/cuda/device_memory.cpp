@@ -14,6 +14,13 @@ namespace hpe::device::cuda {
 
 namespace {
 
+CUmemLocation location_of(CUdevice device) {
+  CUmemLocation result{};
+  result.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  result.id = device;
+  return result;
+}
+
 void* pointer(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses come from the layout
 }
@@ -68,7 +75,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
 
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {home}};
+  properties.location = location_of(home);
   mapping made{address + bytes, device, 0};
   const CUresult created = cu_.cuMemCreate(&made.memory, bytes, &properties, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -82,8 +89,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
   CUresult result = cu_.cuMemMap(address, bytes, 0, made.memory, 0);
   if (result == CUDA_SUCCESS) {
     std::vector<CUmemAccessDesc> access;
-    for (const CUdevice user : users)
-      access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {user}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+    for (const CUdevice user : users) access.push_back({location_of(user), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
     result = cu_.cuMemSetAccess(address, bytes, access.data(), access.size());
     if (result != CUDA_SUCCESS) cu_.cuMemUnmap(address, bytes);
   }
