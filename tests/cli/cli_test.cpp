@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <stdexcept>
 #include <string>
 
@@ -38,9 +37,10 @@ outcome hpe(const std::string& arguments, const std::string& environment = "") {
 
 bool contains(const outcome& o, const std::string& part) { return o.text.find(part) != std::string::npos; }
 
-int count_of(const std::string& text, const std::string& pattern) {
-  const std::regex expression(pattern);
-  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), expression), {}));
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
 }
 
 TEST(command, version_is_one_line) {
@@ -106,9 +106,9 @@ TEST(info, tells_about_each_device) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_MEMORY=64M");
   EXPECT_EQ(o.status, 0) << o.text;
   EXPECT_TRUE(contains(o, "3 devices")) << o.text;
-  EXPECT_EQ(count_of(o.text, "device [012]: .*\\(soft\\)"), 3) << o.text;
-  EXPECT_EQ(count_of(o.text, "64 MiB, [0-9]+ MiB free"), 3) << o.text;
-  EXPECT_EQ(count_of(o.text, "addresses +from 0x[0-9a-f]+"), 3) << o.text;
+  EXPECT_EQ(count_of(o.text, " (soft)\n"), 3) << o.text;
+  EXPECT_EQ(count_of(o.text, "  64 MiB, "), 3) << o.text;
+  EXPECT_EQ(count_of(o.text, "addresses      from 0x"), 3) << o.text;
 }
 
 TEST(info, says_which_option_is_wrong) {
@@ -159,7 +159,7 @@ class bench : public ::testing::Test {
 TEST_F(bench, alone_lists_what_is_there) {
   const outcome o = run("");
   EXPECT_EQ(o.status, 0) << o.text;
-  EXPECT_EQ(count_of(o.text, "echo +repeats its arguments"), 1) << o.text;
+  EXPECT_EQ(count_of(o.text, "echo        repeats its arguments\n"), 1) << o.text;
   EXPECT_FALSE(contains(o, "data")) << o.text;
 }
 
