@@ -8,8 +8,8 @@ namespace hpe::transfer {
 
 namespace {
 
-constexpr std::size_t slice = std::size_t{256} << 10;
-constexpr std::size_t worth_helping = 2 * slice;
+constexpr std::size_t slice = std::size_t{128} << 10;
+constexpr std::size_t worth_helping = 4 * slice;
 constexpr unsigned most_threads = 8;
 // Longer than from one piece of a long copy to the next.
 constexpr std::chrono::microseconds patience{100};
