@@ -29,6 +29,7 @@ enum class region_kind : std::uint8_t {
 struct block {
   block_state state = block_state::fresh;
   bool rolled = false;      ///< uploaded behind the host since the last release
+  bool stale = false;       ///< fresh, but the shadow holds bytes of an allocation that is gone
   std::uint32_t fetch = 0;  ///< which fetch is under way, in state fetching
 };
 
@@ -50,6 +51,7 @@ class region {
 
   // All below: under the mutex.
   bool alive = false;     ///< made, and not freed
+  bool shadow_used = false;  ///< some block was on the host
   bool degraded = false;  ///< mappings ran out: one block is the whole region
   region_description is;
   hpeAdvice advice = HPE_ADVISE_DEFAULT;
@@ -66,6 +68,9 @@ class region {
   void begin(region_description description, std::uint64_t prefetch_window, std::uint64_t rolling_window);
   /// Is no region any more.
   void end() noexcept { alive = false; }
+
+  /// The shadow has pages from before. Fresh blocks are cleared there before the host sees them.
+  void shadow_is_stale() noexcept;
 
   /// Applies advice from now on.
   void advise(hpeAdvice advice);

@@ -16,6 +16,10 @@ constexpr std::chrono::microseconds patience{100};
 
 void relax() { __builtin_ia32_pause(); }
 
+void copy_or_clear(std::byte* to, const std::byte* from, std::size_t bytes) {
+  from != nullptr ? std::memcpy(to, from, bytes) : std::memset(to, 0, bytes);
+}
+
 }  // namespace
 
 unsigned copy_crew::helpers_for_this_machine() {
@@ -31,18 +35,21 @@ copy_crew::~copy_crew() {
 }
 
 void copy_crew::copy(void* to, const void* from, std::size_t bytes) {
-  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
+  if (bytes != 0) share(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+}
+
+void copy_crew::clear(void* what, std::size_t bytes) { share(static_cast<std::byte*>(what), nullptr, bytes); }
+
+void copy_crew::share(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) return copy_or_clear(to, from, bytes);
   const std::lock_guard mine(turn_, std::adopt_lock);
   if (threads_.empty())
     for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
 
   const std::uint32_t job = job_.load() + 1;
   next_.store(std::uint64_t{job} << 32 | 0xffffffff);  // nobody takes a slice while the job is written
-  to_.store(static_cast<std::byte*>(to));
-  from_.store(static_cast<const std::byte*>(from));
+  to_.store(to);
+  from_.store(from);
   bytes_.store(bytes);
   finished_.store(0);
   next_.store(std::uint64_t{job} << 32);
@@ -62,7 +69,7 @@ void copy_crew::work(std::uint32_t job) {
     const std::size_t begin = (next & 0xffffffff) * slice;
     if (next >> 32 != job || begin >= bytes) return;
     if (!next_.compare_exchange_strong(next, next + 1)) continue;
-    std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
+    copy_or_clear(to + begin, from == nullptr ? nullptr : from + begin, std::min(slice, bytes - begin));
     finished_.fetch_add(1);
   }
 }

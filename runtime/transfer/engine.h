@@ -49,6 +49,9 @@ class engine {
   /// Copies between host memories in the calling thread, and on more cores where that is faster.
   void copy_on_host(void* to, const void* from, std::size_t bytes) { crew_.copy(to, from, bytes); }
 
+  /// Makes the shadow of [address, address + bytes) zero, likewise.
+  void clear_shadow(std::byte* address, std::size_t bytes) { crew_.clear(space_.alias(address), bytes); }
+
   /// An empty buffer of staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
   /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.
   [[nodiscard]] staged borrow();
