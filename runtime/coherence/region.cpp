@@ -26,9 +26,9 @@ void region::begin(region_description description, std::uint64_t prefetch_window
   alive = true;
 }
 
-void region::shadow_is_stale() noexcept {
+void region::begin_at_home() noexcept {
   shadow_used = true;
-  for (block& b : blocks) b.stale = true;
+  for (std::uint64_t b = 0; b < blocks.size(); ++b) set_state(b, block_state::device);
 }
 
 void region::reset_patterns() {

@@ -29,7 +29,6 @@ enum class region_kind : std::uint8_t {
 struct block {
   block_state state = block_state::fresh;
   bool rolled = false;      ///< uploaded behind the host since the last release
-  bool stale = false;       ///< fresh, but the shadow holds bytes of an allocation that is gone
   std::uint32_t fetch = 0;  ///< which fetch is under way, in state fetching
 };
 
@@ -69,8 +68,9 @@ class region {
   /// Is no region any more.
   void end() noexcept { alive = false; }
 
-  /// The shadow has pages from before. Fresh blocks are cleared there before the host sees them.
-  void shadow_is_stale() noexcept;
+  /// Of a region that just began: its shadow has pages with bytes of an allocation that is gone, and its home, which
+  /// reads as zero, is the valid copy.
+  void begin_at_home() noexcept;
 
   /// Applies advice from now on.
   void advise(hpeAdvice advice);

@@ -123,7 +123,7 @@ std::byte* allocator::make_region(std::size_t bytes, region_description what, me
     {
       const std::lock_guard lock(r.mutex);
       r.begin(what, env_.option.prefetch_window, env_.option.rolling_window);
-      if (had) r.shadow_is_stale();
+      if (had) r.begin_at_home();
     }
     env_.directory.assign(base, granules, {r.id, home, 0});
     if (what.homes.size() > 1)

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "runtime/base/error.h"
-#include "runtime/fault/stale_shadow.h"
 
 // Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
 // work that uses it. Everything else is device work like a kernel: released, ordered, and queued.
@@ -19,7 +18,6 @@ using coherence::block_state;
 using coherence::byte_range;
 using coherence::point_set;
 using coherence::region;
-using fault::clear_stale_shadow;
 
 namespace {
 
@@ -140,9 +138,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
       const std::lock_guard lock(r.mutex);
       require_alive(from);
       next = good_stretch(r, {at, from.range.end}, std::max(first_piece, std::min(largest, (from.range.end - at) / 2)));
-      if (next.on_host) {
-        clear_stale_shadow(env_.engine, r, r.blocks_of(next.range));
-      } else {
+      if (!next.on_host) {
         r.order.before_read(next.range, writers);
         queued = buffer && env_.reached(writers);
       }

@@ -6,7 +6,6 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/explain.h"
-#include "runtime/fault/stale_shadow.h"
 #include "runtime/os/signals.h"
 
 // Invariants, under the region's mutex:
@@ -181,7 +180,6 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
   std::uint64_t end = block + 1;
   while (end < plan.open.end && opens_without_copy(end)) ++end;
 
-  clear_stale_shadow(env_.engine, r, {block, end});
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
   r.set_state(block, block_state::host);
@@ -380,7 +378,6 @@ void lane::degrade(region& r) {
     env_.devices.wait(done, forever);
     if (const auto failure = env_.devices.status_of(done)) throw *failure;
   }
-  clear_stale_shadow(env_.engine, r, {0, r.blocks.size()});
   env_.views.degrade(r, block_state::host);
 }
 

@@ -13,13 +13,18 @@ namespace hpe::fault {
 
 namespace {
 
-// A little longer than the copy of a block takes: a thread that sleeps is late by several microseconds. Where cores are
-// few, the lane and the devices need them more.
-std::chrono::microseconds patience() noexcept {
+// Longer than the pieces of a long copy take: a thread that sleeps is late by 20 to 200 microseconds (a virtual machine with
+// H200s). Where cores are few, the lane and the devices need them more.
+constexpr std::chrono::microseconds patience{500};
+
+// How many threads may wait awake at once.
+int patient_threads() noexcept {
   constexpr long enough_cores = 8;
-  static const bool patient = ::sysconf(_SC_NPROCESSORS_ONLN) >= enough_cores;
-  return std::chrono::microseconds(patient ? 60 : 0);
+  static const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < enough_cores ? 0 : static_cast<int>(cores / 2);
 }
+
+std::atomic<int> awake{0};
 
 }  // namespace
 
@@ -29,7 +34,7 @@ void request::answer(verdict v) noexcept {
 }
 
 request_board::request_board(std::span<device::gate* const> gates) : lanes_(gates.size()) {
-  (void)patience();  // known before the first handler asks
+  (void)patient_threads();  // known before the first handler asks
   for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
 }
 
@@ -55,9 +60,12 @@ std::uint32_t request_board::wait_for_answer(request& slot) noexcept {
   using clock = std::chrono::steady_clock;
   const auto answered = [&](std::uint32_t state) { return state != request::posted && state != request::slept_on; };
   std::uint32_t state = slot.state_.load(std::memory_order_acquire);
-  for (const auto end = clock::now() + patience(); !answered(state) && clock::now() < end;
-       state = slot.state_.load(std::memory_order_acquire))
-    __builtin_ia32_pause();
+  if (awake.fetch_add(1) < patient_threads()) {
+    const auto end = clock::now() + patience;
+    for (; !answered(state) && clock::now() < end; state = slot.state_.load(std::memory_order_acquire))
+      __builtin_ia32_pause();
+  }
+  awake.fetch_sub(1);
   if (answered(state)) return state;
   slot.state_.compare_exchange_strong(state, request::slept_on, std::memory_order_acq_rel);
   while (!answered(state = slot.state_.load(std::memory_order_acquire)))

@@ -11,14 +11,15 @@ namespace {
 constexpr std::size_t slice = std::size_t{128} << 10;
 constexpr std::size_t worth_helping = 4 * slice;
 constexpr unsigned most_threads = 8;
-// Longer than from one piece of a long copy to the next.
-constexpr std::chrono::microseconds patience{100};
+// How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where cores
+// are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
+std::chrono::microseconds patience() {
+  constexpr unsigned enough_cores = 8;
+  static const bool patient = std::thread::hardware_concurrency() >= enough_cores;
+  return std::chrono::microseconds(patient ? 2000 : 100);
+}
 
 void relax() { __builtin_ia32_pause(); }
-
-void copy_or_clear(std::byte* to, const std::byte* from, std::size_t bytes) {
-  from != nullptr ? std::memcpy(to, from, bytes) : std::memset(to, 0, bytes);
-}
 
 }  // namespace
 
@@ -35,21 +36,18 @@ copy_crew::~copy_crew() {
 }
 
 void copy_crew::copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes != 0) share(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
-}
-
-void copy_crew::clear(void* what, std::size_t bytes) { share(static_cast<std::byte*>(what), nullptr, bytes); }
-
-void copy_crew::share(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) return copy_or_clear(to, from, bytes);
+  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   const std::lock_guard mine(turn_, std::adopt_lock);
   if (threads_.empty())
     for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
 
   const std::uint32_t job = job_.load() + 1;
   next_.store(std::uint64_t{job} << 32 | 0xffffffff);  // nobody takes a slice while the job is written
-  to_.store(to);
-  from_.store(from);
+  to_.store(static_cast<std::byte*>(to));
+  from_.store(static_cast<const std::byte*>(from));
   bytes_.store(bytes);
   finished_.store(0);
   next_.store(std::uint64_t{job} << 32);
@@ -69,13 +67,13 @@ void copy_crew::work(std::uint32_t job) {
     const std::size_t begin = (next & 0xffffffff) * slice;
     if (next >> 32 != job || begin >= bytes) return;
     if (!next_.compare_exchange_strong(next, next + 1)) continue;
-    copy_or_clear(to + begin, from == nullptr ? nullptr : from + begin, std::min(slice, bytes - begin));
+    std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
     finished_.fetch_add(1);
   }
 }
 
 std::uint32_t copy_crew::next_job(std::uint32_t done) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = std::chrono::steady_clock::now() + patience();
   while (job_.load() == done && std::chrono::steady_clock::now() < end) relax();
   job_.wait(done);
   return job_.load();

@@ -21,13 +21,9 @@ class copy_crew {
 
   /// memcpy.
   void copy(void* to, const void* from, std::size_t bytes);
-  /// memset to zero.
-  void clear(void* what, std::size_t bytes);
 
  private:
   static unsigned helpers_for_this_machine();
-  /// from nullptr: clears.
-  void share(std::byte* to, const std::byte* from, std::size_t bytes);
   void help();
   /// Copies slices of the job in hand until none is left.
   void work(std::uint32_t job);
@@ -40,7 +36,7 @@ class copy_crew {
 
   // The job: a helper reads these, and finds out when it takes a slice whether they were those of its job.
   std::atomic<std::byte*> to_{nullptr};
-  std::atomic<const std::byte*> from_{nullptr};  // nullptr: clears
+  std::atomic<const std::byte*> from_{nullptr};
   std::atomic<std::size_t> bytes_{0};
   std::atomic<std::uint64_t> next_{0};    // the job's number, and in the low half its next slice
   std::atomic<std::size_t> finished_{0};  // slices

@@ -49,9 +49,6 @@ class engine {
   /// Copies between host memories in the calling thread, and on more cores where that is faster.
   void copy_on_host(void* to, const void* from, std::size_t bytes) { crew_.copy(to, from, bytes); }
 
-  /// Makes the shadow of [address, address + bytes) zero, likewise.
-  void clear_shadow(std::byte* address, std::size_t bytes) { crew_.clear(space_.alias(address), bytes); }
-
   /// An empty buffer of staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
   /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.
   [[nodiscard]] staged borrow();
@@ -61,6 +58,12 @@ class engine {
   timepoint read(unsigned home, staged& into, const std::byte* address, std::size_t bytes);
   /// Waits in the calling thread; throws what went wrong with it.
   void finish(timepoint point);
+
+  /// Between a home and memory that is registered with the devices and no alias of it, for a thread that waits for the
+  /// result, and after other work.
+  timepoint copy_to_host(unsigned home, std::byte* registered, const std::byte* address, std::size_t bytes);
+  timepoint copy_from_host(unsigned home, std::byte* address, const std::byte* registered, std::size_t bytes,
+                           points after);
 
   /// How copies between two homes go.
   [[nodiscard]] route route_between(unsigned to, unsigned from) const;
