@@ -183,6 +183,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
   r.set_state(block, block_state::host);
+  if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});
   if (env_.views.set(r, {block, end}, os::access::read_write)) return std::move(plan.upload);
   degrade(r);
   return {};
@@ -249,8 +250,18 @@ void lane::start_fetches(region& r, block_run run, priority level) {
   }
 }
 
+void lane::expect_copies(const region& r, block_run behind) {
+  // The further a walk has come, the further it is likely to go on. It must not outrun the making of pages, which is slower
+  // than the link.
+  constexpr std::uint64_t windows_ahead = 8;
+  const std::uint64_t end = behind.end + windows_ahead * (behind.end - behind.begin);
+  const byte_range bytes = r.bytes_of({behind.end, std::min<std::uint64_t>(end, r.blocks.size())});
+  if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.is.base + bytes.begin, bytes.size());
+}
+
 void lane::fetch_ahead(region& r, block_run run) {
   try {
+    if (!run.empty()) expect_copies(r, run);
     start_fetches(r, run, priority::prefetch);
   } catch (const error& e) {
     log(log_level::debug, "prefetch: {}", e.what());
@@ -361,7 +372,20 @@ void lane::complete(const fetch& f) {
     same.end = b + 1;
   }
   open_run();
-  if (!mappings_left) degrade(r);
+  if (!mappings_left) return degrade(r);
+  answer_those_in(r, f.run);
+}
+
+void lane::answer_those_in(const region& r, block_run run) {
+  std::erase_if(waiting_, [&](request* w) {
+    if (!r.contains(w->address())) return false;
+    const std::uint64_t b = r.block_of(r.offset_of(w->address()));
+    const bool open = b >= run.begin && b < run.end && !r.reader.is_marker(b) &&
+                      (r.blocks[b].state == block_state::host ||
+                       (r.blocks[b].state == block_state::shared && !w->write()));
+    if (open) w->answer(verdict::retry);
+    return open;
+  });
 }
 
 void lane::degrade(region& r) {

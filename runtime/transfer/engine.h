@@ -36,6 +36,9 @@ class engine {
   timepoint upload(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
   timepoint download(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
 
+  /// A hint: uploads or downloads of the bytes from address on are likely, one after the other.
+  void expect(const std::byte* address, std::size_t bytes) { devices_.expect_copies(space_.alias(address), bytes); }
+
   /// Sets device memory.
   timepoint fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after);
 
