@@ -116,8 +116,8 @@ void populate_with_huge_pages(void* address, std::size_t size) noexcept {
   const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(address) + size) / huge_page * huge_page;
   if (first < end) {
     std::byte* const whole = begin + (first - reinterpret_cast<std::uintptr_t>(address));
-    // One page of each has to be there for the others to be joined with it. One call joins all, because each makes every
-    // processor of the machine tidy up first.
+    // One page of each has to be there for the others to be joined with it. One call joins all, because each makes
+    // every processor of the machine tidy up first.
     for (std::size_t at = 0; at < end - first; at += huge_page) populate_for_writing(whole + at, page_size());
     ::madvise(whole, end - first, advise_collapse);
   }

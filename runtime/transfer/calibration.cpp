@@ -67,9 +67,8 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
   const double link = std::max_element(links.begin(), links.end(), by_rate)->second;
   calibration result;
-  result.piece = std::find_if(links.begin(), links.end(), [&](const auto& l) {
-                   return l.second >= fast_enough * link;
-                 })->first;
+  result.piece =
+      std::find_if(links.begin(), links.end(), [&](const auto& l) { return l.second >= fast_enough * link; })->first;
 
   const std::vector<std::byte> source(2 * size, std::byte{1});
   double best = 0;

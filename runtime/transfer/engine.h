@@ -66,8 +66,9 @@ class engine {
     copy(to, from, bytes, copy_crew::writing::past_caches);
   }
 
-  /// An empty buffer of at least staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
-  /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.
+  /// An empty buffer of at least staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks
+  /// does not wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are
+  /// taken.
   [[nodiscard]] staged borrow();
   [[nodiscard]] std::optional<staged> try_borrow();
 

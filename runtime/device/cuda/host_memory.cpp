@@ -1,6 +1,6 @@
-// Invariants: pieces are disjoint and each lies in one range. A piece that is not pinned yet belongs to one thread, which
-// pins it without the mutex and then says so, or erases it. A piece is unpinned only when no copy is being queued on it
-// and all its users are reached. Copies never cross the end of a piece, which the driver refuses.
+// Invariants: pieces are disjoint and each lies in one range. A piece that is not pinned yet belongs to one thread,
+// which pins it without the mutex and then says so, or erases it. A piece is unpinned only when no copy is being queued
+// on it and all its users are reached. Copies never cross the end of a piece, which the driver refuses.
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
@@ -173,8 +173,7 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
     if (previous.end == result.begin)
-      result.end =
-          std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
+      result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
   result.begin = std::max(result.begin, in->first);
   result.end = std::min(result.end, in->second.end);
@@ -257,7 +256,8 @@ bool host_memory::make_room(std::size_t bytes) {
   while (pinned_ + bytes > budget_) {
     auto oldest = pieces_.end();
     for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
-      if (!in_space(p->first) && p->second.pinned && idle(p->second) && (oldest == pieces_.end() || p->second.age < oldest->second.age))
+      if (!in_space(p->first) && p->second.pinned && idle(p->second) &&
+          (oldest == pieces_.end() || p->second.age < oldest->second.age))
         oldest = p;
     if (oldest == pieces_.end()) return false;
     unpin(oldest);
@@ -266,8 +266,7 @@ bool host_memory::make_room(std::size_t bytes) {
 }
 
 bool host_memory::idle(const piece& p) const {
-  return p.busy == 0 &&
-         std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return set_.reached(user); });
+  return p.busy == 0 && std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return set_.reached(user); });
 }
 
 void host_memory::unpin(pieces::iterator p) {

@@ -103,10 +103,10 @@ class host_memory {
   const std::size_t budget_;
   const set_access set_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // a piece was pinned or could not be; something is expected; the end
+  std::condition_variable changed_;         // a piece was pinned or could not be; something is expected; the end
   std::map<std::uintptr_t, range> ranges_;  // by first address
   pieces pieces_;                           // by first address
-  std::size_t pinned_ = 0;  // or about to be
+  std::size_t pinned_ = 0;                  // or about to be
   std::uint64_t clock_ = 0;
   std::deque<gap> expected_;  // may have pieces in them
   bool stop_ = false;
