@@ -22,9 +22,11 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest_piece = std::size_t{1} << 20;
 // A smaller piece that is nearly as fast is better: others get at the link in between.
-constexpr double fast_enough = 0.97;
-// Copies of the host share its memory with the copies of the device.
-constexpr double faster_than_the_link = 1.3;
+constexpr double fast_enough = 0.99;
+// Copies of the host share its memory with the copies of the device, so that more threads are better as long as they
+// copy faster, also faster than the link.
+constexpr double worth_twice_the_threads = 1.1;
+constexpr std::size_t source_size = std::size_t{64} << 20;
 
 double seconds_of(const std::function<void()>& body) {
   const auto begin = clock::now();
@@ -70,17 +72,19 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   result.piece =
       std::find_if(links.begin(), links.end(), [&](const auto& l) { return l.second >= fast_enough * link; })->first;
 
-  const std::vector<std::byte> source(2 * size, std::byte{1});
+  // Larger than the caches of a core, as what programs copy.
+  const std::vector<std::byte> source(std::max(source_size, size), std::byte{1});
   double best = 0;
-  for (unsigned threads = 1; threads <= most_threads && best < faster_than_the_link * link; threads *= 2) {
+  for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
     copy_crew crew(threads - 1);
-    const auto fill = [&] {
-      for (std::size_t at = 0; at < source.size(); at += size) crew.copy(buffer, source.data() + at, size);
-    };
-    fill();  // the threads start
-    const double its = rate(source.size(), std::min(seconds_of(fill), seconds_of(fill)));
-    if (its > 1.05 * best) result.threads = threads;
-    best = std::max(best, its);
+    crew.copy(buffer, source.data(), size);  // the threads start
+    const double its = rate(source.size() / size * size, seconds_of([&] {
+                              for (std::size_t at = 0; at + size <= source.size(); at += size)
+                                crew.copy(buffer, source.data() + at, size);
+                            }));
+    if (its < worth_twice_the_threads * best) break;
+    result.threads = threads;
+    best = its;
   }
   log(log_level::info, "copies through staging buffers: pieces of {} bytes, {} threads; the link takes {:.1f} GB/s",
       result.piece, result.threads, link / 1e9);
