@@ -60,8 +60,8 @@ class write_behind {
     std::uint64_t ahead = 0;
   };
   [[nodiscard]] liveness live() const noexcept;
-  /// What is opened for a walk at once. All together open half of the window at most, so that a walk is through with what
-  /// is uploaded; but none is held up at every block because there are others.
+  /// What is opened for a walk at once. All together open half of the window at most, so that a walk is through with
+  /// what is uploaded; but none is held up at every block because there are others.
   [[nodiscard]] std::uint64_t most_ahead() const noexcept;
   [[nodiscard]] bool given_up() const noexcept;
 

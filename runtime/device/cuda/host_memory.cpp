@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t smallest_piece = granule_size;
 constexpr std::size_t largest_piece = 16 * granule_size;
 
-// What one thread makes and pins at a time of what is expected. Of 8 MiB too much time goes into what each piece costs, of
-// 32 MiB the first copies come late.
+// What one thread makes and pins at a time of what is expected. Of 8 MiB too much time goes into what each piece costs,
+// of 32 MiB the first copies come late.
 constexpr std::size_t expected_piece = 8 * granule_size;
 
 // More threads only wait for each other in the kernel and in the driver.
