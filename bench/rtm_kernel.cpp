@@ -29,7 +29,7 @@ extern "C" {
   void name##_baseline(const void* parameters, const hpeTiles* tiles); \
   void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
   void name##_avx512(const void* parameters, const hpeTiles* tiles);
-#include "kernels/host/kernels.def"
+#include "kernels/kernels.def"
 }
 
 namespace {

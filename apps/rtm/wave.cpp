@@ -29,6 +29,14 @@ std::size_t largest_part(const grid& g, const decomposition& parts) {
   return most;
 }
 
+/// The planes of one device, cut as it wants them.
+template <class T>
+kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
+  const hpeDeviceInfo it = device_info(device);
+  if (it.kind == HPE_DEVICE_SOFT) return kernels::make_slab(g.layout, x0, x1, sizeof(T));
+  return kernels::make_cuda_slab(g.layout, g.ends, x0, x1, it.compute_units);
+}
+
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -146,7 +154,7 @@ propagator<T>::propagator(const grid& g, const decomposition& parts)
   std::vector<double> all;
   for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
   for (int d = 0; d < parts.devices(); ++d) {
-    slabs_.push_back(kernels::make_slab(g.layout, parts.first(d), parts.last(d), sizeof(T)));
+    slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d)));
     tapers_.emplace_back(all.size(), on_device(d));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
   }
@@ -204,7 +212,7 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
     p.recorded = receivers.data();
     p.record = record.data();
     p.recorded_count = static_cast<std::int64_t>(receivers.size());
-    launch_on(d, step_, hpe::grid(slab.tiles_x(), slab.tiles_y(grid_.layout.ny)), p,
+    launch_on(d, step_, kernels::step_shape(slab, grid_.layout), p,
               in(planes(now_, slab.x0 - radius, slab.x1 + radius)), inout(planes(next_, slab.x0, slab.x1)),
               in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
               out(record));
@@ -220,7 +228,7 @@ void propagator<T>::keep(const kept_fields<T>& to, std::int64_t number) {
     if (w.nx == 0) continue;
     const std::span<T> kept = to.on(d, number);
     const kernels::keep<T> p{kept.data(), now_.data(), grid_.layout, slab, w};
-    launch_on(d, keep_, hpe::grid(slab.tiles_x()), p, out(kept), in(planes(now_, slab.x0, slab.x1)));
+    launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(planes(now_, slab.x0, slab.x1)));
   }
 }
 
@@ -235,7 +243,7 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
     const std::span<T> image = onto.image.subspan(first, kept.size());
     const std::span<T> illumination = onto.illumination.subspan(first, kept.size());
     const kernels::correlate<T> p{image.data(), illumination.data(), kept.data(), now_.data(), grid_.layout, slab, w};
-    launch_on(d, correlate_, hpe::grid(slab.tiles_x()), p, inout(image), inout(illumination), in(kept),
+    launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
               in(planes(now_, slab.x0, slab.x1)));
   }
 }
