@@ -29,6 +29,22 @@ std::size_t largest_part(const grid& g, const decomposition& parts) {
   return most;
 }
 
+/// The first and the last planes of each slab that a neighbour reads, then what lies between.
+std::vector<piece> pieces_of(const decomposition& parts) {
+  constexpr std::int64_t rim = kernels::stencil_radius;
+  std::vector<piece> rims, inner;
+  for (int d = 0; d < parts.devices(); ++d) {
+    std::int64_t x0 = parts.first(d), x1 = parts.last(d);
+    if (x1 - x0 > 4 * rim) {
+      if (d > 0) rims.push_back({d, x0, x0 + rim}), x0 += rim;
+      if (d + 1 < parts.devices()) rims.push_back({d, x1 - rim, x1}), x1 -= rim;
+    }
+    inner.push_back({d, x0, x1});
+  }
+  rims.insert(rims.end(), inner.begin(), inner.end());
+  return rims;
+}
+
 /// The planes of one device, cut as it wants them.
 template <class T>
 kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
@@ -59,20 +75,22 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
     const bool inner = d > 0 && d < devices;
     parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
   }
+  parts.pieces = pieces_of(parts);
   return parts;
 }
 
 template <class T>
 traces<T>::traces(const decomposition& parts, const std::vector<kernels::point>& points, std::int64_t steps)
-    : steps_(steps), count_(points.size()), shares_(static_cast<std::size_t>(parts.devices())) {
-  for (int d = 0; d < parts.devices(); ++d) {
-    share& s = shares_[static_cast<std::size_t>(d)];
+    : steps_(steps), count_(points.size()), shares_(parts.pieces.size()) {
+  for (std::size_t n = 0; n < shares_.size(); ++n) {
+    const piece& mine = parts.pieces[n];
+    share& s = shares_[n];
     for (std::size_t i = 0; i < points.size(); ++i)
-      if (points[i].x >= parts.first(d) && points[i].x < parts.last(d)) s.numbers.push_back(i);
+      if (points[i].x >= mine.x0 && points[i].x < mine.x1) s.numbers.push_back(i);
     if (s.numbers.empty()) continue;
-    s.points = array<kernels::point>(s.count(), on_device(d));
+    s.points = array<kernels::point>(s.count(), on_device(mine.device));
     for (std::size_t i = 0; i < s.count(); ++i) s.points[i] = points[s.numbers[i]];
-    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(d));
+    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(mine.device));
     std::fill(s.samples.begin(), s.samples.end(), T(0));
   }
 }
@@ -158,6 +176,7 @@ propagator<T>::propagator(const grid& g, const decomposition& parts)
     tapers_.emplace_back(all.size(), on_device(d));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
   }
+  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1));
   reset();
 }
 
@@ -189,18 +208,19 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
   p.ends = grid_.ends;
   p.free_surface = grid_.free_surface;
 
-  for (int d = 0; d < parts_.devices(); ++d) {
-    const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
+  for (std::size_t n = 0; n < parts_.pieces.size(); ++n) {
+    const int d = parts_.pieces[n].device;
+    const kernels::slab& slab = cuts_[n];
     const array<T>& tapers = tapers_[static_cast<std::size_t>(d)];
     std::span<kernels::point> sources, receivers;
     std::span<T> amplitude, record;
-    if (injected != nullptr && injected->on(d).count() > 0) {
-      sources = injected->on(d).points.span();
-      amplitude = injected->on(d).row(t);
+    if (injected != nullptr && injected->of(n).count() > 0) {
+      sources = injected->of(n).points.span();
+      amplitude = injected->of(n).row(t);
     }
-    if (recorded != nullptr && recorded->on(d).count() > 0) {
-      receivers = recorded->on(d).points.span();
-      record = recorded->on(d).row(t);
+    if (recorded != nullptr && recorded->of(n).count() > 0) {
+      receivers = recorded->of(n).points.span();
+      record = recorded->of(n).row(t);
     }
     p.part = slab;
     p.taper_x = tapers.data();
