@@ -43,7 +43,7 @@ std::byte* bare_copies::memory(int device, int lane) const {
 std::byte* bare_copies::pinned(int lane) const { return space_.alias(memory(0, lane)); }
 
 device::stream& bare_copies::stream(int device, int lane) const {
-  return *streams_[static_cast<std::size_t>(device * lanes + lane)];
+  return *streams_[static_cast<std::size_t>(device) * lanes + static_cast<std::size_t>(lane)];
 }
 
 void bare_copies::finish(timepoint point) const {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace hpe::bench {
 
@@ -47,7 +48,7 @@ std::string in_decades(double value) {
 class range {
  public:
   range(const axis& a, const std::vector<line>& lines, bool of_x) : how_(a.how) {
-    double least = INFINITY, most = -INFINITY;
+    double least = std::numeric_limits<double>::infinity(), most = -least;
     for (const line& l : lines)
       for (const auto& [x, y] : l.points) {
         least = std::min(least, of_x ? x : y);
@@ -187,7 +188,8 @@ std::string draw(const std::string& title, const std::vector<chart>& charts) {
     s += draw_chart(charts[i], names, left + static_cast<double>(i) * (left + box_width + right), top);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const double x = left + static_cast<double>(i % in_a_row) * entry;
-    const double y = legend + legend_row * static_cast<double>(i / in_a_row) + 10;
+    const std::size_t row = i / in_a_row;
+    const double y = legend + legend_row * static_cast<double>(row) + 10;
     const char* const colour = colours[i % colour_count];
     s += fmt::format("<path class=\"line\" stroke=\"{}\" d=\"M{:.1f} {:.1f}h26\"/>\n", colour, x, y);
     s += mark(i, x + 13, y, colour) + text(x + 32, y + 4, "name", names[i]);

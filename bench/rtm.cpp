@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -25,6 +26,12 @@ namespace kernels = hpe::kernels;
 constexpr int steps = 20;
 constexpr float speed_everywhere = 0.05F;
 constexpr std::int64_t sponge = 20;
+
+/// As built, or where the option says that the kernels were taken.
+const char* kernel_module() {
+  const char* const elsewhere = std::getenv("HPE_KERNELS");
+  return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
+}
 
 bool on_gpus() { return hpe::device_info(0).kind == HPE_DEVICE_CUDA; }
 
@@ -54,7 +61,7 @@ class by_hand {
         // As many devices as hpe has, so that each soft one has as many threads.
         devices_(hpe::device::open_devices((on_gpus() ? "cuda:" : "soft:") + std::to_string(hpe::device_count()),
                                            space_.layout())) {
-    kernel_ = devices_->find_kernel(devices_->load_module(HPE_KERNEL_MODULE), "wave_step_f32");
+    kernel_ = devices_->find_kernel(devices_->load_module(kernel_module()), "wave_step_f32");
     devices_->register_host(alias(), space_.layout().size(), space_.shadow_file(), 0);
     for (unsigned d = 0; d < devices; ++d) parts_.push_back(make_part(d, devices));
   }

@@ -153,7 +153,7 @@ class arrays {
   }
   [[nodiscard]] std::byte* at(int where, int lane) {
     if (where == host) return pageable(lane);
-    return on_device_[static_cast<std::size_t>(2 * where + lane)].data();
+    return on_device_[2 * static_cast<std::size_t>(where) + static_cast<std::size_t>(lane)].data();
   }
   [[nodiscard]] std::byte* pageable(int lane) { return pageable_[static_cast<std::size_t>(lane)].data(); }
 

@@ -91,7 +91,7 @@ struct slab {
 inline constexpr int64_t march_rows = 16, march_cells = 64;
 inline constexpr int64_t cuda_threads = march_rows * march_cells / 4;
 /// Blocks that a multiprocessor has at a time.
-inline constexpr int64_t march_blocks = 3;
+inline constexpr int64_t march_blocks = 2;
 
 /// Planes x0 to x1 for a GPU with that many multiprocessors.
 [[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
