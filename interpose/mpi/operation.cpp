@@ -21,12 +21,12 @@ int operation::started(MPI_Request* request) {
   return started(request, make_pending());
 }
 
-// What is over already is put in place at once. That also takes care of requests which stand for many: MPI gives the
-// same one to all operations that were complete when they began.
+// What is over already is put in place at once.
 int operation::started(MPI_Request* request, std::shared_ptr<pending> it) {
-  int flag = 0;
   MPI_Status status;
-  if (HPE_REAL(Request_get_status)(*request, &flag, &status) == MPI_SUCCESS && flag != 0) return it->finish(&status);
+  // One request stands for all operations that were complete when they began.
+  const bool one_for_many = *request == handles::get().request_empty;
+  if ((one_for_many || it->known_when_complete()) && is_complete(*request, status)) return it->finish(&status);
   pending_table::all().add(*request, std::move(it));
   return MPI_SUCCESS;
 }

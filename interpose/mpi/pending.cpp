@@ -6,12 +6,24 @@
 namespace hpe::interpose::mpi {
 
 std::size_t bytes_received(const MPI_Status& status) {
-  int cancelled = 0;
-  HPE_REAL(Test_cancelled)(&status, &cancelled);
-  if (cancelled != 0) return 0;
   MPI_Count bytes = 0;
   HPE_REAL(Get_elements_x)(&status, handles::get().byte, &bytes);
   return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+namespace {
+
+bool was_cancelled(const MPI_Status& status) {
+  int flag = 0;
+  HPE_REAL(Test_cancelled)(&status, &flag);
+  return flag != 0;
+}
+
+}  // namespace
+
+bool is_complete(MPI_Request request, MPI_Status& status) {
+  int flag = 0;
+  return HPE_REAL(Request_get_status)(request, &flag, &status) == MPI_SUCCESS && flag != 0;
 }
 
 int pending::begin() {
@@ -30,7 +42,14 @@ int pending::finish(const MPI_Status* status) {
   if (!std::exchange(active_, false)) return MPI_SUCCESS;
   int result = MPI_SUCCESS;
   try {
-    for (staged_buffer& b : buffers_) received_&& status != nullptr ? b.written(bytes_received(*status)) : b.written();
+    if (received_ && status != nullptr && was_cancelled(*status)) {
+      if (!persistent) buffers_.clear();
+      return MPI_SUCCESS;
+    }
+    for (staged_buffer& b : buffers_) {
+      const std::size_t bytes = received_ && status != nullptr ? bytes_received(*status) : b.size();
+      if (bytes <= b.size()) b.written(bytes);
+    }
   } catch (const error& e) {
     result = raise(object_, e);
   }
@@ -42,6 +61,10 @@ void pending::drop() noexcept {
   const std::lock_guard lock(mutex_);
   active_ = false;
   if (!persistent) buffers_.clear();
+}
+
+bool pending::known_when_complete() const {
+  return received_ || std::none_of(buffers_.begin(), buffers_.end(), [](const auto& b) { return b.is_written(); });
 }
 
 bool pending::active() {
@@ -94,10 +117,9 @@ void pending_table::look_at_abandoned() {
     mine.swap(abandoned_);
   }
   std::erase_if(mine, [](auto& entry) {
-    int flag = 0;
     MPI_Status status;
-    if (HPE_REAL(Request_get_status)(entry.first, &flag, &status) == MPI_SUCCESS && flag == 0) return false;
-    if (flag != 0) entry.second->finish(&status);
+    if (!is_complete(entry.first, status)) return false;
+    entry.second->finish(&status);
     HPE_REAL(Request_free)(&entry.first);
     return true;
   });

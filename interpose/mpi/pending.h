@@ -24,11 +24,14 @@ class pending {
 
   /// Before each start of a persistent operation. Returns as finish does.
   int begin();
-  /// MPI has finished it without error; status is its own, nullptr where there is none. Puts in place what was written.
-  /// Returns MPI_SUCCESS or the error that hpe met, which was raised.
+  /// MPI has finished it; status is its own, nullptr where there is none. Puts in place what was written, except of a
+  /// message that was too long, because that is an error. Returns MPI_SUCCESS or the error that hpe met, which was
+  /// raised.
   int finish(const MPI_Status* status);
   /// It failed or was freed: nothing is put in place.
   void drop() noexcept;
+  /// Whether that it is complete tells all there is to know: a failure of others is only seen when they are waited for.
+  [[nodiscard]] bool known_when_complete() const;
   /// MPI uses its buffers now.
   [[nodiscard]] bool active();
   /// Errors go to MPI_COMM_WORLD if they would go to this communicator, which the program has freed.
@@ -91,7 +94,11 @@ inline int leave(int result) {
   return result;
 }
 
-/// How many bytes a finished receive or read brought.
+/// Whether a request is complete, and with what status; it stays as it is. Open MPI does not say here whether it
+/// failed.
+[[nodiscard]] bool is_complete(MPI_Request request, MPI_Status& status);
+
+/// How many bytes a finished receive or read brought that was not cancelled.
 [[nodiscard]] std::size_t bytes_received(const MPI_Status& status);
 
 }  // namespace hpe::interpose::mpi

@@ -45,10 +45,10 @@ void* find_variable(const char* name) {
 
 const handles& handles::get() {
   static const handles all{
-      handle<MPI_Comm>("ompi_mpi_comm_world"), handle<MPI_Comm>("ompi_mpi_comm_null"),
-      handle<MPI_Datatype>("ompi_mpi_byte"),   handle<MPI_Datatype>("ompi_mpi_datatype_null"),
-      handle<MPI_File>("ompi_mpi_file_null"),  handle<MPI_Request>("ompi_request_null"),
-      handle<MPI_Win>("ompi_mpi_win_null"),
+      handle<MPI_Comm>("ompi_mpi_comm_world"),  handle<MPI_Comm>("ompi_mpi_comm_null"),
+      handle<MPI_Datatype>("ompi_mpi_byte"),    handle<MPI_Datatype>("ompi_mpi_datatype_null"),
+      handle<MPI_File>("ompi_mpi_file_null"),   handle<MPI_Request>("ompi_request_empty"),
+      handle<MPI_Request>("ompi_request_null"), handle<MPI_Win>("ompi_mpi_win_null"),
   };
   return all;
 }

@@ -42,6 +42,7 @@ struct handles {
   MPI_Datatype byte;
   MPI_Datatype datatype_null;
   MPI_File file_null;
+  MPI_Request request_empty;
   MPI_Request request_null;
   MPI_Win win_null;
 

@@ -183,10 +183,9 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
   if (operation == nullptr) return leave(next(request, flag, status));
-  MPI_Status own;
-  if (status == MPI_STATUS_IGNORE) status = &own;
   int result = next(request, flag, status);
-  if (result == MPI_SUCCESS && *flag != 0) keep_first(result, operation->finish(status));
+  MPI_Status its;
+  if (result == MPI_SUCCESS && *flag != 0 && is_complete(request, its)) keep_first(result, operation->finish(&its));
   return leave(result);
 }
 HPE_ALSO_AS_PMPI(Request_get_status, (MPI_Request, int*, MPI_Status*))

@@ -7,8 +7,8 @@
 
 namespace hpe::interpose::mpi {
 
-/// Whether a buffer argument may name memory of hpe. A null pointer may, once hpe has started: it is MPI_BOTTOM, and the
-/// datatype has the addresses.
+/// Whether a buffer argument may name memory of hpe. A null pointer may, once hpe has started: it is MPI_BOTTOM, and
+/// the datatype has the addresses.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
   if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
   return core::host_access::of(buffer) != nullptr;
@@ -24,6 +24,8 @@ class staged_buffer {
   /// What MPI is given instead.
   [[nodiscard]] void* pointer() const noexcept { return pointer_; }
   [[nodiscard]] bool staged() const noexcept { return access_.staged(); }
+  /// Bytes of data.
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] bool is_written() const noexcept { return use_ != host_use::read; }
 
   void refresh() { access_.refresh(); }

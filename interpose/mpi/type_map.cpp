@@ -112,7 +112,11 @@ void add_subarray(builder& result, const contents& c, const type_map& element, M
 }
 
 // Unpacks the numbers of the packed bytes, one digit at a time, and sees where they have gone.
-type_map map_by_trial(MPI_Datatype type) {
+type_map map_by_trial(MPI_Datatype original) {
+  // Types that others are made of need not be committed.
+  MPI_Datatype type = nullptr;
+  HPE_REAL(Type_dup)(original, &type);
+  HPE_REAL(Type_commit)(&type);
   MPI_Count size = 0;
   MPI_Count lower = 0;
   MPI_Count extent = 0;
@@ -130,6 +134,7 @@ type_map map_by_trial(MPI_Datatype type) {
     (stream.data(), static_cast<int>(bytes), &position, place.data() - lower, 1, type, handles::get().comm_world);
     for (std::size_t j = 0; j < place.size(); ++j) number[j] |= std::uint64_t{place[j]} << shift;
   }
+  HPE_REAL(Type_free)(&type);
   std::vector<MPI_Aint> where(bytes);
   for (std::size_t j = 0; j < number.size(); ++j)
     if (number[j] != 0) where[number[j] - 1] = lower + static_cast<MPI_Aint>(j);

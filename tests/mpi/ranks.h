@@ -8,6 +8,7 @@
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -73,6 +74,15 @@ inline std::vector<std::byte> random_bytes(std::size_t words) {
   return result;
 }
 
+inline testing::AssertionResult equal(const std::vector<std::byte>& found, const std::vector<std::byte>& expected) {
+  const auto [f, e] = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
+  if (f == found.end() && e == expected.end()) return testing::AssertionSuccess();
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) different += found[i] != expected[i] ? 1 : 0;
+  return testing::AssertionFailure() << different << " of " << found.size() << " bytes differ, the first one at "
+                                     << f - found.begin();
+}
+
 /// The names of buffers in calls.
 struct buffers {
   word* send;
@@ -90,8 +100,8 @@ void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& 
     const device_bytes device_receive(receive, who);
     calls(buffers{reinterpret_cast<word*>(send.data()), reinterpret_cast<word*>(receive.data())});
     calls(buffers{reinterpret_cast<word*>(device_send.data()), reinterpret_cast<word*>(device_receive.data())});
-    EXPECT_EQ(device_send.content(), send) << "owner " << static_cast<int>(who);
-    EXPECT_EQ(device_receive.content(), receive) << "owner " << static_cast<int>(who);
+    EXPECT_TRUE(equal(device_send.content(), send)) << "what was sent, owner " << static_cast<int>(who);
+    EXPECT_TRUE(equal(device_receive.content(), receive)) << "what was received, owner " << static_cast<int>(who);
   }
 }
 
