@@ -100,7 +100,7 @@ TEST(datatypes, AtRandom) {
     MPI_Type_get_extent(type, &lower, &extent);
     MPI_Type_get_true_extent(type, &true_lower, &true_extent);
     MPI_Type_size_x(type, &size);
-    if (size == 0) continue;  // Open MPI gives it no sensible bounds
+    if (size == 0) continue;                          // Open MPI gives it no sensible bounds
     const int count = extent >= true_extent ? 3 : 1;  // elements of others would overlap
     const auto words = std::size_t(std::abs(extent) * count + true_extent) / sizeof(word) + 8;
     const auto base = [&](word* p) {

@@ -85,7 +85,8 @@ TEST(files, AtThePointer) {
 
 TEST(files, NonBlocking) {
   const auto wait = [](MPI_Request r) { MPI_Wait(&r, MPI_STATUS_IGNORE); };
-  const auto at = [&](auto write, auto read) {
+  const auto at = [&](const char* name, auto write, auto read) {
+    SCOPED_TRACE(name);
     there_and_back(
         [&](MPI_File f, word* p) {
           MPI_Request r = MPI_REQUEST_NULL;
@@ -98,9 +99,10 @@ TEST(files, NonBlocking) {
           wait(r);
         });
   };
-  at(MPI_File_iwrite_at, MPI_File_iread_at);
-  at(MPI_File_iwrite_at_all, MPI_File_iread_at_all);
-  const auto at_pointer = [&](auto write, auto read) {
+  at("at", MPI_File_iwrite_at, MPI_File_iread_at);
+  at("at_all", MPI_File_iwrite_at_all, MPI_File_iread_at_all);
+  const auto at_pointer = [&](const char* name, auto write, auto read) {
+    SCOPED_TRACE(name);
     there_and_back(
         [&](MPI_File f, word* p) {
           MPI_Request r = MPI_REQUEST_NULL;
@@ -113,8 +115,8 @@ TEST(files, NonBlocking) {
           wait(r);
         });
   };
-  at_pointer(MPI_File_iwrite, MPI_File_iread);
-  at_pointer(MPI_File_iwrite_all, MPI_File_iread_all);
+  at_pointer("pointer", MPI_File_iwrite, MPI_File_iread);
+  at_pointer("all", MPI_File_iwrite_all, MPI_File_iread_all);
 }
 
 TEST(files, Split) {
