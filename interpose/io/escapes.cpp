@@ -73,6 +73,11 @@ long through_libc(long number, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
+[[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
+  if (!takes_vector(number) && !any_of_hpe(a, b, c, d, e, f)) return next::syscall(number, a, b, c, d, e, f);
+  return through_libc(number, a, b, c, d, e, f);
+}
+
 // The buffer of a request is looked at after the call, when it is known to be one.
 int watched(int result, const char* call, const aiocb* request) noexcept {
   if (request != nullptr && !ordinary(const_cast<const void*>(request->aio_buf))) {
@@ -88,9 +93,8 @@ int watched(int result, const char* call, const aiocb* request) noexcept {
 
 extern "C" __attribute__((visibility("default"))) long hpe_syscall(long number, long a, long b, long c, long d, long e,
                                                                    long f) {
-  if (!hpe::core::host_access::in_use() || (!takes_vector(number) && !any_of_hpe(a, b, c, d, e, f))) [[likely]]
-    return next::syscall(number, a, b, c, d, e, f);
-  return through_libc(number, a, b, c, d, e, f);
+  if (hpe::core::host_access::in_use()) return look_closer(number, a, b, c, d, e, f);
+  return next::syscall(number, a, b, c, d, e, f);
 }
 
 HPE_INTERPOSE int aio_read(aiocb* request) noexcept { return watched(next::aio_read(request), "aio_read", request); }

@@ -27,11 +27,12 @@ constexpr bytes_of worth_it = bytes_of{1} << 20;
 
 template <class Function>
 using looked_up = std::atomic<Function*>;
+using move = void*(void*, const void*, bytes_of) noexcept;
 
-constinit looked_up<void*(void*, const void*, bytes_of)> next_memcpy{nullptr};
-constinit looked_up<void*(void*, const void*, bytes_of)> next_memmove{nullptr};
-constinit looked_up<void*(void*, int, bytes_of)> next_memset{nullptr};
-constinit looked_up<int(const void*, const void*, bytes_of)> next_memcmp{nullptr};
+constinit looked_up<move> next_memcpy{nullptr};
+constinit looked_up<move> next_memmove{nullptr};
+constinit looked_up<void*(void*, int, bytes_of) noexcept> next_memset{nullptr};
+constinit looked_up<int(const void*, const void*, bytes_of) noexcept> next_memcmp{nullptr};
 
 [[gnu::constructor]] void look_up() {
   next_memcpy.store(next::memcpy.find(), std::memory_order_relaxed);
@@ -125,35 +126,55 @@ bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   });
 }
 
+// ---- all; not inlined, so that what is below saves no registers
+
+[[gnu::noinline]] void* move_large(void* to, const void* from, bytes_of n, looked_up<move>& next) noexcept {
+  if (copied(to, from, n)) return to;
+  auto* const known = next.load(std::memory_order_relaxed);
+  return known != nullptr ? known(to, from, n) : early_move(to, from, n);
+}
+
+[[gnu::noinline]] void* set_large(void* to, int value, bytes_of n) noexcept {
+  if (filled(to, value, n)) return to;
+  auto* const known = next_memset.load(std::memory_order_relaxed);
+  return known != nullptr ? known(to, value, n) : early_set(to, value, n);
+}
+
+[[gnu::noinline]] int compare_large(const void* a, const void* b, bytes_of n) noexcept {
+  int result = 0;
+  if (compared(a, b, n, result)) return result;
+  auto* const known = next_memcmp.load(std::memory_order_relaxed);
+  return known != nullptr ? known(a, b, n) : early_compare(a, b, n);
+}
+
 }  // namespace
 
 HPE_INTERPOSE void* memcpy(void* to, const void* from, bytes_of n) noexcept {
-  if (n >= worth_it && copied(to, from, n)) [[unlikely]]
-    return to;
-  auto* const next = next_memcpy.load(std::memory_order_relaxed);
-  return next != nullptr ? next(to, from, n) : early_move(to, from, n);
+  auto* const known = next_memcpy.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return move_large(to, from, n, next_memcpy);
+  return known(to, from, n);
 }
 
 HPE_INTERPOSE void* memmove(void* to, const void* from, bytes_of n) noexcept {
-  if (n >= worth_it && copied(to, from, n)) [[unlikely]]
-    return to;
-  auto* const next = next_memmove.load(std::memory_order_relaxed);
-  return next != nullptr ? next(to, from, n) : early_move(to, from, n);
+  auto* const known = next_memmove.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return move_large(to, from, n, next_memmove);
+  return known(to, from, n);
 }
 
 HPE_INTERPOSE void* memset(void* to, int value, bytes_of n) noexcept {
-  if (n >= worth_it && filled(to, value, n)) [[unlikely]]
-    return to;
-  auto* const next = next_memset.load(std::memory_order_relaxed);
-  return next != nullptr ? next(to, value, n) : early_set(to, value, n);
+  auto* const known = next_memset.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return set_large(to, value, n);
+  return known(to, value, n);
 }
 
 HPE_INTERPOSE int memcmp(const void* a, const void* b, bytes_of n) noexcept {
-  int result = 0;
-  if (n >= worth_it && compared(a, b, n, result)) [[unlikely]]
-    return result;
-  auto* const next = next_memcmp.load(std::memory_order_relaxed);
-  return next != nullptr ? next(a, b, n) : early_compare(a, b, n);
+  auto* const known = next_memcmp.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return compare_large(a, b, n);
+  return known(a, b, n);
 }
 
 // What fortified programs call. libc ends the program if there is too little room.
