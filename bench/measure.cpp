@@ -84,7 +84,7 @@ void print(const std::string& title, const std::vector<result>& results, const s
   std::fclose(file);
 }
 
-arguments parse(int argc, char** argv, const char* sentence) {
+arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more) {
   arguments result;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -97,9 +97,13 @@ arguments parse(int argc, char** argv, const char* sentence) {
           "{}\n\n  --repeats N   counted runs of each measurement (default {})\n  --json FILE   write the table as "
           "JSON too\n",
           sentence, result.repeats);
+      for (const option& o : more) fmt::print("  {:<13} {}\n", o.name + " " + o.value, o.help);
       std::exit(0);  // NOLINT(concurrency-mt-unsafe)
     }
-    if (word == "--repeats" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
+    const auto own = std::find_if(more.begin(), more.end(), [&](const option& o) { return o.name == word; });
+    if (own != more.end() && i + 1 < argc) {
+      *own->place = argv[++i];
+    } else if (word == "--repeats" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
       result.repeats = static_cast<unsigned>(std::atoi(argv[++i]));
     } else if (word == "--json" && i + 1 < argc) {
       result.json = argv[++i];

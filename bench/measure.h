@@ -61,6 +61,14 @@ struct arguments {
   unsigned repeats = 7;
   std::string json;
 };
-[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence);
+
+/// An option of one benchmark alone: --name VALUE.
+struct option {
+  std::string name;   ///< with its dashes
+  std::string value;  ///< what kind of value, for --help
+  std::string help;
+  std::string* place;
+};
+[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more = {});
 
 }  // namespace hpe::bench
