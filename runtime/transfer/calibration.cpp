@@ -23,10 +23,9 @@ using clock = std::chrono::steady_clock;
 constexpr std::size_t smallest_piece = std::size_t{1} << 20;
 // A smaller piece that is nearly as fast is better: others get at the link in between.
 constexpr double fast_enough = 0.99;
-// Copies of the host share its memory with the copies of the device, so that more threads are better as long as they
-// copy faster, also faster than the link.
-constexpr double worth_twice_the_threads = 1.1;
-constexpr std::size_t source_size = std::size_t{64} << 20;
+// Fewer threads that copy nearly as fast are better: the others are the program's.
+constexpr double worth_more_threads = 1.05;
+constexpr std::size_t source_size = std::size_t{32} << 20;
 
 double seconds_of(const std::function<void()>& body) {
   const auto begin = clock::now();
@@ -55,6 +54,7 @@ std::string first_line(const char* path) {
 calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory, std::byte* buffer,
                       std::size_t size, unsigned most_threads) {
   constexpr std::size_t pieces = 8;
+  const auto begin = clock::now();
   device::stream& stream = devices.at(home).create_stream(device::priority::waiting_host);
   const auto upload = [&](std::size_t piece) {
     for (std::size_t i = 0; i < pieces; ++i) stream.copy(device_memory, buffer, piece);
@@ -72,22 +72,29 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   result.piece =
       std::find_if(links.begin(), links.end(), [&](const auto& l) { return l.second >= fast_enough * link; })->first;
 
-  // Larger than the caches of a core, as what programs copy.
-  const std::vector<std::byte> source(std::max(source_size, size), std::byte{1});
+  // Both ways, as programs copy; larger than the caches of a core.
+  std::vector<std::byte> host(std::max(source_size / size, std::size_t{1}) * size, std::byte{1});
   double best = 0;
   for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
     copy_crew crew(threads - 1);
-    crew.copy(buffer, source.data(), size);  // the threads start
-    const double its = rate(source.size() / size * size, seconds_of([&] {
-                              for (std::size_t at = 0; at + size <= source.size(); at += size)
-                                crew.copy(buffer, source.data() + at, size);
-                            }));
-    if (its < worth_twice_the_threads * best) break;
+    const auto there_and_back = [&] {
+      for (std::size_t at = 0; at < host.size(); at += size) {
+        crew.copy(buffer, host.data() + at, size);
+        crew.copy(host.data() + at, buffer, size, copy_crew::writing::past_caches);
+      }
+    };
+    there_and_back();  // the threads start
+    const double its =
+        rate(2 * host.size(), std::min(seconds_of(there_and_back), threads > 1 ? seconds_of(there_and_back) : 1e9));
+    if (its < worth_more_threads * best) continue;
     result.threads = threads;
     best = its;
   }
-  log(log_level::info, "copies through staging buffers: pieces of {} bytes, {} threads; the link takes {:.1f} GB/s",
-      result.piece, result.threads, link / 1e9);
+  log(log_level::info,
+      "copies through staging buffers: pieces of {} bytes, {} threads; the link takes {:.1f} GB/s, they "
+      "{:.1f}; found in {} ms",
+      result.piece, result.threads, link / 1e9, best / 1e9,
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin).count());
   return result;
 }
 
