@@ -1,0 +1,109 @@
+// The functions that programs reach instead of entries of the driver, and the table that tells the shim of them. A hook
+// that has nothing to do is a comparison and a call of the driver.
+#include <atomic>
+#include <string>
+
+#include "interpose/cuda/interposer.h"
+#include "interpose/cuda/interposition.h"
+#include "interpose/cuda/real_entries.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+
+namespace hpe::cuda_hooks {
+
+constinit real_entries real;
+
+namespace {
+
+// The default stream of programs compiled in either way.
+enum class flavour : std::uint8_t { legacy, per_thread };
+using enum flavour;
+
+CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
+CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
+
+// Large copies are looked at; all others go on.
+pageable_copy* copies_for(std::size_t bytes) {
+  if (bytes < pageable_copy::smallest) return nullptr;
+  interposer* const hpe = interposer::instance();
+  return hpe != nullptr ? &hpe->copies() : nullptr;
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
+  if (pageable_copy* const copies = copies_for(bytes))
+    if (const auto done = copies->upload(to, from, bytes, default_stream(Flavour), true)) return *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  if (pageable_copy* const copies = copies_for(bytes))
+    if (const auto done = copies->upload(to, from, bytes, named(stream, Flavour), false)) return *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
+  if (pageable_copy* const copies = copies_for(bytes))
+    if (const auto done = copies->download(to, from, bytes, default_stream(Flavour))) return *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  if (pageable_copy* const copies = copies_for(bytes))
+    if (const auto done = copies->download(to, from, bytes, named(stream, Flavour))) return *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (pageable_copy* const copies = copies_for(bytes))
+    if (const auto done = copies->copy(to, from, bytes, default_stream(Flavour), true)) return *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  if (pageable_copy* const copies = copies_for(bytes))
+    if (const auto done = copies->copy(to, from, bytes, named(stream, Flavour), false)) return *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+// A context may end with this call.
+template <auto Entry, class Which>
+CUresult CUDAAPI context_change(Which which) {
+  if (interposer* const hpe = interposer::started()) hpe->forget_contexts();
+  return (real.*Entry)(which);
+}
+
+const hpe_cuda_hook table[] = {
+#define HPE_HOOK(symbol, declaration, function)                                        \
+  {#symbol, reinterpret_cast<void*>(static_cast<decltype(&::declaration)>(&function)), \
+   reinterpret_cast<void**>(&real.symbol)},
+#include "interpose/cuda/hooks.def"
+#undef HPE_HOOK
+};
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks
+
+const hpe_cuda_interposition* hpe_cuda_interpose() {
+  using namespace hpe;
+  static const std::string driver = [] {
+    try {
+      const options chosen = options::from_environment();
+      set_log_level(parse_log_level(chosen.log));
+      return chosen.cuda_driver;
+    } catch (const error& e) {
+      log(log_level::error, "{}", e.what());
+      return std::string();
+    }
+  }();
+  static const hpe_cuda_interposition result{cuda_hooks::table, std::size(cuda_hooks::table), driver.c_str(),
+                                             [](const char* sentence) { log(log_level::warn, "{}", sentence); },
+                                             [](const char* sentence) { log(log_level::info, "{}", sentence); }};
+  return &result;
+}

@@ -1,0 +1,29 @@
+#include "interpose/cuda/interposer.h"
+
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+constinit std::atomic<interposer*> the_interposer{nullptr};
+
+}  // namespace
+
+interposer* interposer::started() noexcept { return the_interposer.load(std::memory_order_acquire); }
+
+interposer* interposer::instance() noexcept {
+  static interposer* const made = []() -> interposer* {
+    try {
+      auto* const result = new interposer;
+      the_interposer.store(result, std::memory_order_release);
+      return result;
+    } catch (const error& e) {
+      log(log_level::warn, "hpe takes no part in this program: {}", e.what());
+      return nullptr;
+    }
+  }();
+  return made;
+}
+
+}  // namespace hpe::cuda_hooks
