@@ -3,9 +3,11 @@
 #include <atomic>
 #include <string>
 
+#include "interpose/cuda/device_work.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/interposition.h"
 #include "interpose/cuda/real_entries.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 
@@ -31,6 +33,8 @@ pageable_copy* copies_for(std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
+  const device_work work{{to, bytes, true}};
+  if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->upload(to, from, bytes, default_stream(Flavour), true)) return *done;
   return (real.*Entry)(to, from, bytes);
@@ -38,6 +42,8 @@ CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  const device_work work{{to, bytes, true}};
+  if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->upload(to, from, bytes, named(stream, Flavour), false)) return *done;
   return (real.*Entry)(to, from, bytes, stream);
@@ -45,6 +51,8 @@ CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t byte
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
+  const device_work work{{from, bytes, false}};
+  if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->download(to, from, bytes, default_stream(Flavour))) return *done;
   return (real.*Entry)(to, from, bytes);
@@ -52,6 +60,8 @@ CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  const device_work work{{from, bytes, false}};
+  if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->download(to, from, bytes, named(stream, Flavour))) return *done;
   return (real.*Entry)(to, from, bytes, stream);
@@ -59,6 +69,8 @@ CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, C
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->copy(to, from, bytes, default_stream(Flavour), true)) return *done;
   return (real.*Entry)(to, from, bytes);
@@ -66,16 +78,48 @@ CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->copy(to, from, bytes, named(stream, Flavour), false)) return *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
-// A context may end with this call.
+template <auto Entry, class... Arguments>
+CUresult CUDAAPI any_work(Arguments... arguments) {
+  const device_work work;
+  if (work.failed()) return work.result();
+  return (real.*Entry)(arguments...);
+}
+
+template <auto Entry, class... Stream>
+CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
+  if (adopted_memory::any()) [[unlikely]] {
+    adopted_memory& adopted = interposer::started()->adopted();
+    if (const std::size_t bytes = adopted.size_at(address)) adopted.drop(address, bytes);
+  }
+  return (real.*Entry)(address, stream...);
+}
+
+template <auto Entry>
+CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
+  if (adopted_memory::any()) [[unlikely]]
+    interposer::started()->adopted().drop(address, bytes);
+  return (real.*Entry)(address, bytes);
+}
+
+// A context may end with this call, or memory with it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
   if (interposer* const hpe = interposer::started()) hpe->forget_contexts();
   return (real.*Entry)(which);
+}
+
+bool host_access = false;
+
+void started() {
+  if (!host_access) return;
+  if (interposer* const hpe = interposer::instance()) hpe->serve_touches();
 }
 
 const hpe_cuda_hook table[] = {
@@ -96,13 +140,19 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
     try {
       const options chosen = options::from_environment();
       set_log_level(parse_log_level(chosen.log));
+      HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
+                  "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
+      cuda_hooks::host_access = chosen.cuda_host_access == "on";
       return chosen.cuda_driver;
     } catch (const error& e) {
       log(log_level::error, "{}", e.what());
       return std::string();
     }
   }();
-  static const hpe_cuda_interposition result{cuda_hooks::table, std::size(cuda_hooks::table), driver.c_str(),
+  static const hpe_cuda_interposition result{cuda_hooks::table,
+                                             std::size(cuda_hooks::table),
+                                             driver.c_str(),
+                                             cuda_hooks::started,
                                              [](const char* sentence) { log(log_level::warn, "{}", sentence); },
                                              [](const char* sentence) { log(log_level::info, "{}", sentence); }};
   return &result;

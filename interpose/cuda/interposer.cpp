@@ -26,4 +26,8 @@ interposer* interposer::instance() noexcept {
   return made;
 }
 
+void interposer::serve_touches() {
+  std::call_once(serving_, [this] { new touch_service(adopted_); });  // its thread runs to the end of the process
+}
+
 }  // namespace hpe::cuda_hooks

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/pageable_copy.h"
+#include "interpose/cuda/touch_service.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -15,15 +17,24 @@ class interposer {
   static interposer* started() noexcept;
 
   pageable_copy& copies() noexcept { return copies_; }
+  adopted_memory& adopted() noexcept { return adopted_; }
+
+  /// Lets CPU code use the device memory of the program from now on.
+  void serve_touches();
 
   /// Some context is about to end.
-  void forget_contexts() { copies_.rings().clear(); }
+  void forget_contexts() {
+    adopted_.drop_all();
+    copies_.rings().clear();
+  }
 
  private:
-  interposer() : copies_(cu_) {}
+  interposer() : copies_(cu_), adopted_(cu_, copies_) {}
 
   const device::cuda::driver cu_;
   pageable_copy copies_;
+  adopted_memory adopted_;
+  std::once_flag serving_;
 };
 
 }  // namespace hpe::cuda_hooks

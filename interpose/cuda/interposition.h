@@ -19,6 +19,8 @@ struct hpe_cuda_interposition {
   const hpe_cuda_hook* hooks;
   std::size_t count;
   const char* driver;  ///< the option HPE_CUDA_DRIVER; empty: as the loader would find it
+  /// The driver was started by the program, perhaps again.
+  void (*started)();
   /// A line of the log. Any thread.
   void (*warn)(const char* sentence);
   void (*inform)(const char* sentence);

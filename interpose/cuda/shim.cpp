@@ -126,7 +126,10 @@ void check_hooks() {
 
 int initialise(unsigned flags) {
   const int result = reinterpret_cast<init_function*>(real_init)(flags);
-  if (result == success) check_hooks();
+  if (result == success) {
+    check_hooks();
+    hpe_cuda_interpose()->started();
+  }
   return result;
 }
 
