@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "interpose/cuda/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 
@@ -110,7 +111,10 @@ adopted_region* adopted_memory::adopt(CUdeviceptr address) {
     auto region = std::make_unique<adopted_region>(begin, end, context != nullptr ? context : primary);
     made = region.get();
     regions_.emplace(end, std::move(region));
-    if (touched_.fetch_add(1) == 0) ++work_;  // nobody counted until now
+    if (touched_.fetch_add(1) == 0) {
+      queuing_threads::wait_until_none();
+      ++work_;  // nobody counted until now
+    }
     log(log_level::info, "the host touches device memory at {:#x}; {} bytes are kept coherent from now on", address,
         end - begin);
   };

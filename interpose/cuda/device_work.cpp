@@ -2,12 +2,13 @@
 
 namespace hpe::cuda_hooks {
 
-CUresult device_work::begin(std::initializer_list<used_range> ranges) {
+void device_work::begin(std::initializer_list<used_range> ranges) {
+  // The lock takes over; whoever has it may be waiting for this thread.
+  queuing_threads::leave(here_);
   interposer* const hpe = interposer::started();
-  if (hpe == nullptr) return CUDA_SUCCESS;
-  const CUresult result = ranges.size() == 0 ? hpe->adopted().begin_work() : hpe->adopted().begin_work(ranges);
-  begun_ = result == CUDA_SUCCESS;
-  return result;
+  if (hpe == nullptr) return;
+  result_ = ranges.size() == 0 ? hpe->adopted().begin_work() : hpe->adopted().begin_work(ranges);
+  begun_ = result_ == CUDA_SUCCESS;
 }
 
 void device_work::end() noexcept { interposer::started()->adopted().end_work(); }

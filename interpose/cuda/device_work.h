@@ -3,25 +3,26 @@
 #include <initializer_list>
 
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/queuing_threads.h"
 
 namespace hpe::cuda_hooks {
 
-/// Held by a hook while it queues device work of the program. Costs a load where the host touches no device memory.
+/// Held by a hook while it queues device work of the program. Costs two stores and a load where the host touches no
+/// device memory.
 class device_work {
  public:
   /// Work that may use any memory.
-  device_work() {
+  device_work() : device_work(std::initializer_list<used_range>{}) {}
+  /// Work that uses these ranges of device memory; others, of the host, are left out. None: any memory.
+  device_work(std::initializer_list<used_range> ranges) : here_(queuing_threads::mine()) {
+    queuing_threads::enter(here_);
     if (adopted_memory::any()) [[unlikely]]
-      result_ = begin({});
-  }
-  /// Work that uses these ranges of device memory; others, of the host, are left out.
-  device_work(std::initializer_list<used_range> ranges) {
-    if (adopted_memory::any()) [[unlikely]]
-      result_ = begin(ranges);
+      begin(ranges);
   }
   ~device_work() {
     if (begun_) [[unlikely]]
       end();
+    queuing_threads::leave(here_);
   }
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;
@@ -31,9 +32,10 @@ class device_work {
   [[nodiscard]] CUresult result() const noexcept { return result_; }
 
  private:
-  CUresult begin(std::initializer_list<used_range> ranges);
+  void begin(std::initializer_list<used_range> ranges);
   void end() noexcept;
 
+  queuing_threads::place& here_;
   bool begun_ = false;
   CUresult result_ = CUDA_SUCCESS;
 };

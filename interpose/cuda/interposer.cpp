@@ -1,5 +1,6 @@
 #include "interpose/cuda/interposer.h"
 
+#include "interpose/cuda/queuing_threads.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
@@ -27,7 +28,11 @@ interposer* interposer::instance() noexcept {
 }
 
 void interposer::serve_touches() {
-  std::call_once(serving_, [this] { new touch_service(adopted_); });  // its thread runs to the end of the process
+  std::call_once(serving_, [this] {
+    if (!queuing_threads::prepare())
+      return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
+    new touch_service(adopted_);  // its thread runs to the end of the process
+  });
 }
 
 }  // namespace hpe::cuda_hooks

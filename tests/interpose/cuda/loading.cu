@@ -21,7 +21,7 @@ int main() {
   auto* const get = find<CUresult(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*)>(
       library, "cuGetProcAddress_v2");
   std::printf("init %d, none such %d\n", init(0), dlsym(library, "cuNoneSuch") != nullptr);
-  CUcontext context;
+  CUcontext context = nullptr;
   std::printf("context %d\n", retain(&context, 0) | enter(context));
   void *allocate = nullptr, *up = nullptr, *down = nullptr, *none = nullptr;
   CUdriverProcAddressQueryResult status;
