@@ -231,27 +231,42 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
   }
 }
 
-CUresult adopted_memory::begin_work() noexcept {
-  static constexpr used_range everything{0, ~std::size_t{0}, true};
-  return begin_work(std::span(&everything, 1));
-}
-
-CUresult adopted_memory::begin_work(std::span<const used_range> ranges) noexcept {
+template <class Release>
+CUresult adopted_memory::begin_work_after(Release release_used) noexcept {
   mutex_.lock();
   ++work_;
   try {
-    for (const used_range& used : ranges) {
-      const CUdeviceptr end = used.address + used.bytes;
-      for (auto it = regions_.upper_bound(used.address); it != regions_.end() && it->second->begin() < end; ++it)
-        if (it->second->in_use())
-          release(*it->second, used.written ? block_event::device_write : block_event::device_read, used.address, end);
-    }
+    release_used();
     return CUDA_SUCCESS;
   } catch (const std::exception& e) {
     log(log_level::error, "what the host wrote to device memory cannot be taken there: {}", e.what());
     mutex_.unlock();
     return CUDA_ERROR_UNKNOWN;
   }
+}
+
+CUresult adopted_memory::begin_work() noexcept {
+  static constexpr used_range everything{0, ~std::size_t{0}, true};
+  return begin_work(std::span(&everything, 1));
+}
+
+CUresult adopted_memory::begin_work(std::span<const used_range> ranges) noexcept {
+  return begin_work_after([&] {
+    for (const used_range& used : ranges) {
+      const CUdeviceptr end = used.address + used.bytes;
+      for (auto it = regions_.upper_bound(used.address); it != regions_.end() && it->second->begin() < end; ++it)
+        if (it->second->in_use())
+          release(*it->second, used.written ? block_event::device_write : block_event::device_read, used.address, end);
+    }
+  });
+}
+
+CUresult adopted_memory::begin_work(std::span<const CUdeviceptr> addresses) noexcept {
+  return begin_work_after([&] {
+    for (const CUdeviceptr address : addresses)
+      if (adopted_region* const r = find(address); r != nullptr && r->in_use())
+        release(*r, block_event::device_write, r->begin(), r->end());
+  });
 }
 
 void adopted_memory::end_work() noexcept { mutex_.unlock(); }

@@ -41,6 +41,8 @@ class adopted_memory {
   /// Tells what failed, and then the work must not be queued; nothing of the host's data is lost.
   CUresult begin_work() noexcept;
   CUresult begin_work(std::span<const used_range> ranges) noexcept;
+  /// The same for work that may use all of each region in which one of these addresses lies.
+  CUresult begin_work(std::span<const CUdeviceptr> addresses) noexcept;
   void end_work() noexcept;
 
   /// The program gives memory back: [address, address + bytes), or whatever there is.
@@ -59,6 +61,8 @@ class adopted_memory {
   void release(adopted_region& r, coherence::block_event event, CUdeviceptr begin, CUdeviceptr end);
   void move(const adopted_region& r, adopted_region::bytes range, bool to_device);
   void move_piece(const adopted_region& r, CUdeviceptr begin, CUdeviceptr end, bool to_device, CUstream stream);
+  template <class Release>
+  CUresult begin_work_after(Release release_used) noexcept;
   regions::iterator remove(regions::iterator r);
   void wait_for_devices(CUcontext also);
   template <class Visit>

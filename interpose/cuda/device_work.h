@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/launch_scope.h"
 #include "interpose/cuda/queuing_threads.h"
 
 namespace hpe::cuda_hooks {
@@ -19,6 +20,11 @@ class device_work {
     if (adopted_memory::any()) [[unlikely]]
       begin(ranges);
   }
+  /// A kernel: any memory, or what its parameters point to, as HPE_SCOPE says.
+  explicit device_work(const kernel_launch& launch) : here_(queuing_threads::mine()) {
+    queuing_threads::enter(here_);
+    if (adopted_memory::any()) [[unlikely]] begin(launch);
+  }
   ~device_work() {
     if (begun_) [[unlikely]]
       end();
@@ -33,6 +39,7 @@ class device_work {
 
  private:
   void begin(std::initializer_list<used_range> ranges);
+  void begin(const kernel_launch& launch);
   void end() noexcept;
 
   queuing_threads::place& here_;

@@ -92,6 +92,22 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
   return (real.*Entry)(arguments...);
 }
 
+// cuLaunchKernel and its cooperative form; the latter has no `extra`.
+template <auto Entry, class... Extra>
+CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream stream, void** parameters, Extra... extra) {
+  const device_work work(kernel_launch{function, parameters, extra...});
+  if (work.failed()) return work.result();
+  return (real.*Entry)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
+}
+
+template <auto Entry>
+CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters, void** extra) {
+  const device_work work(kernel_launch{function, parameters, extra});
+  if (work.failed()) return work.result();
+  return (real.*Entry)(configuration, function, parameters, extra);
+}
+
 template <auto Entry, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   if (adopted_memory::any()) [[unlikely]] {

@@ -1,6 +1,7 @@
 #include "interpose/cuda/interposer.h"
 
 #include "interpose/cuda/queuing_threads.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
@@ -10,6 +11,11 @@ namespace {
 constinit std::atomic<interposer*> the_interposer{nullptr};
 
 }  // namespace
+
+interposer::interposer() : copies_(cu_), adopted_(cu_, copies_) {
+  HPE_REQUIRE(option_.scope == "all" || option_.scope == "args", HPE_ERROR_INITIALIZATION,
+              "HPE_SCOPE=\"{}\" is neither all nor args", option_.scope);
+}
 
 interposer* interposer::started() noexcept { return the_interposer.load(std::memory_order_acquire); }
 

@@ -3,6 +3,7 @@
 #include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/pageable_copy.h"
 #include "interpose/cuda/touch_service.h"
+#include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -16,6 +17,8 @@ class interposer {
   /// The same, without starting it.
   static interposer* started() noexcept;
 
+  [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
+  [[nodiscard]] bool scope_is_parameters() const noexcept { return option_.scope == "args"; }
   pageable_copy& copies() noexcept { return copies_; }
   adopted_memory& adopted() noexcept { return adopted_; }
 
@@ -29,8 +32,9 @@ class interposer {
   }
 
  private:
-  interposer() : copies_(cu_), adopted_(cu_, copies_) {}
+  interposer();
 
+  const options option_ = options::from_environment();
   const device::cuda::driver cu_;
   pageable_copy copies_;
   adopted_memory adopted_;
