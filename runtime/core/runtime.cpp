@@ -57,6 +57,8 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   allocator_ = std::make_unique<allocator>(*env_);
   launcher_ = std::make_unique<launcher>(*env_, *allocator_);
   copier_ = std::make_unique<copier>(*env_, *allocator_);
+  loans_ = std::make_unique<loan_pool>(*env_);
+  host_access_ = std::make_unique<host_access>(*env_, *allocator_, *loans_);
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
 }
 
@@ -79,6 +81,24 @@ runtime& runtime::instance() {
               "hpe was started by the parent of process {}; a child made by fork can use it only after exec",
               ::getpid());
   return *found;
+}
+
+runtime* runtime::started() noexcept {
+  runtime* const found = the_runtime.load(std::memory_order_acquire);
+  return started_by.load(std::memory_order_relaxed) != 0 ? found : nullptr;
+}
+
+host_access* host_access::of(const void* p) noexcept {
+  runtime* const it = runtime::started();
+  return it != nullptr && it->env().space.contains(p) ? &it->for_host_code() : nullptr;
+}
+
+bool host_access::meets(const void* p, std::size_t bytes) noexcept {
+  const runtime* const it = runtime::started();
+  if (it == nullptr) return false;
+  const device::uvas_layout& layout = it->env().space.layout();
+  const auto begin = reinterpret_cast<std::uintptr_t>(p);
+  return begin < layout.base + layout.size() && bytes > 0 && begin + (bytes - 1) >= layout.base;
 }
 
 void runtime::synchronize(int device) {

@@ -3,7 +3,9 @@
 #include "runtime/core/allocator.h"
 #include "runtime/core/copier.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/host_access.h"
 #include "runtime/core/launcher.h"
+#include "runtime/core/loan_pool.h"
 
 namespace hpe::core {
 
@@ -21,12 +23,16 @@ class runtime {
   /// HPE_ERROR_FORKED in a child that was forked from a process that had one.
   static runtime& instance();
 
+  /// The same if it was started in this process, else nullptr. Starts nothing.
+  [[nodiscard]] static runtime* started() noexcept;
+
   [[nodiscard]] const options& option() const noexcept { return option_; }
   [[nodiscard]] const environment& env() const noexcept { return *env_; }
   [[nodiscard]] counters& count() noexcept { return count_; }
   [[nodiscard]] allocator& memory() noexcept { return *allocator_; }
   [[nodiscard]] launcher& kernels() noexcept { return *launcher_; }
   [[nodiscard]] copier& copies() noexcept { return *copier_; }
+  [[nodiscard]] host_access& for_host_code() noexcept { return *host_access_; }
 
   /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet told.
   void synchronize(int device);
@@ -45,6 +51,8 @@ class runtime {
   std::unique_ptr<allocator> allocator_;
   std::unique_ptr<launcher> launcher_;
   std::unique_ptr<copier> copier_;
+  std::unique_ptr<loan_pool> loans_;
+  std::unique_ptr<host_access> host_access_;
 };
 
 }  // namespace hpe::core

@@ -93,6 +93,23 @@ timepoint engine::read(unsigned home, staged& into, const std::byte* address, st
   return done;
 }
 
+timepoint engine::copy_to_host(unsigned home, std::byte* registered, const std::byte* address, std::size_t bytes) {
+  const timepoint done = stream_of(home, priority::waiting_host).copy(registered, address, bytes);
+  counters::add(count_.bytes_to_host, bytes);
+  counters::add(count_.bytes_staged, bytes);
+  return done;
+}
+
+timepoint engine::copy_from_host(unsigned home, std::byte* address, const std::byte* registered, std::size_t bytes,
+                                 points after) {
+  device::stream& stream = stream_of(home, priority::launch);
+  wait_all(stream, after);
+  const timepoint done = stream.copy(address, registered, bytes);
+  counters::add(count_.bytes_to_device, bytes);
+  counters::add(count_.bytes_staged, bytes);
+  return done;
+}
+
 route engine::route_between(unsigned to, unsigned from) const {
   const bool reachable = devices_.at(to).can_access(from) || devices_.at(from).can_access(to);
   return choose_route(place::device, place::device, to == from, reachable);

@@ -59,6 +59,12 @@ class engine {
   /// Waits in the calling thread; throws what went wrong with it.
   void finish(timepoint point);
 
+  /// Between a home and memory that is registered with the devices and no alias of it, for a thread that waits for the
+  /// result, and after other work.
+  timepoint copy_to_host(unsigned home, std::byte* registered, const std::byte* address, std::size_t bytes);
+  timepoint copy_from_host(unsigned home, std::byte* address, const std::byte* registered, std::size_t bytes,
+                           points after);
+
   /// How copies between two homes go.
   [[nodiscard]] route route_between(unsigned to, unsigned from) const;
   /// Whether no two homes need a staging buffer.

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/interpose/driver_under_test.h"
+#include "tests/interpose/cuda/driver_under_test.h"
 
 namespace stand_in {
 

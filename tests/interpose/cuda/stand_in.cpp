@@ -1,4 +1,4 @@
-#include "tests/interpose/stand_in.h"
+#include "tests/interpose/cuda/stand_in.h"
 
 #include <sys/mman.h>
 

@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/interpose/driver_under_test.h"
+#include "tests/interpose/cuda/driver_under_test.h"
 
 namespace {
 

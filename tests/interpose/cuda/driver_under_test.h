@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/interpose/stand_in.h"
+#include "tests/interpose/cuda/stand_in.h"
 
 namespace stand_in {
 

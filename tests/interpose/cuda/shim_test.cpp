@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/interpose/driver_under_test.h"
+#include "tests/interpose/cuda/driver_under_test.h"
 
 namespace {
 

@@ -1,0 +1,39 @@
+#include "interpose/buffer_access.h"
+
+// Invariant: access_ is set for a range of hpe that is not empty. data_ points into copy_ if that lends memory, else to
+// the alias, or to the program's own memory.
+
+namespace hpe::interpose {
+
+buffer_access::buffer_access(const void* address, std::size_t bytes, host_use use, bool again)
+    : address_(static_cast<std::byte*>(const_cast<void*>(address))), bytes_(bytes), use_(use), data_(address_) {
+  if (bytes == 0) return;
+  core::host_access* const access = core::host_access::of(address);
+  if (access == nullptr) return;
+  access_ = access;
+  // What is good on the host now may not be so at the next refresh.
+  const host_use lasting = again ? host_use::write : use;
+  if (std::byte* const place = access->in_place(address, bytes, lasting)) {
+    data_ = place;
+    return;
+  }
+  copy_ = access->borrow(address, bytes);
+  data_ = copy_.data();
+  if (use != host_use::write) access->read(data_, address_, bytes_);
+}
+
+void buffer_access::refresh() {
+  if (access_ == nullptr) return;
+  if (copy_.data() == nullptr) {
+    (void)access_->in_place(address_, bytes_, use_);
+    return;
+  }
+  access_->settle(copy_);
+  if (use_ != host_use::write) access_->read(data_, address_, bytes_);
+}
+
+void buffer_access::written(std::size_t offset, std::size_t bytes) {
+  if (copy_.data() != nullptr) access_->write(address_ + offset, copy_, data_ + offset, bytes);
+}
+
+}  // namespace hpe::interpose

@@ -1,0 +1,61 @@
+#pragma once
+
+/// A range of memory that host code, which knows nothing of hpe, is about to use. This is the only way in which
+/// interposed functions get at memory of hpe; runtime/core/host_access.h tells how reading and writing are kept
+/// apart from what kernels and the host do with neighbouring bytes.
+///
+///   buffer_access to(buffer, size, host_use::write);
+///   const ssize_t n = next_read(file, to.data(), size);
+///   if (n > 0) to.written(0, n);
+///
+/// The rules are those of the interposed functions: while the object lives nobody else writes the range, and nobody
+/// else uses it at all if it is for writing. Other bytes of the same allocation, even in the same block, may be used by
+/// anybody in any way.
+
+#include <cstddef>
+
+#include "runtime/core/host_access.h"
+
+namespace hpe::interpose {
+
+using core::host_use;
+
+/// Movable. One thread at a time. Everything throws hpe::error, and then nothing of the range has changed, except by
+/// earlier calls.
+class buffer_access {
+ public:
+  /// No bytes.
+  buffer_access() noexcept = default;
+
+  /// Ordinary memory passes through for the price of a look-up. For use read and read_write, the bytes are at data()
+  /// when the constructor returns; it waits for the kernels that write them. For use write, what is at data() is
+  /// undefined. `again` says that refresh() will be called: data() then stays what it is.
+  buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false);
+
+  buffer_access(buffer_access&&) noexcept = default;
+  buffer_access& operator=(buffer_access&&) noexcept = default;
+
+  /// Where host code reads or writes the bytes. Its remainder modulo 4096 is that of the address.
+  [[nodiscard]] void* data() const noexcept { return data_; }
+
+  /// Whether address is memory of hpe.
+  [[nodiscard]] bool staged() const noexcept { return access_ != nullptr; }
+
+  /// Before host code uses it once more: waits, and copies the bytes again if they are read.
+  void refresh();
+
+  /// Host code has written these bytes; kernels launched and accesses made from now on see them. What was written
+  /// without this call may be lost.
+  void written(std::size_t offset, std::size_t bytes);
+  void written() { written(0, bytes_); }
+
+ private:
+  core::host_access* access_ = nullptr;
+  std::byte* address_ = nullptr;
+  std::size_t bytes_ = 0;
+  host_use use_ = host_use::read;
+  std::byte* data_ = nullptr;
+  core::loan copy_;  // none: used in place
+};
+
+}  // namespace hpe::interpose

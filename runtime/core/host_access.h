@@ -1,0 +1,73 @@
+#pragma once
+
+/// How code of the host that does not know hpe (MPI libraries, system calls) gets at memory of hpe without touching the
+/// program's view. interpose/buffer_access is its user.
+///
+/// Reading. Where the host's copy of all the bytes is good, it is read in place, through the alias: it stays good for
+/// these bytes as long as nobody writes them, whatever happens to their neighbours. Elsewhere the bytes are copied from
+/// their home into memory on loan.
+///
+/// Writing. Bytes are written into memory on loan and put in place afterwards, exact to the byte: into the host's copy
+/// where the host owns the block, else by a copy to the home that is queued like any device work. So the old bytes
+/// are never fetched, and what the host or a kernel does meanwhile with other bytes of the same block is neither
+/// waited for nor disturbed. Host memory (hpeMallocHost) has one copy and is used in place.
+///
+/// Both wait for the device work that the bytes depend on, and for nothing else.
+
+#include "runtime/core/allocator.h"
+#include "runtime/core/loan_pool.h"
+
+namespace hpe::core {
+
+/// What host code does with a range.
+enum class host_use : std::uint8_t { read = 1, write = 2, read_write = 3 };
+
+/// Any thread. Ranges must lie in one allocation; else, and if it was freed meanwhile, HPE_ERROR_NOT_A_REGION.
+class HPE_API host_access {
+ public:
+  host_access(const environment& env, allocator& memory, loan_pool& loans)
+      : env_(env), memory_(memory), loans_(loans) {}
+
+  /// nullptr for an address that cannot be memory of hpe: outside its address space, or hpe was not started (in this
+  /// process, if it is a child made by fork). Costs a few instructions; starts nothing.
+  [[nodiscard]] static host_access* of(const void* p) noexcept;
+  /// Whether a range meets hpe's address space at all.
+  [[nodiscard]] static bool meets(const void* p, std::size_t bytes) noexcept;
+
+  /// Where host code may use the range as it is, after waiting for the device work in its way; nullptr if it cannot.
+  [[nodiscard]] std::byte* in_place(const void* p, std::size_t bytes, host_use use) const;
+
+  /// Memory for a private copy of the range.
+  [[nodiscard]] loan borrow(const void* p, std::size_t bytes);
+
+  /// Copies the bytes at p to `into`, a place in memory on loan. Waits. Throws HPE_ERROR_DEVICE_LOST and what else
+  /// copies can meet.
+  void read(std::byte* into, const void* p, std::size_t bytes) const;
+
+  /// Puts [data, data + bytes), which lies in `from`, in place at p. The copy may be queued when it returns; `from` may
+  /// be let go, but not written before its busy() points are reached.
+  void write(void* p, loan& from, const std::byte* data, std::size_t bytes) const;
+
+  /// Waits until device work has no more use for a loan that will be written again.
+  void settle(loan& l) const;
+
+ private:
+  struct span {
+    coherence::region* region = nullptr;
+    coherence::byte_range range;
+  };
+
+  [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
+  void wait_for_users(const span& what, host_use use) const;
+  static void require_alive(const span& what);
+  /// The end of the blocks from `begin` on, at most `end`, that the host's copy is good for, or is not.
+  [[nodiscard]] static std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::uint64_t end,
+                                                 bool (*has)(coherence::block_state));
+  void write_home(const span& to, loan& from, const std::byte* data) const;
+
+  environment env_;
+  allocator& memory_;
+  loan_pool& loans_;
+};
+
+}  // namespace hpe::core
