@@ -155,6 +155,7 @@ void adopted_memory::move(const adopted_region& r, adopted_region::bytes range, 
     }
     const CUdeviceptr end = std::min(range.end, base + bytes);
     move_piece(r, at, end, to_device, stream);
+    if (profile_ != nullptr) profile_->moved(r.begin(), r.end() - r.begin(), end - at, to_device);
     at = end;
   }
 }

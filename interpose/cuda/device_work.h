@@ -23,7 +23,8 @@ class device_work {
   /// A kernel: any memory, or what its parameters point to, as HPE_SCOPE says.
   explicit device_work(const kernel_launch& launch) : here_(queuing_threads::mine()) {
     queuing_threads::enter(here_);
-    if (adopted_memory::any()) [[unlikely]] begin(launch);
+    if (adopted_memory::any()) [[unlikely]]
+      begin(launch);
   }
   ~device_work() {
     if (begun_) [[unlikely]]

@@ -1,6 +1,7 @@
 // The functions that programs reach instead of entries of the driver, and the table that tells the shim of them. A hook
 // that has nothing to do is a comparison and a call of the driver.
 #include <atomic>
+#include <chrono>
 #include <string>
 
 #include "interpose/cuda/device_work.h"
@@ -31,57 +32,92 @@ pageable_copy* copies_for(std::size_t bytes) {
   return hpe != nullptr ? &hpe->copies() : nullptr;
 }
 
+using trace::way;
+
+// Counts a copy for the profile, if there is one.
+class measured {
+ public:
+  measured(way how, std::size_t bytes) noexcept : how_(how), bytes_(bytes) {
+    interposer* const hpe = interposer::started();
+    profile_ = hpe != nullptr ? hpe->profile() : nullptr;
+    if (profile_ != nullptr) begin_ = std::chrono::steady_clock::now();
+  }
+  ~measured() {
+    if (profile_ != nullptr) profile_->add(how_, bytes_, std::chrono::steady_clock::now() - begin_);
+  }
+  measured(const measured&) = delete;
+  measured& operator=(const measured&) = delete;
+
+  void staged() noexcept {
+    how_ = how_ == way::up_driver ? way::up_staged : how_ == way::down_driver ? way::down_staged : way::any_staged;
+  }
+
+ private:
+  way how_;
+  const std::size_t bytes_;
+  trace::profile* profile_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
+  measured measure(way::up_driver, bytes);
   const device_work work{{to, bytes, true}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->upload(to, from, bytes, default_stream(Flavour), true)) return *done;
+    if (const auto done = copies->upload(to, from, bytes, default_stream(Flavour), true))
+      return measure.staged(), *done;
   return (real.*Entry)(to, from, bytes);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  measured measure(way::up_driver, bytes);
   const device_work work{{to, bytes, true}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->upload(to, from, bytes, named(stream, Flavour), false)) return *done;
+    if (const auto done = copies->upload(to, from, bytes, named(stream, Flavour), false))
+      return measure.staged(), *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
+  measured measure(way::down_driver, bytes);
   const device_work work{{from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->download(to, from, bytes, default_stream(Flavour))) return *done;
+    if (const auto done = copies->download(to, from, bytes, default_stream(Flavour))) return measure.staged(), *done;
   return (real.*Entry)(to, from, bytes);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  measured measure(way::down_driver, bytes);
   const device_work work{{from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->download(to, from, bytes, named(stream, Flavour))) return *done;
+    if (const auto done = copies->download(to, from, bytes, named(stream, Flavour))) return measure.staged(), *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  measured measure(way::any_driver, bytes);
   const device_work work{{to, bytes, true}, {from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->copy(to, from, bytes, default_stream(Flavour), true)) return *done;
+    if (const auto done = copies->copy(to, from, bytes, default_stream(Flavour), true)) return measure.staged(), *done;
   return (real.*Entry)(to, from, bytes);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  measured measure(way::any_driver, bytes);
   const device_work work{{to, bytes, true}, {from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->copy(to, from, bytes, named(stream, Flavour), false)) return *done;
+    if (const auto done = copies->copy(to, from, bytes, named(stream, Flavour), false)) return measure.staged(), *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
@@ -94,15 +130,16 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
 
 // cuLaunchKernel and its cooperative form; the latter has no `extra`.
 template <auto Entry, class... Extra>
-CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared, CUstream stream, void** parameters, Extra... extra) {
+CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
   const device_work work(kernel_launch{function, parameters, extra...});
   if (work.failed()) return work.result();
   return (real.*Entry)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
 }
 
 template <auto Entry>
-CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters, void** extra) {
+CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
+                                 void** extra) {
   const device_work work(kernel_launch{function, parameters, extra});
   if (work.failed()) return work.result();
   return (real.*Entry)(configuration, function, parameters, extra);

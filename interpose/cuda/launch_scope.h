@@ -14,8 +14,8 @@ struct kernel_launch {
   void** extra = nullptr;
 };
 
-/// Every word among the parameters of a launch that might be an address, structures searched as well: the objects that the
-/// kernel may use, if it follows no pointers that lie in memory. Empty if the driver does not tell the parameters.
+/// Every word among the parameters of a launch that might be an address, structures searched as well: the objects that
+/// the kernel may use, if it follows no pointers that lie in memory. Empty if the driver does not tell the parameters.
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch);
 
 }  // namespace hpe::cuda_hooks

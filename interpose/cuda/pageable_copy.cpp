@@ -14,6 +14,24 @@ namespace {
 
 CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
+using writing = transfer::copy_crew::writing;
+
+// Seen on an H200 with 16 cores: 256 MiB go up at 50 GB/s when the buffers are written through the caches and at 42
+// past them, 16 MiB at 24 and at 40.
+writing upload_writing(std::size_t bytes) {
+  constexpr std::size_t large = std::size_t{64} << 20;
+  return bytes < large ? writing::past_caches : writing::cached;
+}
+
+// Small pieces first and last, so that both halves of the way are soon at work and end together; large ones in between,
+// because each costs the threads a meeting.
+std::size_t piece_at(std::size_t done, std::size_t bytes) {
+  constexpr std::size_t unit = std::size_t{512} << 10;
+  const std::size_t left = bytes - done;
+  const std::size_t wished = std::min(done, left / 2) / unit * unit;
+  return std::min(left, std::clamp(wished, unit, pinned_ring::buffer_bytes));
+}
+
 }  // namespace
 
 bool pageable_copy::is_pageable(const void* host, std::size_t bytes) const {
@@ -56,13 +74,13 @@ std::shared_ptr<pinned_ring> pageable_copy::ring_for(std::size_t bytes) {
   return rings_.of(current);
 }
 
-void pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) {
+void pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes, writing how) {
   std::call_once(crew_started_, [&] {
     // The threads of the crew start here, and take none of the program's signals.
     const os::signals_blocked quiet;
     crew_.copy(to, from, bytes);
   });
-  crew_.copy(to, from, bytes);
+  crew_.copy(to, from, bytes, how);
 }
 
 std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream,
@@ -72,12 +90,12 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
   if (ring == nullptr) return std::nullopt;
   const uncaptured here(cu_);
   CUresult result = CUDA_SUCCESS;
-  for (std::size_t at = 0; at < bytes && result == CUDA_SUCCESS; at += pinned_ring::buffer_bytes) {
-    const std::size_t part = std::min(pinned_ring::buffer_bytes, bytes - at);
+  for (std::size_t at = 0, part = 0; at < bytes && result == CUDA_SUCCESS; at += part) {
+    part = piece_at(at, bytes);
     const pinned_ring::buffer through = ring->take();
     result = cu_.cuEventSynchronize(through.done);
     if (result == CUDA_SUCCESS) {
-      copy_on_host(through.data, static_cast<const std::byte*>(from) + at, part);
+      copy_on_host(through.data, static_cast<const std::byte*>(from) + at, part, upload_writing(bytes));
       result = cu_.cuMemcpyAsync(to + at, number_of(through.data), part, stream);
       cu_.cuEventRecord(through.done, stream);
     }
@@ -101,7 +119,7 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, std:
   CUresult result = CUDA_SUCCESS;
   std::size_t queued = 0;
   const auto queue = [&](pinned_ring::buffer through) {
-    flying.push_back({through, queued, std::min(pinned_ring::buffer_bytes, bytes - queued)});
+    flying.push_back({through, queued, piece_at(queued, bytes)});
     result = cu_.cuEventSynchronize(through.done);
     if (result != CUDA_SUCCESS) return;
     result = cu_.cuMemcpyAsync(number_of(through.data), from + queued, flying.back().bytes, stream);
@@ -119,7 +137,7 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, std:
     result = cu_.cuEventSynchronize(next.through.done);
     if (result != CUDA_SUCCESS) break;
     flying.pop_front();
-    copy_on_host(static_cast<std::byte*>(to) + next.offset, next.through.data, next.bytes);
+    copy_on_host(static_cast<std::byte*>(to) + next.offset, next.through.data, next.bytes, writing::past_caches);
     // Used again at once: more of this copy is waiting, most often.
     queued < bytes ? queue(next.through) : ring->give_back(next.through);
   }

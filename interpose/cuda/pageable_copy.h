@@ -40,7 +40,7 @@ class pageable_copy {
   std::shared_ptr<pinned_ring> ring_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] bool is_device(CUdeviceptr address) const;
-  void copy_on_host(void* to, const void* from, std::size_t bytes);
+  void copy_on_host(void* to, const void* from, std::size_t bytes, transfer::copy_crew::writing how);
 
   const device::cuda::driver& cu_;
   pinned_rings rings_;

@@ -14,8 +14,8 @@ namespace hpe::cuda_hooks {
 /// Pinned buffers of one context, through which its streams exchange data with pageable memory. Any thread.
 class pinned_ring {
  public:
-  static constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
-  static constexpr std::size_t buffer_count = 8;
+  static constexpr std::size_t buffer_bytes = std::size_t{8} << 20;
+  static constexpr std::size_t buffer_count = 6;
 
   /// Throws what the driver refuses.
   pinned_ring(const device::cuda::driver& cu, CUcontext context);

@@ -35,7 +35,8 @@ class bell final : public device::gate {
 
 }  // namespace
 
-touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(std::make_unique<bell>()) {
+touch_service::touch_service(adopted_memory& memory, trace::profile* profile)
+    : memory_(memory), profile_(profile), gate_(std::make_unique<bell>()) {
   device::gate* const gates[] = {gate_.get()};
   board_ = std::make_unique<fault::request_board>(gates);
   const os::signals_blocked quiet;
@@ -45,7 +46,11 @@ touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(st
 }
 
 fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
-  return board_->ask(0, address, write);
+  if (profile_ == nullptr) return board_->ask(0, address, write);
+  const auto begin = std::chrono::steady_clock::now();
+  const fault::verdict result = board_->ask(0, address, write);
+  if (result == fault::verdict::retry) profile_->add(trace::way::touch, 0, std::chrono::steady_clock::now() - begin);
+  return result;
 }
 
 void touch_service::run() {

@@ -5,6 +5,7 @@
 
 #include "interpose/cuda/adopted_memory.h"
 #include "runtime/fault/request_board.h"
+#include "runtime/trace/profile.h"
 
 namespace hpe::cuda_hooks {
 
@@ -12,15 +13,16 @@ namespace hpe::cuda_hooks {
 /// the process.
 class touch_service {
  public:
-  explicit touch_service(adopted_memory& memory);
+  touch_service(adopted_memory& memory, trace::profile* profile);
 
-  /// In the faulting thread's signal handler.
+  /// In the faulting thread's signal handler. profile: where touches are counted, or nullptr.
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
   void run();
 
   adopted_memory& memory_;
+  trace::profile* const profile_;
   std::unique_ptr<device::gate> gate_;
   std::unique_ptr<fault::request_board> board_;
   std::thread thread_;

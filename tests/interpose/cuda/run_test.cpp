@@ -19,7 +19,8 @@ outcome shell(const std::string& line) {
   FILE* const pipe = ::popen((line + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> buffer{};
-  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) result.text.append(buffer.data(), got);
+  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    result.text.append(buffer.data(), got);
   result.status = ::pclose(pipe);
   return result;
 }
@@ -46,9 +47,7 @@ TEST(Run, OptionsAreVariablesOfTheProgram) {
   EXPECT_EQ(o.text, "soft:3 debug\n");
 }
 
-TEST(Run, WordsAfterTheProgramAreItsOwn) {
-  EXPECT_EQ(shell(hpe + " run echo --log -- x").text, "--log -- x\n");
-}
+TEST(Run, WordsAfterTheProgramAreItsOwn) { EXPECT_EQ(shell(hpe + " run echo --log -- x").text, "--log -- x\n"); }
 
 TEST(Run, RefusesWhatCannotBeMeant) {
   EXPECT_EQ(exit_status(shell(hpe + " run")), 2);
@@ -85,8 +84,20 @@ TEST(Run, ChildrenOfTheProgramToo) {
 }
 
 TEST(Run, HostAccessCanBeTurnedOff) {
-  const outcome o = shell("HPE_CUDA_HOST_ACCESS=off " + with_stand_in + "exec " + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
+  const outcome o =
+      shell("HPE_CUDA_HOST_ACCESS=off " + with_stand_in + "exec " + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
   EXPECT_TRUE(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGSEGV) << o.status;
+}
+
+TEST(Run, AProfileTellsOfCopiesAndTouches) {
+  const outcome o = shell(with_stand_in + hpe + " run --profile -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_EQ(exit_status(o), 5);
+  EXPECT_NE(o.text.find("hpe profile"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("to devices, staged by hpe"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("touches of device memory"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("2.0 MiB to the host"), std::string::npos) << o.text;
+  EXPECT_EQ(shell("HPE_PROFILE=0 " + with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM).text.find("hpe profile"),
+            std::string::npos);
 }
 
 TEST(Run, WithoutADriverProgramsFailAsTheyWould) {

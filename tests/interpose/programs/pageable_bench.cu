@@ -1,4 +1,5 @@
-// The rate of copies of pageable memory, and of a loop that gains nothing. Prints figures; not for comparing outputs.
+// The rate of copies of pageable memory, and of a loop that gains nothing; with the argument "touch" also of CPU code that
+// uses the device pointer, which takes hpe. Prints figures; not for comparing outputs.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -7,6 +8,10 @@
 #include "check.h"
 
 __global__ void nothing(int*) {}
+
+__global__ void increase(unsigned* p, std::size_t n) {
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += std::size_t{gridDim.x} * blockDim.x) p[i] += 1;
+}
 
 template <class Work>
 static double seconds(Work work) {
@@ -23,7 +28,7 @@ static double median(int repeats, Work work) {
   return times[times.size() / 2];
 }
 
-int main() {
+int main(int argc, char** argv) {
   constexpr std::size_t bytes = std::size_t{256} << 20;
   char *host = static_cast<char*>(std::malloc(bytes)), *back = static_cast<char*>(std::malloc(bytes)), *pinned, *device;
   std::memset(back, 1, bytes);
@@ -53,4 +58,20 @@ int main() {
     for (int i = 0; i < 2000; ++i) CHECK(cudaMemcpy(device, pinned, 4096, cudaMemcpyHostToDevice));
   };
   std::printf("small copy    %6.0f ns\n", median(9, small) / 2000 * 1e9);
+  if (argc < 2 || std::strcmp(argv[1], "touch") != 0) return 0;
+  auto* const direct = reinterpret_cast<volatile std::uint64_t*>(device);
+  std::uint64_t sum = 0;
+  for (int round = 0; round < 3; ++round) {
+    increase<<<256, 256>>>(reinterpret_cast<unsigned*>(device), bytes / 4);
+    CHECK(cudaDeviceSynchronize());
+    const double read = seconds([&] {
+      for (std::size_t i = 0; i < bytes / 8; ++i) sum += direct[i];
+    });
+    const double write = seconds([&] {
+      for (std::size_t i = 0; i < bytes / 8; ++i) direct[i] = sum + i;
+      increase<<<256, 256>>>(reinterpret_cast<unsigned*>(device), bytes / 4);
+      CHECK(cudaDeviceSynchronize());
+    });
+    std::printf("host reads    %6.1f GB/s, writes and a kernel runs %6.1f GB/s\n", bytes / read / 1e9, bytes / write / 1e9);
+  }
 }
