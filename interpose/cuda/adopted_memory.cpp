@@ -111,7 +111,7 @@ adopted_region* adopted_memory::adopt(CUdeviceptr address) {
     auto region = std::make_unique<adopted_region>(begin, end, context != nullptr ? context : primary);
     made = region.get();
     regions_.emplace(end, std::move(region));
-    if (touched_.fetch_add(1) == 0) {
+    if (touched_regions.fetch_add(1) == 0) {
       queuing_threads::wait_until_none();
       ++work_;  // nobody counted until now
     }
@@ -123,7 +123,7 @@ adopted_region* adopted_memory::adopt(CUdeviceptr address) {
 }
 
 adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
-  touched_.fetch_sub(1);
+  touched_regions.fetch_sub(1);
   return regions_.erase(r);
 }
 

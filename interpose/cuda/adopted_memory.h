@@ -34,7 +34,7 @@ class adopted_memory {
       : cu_(cu), copies_(copies), profile_(profile) {}
 
   /// Whether the host has touched any. The one thing that programs which never do pay for.
-  static bool any() noexcept { return touched_.load(std::memory_order_relaxed) != 0; }
+  static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
   /// The host touches an address: brings the data and opens the view. not_ours: this is no device memory, or its data
   /// cannot be had, which the log tells. From one thread, which is not the program's.
@@ -47,6 +47,12 @@ class adopted_memory {
   /// The same for work that may use all of each region in which one of these addresses lies.
   CUresult begin_work(std::span<const CUdeviceptr> addresses) noexcept;
   void end_work() noexcept;
+
+  /// Whether the host has touched memory of the region in which an address lies.
+  [[nodiscard]] bool touched(CUdeviceptr address) {
+    const std::lock_guard lock(mutex_);
+    return find(address) != nullptr;
+  }
 
   /// The program gives memory back: [address, address + bytes), or whatever there is.
   void drop(CUdeviceptr address, std::size_t bytes) noexcept;
@@ -72,7 +78,7 @@ class adopted_memory {
   void for_each_primary_context(Visit visit) const;
   CUstream stream_of(CUcontext context);
 
-  inline static constinit std::atomic<std::uint32_t> touched_{0};
+  inline static constinit std::atomic<std::uint32_t> touched_regions{0};
 
   const device::cuda::driver& cu_;
   pageable_copy& copies_;

@@ -161,6 +161,18 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
   return (real.*Entry)(address, bytes);
 }
 
+// What another process does to the memory is seen by nobody here.
+template <auto Entry>
+CUresult CUDAAPI share(CUipcMemHandle* handle, CUdeviceptr address) {
+  if (adopted_memory::any() && interposer::started()->adopted().touched(address)) [[unlikely]]
+    log(log_level::warn,
+        "the device memory at {:#x} is used by CPU code and shared with other processes now; what they write is not "
+        "seen "
+        "by CPU code of this one until the next device work here",
+        address);
+  return (real.*Entry)(handle, address);
+}
+
 // A context may end with this call, or memory with it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {

@@ -43,7 +43,7 @@ interposer* interposer::instance() noexcept {
       auto* const result = new interposer;
       the_interposer.store(result, std::memory_order_release);
       return result;
-    } catch (const error& e) {
+    } catch (const std::exception& e) {
       log(log_level::warn, "hpe takes no part in this program: {}", e.what());
       return nullptr;
     }

@@ -8,7 +8,7 @@
 
 namespace hpe::cuda_hooks {
 
-constinit thread_local queuing_threads::place* queuing_threads::mine_ = nullptr;
+constinit thread_local queuing_threads::place* queuing_threads::of_this_thread = nullptr;
 
 namespace {
 
@@ -22,7 +22,7 @@ long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0
 struct place_holder {
   queuing_threads::place* held = nullptr;
   ~place_holder() {
-    queuing_threads::mine_ = nullptr;
+    queuing_threads::of_this_thread = nullptr;
     if (held != nullptr) held->taken.store(false, std::memory_order_release);
   }
 };
@@ -38,7 +38,7 @@ queuing_threads::place& queuing_threads::take_place() noexcept {
     }
   }
   holder.held = found;
-  mine_ = found;
+  of_this_thread = found;
   return *found;
 }
 

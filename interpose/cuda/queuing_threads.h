@@ -19,7 +19,7 @@ class queuing_threads {
 
   /// The calling thread's.
   static place& mine() noexcept {
-    place* const found = mine_;
+    place* const found = of_this_thread;
     return found != nullptr ? *found : take_place();
   }
 
@@ -40,7 +40,7 @@ class queuing_threads {
   static place& take_place() noexcept;
 
   // The library is preloaded, so that its few bytes per thread are at hand without a call.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local place* mine_;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local place* of_this_thread;
 };
 
 }  // namespace hpe::cuda_hooks

@@ -41,9 +41,12 @@ call_sites::slot& call_sites::find(std::uint64_t key, unsigned kind, void* const
   return slots_[capacity];
 }
 
-void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept {
-  void* stack[depth];
-  const int frames = std::max(1, ::backtrace(stack, depth));
+void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from) noexcept {
+  void* all[depth];
+  void** const end = all + std::max(1, ::backtrace(all, depth));
+  void** const found = std::find(all, end, from);
+  void** const stack = found != end ? found : all;
+  const auto frames = static_cast<int>(end - stack);
   slot& s = find(hash_of(kind, stack, frames), kind, stack, frames);
   s.calls.fetch_add(1, std::memory_order_relaxed);
   s.bytes.fetch_add(bytes, std::memory_order_relaxed);

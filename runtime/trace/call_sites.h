@@ -25,8 +25,8 @@ class call_sites {
  public:
   call_sites();
 
-  /// Counts for the stack of the calling thread.
-  void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept;
+  /// Counts for the stack of the calling thread, from the return address `from` outwards; nullptr: all of it.
+  void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr) noexcept;
 
   /// All that was counted, by bytes and then by time. What has no place comes with an empty stack.
   [[nodiscard]] std::vector<site> all() const;

@@ -71,6 +71,10 @@ std::string place_of(const site& s, line_function* line_of) {
 
 }  // namespace
 
+void profile::add(way how, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept {
+  sites_.add(static_cast<unsigned>(how), bytes, time, __builtin_return_address(0));
+}
+
 void profile::moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device) {
   const std::lock_guard lock(mutex_);
   traffic& t = regions_[region];

@@ -25,9 +25,8 @@ inline constexpr unsigned way_count = 7;
 /// What the data of a program did, told at its end. Any thread; add may be called in signal handlers.
 class profile {
  public:
-  void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept {
-    sites_.add(static_cast<unsigned>(how), bytes, time);
-  }
+  /// For the place from which it is called.
+  [[gnu::noinline]] void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept;
   /// Data of device memory that CPU code uses moved. Not in handlers.
   void moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device);
 
