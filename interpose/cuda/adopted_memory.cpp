@@ -72,9 +72,20 @@ CUstream adopted_memory::stream_of(CUcontext context) {
 }
 
 std::size_t adopted_memory::size_at(CUdeviceptr address) const noexcept {
-  CUdeviceptr base = 0;
-  std::size_t bytes = 0;
-  return cu_.cuMemGetAddressRange(&base, &bytes, address) == CUDA_SUCCESS && base == address ? bytes : 0;
+  std::size_t result = 0;
+  const auto ask = [&] {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    if (cu_.cuMemGetAddressRange(&base, &bytes, address) == CUDA_SUCCESS && base == address) result = bytes;
+  };
+  ask();
+  // A thread without a context may give memory back too.
+  if (result == 0)
+    for_each_primary_context([&](int, CUcontext context) {
+      const entered here(cu_, context);
+      if (result == 0) ask();
+    });
+  return result;
 }
 
 adopted_region* adopted_memory::find(CUdeviceptr address) {
