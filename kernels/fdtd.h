@@ -12,11 +12,25 @@
 #include <stdint.h>
 
 #include "hpe/hpe.h"
+#include "kernels/columns.h"
 
 namespace hpe::kernels {
 
 /// Half the widest stencil: order 16.
 inline constexpr int64_t fdtd_most_radius = 8;
+
+/// The weight of the cells at distance k in the second derivative of order 2 radius, for spacing 1.
+[[nodiscard]] constexpr double fdtd_weight(int64_t radius, int64_t k) {
+  if (k == 0) {
+    double sum = 0;
+    for (int64_t i = 1; i <= radius; ++i) sum -= 2 * fdtd_weight(radius, i);
+    return sum;
+  }
+  // 2 (-1)^(k+1) radius!^2 / (k^2 (radius - k)! (radius + k)!)
+  double w = k % 2 == 1 ? 2.0 : -2.0;
+  for (int64_t i = 1; i <= k; ++i) w *= double(radius - k + i) / double(radius + i);
+  return w / double(k * k);
+}
 
 /// Where the cells of a box are. Counts and distances in elements.
 struct box_layout {
@@ -60,29 +74,28 @@ struct fdtd_step {
   const T* speed;
   box_layout layout;
   cell_range cells;
-  int64_t tile_x;                  ///< planes of a tile
+  column_cut cut;                  ///< on GPUs
   T centre;                        ///< weight of the cell itself, over all axes
   T weights[3][fdtd_most_radius];  ///< x, y, z; at distances 1 to radius
 };
 
-/// The tiles of GPUs: see kernels/cuda/wave_march.cuh. Rows and cells of a tile, and the threads of its block.
-inline constexpr int64_t fdtd_rows = 16, fdtd_cells = 64, fdtd_threads = fdtd_rows * fdtd_cells / 4;
+/// The same as a kernel of its own for each order: fdtd_step_2_f32 to fdtd_step_16_f32. The order is twice the radius of the
+/// layout.
+template <int64_t order>
+struct fdtd_step_f32 : fdtd_step<float> {};
 
-/// The shape of a launch of fdtd_step. multiprocessors: 0 for soft devices. It sets tile_x.
+/// Tiles of soft devices: planes by rows.
+inline constexpr int64_t fdtd_tile_x = 8, fdtd_tile_y = 16;
+
+/// The shape of a launch of fdtd_step. multiprocessors: 0 for soft devices. It sets p.cut.
 template <class T>
 [[nodiscard]] constexpr hpeShape fdtd_shape(fdtd_step<T>& p, int64_t multiprocessors) {
   const auto parts = [](int64_t all, int64_t each) { return uint32_t((all + each - 1) / each); };
   const cell_range& c = p.cells;
-  if (multiprocessors == 0) {
-    p.tile_x = 8;
-    return {{parts(c.x1 - c.x0, p.tile_x), parts(c.y1 - c.y0, fdtd_rows), 1}, {1, 1, 1}};
-  }
-  const uint32_t y = parts(c.y1 - c.y0, fdtd_rows), z = parts(c.z1 - c.z0, fdtd_cells);
-  // At least two rounds of blocks, where there are so many planes.
-  const int64_t rounds = parts(4 * multiprocessors, int64_t(y) * z);
-  const int64_t tile_x = (c.x1 - c.x0) / rounds;
-  p.tile_x = tile_x < 32 ? 32 : tile_x;
-  return {{z, y, parts(c.x1 - c.x0, p.tile_x)}, {uint32_t(fdtd_threads), 1, 1}};
+  if (multiprocessors == 0) return {{parts(c.x1 - c.x0, fdtd_tile_x), parts(c.y1 - c.y0, fdtd_tile_y), 1}, {1, 1, 1}};
+  const int64_t columns = int64_t(parts(c.y1 - c.y0, march_rows)) * parts(c.z1 - c.z0, march_cells);
+  p.cut = cut_columns(columns, c.x1 - c.x0, multiprocessors);
+  return {{count_tiles(p.cut, columns, c.x1 - c.x0), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 /// Cells of a box, packed with z fastest: packed = cells of the field (fdtd_pack), or the other way round (fdtd_unpack).
@@ -103,7 +116,7 @@ template <class T>
 [[nodiscard]] constexpr hpeShape fdtd_shape(const fdtd_face<T>& p) {
   constexpr int64_t cells_each = 4096, most = 1024;
   const int64_t tiles = p.cells.count() / cells_each + 1;
-  return {{uint32_t(tiles < most ? tiles : most), 1, 1}, {uint32_t(fdtd_threads), 1, 1}};
+  return {{uint32_t(tiles < most ? tiles : most), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 }  // namespace hpe::kernels

@@ -95,17 +95,27 @@ struct place {
   }
 };
 
+/// The shared memory of a march. What was fetched: for the plane itself, `radius` planes ahead, and the rims of the planes;
+/// the thread that fetched a quad reads it, except for rims.
+template <int radius, int tile_z, int tile_y, int depth>
+struct march_memory {
+  using my = place<radius, tile_z, tile_y>;
+  quad before[depth][my::threads], speed[depth][my::threads], ahead[depth][my::threads];
+  quad planes[depth + 1][tile_y + 2 * radius][my::width];
+};
+
 /// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads that fetch `depth` planes
 /// ahead. p has now, next, speed, layout, centre and weights[3], as the parameters of the steps have. point is told where it
 /// is by start(whether it computes anything, y, z) and plane(x), and step(i, here, before, speed, laplacian) gives cell i of
 /// its quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
-__device__ void march(const Parameters& p, const march_range& range, Point point) {
+__device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
+                      const march_range& range, Point point) {
   using my = place<radius, tile_z, tile_y>;
-  // What was fetched: for the plane itself, `radius` planes ahead, and the rims of the planes; the thread that fetched a quad
-  // reads it, except for rims.
-  __shared__ quad before[depth][my::threads], speed[depth][my::threads], ahead[depth][my::threads];
-  __shared__ quad planes[depth + 1][tile_y + 2 * radius][my::width];
+  auto& before = memory.before;
+  auto& speed = memory.speed;
+  auto& ahead = memory.ahead;
+  auto& planes = memory.planes;
 
   const my at(p.layout, range);
   const int me = static_cast<int>(threadIdx.x);

@@ -1,4 +1,6 @@
-// The kernels of kernels/fdtd.h for GPUs.
+#pragma once
+
+/// The bodies of the kernels of kernels/fdtd.h for GPUs.
 
 #include "kernels/cuda/wave_march.cuh"
 #include "kernels/fdtd.h"
@@ -14,14 +16,17 @@ struct undamped_point {
   }
 };
 
-/// blockIdx counts tiles along z, y and x.
-template <int radius>
-__device__ void step(const fdtd_step<float>& p) {
+template <int64_t order>
+__device__ void run(const fdtd_step_f32<order>& p) {
+  constexpr auto radius = static_cast<int>(order / 2);
+  constexpr int depth = radius <= 4 ? 2 : 1;
+  __shared__ march_memory<radius, march_cells, march_rows, depth> memory;
   const cell_range& c = p.cells;
-  const int64_t x0 = c.x0 + blockIdx.z * p.tile_x;
-  const march_range range{x0,   min(x0 + p.tile_x, c.x1), c.y1, c.z1, c.y0 + blockIdx.y * fdtd_rows,
-                          c.z0 + blockIdx.x * fdtd_cells};
-  march<radius, fdtd_cells, fdtd_rows, radius <= 4 ? 2 : 1>(p, range, undamped_point{});
+  const int64_t tiles_z = (c.z1 - c.z0 + march_cells - 1) / march_cells;
+  const int64_t columns = (c.y1 - c.y0 + march_rows - 1) / march_rows * tiles_z;
+  const column_tile t = find_tile(p.cut, columns, c.x1 - c.x0, blockIdx.x);
+  const int64_t y = c.y0 + t.column / tiles_z * march_rows, z = c.z0 + t.column % tiles_z * march_cells;
+  march(memory, p, march_range{c.x0 + t.x0, c.x0 + t.x1, c.y1, c.z1, y, z}, undamped_point{});
 }
 
 /// Calls cell(place in the packed cells, place in the field) for each.
@@ -35,19 +40,13 @@ __device__ void for_face(const fdtd_face<float>& p, Cell cell) {
   }
 }
 
+__device__ void run(const fdtd_pack<float>& p) {
+  for_face(p, [&](int64_t n, int64_t cell) { p.packed[n] = p.field[cell]; });
+}
+
+__device__ void run(const fdtd_unpack<float>& p) {
+  for_face(p, [&](int64_t n, int64_t cell) { p.field[cell] = p.packed[n]; });
+}
+
 }  // namespace
 }  // namespace hpe::kernels::cuda
-
-#define HPE_FDTD_STEP(radius)                                                                              \
-  extern "C" __global__ void __launch_bounds__(hpe::kernels::fdtd_threads, 2)                              \
-      fdtd_step_##radius(const __grid_constant__ hpe::kernels::fdtd_step<float> p) {                       \
-    hpe::kernels::cuda::step<radius>(p);                                                                   \
-  }
-HPE_FDTD_STEP(1)
-HPE_FDTD_STEP(2)
-HPE_FDTD_STEP(3)
-HPE_FDTD_STEP(4)
-HPE_FDTD_STEP(5)
-HPE_FDTD_STEP(6)
-HPE_FDTD_STEP(7)
-HPE_FDTD_STEP(8)

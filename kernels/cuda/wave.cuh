@@ -1,6 +1,8 @@
-// The kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
-//
-// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
+#pragma once
+
+/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
+///
+/// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
@@ -92,8 +94,8 @@ __device__ void step_tile(const wave_step<float>& p, const tile& t) {
   if (p.ends != y_ends::closed || !fits) return step_cells(p, t);
   // Up to the end of a vector there are zeros, and stay zeros.
   const int64_t z1 = (p.layout.nz + row_multiple - 1) / row_multiple * row_multiple;
-  march<stencil_radius, march_cells, march_rows, 2>(p, march_range{t.x0, t.x1, p.layout.ny, z1, t.y0, t.z0},
-                                                    damped_point{p, 0, 0, {}});
+  __shared__ march_memory<stencil_radius, march_cells, march_rows, 2> memory;
+  march(memory, p, march_range{t.x0, t.x1, p.layout.ny, z1, t.y0, t.z0}, damped_point{p, 0, 0, {}});
 }
 
 /// A cell that is listed several times gets its amplitudes in the order of the list, from the thread of the first one.
@@ -187,10 +189,3 @@ __device__ void run(const correlate<T>& p) {
 
 }  // namespace
 }  // namespace hpe::kernels::cuda
-
-#define HPE_KERNEL(name, ...)                                                                          \
-  extern "C" __global__ void __launch_bounds__(hpe::kernels::march_threads, hpe::kernels::march_blocks) \
-      name(const __grid_constant__ __VA_ARGS__ p) {                                                    \
-    hpe::kernels::cuda::run(p);                                                                        \
-  }
-#include "kernels/kernels.def"
