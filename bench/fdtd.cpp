@@ -1,5 +1,6 @@
-// The wave stencil of `hpe wave`: what part of the copy rate each order reaches on one device, and what several devices gain
-// by each way of cutting the grid. A point counts 16 bytes, a copy a byte read and a byte written; see bench/wave_step.h.
+// The wave stencil of `hpe wave`: what part of the copy rate each order reaches on one device, and what several devices
+// gain by each way of cutting the grid. A point counts 16 bytes, a copy a byte read and a byte written; see
+// bench/wave_step.h.
 
 #include <algorithm>
 #include <string>
@@ -31,14 +32,16 @@ void run(hpe::fdtd::field& f) {
 
 int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
-      argc, argv, "the wave stencil of orders 2 to 16 against a copy, and on several devices in slabs, pencils and boxes");
+      argc, argv,
+      "the wave stencil of orders 2 to 16 against a copy, and on several devices in slabs, pencils and boxes");
   const bool gpus = hpe::device_info(0).kind == HPE_DEVICE_CUDA;
   const std::int64_t cells = gpus ? 512 : 160;
   const auto points = static_cast<double>(cells * cells * cells) * steps;
   std::vector<result> results;
   double time_of_one = 0;
   {
-    const auto bytes = static_cast<std::size_t>(hpe::kernels::make_box_layout(cells, cells, cells, 4).size()) * sizeof(float);
+    const auto bytes =
+        static_cast<std::size_t>(hpe::kernels::make_box_layout(cells, cells, cells, 4).size()) * sizeof(float);
     const hpe::array<std::byte> from(bytes, hpe::on_device(0)), to(bytes, hpe::on_device(0));
     hpe::fill(from.data(), 1, bytes);
     for (const std::int64_t order : {2, 4, 8, 12, 16}) {

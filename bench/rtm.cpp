@@ -127,8 +127,7 @@ class by_hand {
       q.taper_z = q.taper_y + grid_.taper_y.size();
       const hpeShape shape = kernels::step_shape(q.part, p.layout);
       p.done = p.work->launch(
-          kernel_,
-          {{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]}},
+          kernel_, {{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]}},
           std::as_bytes(std::span(&q, 1)));
     }
     const std::size_t rim = kernels::stencil_radius * static_cast<std::size_t>(grid_.layout.plane);
@@ -190,7 +189,7 @@ int main(int argc, char** argv) {
       const auto times = hpe::bench::paired_medians(
           arguments.repeats, [] {}, [&] { run(nullptr); }, [] {}, [&] { hand.run(); });
       const double ratio = times.first / times.second;
-      const std::string name = std::to_string(devices) + (devices == 1    ? " device: "
+      const std::string name = std::to_string(devices) + (devices == 1 ? " device: "
                                                           : rims_first ? " devices, rims first: "
                                                                        : " devices, at once: ");
       results.push_back({name + "time through hpe, of by hand", ratio, "x", "<= 1.05", ratio <= 1.05});
@@ -209,8 +208,8 @@ int main(int argc, char** argv) {
       results.push_back({name + "the same bits as one", same ? 1. : 0., "", "1", same});
     }
   }
-  const std::string size = std::to_string(grid.layout.nx) + " x " + std::to_string(grid.layout.ny) + " x " +
-                           std::to_string(grid.layout.nz);
+  const std::string size =
+      std::to_string(grid.layout.nx) + " x " + std::to_string(grid.layout.ny) + " x " + std::to_string(grid.layout.nz);
   hpe::bench::print("rtm, " + size + " points", results, arguments.json);
   return 0;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// How GPUs share a box of cells: blocks of threads march along x through columns of tiles (kernels/cuda/wave_march.cuh).
+/// How GPUs share a box of cells: blocks of threads march along x through columns of tiles
+/// (kernels/cuda/wave_march.cuh).
 
 #include <stdint.h>
 
@@ -18,8 +19,9 @@ struct column_cut {
   int64_t tile_x;
 };
 
-/// Blocks come in rounds, as many at a time as fit. Whole columns fill all rounds but the last ones; what is left is cut so
-/// that it fills those. A tile also fetches the planes beyond its ends, which takes it as long as some planes more.
+/// Blocks come in rounds, as many at a time as fit. Whole columns fill all rounds but the last ones; what is left is
+/// cut so that it fills those. A tile also fetches the planes beyond its ends, which takes it as long as some planes
+/// more.
 [[nodiscard]] constexpr column_cut cut_columns(int64_t columns, int64_t planes, int64_t multiprocessors) {
   constexpr int64_t ends = 4, most_rounds = 8, least = 8;
   const int64_t at_a_time = march_blocks * multiprocessors;
@@ -46,7 +48,8 @@ struct column_tile {
   return uint32_t(cut.whole + (columns - cut.whole) * ((planes + cut.tile_x - 1) / cut.tile_x));
 }
 
-/// Tile number n of them. Neighbours in y and z come after one another, so that they find each other's cells in the cache.
+/// Tile number n of them. Neighbours in y and z come after one another, so that they find each other's cells in the
+/// cache.
 [[nodiscard]] constexpr column_tile find_tile(const column_cut& cut, int64_t columns, int64_t planes, int64_t n) {
   if (n < cut.whole) return {n, 0, planes};
   const int64_t left = columns - cut.whole, part = (n - cut.whole) / left, x0 = part * cut.tile_x;

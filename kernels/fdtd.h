@@ -1,13 +1,13 @@
 #pragma once
 
-/// The kernels of the wave stencil as a workload of its own: a box of cells with a rim of its neighbours' cells, steps of
-/// orders 2 to 16, and faces that boxes exchange. Both sides include this header, as they do kernels/wave.h.
+/// The kernels of the wave stencil as a workload of its own: a box of cells with a rim of its neighbours' cells, steps
+/// of orders 2 to 16, and faces that boxes exchange. Both sides include this header, as they do kernels/wave.h.
 ///
-/// A box has nx * ny * nz cells; z is fastest in memory and x slowest. Around them lie `radius` cells on each side, which
-/// hold the neighbours' cells, or zeros at the ends of the grid.
+/// A box has nx * ny * nz cells; z is fastest in memory and x slowest. Around them lie `radius` cells on each side,
+/// which hold the neighbours' cells, or zeros at the ends of the grid.
 ///
-/// Every cell is computed by the same operations in the same order wherever boxes end, so results do not depend, not in a
-/// single bit, on how a grid is divided.
+/// Every cell is computed by the same operations in the same order wherever boxes end, so results do not depend, not in
+/// a single bit, on how a grid is divided.
 
 #include <stdint.h>
 
@@ -64,8 +64,8 @@ struct cell_range {
 ///
 ///   next = 2 now - next + speed * laplacian(now),   speed = (c dt)^2
 ///
-/// `next` holds the step before `now` on entry and the step after it on return. Launched with fdtd_shape. On GPUs z0 is a
-/// multiple of 4, and up to three elements of next behind z1 get values without a meaning: rims that are received
+/// `next` holds the step before `now` on entry and the step after it on return. Launched with fdtd_shape. On GPUs z0 is
+/// a multiple of 4, and up to three elements of next behind z1 get values without a meaning: rims that are received
 /// before they are read, or zeros that stay zeros.
 template <class T>
 struct fdtd_step {
@@ -79,8 +79,8 @@ struct fdtd_step {
   T weights[3][fdtd_most_radius];  ///< x, y, z; at distances 1 to radius
 };
 
-/// The same as a kernel of its own for each order: fdtd_step_2_f32 to fdtd_step_16_f32. The order is twice the radius of the
-/// layout.
+/// The same as a kernel of its own for each order: fdtd_step_2_f32 to fdtd_step_16_f32. The order is twice the radius
+/// of the layout.
 template <int64_t order>
 struct fdtd_step_f32 : fdtd_step<float> {};
 
@@ -98,7 +98,8 @@ template <class T>
   return {{count_tiles(p.cut, columns, c.x1 - c.x0), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
-/// Cells of a box, packed with z fastest: packed = cells of the field (fdtd_pack), or the other way round (fdtd_unpack).
+/// Cells of a box, packed with z fastest: packed = cells of the field (fdtd_pack), or the other way round
+/// (fdtd_unpack).
 template <class T>
 struct fdtd_face {
   T* packed;

@@ -64,7 +64,8 @@ struct point {
   int32_t x, y, z;
 };
 
-/// A part of a grid cut along x, and how a launch cuts it further: tiles of tile_x planes by tile_y rows by tile_z cells.
+/// A part of a grid cut along x, and how a launch cuts it further: tiles of tile_x planes by tile_y rows by tile_z
+/// cells.
 struct slab {
   int64_t x0, x1;
   int64_t tile_x, tile_y;
@@ -76,8 +77,8 @@ struct slab {
   [[nodiscard]] constexpr uint32_t tiles_z(int64_t nz) const { return uint32_t((nz + tile_z - 1) / tile_z); }
 };
 
-/// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours) stays in
-/// a second-level cache while the tile moves along x.
+/// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours)
+/// stays in a second-level cache while the tile moves along x.
 [[nodiscard]] constexpr slab make_slab(const field_layout& layout, int64_t x0, int64_t x1, int64_t element_size) {
   constexpr int64_t cache = 1 << 20, tiles_wanted = 16;
   const int64_t rows = cache / ((2 * stencil_radius + 1) * layout.row * element_size) - 2 * stencil_radius;
@@ -103,8 +104,7 @@ struct slab {
 [[nodiscard]] constexpr hpeShape step_shape(const slab& part, const field_layout& layout) {
   if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(layout.ny), 1}, {1, 1, 1}};
   const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
-  return {{count_tiles({part.whole, part.tile_x}, columns, part.x1 - part.x0), 1, 1},
-          {uint32_t(march_threads), 1, 1}};
+  return {{count_tiles({part.whole, part.tile_x}, columns, part.x1 - part.x0), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 /// One time step of (1 + a) p+ - 2 p + (1 - a) p- = (c dt)^2 (laplacian p + q), with the damping a given through

@@ -73,8 +73,7 @@ std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple
           b.origin[axis] = cells[axis] * place[axis] / parts[axis];
           b.cells[axis] = cells[axis] * (place[axis] + 1) / parts[axis] - b.origin[axis];
           const int lower = static_cast<int>(2 * axis);
-          b.neighbour[static_cast<std::size_t>(lower)] =
-              place[axis] > 0 ? b.device - static_cast<int>(step[axis]) : -1;
+          b.neighbour[static_cast<std::size_t>(lower)] = place[axis] > 0 ? b.device - static_cast<int>(step[axis]) : -1;
           b.neighbour[static_cast<std::size_t>(lower + 1)] =
               place[axis] + 1 < parts[axis] ? b.device + static_cast<int>(step[axis]) : -1;
         }

@@ -17,7 +17,8 @@ namespace hpe::fdtd {
 
 namespace {
 
-constexpr const char* help_text = R"(hpe wave: a wave on a grid of cells, by a finite-difference stencil, on several devices
+constexpr const char* help_text =
+    R"(hpe wave: a wave on a grid of cells, by a finite-difference stencil, on several devices
 
   --size NXxNYxNZ   cells (256x256x256; 512x512x512 on GPUs)
   --order N         order in space: 2, 4, ... 16 (8)
@@ -95,9 +96,8 @@ request parse(int argc, char** argv) {
 /// Two layers; the wave begins as a round hill near the middle.
 field make_field(const triple& cells, std::int64_t order, const triple& parts) {
   const auto fast = static_cast<float>(0.9 * stable_speed(order));
-  field f(cells, order, parts, [&](std::int64_t, std::int64_t, std::int64_t z) {
-    return 2 * z < cells[2] ? 0.4F * fast : fast;
-  });
+  field f(cells, order, parts,
+          [&](std::int64_t, std::int64_t, std::int64_t z) { return 2 * z < cells[2] ? 0.4F * fast : fast; });
   const auto hill = [&](std::int64_t i, std::size_t axis) {
     constexpr double width = 5;
     const double distance = (static_cast<double>(i) - 0.5 * static_cast<double>(cells[axis])) / width;

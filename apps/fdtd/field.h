@@ -12,8 +12,8 @@
 namespace hpe::fdtd {
 
 /// A wave on a grid of cells whose ends hold it at zero, in boxes on devices. Each step first moves the faces between
-/// neighbours, then computes and packs what they wait for, then the rest; all calls return at once, and what runs beside
-/// what follows from the memory that each launch names.
+/// neighbours, then computes and packs what they wait for, then the rest; all calls return at once, and what runs
+/// beside what follows from the memory that each launch names.
 class field {
  public:
   /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order).

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the bodies for soft devices compute with. What is rounded, and in which order, is fixed by their text: contraction is
-/// off, and fused operations are written out. HPE_FUSED says whether a * b + c is one operation.
+/// What the bodies for soft devices compute with. What is rounded, and in which order, is fixed by their text:
+/// contraction is off, and fused operations are written out. HPE_FUSED says whether a * b + c is one operation.
 
 namespace {
 

@@ -31,7 +31,8 @@ TEST(Boxes, CoverTheGridAndKnowTheirNeighbours) {
     for (std::int64_t x = 0; x < b.cells[0]; ++x)
       for (std::int64_t y = 0; y < b.cells[1]; ++y)
         for (std::int64_t z = 0; z < b.cells[2]; ++z)
-          ++seen[static_cast<std::size_t>(((b.origin[0] + x) * cells[1] + b.origin[1] + y) * cells[2] + b.origin[2] + z)];
+          ++seen[static_cast<std::size_t>(((b.origin[0] + x) * cells[1] + b.origin[1] + y) * cells[2] + b.origin[2] +
+                                          z)];
     for (int side = 0; side < sides; ++side) {
       const int other = b.neighbour[static_cast<std::size_t>(side)];
       if (other < 0) continue;

@@ -1,4 +1,5 @@
-// The wave on devices: against the same in double precision, and the same bits for every order, number of devices and cut.
+// The wave on devices: against the same in double precision, and the same bits for every order, number of devices and
+// cut.
 
 #include "apps/fdtd/field.h"
 
@@ -41,8 +42,7 @@ std::vector<float> on_devices(const problem& g, std::int64_t order, const triple
 std::vector<double> reference(const problem& g, std::int64_t order, int steps) {
   std::vector<double> now(g.start.begin(), g.start.end()), next = now;
   const auto at = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
-    const bool inside =
-        x >= 0 && x < g.cells[0] && y >= 0 && y < g.cells[1] && z >= 0 && z < g.cells[2];
+    const bool inside = x >= 0 && x < g.cells[0] && y >= 0 && y < g.cells[1] && z >= 0 && z < g.cells[2];
     return inside ? now[g.index(x, y, z)] : 0.0;
   };
   for (int t = 0; t < steps; ++t) {
@@ -51,7 +51,8 @@ std::vector<double> reference(const problem& g, std::int64_t order, int steps) {
         for (std::int64_t z = 0; z < g.cells[2]; ++z) {
           double laplacian = 0;
           for (std::int64_t k = -order / 2; k <= order / 2; ++k)
-            laplacian += kernels::fdtd_weight(order / 2, std::abs(k)) * (at(x + k, y, z) + at(x, y + k, z) + at(x, y, z + k));
+            laplacian +=
+                kernels::fdtd_weight(order / 2, std::abs(k)) * (at(x + k, y, z) + at(x, y + k, z) + at(x, y, z + k));
           double& n = next[g.index(x, y, z)];
           n = 2 * at(x, y, z) - n + static_cast<double>(g.speed[g.index(x, y, z)]) * laplacian;
         }
@@ -71,7 +72,8 @@ TEST(Field, IsNearTheReferenceForEveryOrder) {
     const std::vector<double> wanted = reference(g, order, 6);
     const std::vector<float> got = on_devices(g, order, {1, 1, 1}, 6);
     double worst = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(wanted[i] - static_cast<double>(got[i])));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      worst = std::max(worst, std::abs(wanted[i] - static_cast<double>(got[i])));
     EXPECT_LT(worst, 2e-5) << "order " << order << ", seed " << seed;
   }
 }

@@ -1,5 +1,5 @@
-// The kernels on devices: whatever a device is, it computes the bits that the host bodies compute on a machine that fuses
-// a * b + c, however the grid is divided.
+// The kernels on devices: whatever a device is, it computes the bits that the host bodies compute on a machine that
+// fuses a * b + c, however the grid is divided.
 
 #include <gtest/gtest.h>
 
@@ -113,9 +113,9 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
     p.record = record.data();
     p.recorded_count = static_cast<int64_t>(from.size());
     launch_on(device, step, step_shape(part, g.layout), p,
-              in(plane(now, part.x0 - stencil_radius, part.x1 + stencil_radius)),
-              inout(plane(next, part.x0, part.x1)), in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz),
-              in(at_sources), in(amplitude), in(at_receivers), out(record));
+              in(plane(now, part.x0 - stencil_radius, part.x1 + stencil_radius)), inout(plane(next, part.x0, part.x1)),
+              in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz), in(at_sources), in(amplitude),
+              in(at_receivers), out(record));
     for (std::size_t i = 0; i < from.size(); ++i) o.record[from[i]] = record[i];
     device = (device + 1) % devices;
   }
@@ -181,8 +181,9 @@ TEST(OnDevices, TilesOfAnySizeGiveTheSameBits) {
   if (!has_gpus()) GTEST_SKIP() << "soft devices run the host bodies, whose tiles have a test of their own";
   const problem<float> g(30, 45, 131, y_ends::closed, true);
   const outcome<float> wanted = on_devices(g, {make_cuda_slab(g.layout, g.ends, 0, 30, 132)});
-  for (const slab& part : {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
-                           slab{0, 30, 9, march_rows, march_cells, 4}, slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
+  for (const slab& part :
+       {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
+        slab{0, 30, 9, march_rows, march_cells, 4}, slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
     const outcome<float> got = on_devices(g, {part});
     EXPECT_TRUE(same_bits(wanted.next, got.next)) << part.tile_x;
     EXPECT_TRUE(same_bits(wanted.record, got.record)) << part.tile_x;
