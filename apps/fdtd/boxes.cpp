@@ -72,10 +72,9 @@ std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple
         for (std::size_t axis = 0; axis < 3; ++axis) {
           b.origin[axis] = cells[axis] * place[axis] / parts[axis];
           b.cells[axis] = cells[axis] * (place[axis] + 1) / parts[axis] - b.origin[axis];
-          const int lower = static_cast<int>(2 * axis);
-          b.neighbour[static_cast<std::size_t>(lower)] = place[axis] > 0 ? b.device - static_cast<int>(step[axis]) : -1;
-          b.neighbour[static_cast<std::size_t>(lower + 1)] =
-              place[axis] + 1 < parts[axis] ? b.device + static_cast<int>(step[axis]) : -1;
+          const std::size_t lower = 2 * axis, upper = lower + 1;
+          b.neighbour[lower] = place[axis] > 0 ? b.device - static_cast<int>(step[axis]) : -1;
+          b.neighbour[upper] = place[axis] + 1 < parts[axis] ? b.device + static_cast<int>(step[axis]) : -1;
         }
         b.layout = kernels::make_box_layout(b.cells[0], b.cells[1], b.cells[2], radius);
         boxes.push_back(b);

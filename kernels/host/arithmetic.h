@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr bool fused = HPE_FUSED;
+inline constexpr bool fused = HPE_FUSED;
 
 // a * b + c
 inline float multiply_add(float a, float b, float c) {

@@ -40,7 +40,7 @@ void step_row(const fdtd_step<float>& p, int64_t x, int64_t y) {
 }
 
 template <int64_t order>
-void run(const fdtd_step_f32<order>& p, const hpeTiles& tiles) {
+inline void run(const fdtd_step_f32<order>& p, const hpeTiles& tiles) {
   const cell_range& c = p.cells;
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {
     const int64_t x0 = c.x0 + int64_t(tile % tiles.grid[0]) * fdtd_tile_x;
@@ -61,13 +61,13 @@ void for_face_rows(const fdtd_face<float>& p, const hpeTiles& tiles, Row row) {
     row(r * nz, p.layout.index(c.x0 + r / ny, c.y0 + r % ny, c.z0), nz);
 }
 
-void run(const fdtd_pack<float>& p, const hpeTiles& tiles) {
+inline void run(const fdtd_pack<float>& p, const hpeTiles& tiles) {
   for_face_rows(p, tiles, [&p](int64_t packed, int64_t cell, int64_t count) {
     for (int64_t i = 0; i < count; ++i) p.packed[packed + i] = p.field[cell + i];
   });
 }
 
-void run(const fdtd_unpack<float>& p, const hpeTiles& tiles) {
+inline void run(const fdtd_unpack<float>& p, const hpeTiles& tiles) {
   for_face_rows(p, tiles, [&p](int64_t packed, int64_t cell, int64_t count) {
     for (int64_t i = 0; i < count; ++i) p.field[cell + i] = p.packed[packed + i];
   });

@@ -18,7 +18,7 @@ struct neighbours {
   int64_t after[stencil_radius];
 };
 
-neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y) {
+inline neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y) {
   neighbours n{};
   for (int64_t k = 1; k <= stencil_radius; ++k) {
     int64_t before = y - k, after = y + k;
@@ -107,7 +107,7 @@ struct box {
   [[nodiscard]] bool has(const point& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
-box tile_box(const slab& part, int64_t ny, const hpeTiles& tiles, uint64_t tile) {
+inline box tile_box(const slab& part, int64_t ny, const hpeTiles& tiles, uint64_t tile) {
   const int64_t x = part.x0 + int64_t(tile % tiles.grid[0]) * part.tile_x;
   const int64_t y = int64_t(tile / tiles.grid[0]) * part.tile_y;
   return {x, least(x + part.tile_x, part.x1), y, least(y + part.tile_y, ny)};
