@@ -52,7 +52,7 @@ TEST(command, version_is_one_line) {
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
   const outcome o = hpe("");
   EXPECT_EQ(o.status, 2);
-  for (const char* name : {"info", "rtm", "bench", "help"}) EXPECT_TRUE(contains(o, name)) << o.text;
+  for (const char* name : {"info", "rtm", "wave", "bench", "help"}) EXPECT_TRUE(contains(o, name)) << o.text;
   EXPECT_EQ(hpe("help").status, 0);
   EXPECT_EQ(hpe("--help").text, o.text);
 }
@@ -76,7 +76,7 @@ TEST(command, nearest_needs_a_real_likeness) {
 }
 
 TEST(help, tells_about_every_command) {
-  for (const char* name : {"info", "rtm", "bench"}) {
+  for (const char* name : {"info", "rtm", "wave", "bench"}) {
     const outcome o = hpe(std::string("help ") + name);
     EXPECT_EQ(o.status, 0) << o.text;
     EXPECT_TRUE(contains(o, std::string("hpe ") + name)) << o.text;
