@@ -71,7 +71,6 @@ struct slab {
   int64_t tile_x, tile_y;
   int64_t tile_z = 0;  ///< 0: whole rows, as bodies for soft devices want them
   int64_t whole = 0;   ///< so many columns of tiles are not cut along x (kernels/columns.h); on GPUs
-  int64_t blocks = 0;  ///< on GPUs, the most blocks of threads that share the tiles; 0: one for each
 
   [[nodiscard]] constexpr uint32_t tiles_x() const { return uint32_t((x1 - x0 + tile_x - 1) / tile_x); }
   [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
@@ -101,28 +100,11 @@ struct slab {
   return part;
 }
 
-/// Planes that a neighbour waits for, and whose own neighbours are remote: a few blocks compute them, which wait for
-/// the link most of the time, and leave the multiprocessors to what runs beside.
-[[nodiscard]] constexpr slab make_cuda_rim(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
-                                           int64_t multiprocessors) {
-  slab part = make_cuda_slab(layout, ends, x0, x1, multiprocessors);
-  constexpr int64_t share = 8;
-  part.blocks = march_blocks * multiprocessors / share;
-  return part;
-}
-
-/// How many tiles a launch of wave_step on a GPU has.
-[[nodiscard]] constexpr uint32_t step_tiles(const slab& part, const field_layout& layout) {
-  const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
-  return count_tiles({part.whole, part.tile_x}, columns, part.x1 - part.x0);
-}
-
 /// The shape of a launch of wave_step.
 [[nodiscard]] constexpr hpeShape step_shape(const slab& part, const field_layout& layout) {
   if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(layout.ny), 1}, {1, 1, 1}};
-  const uint32_t tiles = step_tiles(part, layout);
-  const bool shared = part.blocks > 0 && part.blocks < tiles;
-  return {{shared ? uint32_t(part.blocks) : tiles, 1, 1}, {uint32_t(march_threads), 1, 1}};
+  const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
+  return {{count_tiles({part.whole, part.tile_x}, columns, part.x1 - part.x0), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 /// One time step of (1 + a) p+ - 2 p + (1 - a) p- = (c dt)^2 (laplacian p + q), with the damping a given through

@@ -36,21 +36,21 @@ std::vector<piece> pieces_of(const decomposition& parts, launch_order order) {
   for (int d = 0; d < parts.devices(); ++d) {
     std::int64_t x0 = parts.first(d), x1 = parts.last(d);
     if (order == launch_order::rims_first && x1 - x0 > 4 * rim) {
-      if (d > 0) rims.push_back({d, x0, x0 + rim, true}), x0 += rim;
-      if (d + 1 < parts.devices()) rims.push_back({d, x1 - rim, x1, true}), x1 -= rim;
+      if (d > 0) rims.push_back({d, x0, x0 + rim}), x0 += rim;
+      if (d + 1 < parts.devices()) rims.push_back({d, x1 - rim, x1}), x1 -= rim;
     }
-    inner.push_back({d, x0, x1, false});
+    inner.push_back({d, x0, x1});
   }
   rims.insert(rims.end(), inner.begin(), inner.end());
   return rims;
 }
 
-/// Planes of one device, cut as it wants them. rim: neighbours wait for them, and other planes run beside.
+/// The planes of one device, cut as it wants them.
 template <class T>
-kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1, bool rim) {
+kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
   const hpeDeviceInfo it = device_info(device);
   if (it.kind == HPE_DEVICE_SOFT) return kernels::make_slab(g.layout, x0, x1, sizeof(T));
-  return (rim ? kernels::make_cuda_rim : kernels::make_cuda_slab)(g.layout, g.ends, x0, x1, it.compute_units);
+  return kernels::make_cuda_slab(g.layout, g.ends, x0, x1, it.compute_units);
 }
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -173,11 +173,11 @@ propagator<T>::propagator(const grid& g, const decomposition& parts)
   std::vector<double> all;
   for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
   for (int d = 0; d < parts.devices(); ++d) {
-    slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d), false));
+    slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d)));
     tapers_.emplace_back(all.size(), on_device(d));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
   }
-  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1, it.rim));
+  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1));
   reset();
 }
 

@@ -13,7 +13,6 @@ namespace hpe::rtm {
 struct piece {
   int device;
   std::int64_t x0, x1;
-  bool rim;  ///< a neighbour waits for it
 };
 
 /// How a step of a device is launched: as one piece, or in pieces of which those that neighbours wait for come first,

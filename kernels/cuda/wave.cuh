@@ -1,7 +1,6 @@
 #pragma once
 
-/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile, or several one after
-/// the other.
+/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
 ///
 /// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
 
@@ -20,9 +19,9 @@ struct tile {
   }
 };
 
-__device__ tile tile_number(uint32_t n, const slab& part, const field_layout& layout) {
+__device__ tile my_tile(const slab& part, const field_layout& layout) {
   const int64_t tiles_z = part.tiles_z(layout.nz), columns = part.tiles_y(layout.ny) * tiles_z;
-  const column_tile mine = find_tile({part.whole, part.tile_x}, columns, part.x1 - part.x0, n);
+  const column_tile mine = find_tile({part.whole, part.tile_x}, columns, part.x1 - part.x0, blockIdx.x);
   const int64_t y = mine.column / tiles_z * part.tile_y, z = mine.column % tiles_z * part.tile_z;
   return {part.x0 + mine.x0,                part.x0 + mine.x1,           y,
           min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
@@ -147,19 +146,16 @@ __device__ void mirror(const wave_step<T>& p, const tile& t) {
 
 template <class T>
 __device__ void run(const wave_step<T>& p) {
+  const tile t = my_tile(p.part, p.layout);
+  step_tile(p, t);
   record(p);
-  const uint32_t tiles = step_tiles(p.part, p.layout);
-  for (uint32_t n = blockIdx.x; n < tiles; n += gridDim.x) {
-    const tile t = tile_number(n, p.part, p.layout);
-    step_tile(p, t);
-    if (p.injected_count > 0) {
-      __syncthreads();
-      inject(p, t);
-    }
-    if (p.free_surface && t.z0 == 0) {
-      __syncthreads();
-      mirror(p, t);
-    }
+  if (p.injected_count > 0) {
+    __syncthreads();
+    inject(p, t);
+  }
+  if (p.free_surface && t.z0 == 0) {
+    __syncthreads();
+    mirror(p, t);
   }
 }
 

@@ -181,9 +181,9 @@ TEST(OnDevices, TilesOfAnySizeGiveTheSameBits) {
   if (!has_gpus()) GTEST_SKIP() << "soft devices run the host bodies, whose tiles have a test of their own";
   const problem<float> g(30, 45, 131, y_ends::closed, true);
   const outcome<float> wanted = on_devices(g, {make_cuda_slab(g.layout, g.ends, 0, 30, 132)});
-  for (const slab& part : {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
-                           slab{0, 30, 9, march_rows, march_cells, 4}, slab{0, 30, 9, march_rows, march_cells, 4, 3},
-                           slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
+  for (const slab& part :
+       {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
+        slab{0, 30, 9, march_rows, march_cells, 4}, slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
     const outcome<float> got = on_devices(g, {part});
     EXPECT_TRUE(same_bits(wanted.next, got.next)) << part.tile_x;
     EXPECT_TRUE(same_bits(wanted.record, got.record)) << part.tile_x;
