@@ -121,9 +121,9 @@ int main(int argc, char** argv) {
                                  {"link to the host", link_down, "GB/s", "", true}};
 
   std::vector<hpe::bench::chart> charts;
-  for (const figure& f : {figure{"page cache to device", true, false}, figure{"device to page cache", false, false},
-                          figure{"disk to device (O_DIRECT)", true, true},
-                          figure{"device to disk (O_DIRECT)", false, true}}) {
+  for (const figure& f :
+       {figure{"page cache to device", true, false}, figure{"device to page cache", false, false},
+        figure{"disk to device (O_DIRECT)", true, true}, figure{"device to disk (O_DIRECT)", false, true}}) {
     const disk_file file(folder, largest, f.direct);
     if (!file.good()) {
       fmt::print("{}: not here ({})\n", f.name, file.why());
@@ -139,7 +139,8 @@ int main(int argc, char** argv) {
       schemes = {{"naive", [&](std::size_t n) { by_hand.naive_in(file, n); }},
                  {"pinned", [&](std::size_t n) { by_hand.pinned_in(file, n); }},
                  {"double-buffered", [&](std::size_t n) { by_hand.doubled_in(file, n); }},
-                 {"hpe", [&](std::size_t n) {
+                 {"hpe",
+                  [&](std::size_t n) {
                     file.read(data.data(), n, 0);
                     hpe::synchronize();
                   }},
@@ -153,7 +154,8 @@ int main(int argc, char** argv) {
     const rates all = measure(schemes, largest, arguments.repeats, prepare);
     report(f, all, f.to_device ? link_up : link_down, memory, results);
 
-    hpe::bench::chart c{f.name, {"bytes", hpe::bench::scale::sizes}, {"times the naive way", hpe::bench::scale::linear}, {}};
+    hpe::bench::chart c{
+        f.name, {"bytes", hpe::bench::scale::sizes}, {"times the naive way", hpe::bench::scale::linear}, {}};
     for (const auto& l : all) {
       if (l.name == "naive" || l.name == "file alone") continue;
       c.lines.push_back({l.name, {}});
@@ -164,6 +166,7 @@ int main(int argc, char** argv) {
   }
   hpe::bench::print("files", results, arguments.json);
   if (!picture.empty())
-    hpe::bench::write_file(picture, hpe::bench::draw("A file and a device: " + std::string(hpe::device_info(0).name), charts));
+    hpe::bench::write_file(picture,
+                           hpe::bench::draw("A file and a device: " + std::string(hpe::device_info(0).name), charts));
   return 0;
 }
