@@ -23,6 +23,9 @@ class pinned_ring {
   pinned_ring(const pinned_ring&) = delete;
   pinned_ring& operator=(const pinned_ring&) = delete;
 
+  /// Whether its context is still the one in which it was made; if not, everything in it is gone.
+  [[nodiscard]] bool alive() const noexcept;
+
   struct buffer {
     std::byte* data = nullptr;
     CUevent done = nullptr;  ///< recorded behind the copies that use it
@@ -38,6 +41,7 @@ class pinned_ring {
   const device::cuda::driver& cu_;
   const CUcontext context_;
   std::byte* memory_ = nullptr;
+  CUevent witness_ = nullptr;  // never recorded; dies with the context
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<buffer> free_;  // the one that was given back first is first

@@ -5,8 +5,14 @@
 #include <cstddef>
 
 // So that the older entries can be named.
+#undef cuCtxDestroy
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
 #undef cuMemcpyBatchAsync
 #undef cuMemcpy3DBatchAsync
+#undef cuStreamBatchMemOp
+#undef cuStreamWriteValue32
+#undef cuStreamWriteValue64
 
 // Types of entries that cuda.h does not spell any more; nothing of this name is defined.
 extern "C" {
