@@ -17,13 +17,6 @@ namespace {
 // only afterwards: there are segments for the most there can be. Unused ones cost nothing.
 constexpr unsigned most_devices = 16;
 
-log_level level_from(const std::string& name) {
-  static constexpr const char* names[] = {"silent", "error", "warn", "info", "debug"};
-  for (unsigned i = 0; i < std::size(names); ++i)
-    if (name == names[i]) return static_cast<log_level>(i);
-  HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_LOG=\"{}\" is none of silent, error, warn, info and debug", name);
-}
-
 void check(const options& o) {
   const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
   HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
@@ -54,7 +47,7 @@ std::atomic<pid_t> started_by{0};
 }  // namespace
 
 runtime::runtime(const options& chosen) : option_(chosen) {
-  set_log_level(level_from(option_.log));
+  set_log_level(parse_log_level(option_.log));
   check(option_);
   device::prepare_devices(option_.devices);
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
