@@ -13,8 +13,8 @@ namespace hpe::transfer {
 /// the first such copy. Any thread may copy; while one has the crew, others copy alone.
 class copy_crew {
  public:
-  /// helpers: how many threads help.
-  explicit copy_crew(unsigned helpers);
+  /// helpers: how many threads help; the default fits the machine.
+  explicit copy_crew(unsigned helpers = threads_for_this_machine() - 1);
   ~copy_crew();
   copy_crew(const copy_crew&) = delete;
   copy_crew& operator=(const copy_crew&) = delete;
