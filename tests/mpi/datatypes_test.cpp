@@ -166,6 +166,31 @@ TEST(datatypes, AColumnAndItsNeighbours) {
   }
 }
 
+TEST(datatypes, APieceHereAndThereOfALargeRange) {
+  constexpr int far = 100000;
+  constexpr int rows = 20;
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Type_vector(rows, 3, far, MPI_UINT32_T, &made);
+  const datatype sparse(made);
+  const hpe::array<word> from(rows * far);
+  const hpe::array<word> to(rows * far, hpe::cyclic_distribution());
+  hpe::launch(test_kernel().fill, hpe::grid(1), {from.data(), from.size(), word(rank())}, hpe::out(from));
+  hpe::launch(test_kernel().fill, hpe::grid(1), {to.data(), to.size(), 0}, hpe::out(to));
+  hpeSynchronize();
+  hpeResetStatistics();
+  MPI_Sendrecv(from.data() + 5, 1, sparse, next_rank(), 0, to.data() + 7, 1, sparse, previous_rank(), 0, world,
+               MPI_STATUS_IGNORE);
+  hpeStatistics after{};
+  hpeGetStatistics(&after);
+  EXPECT_EQ(after.bytes_to_host, rows * 3 * sizeof(word));
+  EXPECT_EQ(after.bytes_to_device, rows * 3 * sizeof(word));
+  for (word r = 0; r < rows; ++r) {
+    for (word i = 0; i < 3; ++i) ASSERT_EQ(to[r * far + 7 + i], word(previous_rank()) + r * far + 5 + i);
+    ASSERT_EQ(to[r * far + 6], r * far + 6);
+    ASSERT_EQ(to[r * far + 10], r * far + 10);
+  }
+}
+
 TEST(datatypes, PackAndUnpack) {
   const datatype every_third(strided(50));
   same_as_on_host(300, 300, [&](buffers b) {
