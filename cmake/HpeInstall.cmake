@@ -1,5 +1,5 @@
 # What `cmake --install` leaves: the headers, the library, the hpe command with its benchmarks, and how other projects find
-# them (find_package(hpe), pkg-config hpe). What the library starts and loads (hpe-softd, libhpe-kernels-host.so) is
+# them (find_package(hpe), pkg-config hpe). What the library starts and loads (hpe-softd, libhpe-kernels.so) is
 # installed where it is built, because the library knows where it looks for it.
 include(CMakePackageConfigHelpers)
 

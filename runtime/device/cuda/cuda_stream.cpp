@@ -177,12 +177,32 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   return submitted(kernel.function + 1);
 }
 
-void cuda_stream::wait(timepoint point) {
-  if (point.timeline == number_ || set_.reached(point)) return;
+timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   device_.require_alive();
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
-  set_.stream_of(point).hold(stream_, point.value);
+  int result = 0;
+  {
+    // Once more, because the function may put another context in its place.
+    const entered for_function(cu_, device_.context());
+    result = function(stream_);
+  }
+  if (result == 0) return submitted(0);
+  // Pieces of it may run; they are over before their memory is used again.
+  check(cu_.cuStreamSynchronize(stream_), "waiting for work that the program queued");
+  HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} gave {} instead of 0",
+            device_.index(), result);
+}
+
+void cuda_stream::wait(timepoint point) {
+  if (point.timeline == number_) return;
+  cuda_stream* const other = set_.find_stream(point);
+  // Asking the driver whether it is reached takes ten times as long as having the stream wait for what is reached.
+  if (other == nullptr || other->known_reached(point.value)) return;
+  device_.require_alive();
+  const entered here(cu_, device_.context());
+  const std::lock_guard lock(queue_);
+  other->hold(stream_, point.value);
 }
 
 void cuda_stream::hold(CUstream follower, std::uint64_t value) {
