@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
+    command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists what can be set", help},
