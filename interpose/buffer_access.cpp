@@ -5,8 +5,13 @@
 
 namespace hpe::interpose {
 
-buffer_access::buffer_access(const void* address, std::size_t bytes, host_use use, bool again)
-    : address_(static_cast<std::byte*>(const_cast<void*>(address))), bytes_(bytes), use_(use), data_(address_) {
+buffer_access::buffer_access(const void* address, std::size_t bytes, host_use use, bool again,
+                             std::vector<host_piece> pieces)
+    : address_(static_cast<std::byte*>(const_cast<void*>(address))),
+      bytes_(bytes),
+      use_(use),
+      pieces_(std::move(pieces)),
+      data_(address_) {
   if (bytes == 0) return;
   core::host_access* const access = core::host_access::of(address);
   if (access == nullptr) return;
@@ -19,7 +24,7 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   }
   copy_ = access->borrow(address, bytes);
   data_ = copy_.data();
-  if (use != host_use::write && !again) access->read(data_, address_, bytes_);
+  if (use != host_use::write && !again) access->read(data_, address_, bytes_, pieces_);
 }
 
 void buffer_access::refresh() {
@@ -29,7 +34,7 @@ void buffer_access::refresh() {
     return;
   }
   settle();
-  if (use_ != host_use::write) access_->read(data_, address_, bytes_);
+  if (use_ != host_use::write) access_->read(data_, address_, bytes_, pieces_);
 }
 
 void buffer_access::settle() {

@@ -13,11 +13,13 @@
 /// anybody in any way.
 
 #include <cstddef>
+#include <vector>
 
 #include "runtime/core/host_access.h"
 
 namespace hpe::interpose {
 
+using core::host_piece;
 using core::host_use;
 
 /// Movable. One thread at a time. Everything throws hpe::error, and then nothing of the range has changed, except by
@@ -31,7 +33,10 @@ class buffer_access {
   /// when the constructor returns; it waits for the kernels that write them. For use write, what is at data() is
   /// undefined. `again` says that refresh() is called before each use: data() then stays what it is, and has no bytes
   /// before.
-  buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false);
+  buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false)
+      : buffer_access(address, bytes, use, again, {{0, bytes}}) {}
+  /// The same where host code reads only some pieces of the range.
+  buffer_access(const void* address, std::size_t bytes, host_use use, bool again, std::vector<host_piece> pieces);
 
   buffer_access(buffer_access&&) noexcept = default;
   buffer_access& operator=(buffer_access&&) noexcept = default;
@@ -61,6 +66,7 @@ class buffer_access {
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
   host_use use_ = host_use::read;
+  std::vector<host_piece> pieces_;
   std::byte* data_ = nullptr;
   core::loan copy_;  // none: used in place
 };

@@ -12,6 +12,19 @@ std::byte* moved(const void* p, MPI_Aint by) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
 }
 
+// Pieces that are far apart are copied one by one; else all that lies between them is copied along, which costs less
+// than a command for each.
+constexpr std::size_t far_apart = std::size_t{64} << 10;
+
+std::vector<host_piece> pieces_of(const layout& which) {
+  std::vector<host_piece> pieces;
+  which.visit(which.size(), [&](stretch s) {
+    pieces.push_back({static_cast<std::size_t>(s.offset - which.begin()), s.bytes});
+  });
+  if (which.extent() / pieces.size() < far_apart) return {{0, which.extent()}};
+  return pieces;
+}
+
 buffer_access access_to(const void* given, const layout& which, host_use use, bool again) {
   if (which.empty()) return {};
   const std::byte* const first = moved(given, which.begin());
@@ -23,7 +36,8 @@ buffer_access access_to(const void* given, const layout& which, host_use use, bo
         static_cast<const void*>(first));
     return {};
   }
-  return {first, which.extent(), use, again};
+  if (use != host_use::read || which.size() == which.extent()) return {first, which.extent(), use, again};
+  return {first, which.extent(), use, again, pieces_of(which)};
 }
 
 }  // namespace

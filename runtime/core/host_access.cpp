@@ -78,16 +78,24 @@ std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use)
 
 loan host_access::borrow(const void* p, std::size_t bytes) { return loans_.take(bytes, p); }
 
-void host_access::read(std::byte* into, const void* p, std::size_t bytes) const {
-  if (bytes == 0) return;
-  const span from = resolve(p, bytes);
-  region& r = *from.region;
-  if (r.single_copy()) {
-    wait_for_users(from, host_use::read);
-    std::memcpy(into, env_.space.alias(p), bytes);
+void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const {
+  if (pieces.empty()) return;
+  const span all = resolve(p, bytes);
+  if (all.region->single_copy()) {
+    wait_for_users(all, host_use::read);
+    for (const host_piece& one : pieces) std::memcpy(into + one.offset, env_.space.alias(p) + one.offset, one.bytes);
     return;
   }
   point_set copies;
+  for (const host_piece& one : pieces) {
+    const std::uint64_t begin = all.range.begin + one.offset;
+    read_piece(into + one.offset, {all.region, {begin, begin + one.bytes}}, copies);
+  }
+  for (const timepoint copied : copies.points()) env_.engine.finish(copied);
+}
+
+void host_access::read_piece(std::byte* into, const span& from, point_set& copies) const {
+  region& r = *from.region;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
     std::byte* const to = into + (at - from.range.begin);
     std::uint64_t end = 0;
@@ -117,7 +125,6 @@ void host_access::read(std::byte* into, const void* p, std::size_t bytes) const 
       env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
     }
   }
-  for (const timepoint p_copied : copies.points()) env_.engine.finish(p_copied);
 }
 
 void host_access::write(void* p, loan& from, const std::byte* data, std::size_t bytes) const {

@@ -14,6 +14,8 @@
 ///
 /// Both wait for the device work that the bytes depend on, and for nothing else.
 
+#include <span>
+
 #include "runtime/core/allocator.h"
 #include "runtime/core/loan_pool.h"
 
@@ -21,6 +23,12 @@ namespace hpe::core {
 
 /// What host code does with a range.
 enum class host_use : std::uint8_t { read = 1, write = 2, read_write = 3 };
+
+/// A part of a range: offset from its start.
+struct host_piece {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
 
 /// Any thread. Ranges must lie in one allocation; else, and if it was freed meanwhile, HPE_ERROR_NOT_A_REGION.
 class HPE_API host_access {
@@ -30,6 +38,7 @@ class HPE_API host_access {
 
   /// nullptr for an address that cannot be memory of hpe: outside its address space, or hpe was not started (in this
   /// process, if it is a child made by fork). Costs a few instructions; starts nothing.
+  // NOLINTNEXTLINE(clang-diagnostic-unknown-attributes): GCC reads it, and then knows that the bytes are not
   [[nodiscard, gnu::access(none, 1)]] static host_access* of(const void* p) noexcept;
   /// Whether there can be memory of hpe: it was started, in this process.
   [[nodiscard]] static bool in_use() noexcept;
@@ -44,9 +53,9 @@ class HPE_API host_access {
   /// Memory for a private copy of the range.
   [[nodiscard]] loan borrow(const void* p, std::size_t bytes);
 
-  /// Copies the bytes at p to `into`, a place in memory on loan. Waits. Throws HPE_ERROR_DEVICE_LOST and what else
-  /// copies can meet.
-  void read(std::byte* into, const void* p, std::size_t bytes) const;
+  /// Copies some pieces of the range at p to the same offsets from `into`, a place in memory on loan. Waits. Throws
+  /// HPE_ERROR_DEVICE_LOST and what else copies can meet.
+  void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const;
 
   /// Puts [data, data + bytes), which lies in `from`, in place at p. The copy may be queued when it returns; `from` may
   /// be let go, but not written before its busy() points are reached.
@@ -63,6 +72,8 @@ class HPE_API host_access {
 
   [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
   void wait_for_users(const span& what, host_use use) const;
+  /// Queues copies from homes, which are added to `copies`.
+  void read_piece(std::byte* into, const span& from, coherence::point_set& copies) const;
   static void require_alive(const span& what);
   /// The end of the blocks from `begin` on, at most `end`, that the host's copy is good for, or is not.
   [[nodiscard]] static std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::uint64_t end,

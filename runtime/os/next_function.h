@@ -18,6 +18,9 @@ class next_function {
     Function* function = function_.load(std::memory_order_acquire);
     if (function == nullptr) {
       function = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name_));
+      // Behind libc in that order, as what a preloaded library brings along: nobody calls us, and the first one is
+      // libc's.
+      if (function == nullptr) function = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name_));
       function_.store(function, std::memory_order_release);
     }
     return function;

@@ -1,4 +1,7 @@
 // Kernels, the host and MPI on the same memory, with no synchronisation in the program.
+#include <atomic>
+#include <thread>
+
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -68,6 +71,35 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
   }
   ASSERT_EQ(field[n / 2], word(n / 2) + 45);
   ASSERT_EQ(field[n / 2 + 1], word(n / 2 + 1) + 40);
+}
+
+TEST(coherence, SeveralThreadsOfARank) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library has no threads";
+  constexpr int threads = 4;
+  constexpr word each = 1001;
+  const hpe::array<word> from(threads * each);
+  const hpe::array<word> to(threads * each);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back([&, t] {
+      const auto mine = from.subspan(t * each, each);
+      const auto theirs = to.subspan(t * each, each);
+      for (word round = 0; round < 10; ++round) {
+        const word value = 1000 * word(t) + round;
+        hpe::launch(test_kernel().fill, hpe::grid(1), {mine.data(), each, value + word(rank())}, hpe::out(mine));
+        std::array<MPI_Request, 2> r{};
+        MPI_Irecv(theirs.data(), each, MPI_UINT32_T, previous_rank(), t, world, &r[0]);
+        MPI_Isend(mine.data(), each, MPI_UINT32_T, next_rank(), t, world, &r[1]);
+        MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+        MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+        for (word i = 0; i < each; ++i) wrong += theirs[i] != value + word(previous_rank()) + i;
+      }
+    });
+  for (std::thread& t : all) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(coherence, ManySmallReceivesIntoOneBlock) {

@@ -1,13 +1,27 @@
 // A rank that goes wrong, for faults_test.py: faults <what> <host|device>. One memory gives what the other does.
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "hpe/hpe.hpp"
+
+namespace {
+
+// The processes that play this rank's devices.
+void kill_children() {
+  std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  for (pid_t child = 0; list >> child;) ::kill(child, SIGKILL);
+  ::usleep(300000);  // the runtime notices
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -36,6 +50,25 @@ int main(int argc, char** argv) {
   } else if (std::strcmp(argv[1], "past-the-end") == 0) {
     if (rank == 1) MPI_Send(p + 1, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
+  }
+  if (std::strcmp(argv[1], "lost-device") == 0) {
+    // What only the device has cannot be sent; what the host has can.
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (rank == 1) {
+      hpeMemset(p, 2, n);
+      hpeSynchronize();
+      kill_children();
+      const int code = MPI_Send(p, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+      char text[MPI_MAX_ERROR_STRING];
+      int length = 0;
+      if (code == MPI_SUCCESS) return 3;
+      MPI_Error_string(code, text, &length);
+      std::puts(text);
+      MPI_Send(host.data(), n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+    } else {
+      MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (p[0] != 0 || p[n - 1] != 0) return 4;
+    }
   }
   std::puts("went on");
   MPI_Finalize();

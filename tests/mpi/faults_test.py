@@ -59,6 +59,12 @@ class Faults(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("1 bytes past the end of the allocation", output)
 
+    def test_a_device_is_lost(self):
+        code, output = self.run_job("lost-device", "device")
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count("went on"), 2, output)
+        self.assertIn("hpe: device 0", output)
+
     def test_a_program_without_mpi_does_not_mind_the_library(self):
         subprocess.run(["/bin/true"], check=True, env={**os.environ, "LD_PRELOAD": LIBRARY})
 
