@@ -1,0 +1,88 @@
+#pragma once
+
+/// Batched scans: the parameters of their kernels and how problems are cut into tiles. Both sides include this
+/// header; it needs nothing but <stdint.h>.
+///
+/// G problems of N elements each lie one behind the other. Element i of a problem becomes the combination of its
+/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). Output may be the
+/// input itself; otherwise the two do not overlap.
+
+#include <stdint.h>
+
+namespace hpe::kernels {
+
+/// How problems are cut into tiles, the parts that one block of threads treats at a time. A tile holds a part of one
+/// problem, or several whole problems.
+struct scan_tiling {
+  uint64_t length;             ///< N
+  uint64_t problems;           ///< G
+  uint64_t count;              ///< tiles in all
+  uint64_t tiles_per_problem;  ///< 0: several problems in a tile
+  uint32_t part;               ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
+
+  [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
+};
+
+/// Tiles of at most `room` elements; where a tile may begin at any element, and not only at a multiple of `vector`
+/// elements in memory, some of the room is for what lies before it.
+[[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
+                                                bool input_aligned) {
+  if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
+  const uint32_t usable = input_aligned && length % vector == 0 ? room : room - (vector - 1);
+  if (2 * length <= usable) {
+    const uint64_t each = usable / length;
+    return {length, problems, (problems + each - 1) / each, 0, uint32_t(each * length)};
+  }
+  const uint64_t tiles = (length + usable - 1) / usable;
+  uint64_t part = (length + tiles - 1) / tiles;
+  const uint64_t rounded = (part + vector - 1) / vector * vector;
+  if (rounded <= usable) part = rounded;
+  const uint64_t needed = (length + part - 1) / part;
+  return {length, problems, needed * problems, needed, uint32_t(part)};
+}
+
+/// A tile: where its elements are, counted from the first element of the first problem.
+struct scan_tile {
+  uint64_t begin;
+  uint64_t first;   ///< number of the first tile of its problem
+  uint64_t index;   ///< its place among the tiles of its problem
+  uint32_t count;
+};
+
+[[nodiscard]] constexpr scan_tile tile_of(const scan_tiling& tiling, uint64_t number) {
+  if (tiling.several_problems()) {
+    const uint64_t begin = number * tiling.part, all = tiling.length * tiling.problems;
+    return {begin, number, 0, uint32_t(all - begin < tiling.part ? all - begin : tiling.part)};
+  }
+  const uint64_t problem = number / tiling.tiles_per_problem, index = number % tiling.tiles_per_problem;
+  const uint64_t offset = index * tiling.part, rest = tiling.length - offset;
+  return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
+}
+
+/// At most so many devices take part in one scan.
+inline constexpr unsigned scan_devices = 16;
+
+/// What the blocks of a single-pass scan share on a device, besides the totals of tiles. Zero before the first launch; each launch
+/// leaves it as it was.
+struct scan_tickets {
+  unsigned long long next;  ///< tiles handed out
+  unsigned long long left;  ///< blocks that took their last one
+};
+
+/// Scans in one pass: `grid` blocks take tiles one by one. Tile totals have the mark of the launch, so that they need no clearing.
+/// With several devices each runs the kernel over its share of the tiles: chunks of `chunk` tiles, dealt out one by one.
+template <class T>
+struct scan_single_pass {
+  const T* input;
+  T* output;
+  scan_tiling tiling;
+  uint64_t reciprocal;  ///< several problems in a tile: 2^32 / length, rounded up
+  uint32_t inclusive;
+  uint32_t launch;  ///< the mark: another one than those of earlier launches, and not 0
+  uint32_t device, devices;
+  uint32_t chunk;
+  scan_tickets* tickets;
+  void* totals[scan_devices];  ///< one tile_total for each tile, once on every device; [device] is this one's
+};
+
+}  // namespace hpe::kernels
