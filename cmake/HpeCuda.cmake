@@ -14,6 +14,9 @@ if(NOT HPE_CUDA STREQUAL "OFF")
   if(HPE_CUDA_HEADER_FOLDER AND HPE_NVCC_PROGRAM)
     set(HPE_CUDA_INCLUDE ${HPE_CUDA_HEADER_FOLDER})
     set(HPE_NVCC ${HPE_NVCC_PROGRAM})
+    find_library(HPE_CUDART_STATIC cudart_static PATHS ${cuda_places} PATH_SUFFIXES lib64 targets/x86_64-linux/lib)
+    find_library(HPE_CUDART_SHARED cudart PATHS ${cuda_places} PATH_SUFFIXES lib64 targets/x86_64-linux/lib)
+    mark_as_advanced(HPE_CUDART_STATIC HPE_CUDART_SHARED)
   elseif(HPE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "HPE_CUDA is ON, but cuda.h or nvcc was not found; set CUDA_PATH to the toolkit")
   endif()
@@ -59,4 +62,28 @@ hpe_cuda_image:
 ]] @ONLY)
   set_source_files_properties(${base}.S PROPERTIES OBJECT_DEPENDS ${base}.fatbin)
   target_sources(${target} PRIVATE ${base}.S)
+endfunction()
+
+# hpe_cuda_sources(<target> CUDART <static|shared> SOURCES <.cu files>): lets nvcc compile files of a program, kernels and
+# host code, and links the CUDA runtime. Only where there is a toolkit (HPE_NVCC).
+function(hpe_cuda_sources target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "CUDART" "SOURCES")
+  list(TRANSFORM HPE_CUDA_CODE PREPEND "-gencode;arch=" OUTPUT_VARIABLE code)
+  foreach(source ${arg_SOURCES})
+    get_filename_component(path ${source} ABSOLUTE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.${source}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${HPE_NVCC} -c -std=c++20 -O2 -lineinfo -Xcompiler=-fPIC,-Wall,-Wextra ${code}
+              -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -MD -MF ${object}.d -MT ${target}.${source}.o
+              -o ${object} ${path}
+      DEPENDS ${path}
+      DEPFILE ${object}.d
+      COMMENT "CUDA program ${target}: ${source}"
+      VERBATIM COMMAND_EXPAND_LISTS)
+    target_sources(${target} PRIVATE ${object})
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE)
+  endforeach()
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  string(TOUPPER ${arg_CUDART} kind)
+  target_link_libraries(${target} PRIVATE ${HPE_CUDART_${kind}} Threads::Threads dl rt)
 endfunction()

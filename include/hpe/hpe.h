@@ -230,6 +230,20 @@ typedef struct hpeAccess {
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
                             size_t parameter_size, const hpeAccess* accesses, size_t count);
 
+/* Work that the program queues itself: kernels that it was compiled with, or calls of libraries such as cuFFT and CUB.
+ * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a CUDA
+ * device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may queue
+ * there whatever it likes, as long as that uses no more hpe memory than accesses name. The call returns when function
+ * has; the order of hpe goes on from the end of what it queued. <hpe/cuda.hpp> has the same for C++.
+ * function gives 0, or the number of an error. It runs under locks of hpe: it must not use hpe memory on the host, nor
+ * wait for threads that do, and functions of hpe that it calls fail. No exception may leave it.
+ * Errors: those of hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function gives another number than 0. What it had queued has
+ * run then; bytes named with HPE_OUT and HPE_INOUT are as they were where the host had a valid copy of them, and
+ * elsewhere as that work left them. HPE_ERROR_NOT_SUPPORTED on soft devices, which run kernels of modules only. */
+typedef int (*hpeEnqueueFunction)(void* stream, void* argument);
+HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
+                             size_t count);
+
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
  * the first failure of a kernel or a copy since it was last asked. Programs need it for timing and for errors, never
  * for order. */

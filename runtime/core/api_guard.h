@@ -9,10 +9,24 @@ namespace hpe::core {
 /// Keeps the sentence that hpeGetLastErrorMessage gives the calling thread.
 void remember_error(const char* message) noexcept;
 
+/// While it lives, the calling thread runs a function of the program that hpe calls under its locks. Functions of the C
+/// interface that the thread calls meanwhile would wait for themselves, and fail instead.
+class inside_callback {
+ public:
+  inside_callback() noexcept;
+  ~inside_callback();
+  inside_callback(const inside_callback&) = delete;
+  inside_callback& operator=(const inside_callback&) = delete;
+};
+
+/// Throws HPE_ERROR_INVALID_ARGUMENT inside of one.
+void require_no_callback();
+
 /// Runs the body of a function of the C interface and turns what it throws into a status.
 template <class Body>
 hpeStatus guarded(Body&& body) noexcept {
   try {
+    require_no_callback();
     body();
     return HPE_SUCCESS;
   } catch (const error& e) {

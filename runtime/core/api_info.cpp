@@ -14,6 +14,7 @@ namespace {
 
 thread_local std::string last_error;
 thread_local int chosen_device = 0;
+thread_local bool in_callback = false;
 
 }  // namespace
 
@@ -23,6 +24,15 @@ void remember_error(const char* message) noexcept {
   } catch (const std::bad_alloc&) {
     last_error.clear();
   }
+}
+
+inside_callback::inside_callback() noexcept { in_callback = true; }
+inside_callback::~inside_callback() { in_callback = false; }
+
+void require_no_callback() {
+  HPE_REQUIRE(
+      !in_callback, HPE_ERROR_INVALID_ARGUMENT,
+      "a function of hpe was called by the function that hpeEnqueue calls, which can only queue work on its stream");
 }
 
 int current_device() noexcept { return chosen_device; }

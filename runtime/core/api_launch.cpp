@@ -26,6 +26,22 @@ hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* na
   });
 }
 
+hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(function != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeEnqueue was given no function");
+    const bool everything = count == HPE_ALL;
+    HPE_REQUIRE(everything || accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeEnqueue was given {} accesses at a null pointer", count);
+    auto& it = runtime::instance();
+    const auto call = [&](void* stream) {
+      const hpe::core::inside_callback here;
+      return function(stream, argument);
+    };
+    it.kernels().enqueue(hpe::core::device_or_current(it.env(), device), call, {accesses, everything ? 0 : count},
+                         everything);
+  });
+}
+
 hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters, size_t parameter_size,
                     const hpeAccess* accesses, size_t count) {
   return guarded([&] {

@@ -87,7 +87,8 @@ void device_work::release_run(region& r, block_run run, block_event event) {
   if (actions.close) mappings_left = env_.views.set(r, run, os::access::none);
   if (actions.open_read) mappings_left = env_.views.set(r, run, os::access::read);
   if (!mappings_left) return degrade(r);
-  for (std::uint64_t b = run.begin; b < run.end; ++b) undo_.push_back({&r, b, r.blocks[b].state});
+  const bool written = event != block_event::device_read;
+  for (std::uint64_t b = run.begin; b < run.end; ++b) undo_.push_back({&r, b, r.blocks[b].state, written});
   if (actions.upload) upload(r, r.bytes_of(run));
   for (std::uint64_t b = run.begin; b < run.end; ++b) {
     r.set_state(b, next);
@@ -126,6 +127,14 @@ void device_work::roll_back() noexcept {
     (void)env_.views.set(*c->region, {c->block, c->block + 1}, os::access::none);
   }
   undo_.clear();
+}
+
+void device_work::abandon() noexcept {
+  for (change& c : undo_) {
+    if (!c.written) continue;
+    const bool on_host = c.before == block_state::shared || c.before == block_state::host;
+    c.before = on_host ? block_state::host : block_state::device;
+  }
 }
 
 void device_work::collect(point_set& after) const {

@@ -43,12 +43,16 @@ class device_work {
   /// The whole work was queued as `point`.
   void record(timepoint point);
   void commit() noexcept { undo_.clear(); }
+  /// Instead of a commit: the work failed, pieces of it may have run, and nothing of it runs any more. Where the host
+  /// has a copy of what it may have written, that copy is what counts; elsewhere the home is as the pieces left it.
+  void abandon() noexcept;
 
  private:
   struct change {
     coherence::region* region;
     std::uint64_t block;
     coherence::block_state before;
+    bool written;
   };
 
   void lock_regions();

@@ -83,11 +83,9 @@ device::stream& launcher::choose_stream(unsigned device, const point_set& after)
   return *c.streams[c.next.fetch_add(1, std::memory_order_relaxed) % streams_per_device];
 }
 
-void launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
-                      std::span<const std::byte> parameters, std::span<const hpeAccess> accesses, bool everything) {
+template <class Command>
+void launcher::queue(unsigned device, std::span<const hpeAccess> accesses, bool everything, const Command& command) {
   HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
-  // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
-  const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
   // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
   device_work work(env_, everything ? all_regions() : resolve(accesses), [&](const device_access& access) {
     if (!reaches(device, access)) memory_.move(*access.region, device);
@@ -96,9 +94,30 @@ void launcher::launch(unsigned device, hpeKernel kernel, const device::shape& sh
   work.collect(after);
   device::stream& stream = choose_stream(device, after);
   for (const timepoint p : after.points()) stream.wait(p);
-  work.record(stream.launch(kernel->id, shape, own_parameters));
+  work.record(command(work, stream));
   work.commit();
   counters::add(env_.count.launches, 1);
+}
+
+void launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
+                      std::span<const std::byte> parameters, std::span<const hpeAccess> accesses, bool everything) {
+  // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
+  const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
+  queue(device, accesses, everything, [&](device_work& /*work*/, device::stream& stream) {
+    return stream.launch(kernel->id, shape, own_parameters);
+  });
+}
+
+void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, std::span<const hpeAccess> accesses,
+                       bool everything) {
+  queue(device, accesses, everything, [&](device_work& work, device::stream& stream) {
+    try {
+      return stream.enqueue(function);
+    } catch (...) {
+      work.abandon();
+      throw;
+    }
+  });
 }
 
 void launcher::add_last_points(unsigned device, point_set& points) const {

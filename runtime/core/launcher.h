@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,10 @@ class launcher {
   void launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
               std::span<const hpeAccess> accesses, bool everything);
 
+  /// See hpeEnqueue. function is called under the locks of the regions.
+  void enqueue(unsigned device, const std::function<int(void*)>& function, std::span<const hpeAccess> accesses,
+               bool everything);
+
   /// Adds the last point of each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;
 
@@ -46,6 +51,9 @@ class launcher {
     std::atomic<unsigned> next{0};
   };
 
+  /// Releases the accesses and calls command with the stream to queue the work on; it gives the end of the work.
+  template <class Command>
+  void queue(unsigned device, std::span<const hpeAccess> accesses, bool everything, const Command& command);
   [[nodiscard]] std::vector<device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<device_access> all_regions() const;
   /// Under the region's mutex.

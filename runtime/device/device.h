@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,12 @@ class stream {
 
   /// Queues a kernel. parameters are copied before the call returns (at most HPE_MAX_PARAMETERS bytes).
   virtual timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) = 0;
+
+  /// Work that the program queues itself. Calls function in the calling thread with the family's own handle of this
+  /// stream (cuda: a CUstream, whose context is current); it may queue what it likes there, and nothing else of this
+  /// interface. The timepoint is the end of all that. If function gives another number than 0, this throws
+  /// HPE_ERROR_LAUNCH_FAILED after what was queued has run. Soft devices: HPE_ERROR_NOT_SUPPORTED.
+  virtual timepoint enqueue(const std::function<int(void*)>& function) = 0;
 
   /// What is queued after this runs after `point`, of any stream of the set.
   virtual void wait(timepoint point) = 0;

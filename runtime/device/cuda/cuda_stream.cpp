@@ -177,6 +177,23 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   return submitted(kernel.function + 1);
 }
 
+timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
+  device_.require_alive();
+  const entered here(cu_, device_.context());
+  const std::lock_guard lock(queue_);
+  int result = 0;
+  {
+    // Once more, because the function may put another context in its place.
+    const entered for_function(cu_, device_.context());
+    result = function(stream_);
+  }
+  if (result == 0) return submitted(0);
+  // Pieces of it may run; they are over before their memory is used again.
+  check(cu_.cuStreamSynchronize(stream_), "waiting for work that the program queued");
+  HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} gave {} instead of 0",
+            device_.index(), result);
+}
+
 void cuda_stream::wait(timepoint point) {
   if (point.timeline == number_ || set_.reached(point)) return;
   device_.require_alive();

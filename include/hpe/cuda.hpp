@@ -1,0 +1,223 @@
+#pragma once
+
+/// Work of programs that use CUDA themselves, in the order of hpe: kernels that nvcc compiled with the program, and
+/// libraries that work on a stream. Header only; for translation units that nvcc compiles, and for others that find the
+/// headers of the CUDA runtime. The program links the CUDA runtime, static or shared. Devices of hpe have the numbers
+/// that the CUDA runtime gives them.
+///
+///   hpe::launch(saxpy, blocks, 256, n, 2.0F, x.data(), y.data());                   // accesses from the arguments
+///   hpe::launch_on(1, saxpy, blocks, 256, n, 2.0F, x.data(), y.data(), hpe::in(x), hpe::inout(y));
+///   hpe::enqueue(0, [&](cudaStream_t s) { cufftSetStream(plan, s); cufftExecC2C(...); }, hpe::inout(data));
+///
+/// Calls return as soon as the work is queued; it runs on CUDA devices only (soft devices: HPE_ERROR_NOT_SUPPORTED).
+
+#include <cuda_runtime_api.h>
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// nvcc takes the name of hpe::module for the beginning of a C++20 module, and says that it is none.
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 3189
+#endif
+#include "hpe/hpe.hpp"
+#ifdef __CUDACC__
+#pragma nv_diag_default 3189
+#endif
+
+namespace hpe {
+
+/// Blocks of threads, and the bytes of dynamic shared memory of each.
+struct cuda_shape {
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes = 0;
+};
+
+namespace detail {
+
+/// What a function to enqueue is called through: it passes exceptions by hpe, and finds errors of the CUDA runtime that
+/// nobody looked at.
+template <class Function>
+struct enqueued {
+  Function& function;
+  std::exception_ptr thrown = nullptr;
+  cudaError_t failure = cudaSuccess;
+
+  static int call(void* stream, void* self) noexcept {
+    auto& it = *static_cast<enqueued*>(self);
+    const bool clean = cudaPeekAtLastError() == cudaSuccess;  // an error from before stays the program's
+    try {
+      const int result = it.run(static_cast<cudaStream_t>(stream));
+      if (clean && cudaPeekAtLastError() != cudaSuccess) it.failure = cudaGetLastError();
+      return result != 0 ? result : static_cast<int>(it.failure);
+    } catch (...) {
+      it.thrown = std::current_exception();
+      return -1;
+    }
+  }
+
+  int run(cudaStream_t stream) {
+    using result = std::invoke_result_t<Function&, cudaStream_t>;
+    if constexpr (std::is_void_v<result>) {
+      std::invoke(function, stream);
+      return 0;
+    } else if constexpr (std::is_same_v<result, cudaError_t>) {
+      return static_cast<int>(failure = std::invoke(function, stream));
+    } else {
+      return static_cast<int>(std::invoke(function, stream));
+    }
+  }
+};
+
+template <class Function>
+void enqueue(int device, Function& function, const hpeAccess* accesses, std::size_t count) {
+  enqueued<Function> work{function};
+  const hpeStatus status = hpeEnqueue(device, &enqueued<Function>::call, &work, accesses, count);
+  if (work.thrown) std::rethrow_exception(work.thrown);
+  if (status == HPE_ERROR_LAUNCH_FAILED && work.failure != cudaSuccess)
+    throw error(status, std::string(hpeGetLastErrorMessage()) + ": " + cudaGetErrorName(work.failure) + ", " +
+                            cudaGetErrorString(work.failure));
+  check(status);
+}
+
+/// What a kernel may do through a parameter, as far as its type tells.
+enum class reach { nothing, allocation, everything };
+
+template <class Parameter>
+constexpr reach reach_of() {
+  using pointee = std::remove_pointer_t<Parameter>;
+  if constexpr (std::is_class_v<Parameter> || std::is_union_v<Parameter>) return reach::everything;
+  if constexpr (!std::is_pointer_v<Parameter> || std::is_function_v<pointee>) return reach::nothing;
+  return std::is_pointer_v<pointee> ? reach::everything : reach::allocation;
+}
+
+template <class Parameter>
+void add_access(std::vector<hpeAccess>& list, const Parameter& argument) {
+  if constexpr (reach_of<Parameter>() == reach::allocation) {
+    const void* const address = const_cast<const void*>(static_cast<const volatile void*>(argument));
+    const hpePointerInfo into = pointer_info(address);
+    if (into.kind == HPE_MEMORY_ORDINARY) return;  // null, or the program's own
+    list.push_back({into.base, 0, std::is_const_v<std::remove_pointer_t<Parameter>> ? HPE_IN : HPE_INOUT});
+  }
+}
+
+template <class... Parameters>
+void launch(int device, void (*kernel)(Parameters...), const cuda_shape& shape, std::tuple<Parameters...>& arguments,
+            const hpeAccess* accesses, std::size_t count) {
+  const auto queue = [&](cudaStream_t stream) {
+    const void* const entry = reinterpret_cast<const void*>(kernel);
+    constexpr std::size_t without_asking = 48 * 1024;
+    if (shape.shared_bytes > without_asking) {
+      const auto wanted = static_cast<int>(shape.shared_bytes);
+      if (const auto e = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, wanted)) return e;
+    }
+    return std::apply(
+        [&](Parameters&... each) {
+          void* pointers[sizeof...(Parameters) + 1] = {const_cast<void*>(static_cast<const void*>(&each))...};
+          return cudaLaunchKernel(entry, shape.grid, shape.block, pointers, shape.shared_bytes, stream);
+        },
+        arguments);
+  };
+  try {
+    enqueue(device, queue, accesses, count);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_LAUNCH_FAILED) throw;
+    const auto text = [](dim3 d) {
+      return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+    };
+    throw error(HPE_ERROR_INVALID_ARGUMENT, "a kernel with a grid of " + text(shape.grid) + " blocks of " +
+                                                text(shape.block) + " threads and " +
+                                                std::to_string(shape.shared_bytes) +
+                                                " bytes of dynamic shared memory was not launched: " + e.what());
+  }
+}
+
+}  // namespace detail
+
+/// Calls function(cudaStream_t) at once, in this thread, with the device current, to queue what it likes on that stream
+/// and nowhere else; see hpeEnqueue for what it must not do. It may return nothing, or a number where 0 is success
+/// (cudaError_t, cufftResult). What it throws is thrown on.
+template <class Function, std::same_as<hpeAccess>... Accesses>
+requires std::invocable<Function&, cudaStream_t>
+void enqueue(int device, Function&& function, const Accesses&... accesses) {
+  hpeAccess list[sizeof...(Accesses) + 1];
+  std::size_t count = 0;
+  ((accesses.size != 0 ? void(list[count++] = accesses) : void()), ...);
+  detail::enqueue(device, function, list, count);
+}
+
+/// The same with accesses in a list.
+template <class Function>
+requires std::invocable<Function&, cudaStream_t>
+void enqueue(int device, Function&& function, std::span<const hpeAccess> accesses) {
+  detail::enqueue(device, function, accesses.data(), accesses.size());
+}
+
+/// Queues a kernel (a __global__ function) on a device. `rest` are the arguments of the kernel, as in a call, and then
+/// what it uses: hpe::in, out and inout.
+///
+/// Where nothing is named, it follows from the parameters: the kernel reads the whole allocation that a pointer to
+/// const points into, and reads and writes that of another pointer; pointers to memory that is not hpe's count for
+/// nothing. A struct or a pointer to pointers as a parameter can lead anywhere, so that such a kernel counts as using
+/// every allocation, which is right and slow. What a kernel reaches through pointers that lie in memory has to be
+/// named.
+///
+/// HPE_ERROR_INVALID_ARGUMENT if the CUDA runtime refuses the launch, with its words. A kernel that fails later is
+/// reported by hpeSynchronize.
+template <class... Parameters, class... Rest>
+requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, void (*kernel)(Parameters...),
+                                                                  const cuda_shape& shape, Rest&&... rest) {
+  constexpr std::size_t parameters = sizeof...(Parameters);
+  constexpr std::size_t named = sizeof...(Rest) - parameters;
+  auto all = std::forward_as_tuple(std::forward<Rest>(rest)...);
+  std::tuple<Parameters...> arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::tuple<Parameters...>(std::get<I>(std::move(all))...);
+  }
+  (std::make_index_sequence<parameters>{});
+  if constexpr (named != 0) {
+    hpeAccess list[named];
+    std::size_t count = 0;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const hpeAccess each[] = {std::get<parameters + I>(all)...};
+      for (const hpeAccess& a : each)
+        if (a.size != 0) list[count++] = a;
+    }
+    (std::make_index_sequence<named>{});
+    detail::launch(device, kernel, shape, arguments, list, count);
+  } else if constexpr (((detail::reach_of<Parameters>() == detail::reach::everything) || ...)) {
+    detail::launch(device, kernel, shape, arguments, nullptr, HPE_ALL);
+  } else {
+    std::vector<hpeAccess> list;
+    std::apply([&](const Parameters&... each) { (detail::add_access<Parameters>(list, each), ...); }, arguments);
+    detail::launch(device, kernel, shape, arguments, list.data(), list.size());
+  }
+}
+
+template <class... Parameters, class... Rest>
+requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, void (*kernel)(Parameters...), dim3 grid,
+                                                                  dim3 block, Rest&&... rest) {
+  launch_on(device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
+}
+
+/// The same on the calling thread's current device (hpeSetDevice).
+template <class... Parameters, class... Rest>
+requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Parameters...), const cuda_shape& shape,
+                                                               Rest&&... rest) {
+  launch_on(current_device, kernel, shape, std::forward<Rest>(rest)...);
+}
+template <class... Parameters, class... Rest>
+requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                                               Rest&&... rest) {
+  launch_on(current_device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
+}
+
+}  // namespace hpe
