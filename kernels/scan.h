@@ -24,17 +24,19 @@ struct scan_tiling {
 };
 
 /// Tiles of at most `room` elements; where a tile may begin at any element, and not only at a multiple of `vector`
-/// elements in memory, some of the room is for what lies before it.
+/// elements in memory, some of the room is for what lies before it. Long problems are cut into full tiles, so that tiles
+/// begin where granules of placement do; short ones into equal tiles.
 [[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
                                                 bool input_aligned) {
   if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
-  const uint32_t usable = input_aligned && length % vector == 0 ? room : room - (vector - 1);
+  const uint32_t usable = input_aligned && (problems == 1 || length % vector == 0) ? room : room - (vector - 1);
   if (2 * length <= usable) {
     const uint64_t each = usable / length;
     return {length, problems, (problems + each - 1) / each, 0, uint32_t(each * length)};
   }
   const uint64_t tiles = (length + usable - 1) / usable;
-  uint64_t part = (length + tiles - 1) / tiles;
+  constexpr uint64_t many = 64;
+  uint64_t part = tiles < many ? (length + tiles - 1) / tiles : usable;
   const uint64_t rounded = (part + vector - 1) / vector * vector;
   if (rounded <= usable) part = rounded;
   const uint64_t needed = (length + part - 1) / part;
@@ -62,6 +64,12 @@ struct scan_tile {
 /// At most so many devices take part in one scan.
 inline constexpr unsigned scan_devices = 16;
 
+/// The shape of a block of the single-pass kernels on GPUs, and their bytes of a tile.
+inline constexpr uint32_t single_pass_tile_bytes = 32768;
+inline constexpr uint32_t single_pass_threads = 480;
+/// Their alignment in memory that pays: a vector.
+inline constexpr uint32_t scan_vector_alignment = 16;
+
 /// What the blocks of a single-pass scan share on a device, besides the totals of tiles. Zero before the first launch; each launch
 /// leaves it as it was.
 struct scan_tickets {
@@ -81,8 +89,37 @@ struct scan_single_pass {
   uint32_t launch;  ///< the mark: another one than those of earlier launches, and not 0
   uint32_t device, devices;
   uint32_t chunk;
+  uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
   scan_tickets* tickets;
   void* totals[scan_devices];  ///< one tile_total for each tile, once on every device; [device] is this one's
+};
+
+/// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.
+struct scan_share {
+  uint64_t length;    ///< N: from a problem to the next
+  uint64_t problems;  ///< of this share
+  uint64_t from, to;
+  uint64_t chunk;  ///< elements
+  [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }  ///< of each problem
+};
+
+/// Scans in three stages (Dieguez et al., section 3.1), one launch for each, and all with these parameters:
+///
+///   scan_reduce   sums[problem][first_sum + chunk] = all elements of the chunk
+///   scan_sums     each row of sums becomes its exclusive scan; share.from, to and chunk are not used
+///   scan_chunks   output = the scan of each chunk behind its sum; sums null: there is one chunk in each problem
+///
+/// Any grid is right: its tiles get equal parts of the chunks (scan_sums: of the problems).
+template <class T>
+struct scan_three_stages {
+  const T* input;  ///< of the share's first problem, its element 0
+  T* output;
+  T* sums;                    ///< of the share's first problem
+  uint64_t sums_per_problem;  ///< from a row to the next: the chunks of all shares
+  uint64_t first_sum;
+  scan_share share;
+  uint32_t inclusive;
+  uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
 };
 
 }  // namespace hpe::kernels
