@@ -6,6 +6,7 @@
 
 #include "apps/hpe/command.h"
 #include "apps/rtm/rtm_main.h"
+#include "apps/scan/scan_main.h"
 
 namespace hpe::cli {
 
@@ -14,6 +15,7 @@ namespace {
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
+    command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists what can be set", help},
 };

@@ -26,8 +26,11 @@ template <class T>
   static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, float> ||
                     std::is_same_v<T, double>,
                 "there are kernels for int32_t, int64_t, float and double; others come in modules of a program's own");
-  const std::string type = (std::is_integral_v<T> ? "i" : "f") + std::to_string(8 * sizeof(T));
-  return {type + "_" + name_of(op), sizeof(T), ""};
+  std::string suffix = std::is_integral_v<T> ? "i" : "f";
+  suffix += std::to_string(8 * sizeof(T));
+  suffix += "_";
+  suffix += name_of(op);
+  return {suffix, sizeof(T), ""};
 }
 
 }  // namespace hpe::scan

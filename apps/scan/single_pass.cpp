@@ -17,8 +17,11 @@ namespace {
 constexpr std::size_t totals_offset = 256;
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
 
-std::uint32_t tile_bytes(const device_traits& device) {
-  return device.kind == HPE_DEVICE_SOFT ? soft_tile_bytes : kernels::single_pass_tile_bytes;
+/// A thread of a soft device has one tile at a time, so that the threads of several devices run side by side only if what
+/// they deal out is single tiles.
+std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
+  if (team.front().kind != HPE_DEVICE_SOFT) return kernels::single_pass_tile_bytes;
+  return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
 }
 
 /// Shared by all scans of the process that use several devices.
@@ -37,7 +40,7 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
     : with_(with),
       work_(work),
       devices_(std::move(devices)),
-      room_(tile_bytes(devices_.front()) / static_cast<std::uint32_t>(with.element_size)) {
+      room_(tile_bytes(devices_) / static_cast<std::uint32_t>(with.element_size)) {
   const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
   // The most tiles there can be: those of data that begin between two vectors.
   const std::uint64_t tiles = kernels::make_tiling(work.length, work.problems, room_, vector, false).count;

@@ -12,6 +12,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include <utility>
+
 #include "hpe/kernel.h"
 #include "kernels/scan.h"
 #include "kernels/scan_operators.h"
@@ -100,24 +102,30 @@ inline void stream(T* to, vec<T> v) {
 }
 
 // Lane i gets lane i - distance, the first ones that of `fill`.
-template <class T>
-inline vec<T> move_up(vec<T> v, vec<T> fill, int distance) {
-  index<T> from;
-  for (int i = 0; i < lanes<T>; ++i) from[i] = i < distance ? i : lanes<T> + i - distance;
-  return __builtin_shuffle(fill, v, from);
+template <class T, int distance, int... i>
+inline vec<T> move_up(vec<T> v, vec<T> fill, std::integer_sequence<int, i...>) {
+  return __builtin_shuffle(fill, v, index<T>{(i < distance ? i : lanes<T> + i - distance)...});
+}
+template <class T, int distance>
+inline vec<T> move_up(vec<T> v, vec<T> fill) {
+  return move_up<T, distance>(v, fill, std::make_integer_sequence<int, lanes<T>>());
 }
 
-template <class T, class Op>
+template <class T, int distance = 1, class Op>
 inline vec<T> scan_lanes(vec<T> v, vec<T> fill, Op op) {
-#pragma GCC unroll 4
-  for (int d = 1; d < lanes<T>; d *= 2) v = combine(op, move_up<T>(v, fill, d), v);
-  return v;
+  if constexpr (distance < lanes<T>)
+    return scan_lanes<T, 2 * distance>(combine(op, move_up<T, distance>(v, fill), v), fill, op);
+  else
+    return v;
 }
 
+template <class T, int... i>
+inline vec<T> last_lane(vec<T> v, std::integer_sequence<int, i...>) {
+  return __builtin_shuffle(v, index<T>{(i - i + lanes<T> - 1)...});
+}
 template <class T>
 inline vec<T> last_lane(vec<T> v) {
-  index<T> last = index<T>{} + (lanes<T> - 1);
-  return __builtin_shuffle(v, last);
+  return last_lane<T>(v, std::make_integer_sequence<int, lanes<T>>());
 }
 
 // All elements combined, in order if the operator asks for it.
@@ -164,7 +172,7 @@ inline T scan_vectors(const T* input, T* output, uint64_t count, T before) {
   vec<T> carry = all_lanes(before);
   for (uint64_t i = 0; i + L <= count; i += L) {
     const vec<T> scanned = scan_lanes<T>(load(input + i), fill, op);
-    const vec<T> result = combine(op, carry, inclusive ? scanned : move_up<T>(scanned, fill, 1));
+    const vec<T> result = combine(op, carry, inclusive ? scanned : move_up<T, 1>(scanned, fill));
     carry = combine(op, carry, last_lane<T>(scanned));
     if constexpr (past_caches)
       stream(output + i, result);
