@@ -66,7 +66,7 @@ inline constexpr unsigned scan_devices = 16;
 
 /// The shape of a block of the single-pass kernels on GPUs, and their bytes of a tile.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
-inline constexpr uint32_t single_pass_threads = 480;
+inline constexpr uint32_t single_pass_threads = 864;
 /// Their alignment in memory that pays: a vector.
 inline constexpr uint32_t scan_vector_alignment = 16;
 

@@ -52,12 +52,33 @@ batch size_up(const request& r) {
   return work;
 }
 
+// System calls do not wait for data of devices, so files go through ordinary memory.
+constexpr std::size_t piece_length = std::size_t{1} << 20;
+
+template <class T>
+void write_to(const std::string& path, const array<T>& data) {
+  const file_pointer file = open(path, "wb");
+  std::vector<T> piece(piece_length);
+  bool written = true;
+  for (std::size_t at = 0; at < data.size() && written; at += piece.size()) {
+    const std::size_t size = std::min(piece.size(), data.size() - at);
+    copy(piece.data(), data.data() + at, size * sizeof(T));
+    written = std::fwrite(piece.data(), sizeof(T), size, file.get()) == size;
+  }
+  if (!written || std::fflush(file.get()) != 0) throw bad_input(path + " cannot be written");
+}
+
 template <class T>
 void fill_with(const request& r, const array<T>& data) {
   if (!r.file.empty()) {
     const file_pointer file = open(r.file, "rb");
-    if (std::fread(data.data(), sizeof(T), data.size(), file.get()) != data.size())
-      throw bad_input(r.file + " cannot be read to the end");
+    std::vector<T> piece(piece_length);
+    for (std::size_t at = 0; at < data.size(); at += piece.size()) {
+      const std::size_t wanted = std::min(piece.size(), data.size() - at);
+      if (std::fread(piece.data(), sizeof(T), wanted, file.get()) != wanted)
+        throw bad_input(r.file + " cannot be read to the end");
+      copy(data.data() + at, piece.data(), wanted * sizeof(T));
+    }
     return;
   }
   std::minstd_rand random(1);
@@ -131,11 +152,7 @@ int run(const request& r) {
     fmt::print(stderr, "hpe scan: the result is wrong\n");
     return 1;
   }
-  if (!r.output.empty()) {
-    const file_pointer file = open(r.output, "wb");
-    if (std::fwrite(output.data(), sizeof(T), count, file.get()) != count || std::fflush(file.get()) != 0)
-      throw bad_input(r.output + " cannot be written");
-  }
+  if (!r.output.empty()) write_to(r.output, output);
 
   std::vector<double> times;
   for (std::uint64_t i = 0; i < r.repeats; ++i) {

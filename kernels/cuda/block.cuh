@@ -23,7 +23,7 @@ struct block_prefix {
 template <class T, class Op>
 __device__ __forceinline__ block_prefix<T> block_scan(T total, block_memory<T>& shared, Op op) {
   const unsigned lane = lane_number(), warp = threadIdx.x / warp_size, warps = (blockDim.x + warp_size - 1) / warp_size;
-  if (lane == 0) shared.of_warp[warp] = total;
+  if (is_leader()) shared.of_warp[warp] = total;
   __syncthreads();
   const T scanned = warp_scan(lane < warps ? shared.of_warp[lane] : op.identity(), op, lane);
   __syncthreads();  // the memory may be used again

@@ -8,7 +8,7 @@
 
 namespace hpe::kernels::gpu {
 
-using hopper_shape = single_pass_shape<6, single_pass_tile_bytes, 8, 4>;
+using hopper_shape = single_pass_shape<6, single_pass_tile_bytes, 16, 8>;
 static_assert(hopper_shape::threads == single_pass_threads, "programs launch blocks of single_pass_threads");
 
 template <class T, class Op>

@@ -168,13 +168,12 @@ class single_pass {
         } else if (slot.window.to > n * segment_length) {
           total = segment_of<false>(stage, n, slot.window).total();
         }
-        if (lane_ == 0) {
-          shared_.totals[stage][n] = total;
-          shared_.heads[stage][n] = head;
-        }
+        // All lanes have the same, and write it.
+        shared_.totals[stage][n] = total;
+        shared_.heads[stage][n] = head;
       }
       __syncwarp();
-      if (lane_ == 0) shared_.reduced[stage].arrive();
+      if (is_leader()) shared_.reduced[stage].arrive();
     });
   }
 
@@ -185,7 +184,9 @@ class single_pass {
       T total = used ? shared_.totals[stage][lane_] : op_.identity();
       if constexpr (several) {
         const unsigned heads = __ballot_sync(all_lanes, used && shared_.heads[stage][lane_]);
-        total = warp_segmented_scan(total, heads, op_, lane_);
+        T row[1] = {total};
+        warp_segmented_scan_rows(row, {heads}, op_, lane_);
+        total = row[0];
       } else {
         total = warp_scan(total, op_, lane_);
         const T all = shuffle(total, warp_size - 1);
@@ -196,7 +197,7 @@ class single_pass {
       const T before = shuffle_up(total, 1);
       if (used) shared_.before_segment[stage][lane_] = lane_ == 0 ? op_.identity() : before;
       __syncwarp();
-      if (lane_ == 0) shared_.known[stage].arrive();
+      if (is_leader()) shared_.known[stage].arrive();
     });
   }
 
@@ -205,7 +206,7 @@ class single_pass {
     for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned) {
       const T before =
           slot.tile.index == 0 ? op_.identity() : back.prefix(slot.tile.first, slot.tile.index, lane_);
-      if (lane_ == 0) {
+      if (is_leader()) {
         shared_.before_tile[stage] = before;
         shared_.known[stage].arrive();
       }
@@ -231,7 +232,7 @@ class single_pass {
         segment_of<false>(stage, warp, slot.window).scan(output, before, inclusive, aligned);
       }
       __syncwarp();
-      if (lane_ == 0) shared_.free[stage].arrive();
+      if (is_leader()) shared_.free[stage].arrive();
     });
   }
 

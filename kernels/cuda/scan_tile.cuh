@@ -94,17 +94,21 @@ struct segment {
   /// Scans the segment behind `before` and writes it.
   __device__ __forceinline__ void scan(T* output, T before, bool inclusive, bool aligned) const {
     vector_of<T> v[rows];
-    T ahead[rows];  // of this lane, in its row
-    T sum[rows];    // of the row
+    T sum[rows];  // of the vectors up to this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) v[r] = load(r);
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
 #pragma unroll
       for (unsigned i = 1; i < V; ++i) v[r].at[i] = op(v[r].at[i - 1], v[r].at[i]);
-      const T scanned = warp_scan(v[r].at[V - 1], op, lane);
-      sum[r] = shuffle(scanned, warp_size - 1);
-      ahead[r] = shuffle_up(scanned, 1);
+      sum[r] = v[r].at[V - 1];
+    }
+    warp_scan_rows(sum, op, lane);
+    T ahead[rows];  // the vectors before this lane's
+#pragma unroll
+    for (unsigned r = 0; r < rows; ++r) {
+      ahead[r] = shuffle_up(sum[r], 1);
+      sum[r] = shuffle(sum[r], warp_size - 1);
     }
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
@@ -128,41 +132,51 @@ struct segment {
   template <class Offset>
   __device__ __forceinline__ void segmented_scan(T* output, T before, bool inclusive, bool aligned, uint64_t length,
                                                  Offset offset) const {
+    vector_of<T> v[rows];
+    unsigned heads[rows];      // bit i: a problem begins at element i of the vector
+    unsigned beginning[rows];  // bit i: a problem begins in lane i
+    T sum[rows];               // of the vectors up to this lane's, from the last first element on
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
-      vector_of<T> v = load(r), result;
-      unsigned heads = 0;  // bit i: a problem begins at element i of the vector
+      v[r] = load(r);
+      heads[r] = 0;
       uint64_t at = offset(place(r));
 #pragma unroll
       for (unsigned i = 0; i < V; ++i) {
-        if (at == 0) heads |= 1U << i;
+        if (at == 0) heads[r] |= 1U << i;
         if (++at == length) at = 0;
       }
 #pragma unroll
       for (unsigned i = 1; i < V; ++i)
-        if ((heads >> i & 1) == 0) v.at[i] = op(v.at[i - 1], v.at[i]);
-      const unsigned beginning = __ballot_sync(all_lanes, heads != 0);
-      const T scanned = warp_segmented_scan(v.at[V - 1], beginning, op, lane);
-      T ahead = shuffle_up(scanned, 1);
-      const bool continued = (beginning & ~(all_lanes << lane)) == 0;
+        if ((heads[r] >> i & 1) == 0) v[r].at[i] = op(v[r].at[i - 1], v[r].at[i]);
+      beginning[r] = __ballot_sync(all_lanes, heads[r] != 0);
+      sum[r] = v[r].at[V - 1];
+    }
+    warp_segmented_scan_rows(sum, beginning, op, lane);
+#pragma unroll
+    for (unsigned r = 0; r < rows; ++r) {
+      T ahead = shuffle_up(sum[r], 1);
       if (lane == 0) ahead = op.identity();
+      const bool continued = (beginning[r] & ~(all_lanes << lane)) == 0;
       const T base = continued ? op(before, ahead) : ahead;
-      unsigned done = 0;  // whether a problem began at or before element i
+      vector_of<T> result;
+      bool begun = false;  // whether a problem began at or before element i
 #pragma unroll
       for (unsigned i = 0; i < V; ++i) {
-        const bool head = (heads >> i & 1) != 0;
+        const bool head = (heads[r] >> i & 1) != 0;
         if (inclusive) {
-          done |= head;
-          result.at[i] = done ? v.at[i] : op(base, v.at[i]);
+          begun |= head;
+          result.at[i] = begun ? v[r].at[i] : op(base, v[r].at[i]);
         } else {
-          const T previous = i == 0 ? base : (done ? v.at[i == 0 ? 0 : i - 1] : op(base, v.at[i == 0 ? 0 : i - 1]));
-          result.at[i] = head ? op.identity() : previous;
-          done |= head;
+          const T last = v[r].at[i == 0 ? 0 : i - 1];
+          const T earlier = i == 0 ? base : (begun ? last : op(base, last));
+          result.at[i] = head ? op.identity() : earlier;
+          begun |= head;
         }
       }
       store(output, r, result, aligned);
-      const T last = shuffle(scanned, warp_size - 1);
-      before = beginning == 0 ? op(before, last) : last;
+      const T last = shuffle(sum[r], warp_size - 1);
+      before = beginning[r] == 0 ? op(before, last) : last;
     }
   }
 };

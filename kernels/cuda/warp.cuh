@@ -51,29 +51,56 @@ __device__ __forceinline__ unsigned lane_number() {
   return lane;
 }
 
-/// Lane i gets the values of lanes 0 to i combined in order.
-template <class T, class Op>
-__device__ __forceinline__ T warp_scan(T value, Op op, unsigned lane) {
-#pragma unroll
-  for (unsigned d = 1; d < warp_size; d *= 2) {
-    const T before = shuffle_up(value, d);
-    if (lane >= d) value = op(before, value);
-  }
-  return value;
+/// True in one lane. Asked anew each time: a compiler that knew it for a whole loop would make a loop for that lane and
+/// another one for the rest, and the lanes would meet only in shuffles, at a high price.
+__device__ __forceinline__ bool is_leader() {
+  unsigned lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane == 0;
 }
 
-/// The same within segments: bit i of heads says that a segment begins in lane i. A lane's value counts from the last
-/// head in it.
-template <class T, class Op>
-__device__ __forceinline__ T warp_segmented_scan(T value, unsigned heads, Op op, unsigned lane) {
-  const unsigned up_to_here = heads & (all_lanes >> (warp_size - 1 - lane));
-  const unsigned reach = up_to_here == 0 ? lane : lane - (warp_size - 1 - __clz(up_to_here));
+/// In each of `count` rows: lane i gets the values of lanes 0 to i combined in order. Rows go side by side, so that the
+/// shuffles of one hide those of another.
+template <unsigned count, class T, class Op>
+__device__ __forceinline__ void warp_scan_rows(T (&value)[count], Op op, unsigned lane) {
 #pragma unroll
   for (unsigned d = 1; d < warp_size; d *= 2) {
-    const T before = shuffle_up(value, d);
-    if (reach >= d) value = op(before, value);
+    T before[count];
+#pragma unroll
+    for (unsigned r = 0; r < count; ++r) before[r] = shuffle_up(value[r], d);
+#pragma unroll
+    for (unsigned r = 0; r < count; ++r)
+      if (lane >= d) value[r] = op(before[r], value[r]);
   }
-  return value;
+}
+
+template <class T, class Op>
+__device__ __forceinline__ T warp_scan(T value, Op op, unsigned lane) {
+  T row[1] = {value};
+  warp_scan_rows(row, op, lane);
+  return row[0];
+}
+
+/// The same within segments: bit i of heads says that a segment begins in lane i of the row. A lane's value counts from
+/// the last head in it.
+template <unsigned count, class T, class Op>
+__device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], const unsigned (&heads)[count], Op op,
+                                                         unsigned lane) {
+  unsigned reach[count];  // lanes that one may go back
+#pragma unroll
+  for (unsigned r = 0; r < count; ++r) {
+    const unsigned up_to_here = heads[r] & (all_lanes >> (warp_size - 1 - lane));
+    reach[r] = up_to_here == 0 ? lane : lane - (warp_size - 1 - __clz(up_to_here));
+  }
+#pragma unroll
+  for (unsigned d = 1; d < warp_size; d *= 2) {
+    T before[count];
+#pragma unroll
+    for (unsigned r = 0; r < count; ++r) before[r] = shuffle_up(value[r], d);
+#pragma unroll
+    for (unsigned r = 0; r < count; ++r)
+      if (reach[r] >= d) value[r] = op(before[r], value[r]);
+  }
 }
 
 /// All values combined in the order of lanes; every lane gets it.
