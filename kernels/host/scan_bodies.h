@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "hpe/kernel.h"
@@ -77,7 +78,10 @@ inline vec<T> combine(maximum<T>, vec<T> a, vec<T> b) {
   return a < b ? b : a;
 }
 template <class T, class Op>
-constexpr bool in_vectors = requires(Op op, vec<T> v) { combine(op, v, v); };
+constexpr bool in_vectors = false;
+template <class T, class Op>
+requires std::is_arithmetic_v<T>
+constexpr bool in_vectors<T, Op> = requires(Op op, vec<T> v) { combine(op, v, v); };
 
 template <class T>
 inline vec<T> all_lanes(T value) {

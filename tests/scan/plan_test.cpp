@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/scan/affine.h"
 #include "tests/scan/support.h"
 
 namespace hpe::scan::testing {
@@ -59,11 +60,14 @@ void check_scan(const request& r, built_in op, bool inclusive) {
   synchronize();
 }
 
+bool connected() { return reach_each_other(inspect({})); }
+
 const std::vector<request>& requests() {
   static const std::vector<request> all = [] {
     std::vector<request> list;
     for (const algorithm how : {algorithm::single_pass, algorithm::three_stages})
       for (const split spread : {split::problems, split::mps, split::mp_pc}) {
+        if (how == algorithm::single_pass && spread == split::mps && !connected()) continue;
         for (const auto& [length, problems] :
              std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 1}, {1, 1001}, {2, 3}, {3, 777}, {17, 1}, {1000, 7},
                                                                  {4096, 5}, {65537, 2}, {100003, 3}, {1 << 20, 1}})
@@ -96,8 +100,8 @@ TYPED_TEST(plans, least_and_greatest) {
 }
 
 TEST(plan, long_problems_over_many_granules) {
-  for (const algorithm how : {algorithm::single_pass, algorithm::three_stages})
-    for (const split spread : {split::automatic, split::mps}) {
+  for (const algorithm how : {algorithm::automatic, algorithm::three_stages})
+    for (const split spread : {split::automatic, split::mp_pc}) {
       check_scan<std::int32_t>({(5U << 20) + 13, 1, how, spread, 16}, built_in::sum, true);
       check_scan<double>({(1U << 20) + 1, 3, how, spread, 8}, built_in::sum, false);
     }
@@ -110,6 +114,9 @@ TEST(plan, sums_of_floats_are_the_same_in_every_run) {
   wishes shared;
   shared.spread = split::mps;
   plan scan(operation_for<float>(built_in::sum), {count, 1}, shared);
+  if (connected()) {
+    EXPECT_EQ(scan.chosen().how, algorithm::single_pass);
+  }
   const array<float> input(count, scan.where()), output(count, scan.where());
   std::copy(values.begin(), values.end(), input.begin());
   scan.run(input.data(), output.data());
@@ -168,6 +175,38 @@ hpeStatus status_of(const std::function<void()>& body, std::string& words) {
     return e.status();
   }
   return HPE_SUCCESS;
+}
+
+// An operator of the program's own, from its own module, and not commutative.
+TEST(plan, operators_of_a_program) {
+  const std::size_t length = 70001, problems = 3;
+  std::vector<affine> values(length * problems);
+  std::mt19937 random(fresh_seed());
+  for (affine& v : values) v = {static_cast<std::uint32_t>(random()) | 1U, static_cast<std::uint32_t>(random())};
+  for (const request& r : requests()) {
+    if (r.length > 5000 || r.length < 3) continue;
+    for (const bool inclusive : {true, false}) {
+      SCOPED_TRACE(words(r));
+      wishes wished;
+      wished.how = r.how;
+      wished.spread = r.spread;
+      wished.iterations = r.iterations;
+      plan scan({"affine", sizeof(affine), HPE_TEST_OPERATOR}, {length, problems, inclusive}, wished);
+      const array<affine> input(values.size(), scan.where()), output(values.size(), scan.where());
+      std::copy(values.begin(), values.end(), input.begin());
+      scan.run(input.data(), output.data());
+      const compose op;
+      for (std::size_t g = 0; g < problems; ++g) {
+        affine all = op.identity();
+        for (std::size_t i = g * length; i < (g + 1) * length; ++i) {
+          const affine with = op(all, values[i]);
+          const affine wanted = inclusive ? with : all;
+          ASSERT_TRUE(output[i].factor == wanted.factor && output[i].offset == wanted.offset) << "element " << i;
+          all = with;
+        }
+      }
+    }
+  }
 }
 
 TEST(plan, bad_arguments_are_refused) {
