@@ -4,8 +4,8 @@
 /// header; it needs nothing but <stdint.h>.
 ///
 /// G problems of N elements each lie one behind the other. Element i of a problem becomes the combination of its
-/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). Output may be the
-/// input itself; otherwise the two do not overlap.
+/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). Output may be
+/// the input itself; otherwise the two do not overlap.
 
 #include <stdint.h>
 
@@ -18,14 +18,14 @@ struct scan_tiling {
   uint64_t problems;           ///< G
   uint64_t count;              ///< tiles in all
   uint64_t tiles_per_problem;  ///< 0: several problems in a tile
-  uint32_t part;               ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
+  uint32_t part;  ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
 };
 
 /// Tiles of at most `room` elements; where a tile may begin at any element, and not only at a multiple of `vector`
-/// elements in memory, some of the room is for what lies before it. Long problems are cut into full tiles, so that tiles
-/// begin where granules of placement do; short ones into equal tiles.
+/// elements in memory, some of the room is for what lies before it. Long problems are cut into full tiles, so that
+/// tiles begin where granules of placement do; short ones into equal tiles.
 [[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
                                                 bool input_aligned) {
   if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
@@ -46,8 +46,8 @@ struct scan_tiling {
 /// A tile: where its elements are, counted from the first element of the first problem.
 struct scan_tile {
   uint64_t begin;
-  uint64_t first;   ///< number of the first tile of its problem
-  uint64_t index;   ///< its place among the tiles of its problem
+  uint64_t first;  ///< number of the first tile of its problem
+  uint64_t index;  ///< its place among the tiles of its problem
   uint32_t count;
 };
 
@@ -70,15 +70,16 @@ inline constexpr uint32_t single_pass_threads = 864;
 /// Their alignment in memory that pays: a vector.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
-/// What the blocks of a single-pass scan share on a device, besides the totals of tiles. Zero before the first launch; each launch
-/// leaves it as it was.
+/// What the blocks of a single-pass scan share on a device, besides the totals of tiles. Zero before the first launch;
+/// each launch leaves it as it was.
 struct scan_tickets {
   unsigned long long next;  ///< tiles handed out
   unsigned long long left;  ///< blocks that took their last one
 };
 
-/// Scans in one pass: `grid` blocks take tiles one by one. Tile totals have the mark of the launch, so that they need no clearing.
-/// With several devices each runs the kernel over its share of the tiles: chunks of `chunk` tiles, dealt out one by one.
+/// Scans in one pass: `grid` blocks take tiles one by one. Tile totals have the mark of the launch, so that they need
+/// no clearing. With several devices each runs the kernel over its share of the tiles: chunks of `chunk` tiles, dealt
+/// out one by one.
 template <class T>
 struct scan_single_pass {
   const T* input;
@@ -99,7 +100,7 @@ struct scan_share {
   uint64_t length;    ///< N: from a problem to the next
   uint64_t problems;  ///< of this share
   uint64_t from, to;
-  uint64_t chunk;  ///< elements
+  uint64_t chunk;                                                                              ///< elements
   [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }  ///< of each problem
 };
 

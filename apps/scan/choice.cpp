@@ -8,7 +8,9 @@ namespace hpe::scan {
 
 namespace {
 
-std::string times(std::uint64_t count, const char* thing) { return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s"); }
+std::string times(std::uint64_t count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
 
 /// The teams of each way to spread.
 std::vector<std::vector<int>> teams_of(split spread, const std::vector<device_traits>& devices) {
@@ -68,18 +70,19 @@ choice choose(const batch& what, const std::vector<device_traits>& devices, bool
   result.how = how;
   if (how == algorithm::automatic) {
     result.how = single_pass_possible && all_connected ? algorithm::single_pass : algorithm::three_stages;
-    result.reasons.emplace_back(
-        !single_pass_possible ? "three stages: the device has no kernel that scans in one pass"
-        : !all_connected      ? "three stages: one pass needs devices that reach each other"
-                     : "one pass: it moves each element twice, three stages move it three times");
+    result.reasons.emplace_back(!single_pass_possible ? "three stages: the device has no kernel that scans in one pass"
+                                : !all_connected
+                                    ? "three stages: one pass needs devices that reach each other"
+                                    : "one pass: it moves each element twice, three stages move it three times");
   } else {
     result.reasons.push_back(fmt::format("{} was asked for", name_of(how)));
     if (how == algorithm::single_pass && !(single_pass_possible && all_connected))
-      throw error(HPE_ERROR_NOT_SUPPORTED,
-                  single_pass_possible
-                      ? "a scan in one pass was asked for, shared by devices that do not reach each other; three "
-                        "stages are possible, or problems for each device"
-                      : "a scan in one pass was asked for, and a device has no kernel for it; three stages are possible");
+      throw error(
+          HPE_ERROR_NOT_SUPPORTED,
+          single_pass_possible
+              ? "a scan in one pass was asked for, shared by devices that do not reach each other; three "
+                "stages are possible, or problems for each device"
+              : "a scan in one pass was asked for, and a device has no kernel for it; three stages are possible");
   }
 
   for (std::size_t t = 0; t < teams.size(); ++t) {

@@ -9,8 +9,8 @@ namespace hpe::scan {
 
 enum class algorithm : std::uint8_t { automatic, single_pass, three_stages };
 
-/// How a batch is spread over devices: whole problems to each device; Scan-MPS, where all devices share each problem; or
-/// Scan-MP-PC, where the devices of one link domain share problems, and domains have different ones.
+/// How a batch is spread over devices: whole problems to each device; Scan-MPS, where all devices share each problem;
+/// or Scan-MP-PC, where the devices of one link domain share problems, and domains have different ones.
 enum class split : std::uint8_t { automatic, problems, mps, mp_pc };
 
 /// A batch of problems and what is wished for it.
@@ -33,8 +33,9 @@ struct choice {
   std::vector<std::string> reasons;  ///< a sentence for each decision
 };
 
-/// Decides what is automatic. single_pass_possible: whether every device has the kernel for it. Throws hpe::error for a wish that
-/// cannot be fulfilled: one pass on devices without its kernel, or shared by devices that do not reach each other.
+/// Decides what is automatic. single_pass_possible: whether every device has the kernel for it. Throws hpe::error for a
+/// wish that cannot be fulfilled: one pass on devices without its kernel, or shared by devices that do not reach each
+/// other.
 [[nodiscard]] choice choose(const batch& what, const std::vector<device_traits>& devices, bool single_pass_possible,
                             algorithm how, split spread);
 

@@ -42,8 +42,8 @@ std::string own_module() {
 
 kernel_set load_kernels(const operation& what) {
   if (what.element_size != 4 && what.element_size != 8)
-    throw error(HPE_ERROR_INVALID_ARGUMENT, "elements of " + std::to_string(what.element_size) +
-                                                " bytes cannot be scanned; 4 and 8 are possible");
+    throw error(HPE_ERROR_INVALID_ARGUMENT,
+                "elements of " + std::to_string(what.element_size) + " bytes cannot be scanned; 4 and 8 are possible");
   const module own(own_module());
   const module from = what.module.empty() ? own : module(what.module);
   const auto name = [&](const char* stage) { return "scan_" + std::string(stage) + "_" + what.suffix; };

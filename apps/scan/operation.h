@@ -7,9 +7,9 @@
 
 namespace hpe::scan {
 
-/// A type and an operator for which there are kernels: those of hpe, or of a program's own module, which defines them with
-/// HPE_HOST_SCAN, HPE_CUDA_SCAN and HPE_CUDA_SCAN_SINGLE_PASS (kernels/host/scan_bodies.h, kernels/cuda/scan.cuh and
-/// scan_hopper.cuh).
+/// A type and an operator for which there are kernels: those of hpe, or of a program's own module, which defines them
+/// with HPE_HOST_SCAN, HPE_CUDA_SCAN and HPE_CUDA_SCAN_SINGLE_PASS (kernels/host/scan_bodies.h, kernels/cuda/scan.cuh
+/// and scan_hopper.cuh).
 struct operation {
   std::string suffix;  ///< of the kernels' names
   std::size_t element_size;

@@ -82,8 +82,9 @@ void plan::run(const void* input, void* output) {
   if (input == nullptr || output == nullptr)
     throw error(HPE_ERROR_INVALID_ARGUMENT, "a scan needs an input and an output, and one of them is null");
   if (from % what_.element_size != 0 || to % what_.element_size != 0)
-    throw error(HPE_ERROR_INVALID_ARGUMENT,
-                fmt::format("input and output of a scan are aligned to an element, here of {} bytes", what_.element_size));
+    throw error(
+        HPE_ERROR_INVALID_ARGUMENT,
+        fmt::format("input and output of a scan are aligned to an element, here of {} bytes", what_.element_size));
   if (from != to && from < to + bytes && to < from + bytes)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
                 "input and output of a scan overlap; they may be the same, or have nothing in common");
@@ -107,7 +108,8 @@ void plan::search(const void* input, void* output) {
   };
   const tuning_cache cache(wished_.cache);
   const std::vector<std::uint64_t>& candidates = teams.front()->candidates();
-  if (const auto kept = cache.find(key()); kept && std::find(candidates.begin(), candidates.end(), *kept) != candidates.end()) {
+  if (const auto kept = cache.find(key());
+      kept && std::find(candidates.begin(), candidates.end(), *kept) != candidates.end()) {
     set(*kept);
     search_report_ = fmt::format("K = {} was found before and kept in {}\n", *kept, wished_.cache);
     searched_ = true;
@@ -149,13 +151,14 @@ placement plan::where() const {
 }
 
 std::string plan::explain() const {
-  std::string text = fmt::format("{} problem{} of {} elements of {} bytes, {}, {}\n", work_.problems,
-                                 work_.problems == 1 ? "" : "s", work_.length, what_.element_size,
-                                 work_.inclusive ? "inclusive" : "exclusive", what_.suffix);
+  std::string text =
+      fmt::format("{} problem{} of {} elements of {} bytes, {}, {}\n", work_.problems, work_.problems == 1 ? "" : "s",
+                  work_.length, what_.element_size, work_.inclusive ? "inclusive" : "exclusive", what_.suffix);
   text += fmt::format("spread: {}; algorithm: {}\n", name_of(choice_.spread), name_of(choice_.how));
   for (const std::string& reason : choice_.reasons) text += "  " + reason + "\n";
   for (std::size_t t = 0; t < teams_.size(); ++t) {
-    if (teams_.size() > 1) text += fmt::format("team {}: {} problems from {}\n", t, choice_.teams[t].count, choice_.teams[t].first);
+    if (teams_.size() > 1)
+      text += fmt::format("team {}: {} problems from {}\n", t, choice_.teams[t].count, choice_.teams[t].first);
     text += teams_[t]->explain();
   }
   return text + search_report_;

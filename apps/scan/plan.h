@@ -26,12 +26,13 @@ struct wishes {
 /// run often: it holds the memory that launches need. One thread at a time.
 class plan {
  public:
-  /// Throws hpe::error: no kernels for the operation, a batch that no memory can hold, or a wish that cannot be fulfilled.
+  /// Throws hpe::error: no kernels for the operation, a batch that no memory can hold, or a wish that cannot be
+  /// fulfilled.
   plan(const operation& what, const batch& work, wishes wished = {});
 
-  /// Queues the scan and returns; the order is that of a launch. input and output have room for N G elements, and are the
-  /// same or do not overlap; either is aligned to an element. Throws hpe::error. The first run of three stages looks for the
-  /// best K, if none is wished or kept: it takes as long as some twenty scans, and waits.
+  /// Queues the scan and returns; the order is that of a launch. input and output have room for N G elements, and are
+  /// the same or do not overlap; either is aligned to an element. Throws hpe::error. The first run of three stages
+  /// looks for the best K, if none is wished or kept: it takes as long as some twenty scans, and waits.
   void run(const void* input, void* output);
 
   /// Where input and output are best placed.

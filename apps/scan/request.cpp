@@ -75,7 +75,9 @@ const std::vector<option>& options() {
 }  // namespace
 
 std::uint64_t count_of(const std::string& text, const std::string& what) {
-  const auto fail = [&] { return bad_input(fmt::format("{} {}: it must be a count, as 1000, 2^28 or 64M", what, text)); };
+  const auto fail = [&] {
+    return bad_input(fmt::format("{} {}: it must be a count, as 1000, 2^28 or 64M", what, text));
+  };
   std::uint64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, failure] = std::from_chars(text.data(), end, value);
@@ -136,7 +138,8 @@ std::string help_text() {
       "Batched prefix sums, minima or maxima on all devices: of the elements of FILE, or of random ones.\n\n";
   for (const option& o : options()) {
     std::string help = o.help;
-    for (std::size_t at = 0; (at = help.find('\n', at)) != std::string::npos; at += 25) help.replace(at, 1, "\n" + std::string(24, ' '));
+    for (std::size_t at = 0; (at = help.find('\n', at)) != std::string::npos; at += 25)
+      help.replace(at, 1, "\n" + std::string(24, ' '));
     result += fmt::format("  {:<21} {}\n", o.name + (o.value.empty() ? "" : " " + o.value), help);
   }
   return result + "\nK of three stages is kept in HPE_SCAN_CACHE (~/.cache/hpe/scan).\n";

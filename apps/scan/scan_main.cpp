@@ -25,7 +25,9 @@ using file_pointer = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 file_pointer open(const std::string& path, const char* mode) {
   file_pointer file(std::fopen(path.c_str(), mode), std::fclose);
-  if (!file) throw bad_input(fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  if (!file)
+    throw bad_input(
+        fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
   return file;
 }
 

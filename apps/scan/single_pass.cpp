@@ -1,7 +1,7 @@
-// Invariants: launch_ is the mark of the last launch, and no total in a workspace has a later one. Tickets are zero between
-// launches. The kernels of one launch on several devices wait for each other, so all of them must come to run: no two
-// launches of this kind are queued such that each keeps a device from the other. A fence, a launch that does nothing,
-// stands before each, waits for the one before in this process, and only then are its kernels let go.
+// Invariants: launch_ is the mark of the last launch, and no total in a workspace has a later one. Tickets are zero
+// between launches. The kernels of one launch on several devices wait for each other, so all of them must come to run:
+// no two launches of this kind are queued such that each keeps a device from the other. A fence, a launch that does
+// nothing, stands before each, waits for the one before in this process, and only then are its kernels let go.
 
 #include "apps/scan/single_pass.h"
 
@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t totals_offset = 256;
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
 
-/// A thread of a soft device has one tile at a time, so that the threads of several devices run side by side only if what
-/// they deal out is single tiles.
+/// A thread of a soft device has one tile at a time, so that the threads of several devices run side by side only if
+/// what they deal out is single tiles.
 std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
   if (team.front().kind != HPE_DEVICE_SOFT) return kernels::single_pass_tile_bytes;
   return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
@@ -101,9 +101,9 @@ void single_pass::queue(const arrays& where) {
   const int first = devices_.front().number;
   launch_on(first, with_.fence, grid(1), nothing{}, all.read(), all.written(), inout(*turn_));
   for (std::size_t d = 0; d < devices_.size(); ++d) queue_on(d, p, in(*turn_), none, none);
-  std::vector<hpeAccess> after{all.only_read(), inout(std::span(where.output, where.output + work_.length *
-                                                                                                work_.problems *
-                                                                                                with_.element_size))};
+  std::vector<hpeAccess> after{
+      all.only_read(),
+      inout(std::span(where.output, where.output + work_.length * work_.problems * with_.element_size))};
   for (const auto& w : workspaces_) after.push_back(in(w));
   const hpeShape one = grid(1);
   const nothing empty{};

@@ -1,7 +1,7 @@
-// Invariants: devices write their sums, and, where each has a part of several problems, their results, side by side in places
-// that are no ranges. Where they reach each other the launches that may run side by side name only reading the sums: a launch
-// before them, which names writing, has waited for whoever used the arrays, and one after them waits for all of them.
-// Where they do not, each names everything it uses, so that it is moved, and waits for the one before.
+// Invariants: devices write their sums, and, where each has a part of several problems, their results, side by side in
+// places that are no ranges. Where they reach each other the launches that may run side by side name only reading the
+// sums: a launch before them, which names writing, has waited for whoever used the arrays, and one after them waits for
+// all of them. Where they do not, each names everything it uses, so that it is moved, and waits for the one before.
 
 #include "apps/scan/three_stages.h"
 
@@ -66,7 +66,8 @@ hpeShape three_stages::shape_of_sums() const {
   constexpr std::uint32_t few = 256, most_threads = 1024, warp = 32, rows = 8;
   hpeShape result = shape(0, work_.problems);
   if (soft(devices_[0])) return result;
-  // A whole block for each problem, or, where problems have few chunks, a warp (premise 3: several problems in a block).
+  // A whole block for each problem, or, where problems have few chunks, a warp (premise 3: several problems in a
+  // block).
   if (sums_per_problem_ > few)
     result.block[0] = most_threads;
   else

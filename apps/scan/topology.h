@@ -22,8 +22,8 @@ struct device_traits {
 /// Whether each reaches the memory of each.
 [[nodiscard]] bool reach_each_other(const std::vector<device_traits>& devices);
 
-/// Divides devices into link domains, the largest sets in which each reaches each, in the order in which they were given.
-/// Gives indices into `devices`.
+/// Divides devices into link domains, the largest sets in which each reaches each, in the order in which they were
+/// given. Gives indices into `devices`.
 [[nodiscard]] std::vector<std::vector<int>> link_domains(const std::vector<device_traits>& devices);
 
 }  // namespace hpe::scan

@@ -4,8 +4,8 @@
 /// form that kernels/scan_operators.h describes. HPE_HOST_SCAN(suffix, T, Op) defines the kernels scan_reduce_suffix,
 /// scan_sums_suffix, scan_chunks_suffix and scan_single_pass_suffix, also in a module of a program's own.
 ///
-/// The operators of scan_operators.h run in vectors of scan_vector_bytes, which the including file may define (16, 32 or
-/// 64); others element by element. Everything is in an anonymous namespace, so that code for one instruction set is
+/// The operators of scan_operators.h run in vectors of scan_vector_bytes, which the including file may define (16, 32
+/// or 64); others element by element. Everything is in an anonymous namespace, so that code for one instruction set is
 /// never linked into another's.
 
 #include <emmintrin.h>
@@ -244,8 +244,7 @@ template <class T, class Op>
 inline void scan_chunks(const scan_three_stages<T>& p, const hpeTiles& tiles) {
   const manner how{p.inclusive != 0, p.stream != 0};
   for_chunks(p.share, tiles, [&](uint64_t problem, uint64_t chunk, uint64_t begin, uint64_t end) {
-    const T before =
-        p.sums == nullptr ? Op{}.identity() : p.sums[problem * p.sums_per_problem + p.first_sum + chunk];
+    const T before = p.sums == nullptr ? Op{}.identity() : p.sums[problem * p.sums_per_problem + p.first_sum + chunk];
     const uint64_t at = problem * p.share.length + begin;
     scan_run<T, Op>(p.input + at, p.output + at, end - begin, before, how);
   });
@@ -259,7 +258,8 @@ struct total_word {
   alignas(T) uint32_t mark;
 };
 
-// Prefixes of tiles, for one thread that asks for tiles of rising number: it remembers the last one, and adds what lies between.
+// Prefixes of tiles, for one thread that asks for tiles of rising number: it remembers the last one, and adds what lies
+// between.
 template <class T, class Op>
 class prefixes {
  public:
@@ -331,8 +331,8 @@ inline void scan_in_one_pass(const scan_single_pass<T>& p, const hpeTiles& tiles
 
 #define HPE_HOST_SCAN_KERNEL(name, Parameters, call) \
   HPE_HOST_KERNEL(name, Parameters) { call(*parameters, *tiles); }
-#define HPE_HOST_SCAN(suffix, T, Op)                                                              \
-  HPE_HOST_SCAN_KERNEL(scan_reduce_##suffix, scan_three_stages<T>, (scan_reduce<T, Op>))          \
-  HPE_HOST_SCAN_KERNEL(scan_sums_##suffix, scan_three_stages<T>, (scan_sums<T, Op>))              \
-  HPE_HOST_SCAN_KERNEL(scan_chunks_##suffix, scan_three_stages<T>, (scan_chunks<T, Op>))          \
+#define HPE_HOST_SCAN(suffix, T, Op)                                                     \
+  HPE_HOST_SCAN_KERNEL(scan_reduce_##suffix, scan_three_stages<T>, (scan_reduce<T, Op>)) \
+  HPE_HOST_SCAN_KERNEL(scan_sums_##suffix, scan_three_stages<T>, (scan_sums<T, Op>))     \
+  HPE_HOST_SCAN_KERNEL(scan_chunks_##suffix, scan_three_stages<T>, (scan_chunks<T, Op>)) \
   HPE_HOST_SCAN_KERNEL(scan_single_pass_##suffix, scan_single_pass<T>, (scan_in_one_pass<T, Op>))

@@ -3,10 +3,10 @@
 #include "kernels/host/variant.h"
 
 extern "C" {
-#define HPE_SCAN(type, T, operator_name, Op)                     \
-  HPE_DISPATCHED_KERNEL(scan_reduce_##type##_##operator_name)    \
-  HPE_DISPATCHED_KERNEL(scan_sums_##type##_##operator_name)      \
-  HPE_DISPATCHED_KERNEL(scan_chunks_##type##_##operator_name)    \
+#define HPE_SCAN(type, T, operator_name, Op)                  \
+  HPE_DISPATCHED_KERNEL(scan_reduce_##type##_##operator_name) \
+  HPE_DISPATCHED_KERNEL(scan_sums_##type##_##operator_name)   \
+  HPE_DISPATCHED_KERNEL(scan_chunks_##type##_##operator_name) \
   HPE_DISPATCHED_KERNEL(scan_single_pass_##type##_##operator_name)
 #include "kernels/scan.def"
 

@@ -18,7 +18,8 @@ std::vector<device_traits> switches(int count, int each, hpeDeviceKind kind = HP
   return all;
 }
 
-choice automatic(std::uint64_t length, std::uint64_t problems, const std::vector<device_traits>& devices, bool possible = true) {
+choice automatic(std::uint64_t length, std::uint64_t problems, const std::vector<device_traits>& devices,
+                 bool possible = true) {
   return choose({length, problems}, devices, possible, algorithm::automatic, split::automatic);
 }
 

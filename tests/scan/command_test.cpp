@@ -75,10 +75,20 @@ TEST(scan_command, files_come_and_go) {
 }
 
 TEST(scan_command, refuses_what_cannot_be_meant) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--lenght", "3"}, {"--length"}, {"--length", "many"}, {"--length", "3^2"}, {"--length", "2^63"},
-           {"--length", "99999999999G"}, {"--type", "i16"}, {"--operator", "product"}, {"--split", "half"},
-           {"--algorithm", "fast"}, {"--explain=yes"}, {"a", "b"}, {"--repeats", "0"}, {"--devices", "99"}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--lenght", "3"},
+                                                                                     {"--length"},
+                                                                                     {"--length", "many"},
+                                                                                     {"--length", "3^2"},
+                                                                                     {"--length", "2^63"},
+                                                                                     {"--length", "99999999999G"},
+                                                                                     {"--type", "i16"},
+                                                                                     {"--operator", "product"},
+                                                                                     {"--split", "half"},
+                                                                                     {"--algorithm", "fast"},
+                                                                                     {"--explain=yes"},
+                                                                                     {"a", "b"},
+                                                                                     {"--repeats", "0"},
+                                                                                     {"--devices", "99"}}) {
     const outcome o = run(words);
     EXPECT_EQ(o.status, 2) << words.front() << ": " << o.err;
     EXPECT_TRUE(contains(o.err, "hpe scan: ")) << o.err;
@@ -93,7 +103,8 @@ TEST(scan_command, counts) {
   EXPECT_EQ(count_of("3k", "x"), 3072U);
   EXPECT_EQ(count_of("64M", "x"), 64U << 20);
   EXPECT_EQ(count_of("2G", "x"), 2ULL << 30);
-  for (const char* wrong : {"", "k", "-1", "1.5", "2^", "2^x", "1kk", "2^99"}) EXPECT_THROW((void)count_of(wrong, "x"), bad_input);
+  for (const char* wrong : {"", "k", "-1", "1.5", "2^", "2^x", "1kk", "2^99"})
+    EXPECT_THROW((void)count_of(wrong, "x"), bad_input);
 }
 
 }  // namespace

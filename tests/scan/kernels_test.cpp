@@ -7,15 +7,15 @@
 #include "tests/scan/support.h"
 
 extern "C" {
-#define DECLARE(name)                                                                            \
-  void name(const void* parameters, const hpeTiles* tiles);                                      \
-  void name##_baseline(const void* parameters, const hpeTiles* tiles);                           \
-  void name##_avx2(const void* parameters, const hpeTiles* tiles);                               \
+#define DECLARE(name)                                                  \
+  void name(const void* parameters, const hpeTiles* tiles);            \
+  void name##_baseline(const void* parameters, const hpeTiles* tiles); \
+  void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
   void name##_avx512(const void* parameters, const hpeTiles* tiles);
-#define HPE_SCAN(type, T, operator_name, Op)       \
-  DECLARE(scan_reduce_##type##_##operator_name)    \
-  DECLARE(scan_sums_##type##_##operator_name)      \
-  DECLARE(scan_chunks_##type##_##operator_name)    \
+#define HPE_SCAN(type, T, operator_name, Op)    \
+  DECLARE(scan_reduce_##type##_##operator_name) \
+  DECLARE(scan_sums_##type##_##operator_name)   \
+  DECLARE(scan_chunks_##type##_##operator_name) \
   DECLARE(scan_single_pass_##type##_##operator_name)
 #include "kernels/scan.def"
 #undef HPE_SCAN
@@ -32,16 +32,29 @@ struct variant {
   hpeHostKernel reduce, sums, chunks, single_pass;
 };
 
-#define VARIANTS(suffix)                                                                                            \
-  {{"chosen", true, scan_reduce_##suffix, scan_sums_##suffix, scan_chunks_##suffix, scan_single_pass_##suffix},     \
-   {"baseline", true, scan_reduce_##suffix##_baseline, scan_sums_##suffix##_baseline, scan_chunks_##suffix##_baseline, \
-    scan_single_pass_##suffix##_baseline},                                                                          \
-   {"avx2", bool(__builtin_cpu_supports("avx2")), scan_reduce_##suffix##_avx2, scan_sums_##suffix##_avx2,           \
-    scan_chunks_##suffix##_avx2, scan_single_pass_##suffix##_avx2},                                                 \
-   {"avx512", __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&                            \
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"),                         \
-    scan_reduce_##suffix##_avx512, scan_sums_##suffix##_avx512, scan_chunks_##suffix##_avx512,                      \
-    scan_single_pass_##suffix##_avx512}}
+#define VARIANTS(suffix)                                                                                         \
+  {                                                                                                              \
+    {"chosen", true, scan_reduce_##suffix, scan_sums_##suffix, scan_chunks_##suffix, scan_single_pass_##suffix}, \
+        {"baseline",                                                                                             \
+         true,                                                                                                   \
+         scan_reduce_##suffix##_baseline,                                                                        \
+         scan_sums_##suffix##_baseline,                                                                          \
+         scan_chunks_##suffix##_baseline,                                                                        \
+         scan_single_pass_##suffix##_baseline},                                                                  \
+        {"avx2",                                                                                                 \
+         bool(__builtin_cpu_supports("avx2")),                                                                   \
+         scan_reduce_##suffix##_avx2,                                                                            \
+         scan_sums_##suffix##_avx2,                                                                              \
+         scan_chunks_##suffix##_avx2,                                                                            \
+         scan_single_pass_##suffix##_avx2},                                                                      \
+    {                                                                                                            \
+      "avx512",                                                                                                  \
+          __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&                             \
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"),                          \
+          scan_reduce_##suffix##_avx512, scan_sums_##suffix##_avx512, scan_chunks_##suffix##_avx512,             \
+          scan_single_pass_##suffix##_avx512                                                                     \
+    }                                                                                                            \
+  }
 
 /// Calls a kernel for a grid of `grid` tiles, in ranges of two.
 template <class Parameters>
@@ -69,7 +82,8 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
           std::vector<T> output(input.size() + 1, poison<T>());
           scan_share share{length, problems, 0, length, 100};
           std::vector<T> sums(share.chunks() * problems, poison<T>());
-          scan_three_stages<T> p{input.data(), output.data(), sums.data(), share.chunks(), 0, share, inclusive, past_caches};
+          scan_three_stages<T> p{input.data(), output.data(), sums.data(), share.chunks(), 0,
+                                 share,        inclusive,     past_caches};
           call(v.reduce, p, 7);
           call(v.sums, p, 3);
           call(v.chunks, p, 5);

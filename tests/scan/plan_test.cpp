@@ -24,8 +24,8 @@ struct request {
 
 std::string words(const request& r) {
   return "N = " + std::to_string(r.length) + ", G = " + std::to_string(r.problems) + ", " + name_of(r.how) + ", " +
-         name_of(r.spread) + ", K = " + std::to_string(r.iterations) + (r.in_place ? ", in place" : "") + ", shifted by " +
-         std::to_string(r.shift);
+         name_of(r.spread) + ", K = " + std::to_string(r.iterations) + (r.in_place ? ", in place" : "") +
+         ", shifted by " + std::to_string(r.shift);
 }
 
 /// Runs a plan twice and compares both results with the reference, and what lies about the output with poison.
@@ -68,9 +68,16 @@ const std::vector<request>& requests() {
     for (const algorithm how : {algorithm::single_pass, algorithm::three_stages})
       for (const split spread : {split::problems, split::mps, split::mp_pc}) {
         if (how == algorithm::single_pass && spread == split::mps && !connected()) continue;
-        for (const auto& [length, problems] :
-             std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 1}, {1, 1001}, {2, 3}, {3, 777}, {17, 1}, {1000, 7},
-                                                                 {4096, 5}, {65537, 2}, {100003, 3}, {1 << 20, 1}})
+        for (const auto& [length, problems] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 1},
+                                                                                                   {1, 1001},
+                                                                                                   {2, 3},
+                                                                                                   {3, 777},
+                                                                                                   {17, 1},
+                                                                                                   {1000, 7},
+                                                                                                   {4096, 5},
+                                                                                                   {65537, 2},
+                                                                                                   {100003, 3},
+                                                                                                   {1 << 20, 1}})
           list.push_back({length, problems, how, spread});
         list.push_back({123457, 3, how, spread, 2, true});
         list.push_back({99991, 2, how, spread, 4, false, 1});
@@ -233,7 +240,8 @@ TEST(plan, bad_arguments_are_refused) {
   EXPECT_EQ(status_of([&] { plan(sum, {1, 1}, wished); }, text), HPE_ERROR_INVALID_ARGUMENT);
   // Ordinary memory is no place for a scan.
   std::vector<float> ordinary(2000);
-  EXPECT_EQ(status_of([&] { scan.run(ordinary.data(), ordinary.data() + 1000); }, text), HPE_ERROR_NOT_A_REGION) << text;
+  EXPECT_EQ(status_of([&] { scan.run(ordinary.data(), ordinary.data() + 1000); }, text), HPE_ERROR_NOT_A_REGION)
+      << text;
 }
 
 TEST(plan, the_search_is_explained_and_kept) {

@@ -34,9 +34,10 @@ std::vector<T> random_values(std::size_t count, unsigned seed) {
 
 /// The exact type of sums: integers wrap, floats are added in double or long double.
 template <class T>
-using accumulator = std::conditional_t<std::is_same_v<T, float>, double,
-                                       std::conditional_t<std::is_same_v<T, double>, long double, std::make_unsigned_t<
-                                           std::conditional_t<std::is_floating_point_v<T>, int, T>>>>;
+using accumulator = std::conditional_t<
+    std::is_same_v<T, float>, double,
+    std::conditional_t<std::is_same_v<T, double>, long double,
+                       std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>>;
 
 template <class T>
 struct expected {
@@ -51,13 +52,15 @@ expected<T> reference(const std::vector<T>& input, std::size_t length, built_in 
     accumulator<T> sum = 0;
     double sizes = 0;
     T least = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-    T greatest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+    T greatest =
+        std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
     for (std::size_t i = 0; i < length; ++i) {
       const T value = input[begin + i];
       const auto write = [&] {
         result.values[begin + i] = op == built_in::sum ? static_cast<T>(sum) : (op == built_in::min ? least : greatest);
         if (std::is_floating_point_v<T> && op == built_in::sum)
-          result.tolerance[begin + i] = static_cast<double>(i + 1) * static_cast<double>(std::numeric_limits<T>::epsilon()) * sizes;
+          result.tolerance[begin + i] =
+              static_cast<double>(i + 1) * static_cast<double>(std::numeric_limits<T>::epsilon()) * sizes;
       };
       if (!inclusive) write();
       sum += static_cast<accumulator<T>>(value);
@@ -75,7 +78,8 @@ template <class T>
 std::size_t first_difference(const T* found, const expected<T>& wanted) {
   for (std::size_t i = 0; i < wanted.values.size(); ++i) {
     const bool same = std::memcmp(&found[i], &wanted.values[i], sizeof(T)) == 0 || found[i] == wanted.values[i];
-    if (!same && !(std::abs(static_cast<double>(found[i]) - static_cast<double>(wanted.values[i])) <= wanted.tolerance[i]))
+    if (!same &&
+        !(std::abs(static_cast<double>(found[i]) - static_cast<double>(wanted.values[i])) <= wanted.tolerance[i]))
       return i;
   }
   return wanted.values.size();
