@@ -123,4 +123,9 @@ struct scan_three_stages {
   uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
 };
 
+/// The kernel scan_fence does nothing: its accesses order other launches.
+struct scan_fence_parameters {
+  uint32_t unused;
+};
+
 }  // namespace hpe::kernels

@@ -11,7 +11,7 @@ namespace hpe::scan {
 // The parameters look the same for every type of element: it is only pointed to.
 using single_pass_parameters = kernels::scan_single_pass<std::byte>;
 using stage_kernel_parameters = kernels::scan_three_stages<std::byte>;
-struct nothing {};
+using nothing = kernels::scan_fence_parameters;
 
 /// The kernels of one operation.
 struct kernel_set {

@@ -7,5 +7,4 @@
 #include "kernels/scan.def"
 #undef HPE_SCAN
 
-/// Does nothing: its accesses order other launches.
-extern "C" __global__ void scan_fence() {}
+extern "C" __global__ void scan_fence(const hpe::kernels::scan_fence_parameters /*unused*/) {}

@@ -10,6 +10,5 @@ extern "C" {
   HPE_DISPATCHED_KERNEL(scan_single_pass_##type##_##operator_name)
 #include "kernels/scan.def"
 
-/// Does nothing: its accesses order other launches.
 __attribute__((visibility("default"))) void scan_fence(const void* /*parameters*/, const hpeTiles* /*tiles*/) {}
 }
