@@ -7,8 +7,8 @@
 
 namespace hpe::bench {
 
-/// Queues a copy within the memory of a GPU as the CUDA runtime makes it, in the order of hpe; where there is no toolkit, as
-/// hpe makes it.
+/// Queues a copy within the memory of a GPU as the CUDA runtime makes it, in the order of hpe; where there is no
+/// toolkit, as hpe makes it.
 void device_copy(int device, void* output, const void* input, std::size_t bytes);
 
 /// CUB's inclusive sum over device memory of one GPU, on hpe arrays, queued in the order of hpe.

@@ -1,5 +1,5 @@
-// Sorts of random 32-bit keys. One GPU (HPE_DEVICES=cuda:1): against CUB. Several: all of them against the first. Soft devices:
-// against Boost.Sort with as many threads. Each run begins with the same keys, copied outside the timed part.
+// Sorts of random 32-bit keys. One GPU (HPE_DEVICES=cuda:1): against CUB. Several: all of them against the first. Soft
+// devices: against Boost.Sort with as many threads. Each run begins with the same keys, copied outside the timed part.
 
 #include <fmt/core.h>
 
@@ -84,13 +84,14 @@ int main(int argc, char** argv) {
   const std::vector<std::uint32_t> keys = random_keys(std::size_t{1} << (soft ? 24 : 28));
   const std::string what = fmt::format("{} uint32", keys.size());
   const double all = seconds_of(a.repeats, keys, {});
-  results.push_back(line(what + fmt::format(", {} devices", devices), 1e-6 * static_cast<double>(keys.size()) / all, "M/s", 0));
+  results.push_back(
+      line(what + fmt::format(", {} devices", devices), 1e-6 * static_cast<double>(keys.size()) / all, "M/s", 0));
   if (soft) {
     unsigned threads = 0;
     for (int d = 0; d < devices; ++d) threads += hpe::device_info(d).compute_units;
     constexpr double bar = 0.9;
-    results.push_back(line(what + fmt::format(", {} threads", threads), seconds_of_boost(a.repeats, keys, threads) / all,
-                           "x Boost", bar));
+    results.push_back(line(what + fmt::format(", {} threads", threads),
+                           seconds_of_boost(a.repeats, keys, threads) / all, "x Boost", bar));
   } else if (devices == 1) {
     constexpr double bar = 0.95;
     if (hpe::bench::cub_there()) results.push_back(line(what, seconds_of_cub(a.repeats, keys) / all, "x CUB", bar));

@@ -10,7 +10,8 @@ namespace hpe::bench {
 /// Whether this build has CUB.
 [[nodiscard]] bool cub_there();
 
-/// CUB's radix sort of keys on one GPU, between two arrays of its own choice, with its bytes of working memory made before.
+/// CUB's radix sort of keys on one GPU, between two arrays of its own choice, with its bytes of working memory made
+/// before.
 class cub_sort {
  public:
   cub_sort(int device, std::size_t count);

@@ -61,38 +61,65 @@ struct scan_tile {
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
-/// At most so many devices take part in one scan.
-inline constexpr unsigned scan_devices = 16;
-
 /// The shape of a block of the single-pass kernels on GPUs, and their bytes of a tile.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
 /// Their alignment in memory that pays: a vector.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
-/// What the blocks of a single-pass scan share on a device, besides the totals of tiles. Zero before the first launch;
-/// each launch leaves it as it was.
+/// At most so many devices take part in one scan.
+inline constexpr unsigned scan_devices = 16;
+
+/// How several devices share the tiles of each problem: in chunks of consecutive tiles, dealt out one by one.
+struct scan_deal {
+  uint32_t device, devices;
+  uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
+  uint64_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
+};
+inline constexpr uint32_t scan_chunk_tiles = 128;
+
+/// The tile that a ticket of a device stands for.
+struct dealt_tile {
+  uint64_t number;  ///< of the tile
+  uint64_t chunk;   ///< the chunk that it is in
+  bool none;        ///< the ticket stands for no tile; later ones may
+  bool last;        ///< nor will any later one
+};
+
+[[nodiscard]] constexpr dealt_tile tile_for(const scan_tiling& tiling, const scan_deal& deal, uint64_t ticket) {
+  if (deal.devices == 1) return {ticket, 0, false, ticket >= tiling.count};
+  const uint64_t per_problem = tiling.several_problems() ? tiling.count : tiling.tiles_per_problem;
+  const uint64_t chunk = ticket / deal.chunk * deal.devices + deal.device;
+  const uint64_t problem = chunk / deal.chunks_per_problem;
+  const uint64_t index = chunk % deal.chunks_per_problem * deal.chunk + ticket % deal.chunk;
+  const uint64_t number = problem * per_problem + index;
+  return {number, chunk, index >= per_problem, problem * per_problem >= tiling.count};
+}
+
+/// What the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each launch
+/// leaves it as it was.
 struct scan_tickets {
-  unsigned long long next;  ///< tiles handed out
+  unsigned long long next;  ///< tickets handed out
   unsigned long long left;  ///< blocks that took their last one
 };
 
-/// Scans in one pass: `grid` blocks take tiles one by one. Tile totals have the mark of the launch, so that they need
-/// no clearing. With several devices each runs the kernel over its share of the tiles: chunks of `chunk` tiles, dealt
-/// out one by one.
+/// Scans in one pass: blocks take tiles by tickets, any number of them. Totals have the mark of the launch, so that
+/// they need no clearing. With several devices each runs the kernel over its share of the tiles, all at the same time.
 template <class T>
 struct scan_single_pass {
   const T* input;
   T* output;
   scan_tiling tiling;
+  scan_deal deal;
   uint64_t reciprocal;  ///< several problems in a tile: 2^32 / length, rounded up
   uint32_t inclusive;
   uint32_t launch;  ///< the mark: another one than those of earlier launches, and not 0
-  uint32_t device, devices;
-  uint32_t chunk;
   uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
   scan_tickets* tickets;
-  void* totals[scan_devices];  ///< one tile_total for each tile, once on every device; [device] is this one's
+  void* totals[scan_devices];  ///< a word of twice the element's size for each tile, on every device
+  // Several devices of the GPU family, which tell each other the totals of chunks:
+  void* chunk_totals[scan_devices];  ///< such a word for each chunk, on every device
+  unsigned* chunk_tiles;             ///< for each chunk: its tiles with totals, zero between launches; on this device
 };
 
 /// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Merging of sorted sequences, and what can be sorted: the parameters of the kernels. Both sides include this header; it
-/// needs nothing but <stdint.h>.
+/// Merging of sorted sequences, and what can be sorted: the parameters of the kernels. Both sides include this header;
+/// it needs nothing but <stdint.h>.
 
 #include <stdint.h>
 
@@ -20,8 +20,8 @@ struct sort_pair {
   Value value;
 };
 
-/// The order of keys, and of pairs by their keys: ascending. Keys are no NaN. A program's own order has the same form: a type
-/// without state, a strict weak order.
+/// The order of keys, and of pairs by their keys: ascending. Keys are no NaN. A program's own order has the same form:
+/// a type without state, a strict weak order.
 struct by_key {
   template <class T>
   HPE_SORT_BOTH bool operator()(const T& a, const T& b) const {
@@ -33,7 +33,8 @@ struct by_key {
   }
 };
 
-/// output = input, sorted; equal elements keep their order. Output is the input or does not overlap it. One tile does all.
+/// output = input, sorted; equal elements keep their order. Output is the input or does not overlap it. One tile does
+/// all.
 template <class T>
 struct sort_local {
   const T* input;
@@ -41,8 +42,8 @@ struct sort_local {
   uint64_t count;
 };
 
-/// Places [from, to) of the merged sequence of `left` and `right`, which are sorted: output[i] becomes element i of it. Of equal
-/// elements those of `left` come first. Any grid is right.
+/// Places [from, to) of the merged sequence of `left` and `right`, which are sorted: output[i] becomes element i of it.
+/// Of equal elements those of `left` come first. Any grid is right.
 template <class T>
 struct sort_merge {
   const T* left;
@@ -52,8 +53,8 @@ struct sort_merge {
   uint64_t from, to;
 };
 
-/// How many of the first `place` elements of the merged sequence come from the left: the pivot that Tanasic et al. look for
-/// between two GPUs, found as they do by reading single elements wherever they are (the merge path of Odeh et al.).
+/// How many of the first `place` elements of the merged sequence come from the left: the pivot that Tanasic et al. look
+/// for between two GPUs, found as they do by reading single elements wherever they are (the merge path of Odeh et al.).
 template <class T, class Less>
 HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right, uint64_t right_count, uint64_t place,
                              Less less) {

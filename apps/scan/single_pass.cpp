@@ -14,7 +14,20 @@ namespace hpe::scan {
 
 namespace {
 
-constexpr std::size_t totals_offset = 256;
+/// Where things are in the workspace of a device: tickets first. Problems have no more chunks than tiles, and room for
+/// these is left for every tiling.
+struct layout {
+  layout(const kernels::scan_tiling& tiling, std::size_t element_size, std::size_t devices) {
+    constexpr std::size_t line = 256;
+    const std::size_t word = 2 * element_size;
+    totals = line;
+    chunk_totals = totals + tiling.count * word;
+    chunk_tiles = chunk_totals + (devices > 1 ? tiling.count * word : 0);
+    size = chunk_tiles + (devices > 1 ? tiling.count * sizeof(unsigned) : 0);
+  }
+  std::size_t totals, chunk_totals, chunk_tiles, size;
+};
+
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
 
 /// A thread of a soft device has one tile at a time, so that the threads of several devices run side by side only if
@@ -30,7 +43,7 @@ std::shared_ptr<array<std::byte>> the_turn() {
   static std::weak_ptr<array<std::byte>> last;
   const std::lock_guard lock(mutex);
   std::shared_ptr<array<std::byte>> turn = last.lock();
-  if (!turn) last = turn = std::make_shared<array<std::byte>>(totals_offset, on_device(0));
+  if (!turn) last = turn = std::make_shared<array<std::byte>>(1, on_device(0));
   return turn;
 }
 
@@ -43,10 +56,9 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
       room_(tile_bytes(devices_) / static_cast<std::uint32_t>(with.element_size)) {
   const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
   // The most tiles there can be: those of data that begin between two vectors.
-  const std::uint64_t tiles = kernels::make_tiling(work.length, work.problems, room_, vector, false).count;
-  const std::size_t word = 2 * with.element_size;
+  const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
   for (const device_traits& d : devices_) {
-    workspaces_.emplace_back(totals_offset + tiles * word, on_device(d.number));
+    workspaces_.emplace_back(layout(most, with.element_size, devices_.size()).size, on_device(d.number));
     fill(workspaces_.back().data(), 0, workspaces_.back().size());
   }
   if (devices_.size() > 1) turn_ = the_turn();
@@ -68,19 +80,30 @@ single_pass_parameters single_pass::parameters(const arrays& where) const {
   p.reciprocal = ((std::uint64_t{1} << 32) + work_.length - 1) / work_.length;
   p.inclusive = work_.inclusive ? 1 : 0;
   p.launch = launch_;
-  p.devices = static_cast<std::uint32_t>(devices_.size());
-  p.chunk = devices_.size() == 1 ? 1
-                                 : static_cast<std::uint32_t>(std::max<std::size_t>(
-                                       granularity() / with_.element_size / std::max(p.tiling.part, 1U), 1));
+  p.deal.devices = static_cast<std::uint32_t>(devices_.size());
+  const std::uint64_t granule = granularity() / with_.element_size / std::max(p.tiling.part, 1U);
+  p.deal.chunk = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(granule, 1, kernels::scan_chunk_tiles));
+  const std::uint64_t tiles = p.tiling.several_problems() ? p.tiling.count : p.tiling.tiles_per_problem;
+  p.deal.chunks_per_problem = (tiles + p.deal.chunk - 1) / p.deal.chunk;
   p.stream = work_.length * work_.problems * with_.element_size > too_much_for_caches && where.input != where.output;
-  for (std::size_t d = 0; d < devices_.size(); ++d) p.totals[d] = workspaces_[d].data() + totals_offset;
+  const layout places(kernels::make_tiling(work_.length, work_.problems, room_, vector, false), with_.element_size,
+                      devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    p.totals[d] = workspaces_[d].data() + places.totals;
+    p.chunk_totals[d] = workspaces_[d].data() + places.chunk_totals;
+  }
   return p;
 }
 
 void single_pass::queue_on(std::size_t d, single_pass_parameters p, const hpeAccess& order, const hpeAccess& read,
                            const hpeAccess& written) {
   const device_traits& device = devices_[d];
-  p.device = static_cast<std::uint32_t>(d);
+  p.deal.device = static_cast<std::uint32_t>(d);
+  const layout places(
+      kernels::make_tiling(work_.length, work_.problems, room_,
+                           static_cast<std::uint32_t>(kernels::scan_vector_alignment / with_.element_size), false),
+      with_.element_size, devices_.size());
+  p.chunk_tiles = reinterpret_cast<unsigned*>(workspaces_[d].data() + places.chunk_tiles);
   p.tickets = reinterpret_cast<kernels::scan_tickets*>(workspaces_[d].data());
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(device.units, p.tiling.count));
   const hpeShape shape{{blocks, 1, 1}, {kernels::single_pass_threads, 1, 1}};

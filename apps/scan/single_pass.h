@@ -27,7 +27,7 @@ class single_pass final : public team_scan {
   const batch work_;
   const std::vector<device_traits> devices_;
   const std::uint32_t room_;                  ///< elements in a tile, at most
-  std::vector<array<std::byte>> workspaces_;  ///< of each device: tickets, then totals of tiles
+  std::vector<array<std::byte>> workspaces_;  ///< of each device; see layout in the .cpp
   std::shared_ptr<array<std::byte>> turn_;    ///< who runs on several devices; see queue
   std::uint32_t launch_ = 0;
 };

@@ -106,7 +106,8 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
 void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group) {
   const std::size_t parts = devices_.size();
   for (std::size_t first = 0; first < parts; first += 2 * parts_in_group) {
-    const std::size_t middle = std::min(first + parts_in_group, parts), last = std::min(first + 2 * parts_in_group, parts);
+    const std::size_t middle = std::min(first + parts_in_group, parts),
+                      last = std::min(first + 2 * parts_in_group, parts);
     const std::uint64_t begin = cut(first), centre = cut(middle), end = cut(last);
     kernels::sort_merge<std::byte> p{};
     p.left = part_of(from, begin, end).data();

@@ -10,8 +10,8 @@
 
 namespace hpe::sort {
 
-/// A type and an order for which there are kernels sort_local_NAME and sort_merge_NAME: those of hpe (ascending), or of a
-/// program's own module.
+/// A type and an order for which there are kernels sort_local_NAME and sort_merge_NAME: those of hpe (ascending), or of
+/// a program's own module.
 struct element {
   std::string name;
   std::size_t size;
@@ -21,10 +21,10 @@ struct element {
 template <class T>
 struct name_of_type;
 #define HPE_SORT_PAIR(K, V) kernels::sort_pair<K, V>
-#define HPE_SORT(text, ...)                        \
-  template <>                                      \
-  struct name_of_type<__VA_ARGS__> {               \
-    static constexpr const char* value = #text;    \
+#define HPE_SORT(text, ...)                     \
+  template <>                                   \
+  struct name_of_type<__VA_ARGS__> {            \
+    static constexpr const char* value = #text; \
   };
 #include "kernels/sort.def"
 #undef HPE_SORT
@@ -35,11 +35,11 @@ template <class T>
   return {name_of_type<T>::value, sizeof(T), ""};
 }
 
-/// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged two by two, groups of
-/// parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6, 2013). A
-/// device merges what ends up in its own part; it finds the pivots by reading single elements of both sides through the shared
-/// pointer, and reads what it merges in the same way. So nothing is swapped beforehand, and any number of devices is right.
-/// Made once and run often: it holds a second array. One thread at a time.
+/// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged two by two,
+/// groups of parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6,
+/// 2013). A device merges what ends up in its own part; it finds the pivots by reading single elements of both sides
+/// through the shared pointer, and reads what it merges in the same way. So nothing is swapped beforehand, and any
+/// number of devices is right. Made once and run often: it holds a second array. One thread at a time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error: no kernels for the element, a device that is none.

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/cuda/warp.cuh"
+#include "kernels/scan.h"
 
 namespace hpe::kernels::gpu {
 
@@ -60,7 +61,8 @@ template <class T>
 using tile_total = tile_total_word<sizeof(T)>;
 
 /// Tiles of a problem whose totals are combined together. Each lane of a warp takes four of them.
-inline constexpr unsigned tiles_per_group = 4 * warp_size;
+inline constexpr unsigned tiles_per_group = scan_chunk_tiles;
+static_assert(tiles_per_group == 4 * warp_size, "each lane takes four");
 
 /// Prefixes of tiles, for one warp that asks for tiles of rising number. `totals` are those of all tiles of a launch.
 template <class T, class Op>
@@ -122,6 +124,66 @@ class look_back {
   Op op_;
   uint64_t first_ = ~uint64_t{0};
   uint64_t group_ = 0;  ///< before_ is everything before this group
+  T before_;
+};
+
+/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them. By a whole warp.
+template <class T, class Op>
+__device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
+                                           unsigned lane) {
+  constexpr unsigned each = tiles_per_group / warp_size;
+  bits_of<T> value[each];
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (unsigned i = 0; i < each; ++i)
+      if (lane * each + i < count) all &= first[lane * each + i].load(value[i], launch);
+  } while (!__all_sync(all_lanes, all));
+  T sum = op.identity();
+#pragma unroll
+  for (unsigned i = 0; i < each; ++i)
+    if (lane * each + i < count) sum = op(sum, bit_cast<T>(value[i]));
+  return warp_reduce(sum, op);
+}
+
+/// The same as look_back where tiles are dealt out among devices: totals of whole chunks, which come from all
+/// devices, and of tiles of the own chunk.
+template <class T, class Op>
+class look_back_over_chunks {
+ public:
+  __device__ look_back_over_chunks(const tile_total<T>* tiles, const tile_total<T>* chunks, unsigned launch, Op op)
+      : tiles_(tiles), chunks_(chunks), launch_(launch), op_(op), before_(op.identity()) {}
+
+  /// Everything before the tile `place` of chunk `index` of a problem. first_chunk: the number of the problem's first
+  /// chunk; first_tile: of the chunk's first tile.
+  __device__ T prefix(uint64_t first_chunk, uint64_t index, uint64_t first_tile, unsigned place, unsigned lane) {
+    if (first_chunk != first_) {
+      first_ = first_chunk;
+      known_ = 0;
+      before_ = op_.identity();
+    }
+    const T in_chunk = combine_tiles<T>(tiles_ + first_tile, place, launch_, op_, lane);
+    while (known_ < index) {
+      const unsigned count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
+      bits_of<T> value;
+      bool there;
+      do {
+        there = lane >= count || chunks_[first_ + known_ + lane].load(value, launch_);
+      } while (!__all_sync(all_lanes, there));
+      for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
+      known_ += count;
+    }
+    return op_(before_, in_chunk);
+  }
+
+ private:
+  const tile_total<T>* tiles_;
+  const tile_total<T>* chunks_;
+  unsigned launch_;
+  Op op_;
+  uint64_t first_ = ~uint64_t{0};
+  uint64_t known_ = 0;  ///< before_ is everything before this chunk of the problem
   T before_;
 };
 

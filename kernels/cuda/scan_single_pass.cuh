@@ -37,6 +37,7 @@ template <class T, class Shape>
 struct single_pass_memory {
   struct slot {
     scan_tile tile;
+    uint64_t chunk;
     window_of_tile window;
     bool last;  ///< there are no more tiles
   };
@@ -99,30 +100,33 @@ class single_pass {
     }
   }
 
-  [[nodiscard]] __device__ __forceinline__ uint64_t take_ticket() {
-    const uint64_t mine = atomicAdd(&p_.tickets->next, 1ULL);
-    if (p_.devices == 1) return mine;
-    return (mine / p_.chunk * p_.devices + p_.device) * p_.chunk + mine % p_.chunk;
+  [[nodiscard]] __device__ __forceinline__ dealt_tile take_tile() {
+    dealt_tile taken;
+    do {
+      taken = tile_for(p_.tiling, p_.deal, atomicAdd(&p_.tickets->next, 1ULL));
+    } while (taken.none && !taken.last);
+    return taken;
   }
 
   __device__ __forceinline__ void load_tiles() {
-    uint64_t number = take_ticket();
+    dealt_tile next = take_tile();
     for (unsigned stage = 0, parity = 1;;) {
       shared_.free[stage].wait(parity);  // the first round finds all free
       auto& slot = shared_.slots[stage];
-      slot.last = number >= p_.tiling.count;
+      slot.last = next.last;
       if (slot.last) {
         shared_.loaded[stage].arrive();
         break;
       }
-      slot.tile = tile_of(p_.tiling, number);
+      slot.tile = tile_of(p_.tiling, next.number);
+      slot.chunk = next.chunk;
       const T* const data = p_.input + slot.tile.begin;
       const unsigned skip = static_cast<unsigned>(reinterpret_cast<uintptr_t>(data) % 16 / sizeof(T));
       slot.window = {skip, skip + slot.tile.count};
       const unsigned bytes = (slot.window.to * sizeof(T) + 15) / 16 * 16;
       shared_.loaded[stage].arrive_expecting(bytes);
       bulk_load(shared_.stage[stage], data - skip, bytes, shared_.loaded[stage]);
-      number = take_ticket();
+      next = take_tile();
       if (++stage == Shape::stages) {
         stage = 0;
         parity ^= 1;
@@ -177,6 +181,30 @@ class single_pass {
     });
   }
 
+  [[nodiscard]] __device__ __forceinline__ tile_total<T>* own_totals() const {
+    return static_cast<tile_total<T>*>(p_.totals[p_.deal.device]);
+  }
+  /// How many tiles of its problem a chunk has from `index`, the place of its first one, on.
+  [[nodiscard]] __device__ __forceinline__ unsigned tiles_from(uint64_t index) const {
+    const uint64_t rest = p_.tiling.tiles_per_problem - index;
+    return rest < p_.deal.chunk ? static_cast<unsigned>(rest) : p_.deal.chunk;
+  }
+
+  /// Whoever publishes the last total of a chunk combines them, and tells every device.
+  __device__ __forceinline__ void publish(const typename memory::slot& slot, T total) {
+    tile_total<T>* const totals = own_totals();
+    if (is_leader()) totals[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
+    if (p_.deal.devices == 1) return;
+    const uint64_t index = slot.tile.index / p_.deal.chunk * p_.deal.chunk;
+    const unsigned tiles = tiles_from(index);
+    unsigned before = 0;
+    if (is_leader()) before = atomicInc(&p_.chunk_tiles[slot.chunk], tiles - 1);
+    if (shuffle(before, 0) != tiles - 1) return;
+    const T all = combine_tiles<T>(totals + slot.tile.first + index, tiles, p_.launch, op_, lane_);
+    if (lane_ < p_.deal.devices)
+      static_cast<tile_total<T>*>(p_.chunk_totals[lane_])[slot.chunk].store(bit_cast<bits_of<T>>(all), p_.launch);
+  }
+
   __device__ __forceinline__ void publish_totals() {
     for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned parity) {
       shared_.reduced[stage].wait(parity);
@@ -189,10 +217,7 @@ class single_pass {
         total = row[0];
       } else {
         total = warp_scan(total, op_, lane_);
-        const T all = shuffle(total, warp_size - 1);
-        if (lane_ < p_.devices)
-          (static_cast<tile_total<T>*>(p_.totals[lane_]) + slot.tile.first + slot.tile.index)
-              ->store(bit_cast<bits_of<T>>(all), p_.launch);
+        publish(slot, shuffle(total, warp_size - 1));
       }
       const T before = shuffle_up(total, 1);
       if (used) shared_.before_segment[stage][lane_] = lane_ == 0 ? op_.identity() : before;
@@ -202,10 +227,27 @@ class single_pass {
   }
 
   __device__ __forceinline__ void find_prefixes() {
-    look_back<T, Op> back(static_cast<const tile_total<T>*>(p_.totals[p_.device]), p_.launch, op_);
+    if (p_.deal.devices == 1) {
+      look_back<T, Op> back(own_totals(), p_.launch, op_);
+      find_prefixes_by([&](const typename memory::slot& slot) {
+        return slot.tile.index == 0 ? op_.identity() : back.prefix(slot.tile.first, slot.tile.index, lane_);
+      });
+    } else {
+      look_back_over_chunks<T, Op> back(
+          own_totals(), static_cast<const tile_total<T>*>(p_.chunk_totals[p_.deal.device]), p_.launch, op_);
+      find_prefixes_by([&](const typename memory::slot& slot) {
+        const uint64_t index = slot.tile.index / p_.deal.chunk;
+        const uint64_t first_tile = slot.tile.first + index * p_.deal.chunk;
+        return back.prefix(slot.chunk - index, index, first_tile,
+                           static_cast<unsigned>(slot.tile.index % p_.deal.chunk), lane_);
+      });
+    }
+  }
+
+  template <class Find>
+  __device__ __forceinline__ void find_prefixes_by(Find find) {
     for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned) {
-      const T before =
-          slot.tile.index == 0 ? op_.identity() : back.prefix(slot.tile.first, slot.tile.index, lane_);
+      const T before = find(slot);
       if (is_leader()) {
         shared_.before_tile[stage] = before;
         shared_.known[stage].arrive();

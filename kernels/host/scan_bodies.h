@@ -296,12 +296,13 @@ template <class T, class Op>
 inline void scan_in_one_pass(const scan_single_pass<T>& p, const hpeTiles& tiles) {
   const manner how{p.inclusive != 0, p.stream != 0};
   for (uint64_t call = tiles.begin; call < tiles.end; ++call) {
-    prefixes<T, Op> known(static_cast<const total_word<T>*>(p.totals[p.device]), p.launch);
+    prefixes<T, Op> known(static_cast<const total_word<T>*>(p.totals[p.deal.device]), p.launch);
     for (;;) {
       const uint64_t mine = __atomic_fetch_add(&p.tickets->next, 1, __ATOMIC_RELAXED);
-      const uint64_t number = (mine / p.chunk * p.devices + p.device) * p.chunk + mine % p.chunk;
-      if (number >= p.tiling.count) break;
-      const scan_tile tile = tile_of(p.tiling, number);
+      const dealt_tile dealt = tile_for(p.tiling, p.deal, mine);
+      if (dealt.last) break;
+      if (dealt.none) continue;
+      const scan_tile tile = tile_of(p.tiling, dealt.number);
       const T* const from = p.input + tile.begin;
       T* const to = p.output + tile.begin;
       if (p.tiling.several_problems()) {
@@ -311,8 +312,8 @@ inline void scan_in_one_pass(const scan_single_pass<T>& p, const hpeTiles& tiles
       }
       if (p.tiling.tiles_per_problem > 1) {
         const T total = reduce<T, Op>(from, tile.count);
-        for (uint32_t d = 0; d < p.devices; ++d) {
-          total_word<T>& word = static_cast<total_word<T>*>(p.totals[d])[number];
+        for (uint32_t d = 0; d < p.deal.devices; ++d) {
+          total_word<T>& word = static_cast<total_word<T>*>(p.totals[d])[dealt.number];
           word.value = total;
           __atomic_store_n(&word.mark, p.launch, __ATOMIC_RELEASE);
         }

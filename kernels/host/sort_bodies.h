@@ -1,7 +1,7 @@
 #pragma once
 
-/// The host bodies of sorts, for soft devices; templates over the element type and the order. HPE_HOST_SORT(name, T, Less)
-/// defines the kernels sort_local_name and sort_merge_name, also in a module of a program's own.
+/// The host bodies of sorts, for soft devices; templates over the element type and the order. HPE_HOST_SORT(name, T,
+/// Less) defines the kernels sort_local_name and sort_merge_name, also in a module of a program's own.
 
 #include <algorithm>
 #include <boost/sort/spinsort/spinsort.hpp>
@@ -45,6 +45,6 @@ void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
 
 #define HPE_HOST_SORT_LOCAL(kernel_name, Parameters, call) \
   HPE_HOST_KERNEL(kernel_name, Parameters) { call(*parameters, *tiles); }
-#define HPE_HOST_SORT(name, T, Less)                                                                             \
-  HPE_HOST_SORT_LOCAL(sort_local_##name, hpe::kernels::sort_local<T>, (hpe::kernels::sort_here<T, Less>))       \
+#define HPE_HOST_SORT(name, T, Less)                                                                      \
+  HPE_HOST_SORT_LOCAL(sort_local_##name, hpe::kernels::sort_local<T>, (hpe::kernels::sort_here<T, Less>)) \
   HPE_HOST_SORT_LOCAL(sort_merge_##name, hpe::kernels::sort_merge<T>, (hpe::kernels::merge_here<T, Less>))

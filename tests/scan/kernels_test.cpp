@@ -99,8 +99,7 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
           std::vector<unsigned char> totals(2 * sizeof(T) * q.tiling.count);
           q.inclusive = inclusive;
           q.launch = 7;
-          q.devices = 1;
-          q.chunk = 1;
+          q.deal = {0, 1, 1, 1};
           q.stream = past_caches;
           q.tickets = &tickets;
           q.totals[0] = totals.data();

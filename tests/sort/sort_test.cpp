@@ -48,7 +48,8 @@ void check_sort(std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
     work.run(data.data() + shift);
     // The same bits: sorted, a permutation, and stable.
     ASSERT_EQ(std::memcmp(data.data() + shift, wanted.data(), count * sizeof(T)), 0) << "run " << run;
-    for (std::size_t i = 0; i < shift; ++i) ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "before the data";
+    for (std::size_t i = 0; i < shift; ++i)
+      ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "before the data";
     for (std::size_t i = shift + count; i < data.size(); ++i)
       ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "behind the data";
   }
