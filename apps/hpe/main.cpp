@@ -7,6 +7,7 @@
 #include "apps/hpe/command.h"
 #include "apps/rtm/rtm_main.h"
 #include "apps/scan/scan_main.h"
+#include "apps/sort/sort_main.h"
 
 namespace hpe::cli {
 
@@ -16,6 +17,7 @@ constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
+    command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists what can be set", help},
 };
