@@ -2,7 +2,6 @@
 
 #include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
-#include <algorithm>
 #include <map>
 #include <type_traits>
 
@@ -16,16 +15,23 @@ namespace {
 
 struct range {
   int device;
-  std::span<std::byte> input, output, workspace;
+  std::span<std::byte> input, output, workspace, scratch;
 };
 
 void require(cudaError_t status) {
   if (status != cudaSuccess) throw error(HPE_ERROR_SYSTEM, std::string("CUB: ") + cudaGetErrorString(status));
 }
 
-/// Bytes of CUB's own for a sort; freed behind it by hpe, which waits for what uses them.
-array<std::byte> temporary(int device, std::size_t bytes) {
-  return array<std::byte>(std::max<std::size_t>(bytes, 1), on_device(device));
+template <class T>
+std::size_t scratch_for(std::size_t count) {
+  std::size_t bytes = 0;
+  if constexpr (std::is_arithmetic_v<T>) {
+    cub::DoubleBuffer<T> buffers(nullptr, nullptr);
+    require(cub::DeviceRadixSort::SortKeys(nullptr, bytes, buffers, count));
+  } else {
+    require(cub::DeviceMergeSort::StableSortKeys(nullptr, bytes, static_cast<T*>(nullptr), count, kernels::by_key{}));
+  }
+  return bytes;
 }
 
 template <class T>
@@ -35,18 +41,16 @@ void sort_keys(const range& r) {
   T* const workspace = reinterpret_cast<T*>(r.workspace.data());
   const std::size_t count = r.input.size() / sizeof(T);
   cub::DoubleBuffer<T> buffers(input, workspace);
-  std::size_t bytes = 0;
-  require(cub::DeviceRadixSort::SortKeys(nullptr, bytes, buffers, count));
-  const array<std::byte> scratch = temporary(r.device, bytes);
+  std::size_t bytes = r.scratch.size();
   enqueue(
       r.device,
       [&](cudaStream_t stream) {
-        cudaError_t status = cub::DeviceRadixSort::SortKeys(scratch.data(), bytes, buffers, count, 0, 8 * sizeof(T), stream);
+        cudaError_t status = cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, buffers, count, 0, 8 * sizeof(T), stream);
         if (status == cudaSuccess && buffers.Current() != output)
           status = cudaMemcpyAsync(output, buffers.Current(), r.input.size(), cudaMemcpyDeviceToDevice, stream);
         return status;
       },
-      inout(r.input), inout(r.workspace), inout(scratch));
+      inout(r.input), inout(r.workspace), inout(r.scratch));
 }
 
 template <class T>
@@ -54,19 +58,17 @@ void sort_pairs(const range& r) {
   T* const input = reinterpret_cast<T*>(r.input.data());
   T* const output = reinterpret_cast<T*>(r.output.data());
   const std::size_t count = r.input.size() / sizeof(T);
-  std::size_t bytes = 0;
-  require(cub::DeviceMergeSort::StableSortKeys(nullptr, bytes, input, count, kernels::by_key{}));
-  const array<std::byte> scratch = temporary(r.device, bytes);
+  std::size_t bytes = r.scratch.size();
   enqueue(
       r.device,
       [&](cudaStream_t stream) {
         cudaError_t status =
-            cub::DeviceMergeSort::StableSortKeys(scratch.data(), bytes, input, count, kernels::by_key{}, stream);
+            cub::DeviceMergeSort::StableSortKeys(r.scratch.data(), bytes, input, count, kernels::by_key{}, stream);
         if (status == cudaSuccess && output != input)
           status = cudaMemcpyAsync(output, input, r.input.size(), cudaMemcpyDeviceToDevice, stream);
         return status;
       },
-      inout(r.input), inout(r.workspace), inout(scratch));
+      inout(r.input), inout(r.workspace), inout(r.scratch));
 }
 
 template <class T>
@@ -77,12 +79,15 @@ void sort_range(const range& r) {
     sort_pairs<T>(r);
 }
 
-using function = void (*)(const range&);
+struct functions_of_type {
+  void (*sort)(const range&);
+  std::size_t (*scratch)(std::size_t);
+};
 
-const std::map<std::string, function>& functions() {
-  static const std::map<std::string, function> all = {
+const std::map<std::string, functions_of_type>& functions() {
+  static const std::map<std::string, functions_of_type> all = {
 #define HPE_SORT_PAIR(K, V) kernels::sort_pair<K, V>
-#define HPE_SORT(name, ...) {#name, sort_range<__VA_ARGS__>},
+#define HPE_SORT(name, ...) {#name, {sort_range<__VA_ARGS__>, scratch_for<__VA_ARGS__>}},
 #include "kernels/sort.def"
   };
   return all;
@@ -92,9 +97,13 @@ const std::map<std::string, function>& functions() {
 
 bool can_sort_locally(const std::string& name) { return functions().count(name) != 0; }
 
+std::size_t scratch_of_local_sort(const std::string& name, std::size_t count) {
+  return functions().at(name).scratch(count);
+}
+
 void sort_locally(const std::string& name, int device, std::span<std::byte> input, std::span<std::byte> output,
-                  std::span<std::byte> workspace) {
-  functions().at(name)({device, input, output, workspace});
+                  std::span<std::byte> workspace, std::span<std::byte> scratch) {
+  functions().at(name).sort({device, input, output, workspace, scratch});
 }
 
 }  // namespace hpe::sort

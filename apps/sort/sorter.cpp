@@ -56,6 +56,9 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
   if (!on_soft && !can_sort_locally(what.name))
     throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs sort hpe's own types only; there is none with the name " + what.name);
   if (count > 0) other_ = array<std::byte>(count * what.size, where());
+  for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d)
+    scratch_.emplace_back(std::max<std::size_t>(scratch_of_local_sort(what.name, cut(d + 1) - cut(d)), 1),
+                          on_device(devices_[d]));
 }
 
 std::uint64_t sorter::cut(std::size_t part) const {
@@ -92,7 +95,7 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
     const std::span<std::byte> input = part_of(from, begin, end), output = part_of(to, begin, end);
     const std::span<std::byte> workspace = part_of(other_.data(), begin, end);
     if (local_ == nullptr) {
-      sort_locally(what_.name, devices_[d], input, output, workspace);
+      sort_locally(what_.name, devices_[d], input, output, workspace, scratch_[d].span());
       continue;
     }
     const kernels::sort_local<std::byte> p{input.data(), output.data(), end - begin};

@@ -62,8 +62,9 @@ class sorter {
   std::vector<int> devices_;
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
-  hpeKernel local_ = nullptr;  ///< soft devices only
-  array<std::byte> other_;     ///< what is merged goes here and back
+  hpeKernel local_ = nullptr;              ///< soft devices only
+  array<std::byte> other_;                 ///< what is merged goes here and back
+  std::vector<array<std::byte>> scratch_;  ///< GPUs: of each device's local sort
 };
 
 }  // namespace hpe::sort
