@@ -27,7 +27,7 @@ split choose_split(const batch& what, const std::vector<device_traits>& devices,
   const std::uint64_t count = devices.size(), domains = link_domains(devices).size();
   const std::string work = times(what.problems, "problem") + " for " + times(count, "device");
   if (count == 1) {
-    reasons.push_back("there is one device");
+    reasons.emplace_back("there is one device");
     return split::problems;
   }
   // Problems that leave a device idle at the end for more than a tenth of the time are better shared.

@@ -21,7 +21,7 @@ std::function<void(request&, const std::string&)> text(std::string request::*fie
 }
 
 std::function<void(request&, const std::string&)> one_of(const std::string& name, std::string request::*field,
-                                                         std::vector<std::string> known) {
+                                                         const std::vector<std::string>& known) {
   return [=](request& r, const std::string& v) {
     std::string list;
     for (const std::string& k : known) {

@@ -84,8 +84,8 @@ void fill_with(const request& r, const array<T>& data) {
     return;
   }
   std::minstd_rand random(1);
-  constexpr int spread = 200;
-  for (T& v : data) v = static_cast<T>(static_cast<int>(random() % (spread + 1)) - spread / 2);
+  constexpr int half = 100;
+  for (T& v : data) v = static_cast<T>(static_cast<int>(random() % (2 * half + 1)) - half);
 }
 
 /// Compares with a scan on the host. Sums of floats may differ by rounding: N eps times the sum of sizes.
