@@ -127,16 +127,15 @@ class look_back {
   T before_;
 };
 
-/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them, and until also_there()
-/// is true in each lane. By a whole warp.
-template <class T, class Op, class AlsoThere>
+/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them. By a whole warp.
+template <class T, class Op>
 __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
-                                           unsigned lane, AlsoThere also_there) {
+                                           unsigned lane) {
   constexpr unsigned each = tiles_per_group / warp_size;
   bits_of<T> value[each];
   bool all;
   do {
-    all = also_there();
+    all = true;
 #pragma unroll
     for (unsigned i = 0; i < each; ++i)
       if (lane * each + i < count) all &= first[lane * each + i].load(value[i], launch);
@@ -164,22 +163,17 @@ class look_back_over_chunks {
       known_ = 0;
       before_ = op_.identity();
     }
-    T in_chunk = op_.identity();
-    bool wanted = true;  // asked for together with the first chunks
-    do {
+    const T in_chunk = combine_tiles<T>(tiles_ + first_tile, place, launch_, op_, lane);
+    while (known_ < index) {
       const unsigned count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
-      bits_of<T> value{};
-      const auto chunk_is_there = [&] {
-        return lane >= count || chunks_[first_ + known_ + lane].load(value, launch_);
-      };
-      if (wanted)
-        in_chunk = combine_tiles<T>(tiles_ + first_tile, place, launch_, op_, lane, chunk_is_there);
-      else
-        while (!__all_sync(all_lanes, chunk_is_there())) continue;
-      wanted = false;
+      bits_of<T> value;
+      bool there;
+      do {
+        there = lane >= count || chunks_[first_ + known_ + lane].load(value, launch_);
+      } while (!__all_sync(all_lanes, there));
       for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
       known_ += count;
-    } while (known_ < index);
+    }
     return op_(before_, in_chunk);
   }
 

@@ -200,7 +200,7 @@ class single_pass {
     unsigned before = 0;
     if (is_leader()) before = atomicInc(&p_.chunk_tiles[slot.chunk], tiles - 1);
     if (shuffle(before, 0) != tiles - 1) return;
-    const T all = combine_tiles<T>(totals + slot.tile.first + index, tiles, p_.launch, op_, lane_, [] { return true; });
+    const T all = combine_tiles<T>(totals + slot.tile.first + index, tiles, p_.launch, op_, lane_);
     if (lane_ < p_.deal.devices)
       static_cast<tile_total<T>*>(p_.chunk_totals[lane_])[slot.chunk].store(bit_cast<bits_of<T>>(all), p_.launch);
   }
