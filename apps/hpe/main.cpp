@@ -7,6 +7,8 @@
 #include "apps/fdtd/fdtd_main.h"
 #include "apps/hpe/command.h"
 #include "apps/rtm/rtm_main.h"
+#include "apps/scan/scan_main.h"
+#include "apps/sort/sort_main.h"
 
 namespace hpe::cli {
 
@@ -17,6 +19,8 @@ constexpr std::array table{
     command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
     command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},
+    command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
+    command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists what can be set", help},
 };

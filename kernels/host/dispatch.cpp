@@ -1,41 +1,11 @@
 // The kernels under their plain names: each calls the variant for the best instruction set that this machine has. All
 // variants are exported too, as name_variant, so that they can be tested and compared.
 
-#include "hpe/kernel.h"
 #include "kernels/fdtd.h"
+#include "kernels/host/variant.h"
 #include "kernels/wave.h"
 
-namespace {
-
-enum class variant { baseline, avx2, avx512 };
-
-variant best() {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    return variant::avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return variant::avx2;
-  return variant::baseline;
-}
-
-const variant chosen = best();
-
-hpeHostKernel pick(hpeHostKernel baseline, hpeHostKernel avx2, hpeHostKernel avx512) {
-  if (chosen == variant::avx512) return avx512;
-  return chosen == variant::avx2 ? avx2 : baseline;
-}
-
-}  // namespace
-
 extern "C" {
-
-#define HPE_KERNEL(name, ...)                                                                       \
-  void name##_baseline(const void* parameters, const hpeTiles* tiles);                              \
-  void name##_avx2(const void* parameters, const hpeTiles* tiles);                                  \
-  void name##_avx512(const void* parameters, const hpeTiles* tiles);                                \
-  __attribute__((visibility("default"))) void name(const void* parameters, const hpeTiles* tiles) { \
-    static const hpeHostKernel body = pick(name##_baseline, name##_avx2, name##_avx512);            \
-    body(parameters, tiles);                                                                        \
-  }
+#define HPE_KERNEL(name, ...) HPE_DISPATCHED_KERNEL(name)
 #include "kernels/kernels.def"
 }

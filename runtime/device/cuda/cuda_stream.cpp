@@ -157,7 +157,7 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
               "{} bytes of parameters are too many for a launch; {} are possible", parameters.size(),
               HPE_MAX_PARAMETERS);
   device_.require_alive();
-  const CUfunction function = set_.kernels().function(kernel, device_.index());
+  const kernel_table::entry entry = set_.kernels().at(kernel, device_.index());
   std::size_t size = parameters.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
@@ -165,9 +165,9 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   const CUresult result =
-      cu_.cuLaunchKernel(function, at_least_one(shape.grid[0]), at_least_one(shape.grid[1]),
+      cu_.cuLaunchKernel(entry.function, at_least_one(shape.grid[0]), at_least_one(shape.grid[1]),
                          at_least_one(shape.grid[2]), at_least_one(shape.block[0]), at_least_one(shape.block[1]),
-                         at_least_one(shape.block[2]), 0, stream_, nullptr, size == 0 ? nullptr : extra);
+                         at_least_one(shape.block[2]), entry.shared_bytes, stream_, nullptr, size == 0 ? nullptr : extra);
   if (result != CUDA_SUCCESS && !kills_context(result))
     HPE_THROW(
         HPE_ERROR_INVALID_ARGUMENT,

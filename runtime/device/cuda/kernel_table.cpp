@@ -90,22 +90,38 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   const std::unique_lock lock(mutex_);
   HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
   const module& from = modules_[number];
-  kernel made{name, std::vector<CUfunction>(contexts_.size())};
+  kernel made{name, std::vector<entry>(contexts_.size())};
   for (std::size_t d = 0; d < contexts_.size(); ++d) {
     if (from.on[d] == nullptr || !wanted[d]) continue;
     const entered here(cu_, contexts_[d]);
-    const CUresult result = cu_.cuModuleGetFunction(&made.on[d], from.on[d], name.c_str());
+    const CUresult result = cu_.cuModuleGetFunction(&made.on[d].function, from.on[d], name.c_str());
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "{} has no CUDA kernel \"{}\": {}", from.path, name,
                 cu_.words_for(result));
+    made.on[d].shared_bytes = give_shared_memory(from.on[d], name, made.on[d].function);
   }
   kernels_.push_back(std::move(made));
   return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
 }
 
-CUfunction kernel_table::function(kernel_id id, unsigned device) const {
+// Asks the driver for the dynamic shared memory that the kernel wants, and gives its bytes.
+unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const {
+  CUdeviceptr variable = 0;
+  std::size_t size = 0;
+  unsigned bytes = 0;
+  if (cu_.cuModuleGetGlobal(&variable, &size, from, (name + "_shared_bytes").c_str()) != CUDA_SUCCESS) return 0;
+  HPE_REQUIRE(size == sizeof bytes && cu_.cuMemcpyDtoH(&bytes, variable, sizeof bytes) == CUDA_SUCCESS,
+              HPE_ERROR_NOT_FOUND, "{}_shared_bytes is not a 32-bit number", name);
+  const CUresult result =
+      cu_.cuFuncSetAttribute(to, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+  HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED, "kernel \"{}\" gets no {} bytes of shared memory: {}",
+              name, bytes, cu_.words_for(result));
+  return bytes;
+}
+
+kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
   const std::shared_lock lock(mutex_);
-  const CUfunction found = id.function < kernels_.size() ? kernels_[id.function].on[device] : nullptr;
-  HPE_REQUIRE(found != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function, device);
+  const entry found = id.function < kernels_.size() ? kernels_[id.function].on[device] : entry{};
+  HPE_REQUIRE(found.function != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function, device);
   return found;
 }
 

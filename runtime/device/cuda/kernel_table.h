@@ -26,11 +26,18 @@ class kernel_table {
   std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
   kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
-  [[nodiscard]] CUfunction function(kernel_id kernel, unsigned device) const;
+  /// A kernel on one device. Dynamic shared memory: what the kernel's module says in the variable NAME_shared_bytes, a
+  /// 32-bit number; else none.
+  struct entry {
+    CUfunction function = nullptr;
+    unsigned shared_bytes = 0;
+  };
+  [[nodiscard]] entry at(kernel_id kernel, unsigned device) const;
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:
   void load_functions(CUmodule from) const;
+  [[nodiscard]] unsigned give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const;
 
   struct module {
     std::string path;
@@ -38,7 +45,7 @@ class kernel_table {
   };
   struct kernel {
     std::string name;
-    std::vector<CUfunction> on;
+    std::vector<entry> on;
   };
 
   const driver& cu_;

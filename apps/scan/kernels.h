@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "apps/scan/operation.h"
+#include "hpe/hpe.hpp"
+#include "kernels/scan.h"
+
+namespace hpe::scan {
+
+// The parameters look the same for every type of element: it is only pointed to.
+using single_pass_parameters = kernels::scan_single_pass<std::byte>;
+using stage_kernel_parameters = kernels::scan_three_stages<std::byte>;
+using nothing = kernels::scan_fence_parameters;
+
+/// The kernels of one operation.
+struct kernel_set {
+  std::size_t element_size;
+  kernel<stage_kernel_parameters> reduce, sums, chunks;
+  std::optional<kernel<single_pass_parameters>> single_pass;  ///< some devices have none
+  kernel<nothing> fence;                                      ///< does nothing; its accesses order other launches
+};
+
+/// Loads them. Throws hpe::error if the module or a kernel that every module must have is not there.
+[[nodiscard]] kernel_set load_kernels(const operation& what);
+
+/// The path of libhpe-scan-kernels.so, which lies beside libhpe.so. Throws hpe::error if it does not.
+[[nodiscard]] std::string own_module();
+
+}  // namespace hpe::scan

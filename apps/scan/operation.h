@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace hpe::scan {
+
+/// A type and an operator for which there are kernels: those of hpe, or of a program's own module, which defines them
+/// with HPE_HOST_SCAN, HPE_CUDA_SCAN and HPE_CUDA_SCAN_SINGLE_PASS (kernels/host/scan_bodies.h, kernels/cuda/scan.cuh
+/// and scan_hopper.cuh).
+struct operation {
+  std::string suffix;  ///< of the kernels' names
+  std::size_t element_size;
+  std::string module;  ///< the path of the shared object; empty: hpe's own
+};
+
+enum class built_in : std::uint8_t { sum, min, max };
+
+/// The name of a built-in operator in kernels and on command lines.
+[[nodiscard]] std::string name_of(built_in op);
+
+template <class T>
+[[nodiscard]] operation operation_for(built_in op) {
+  static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, float> ||
+                    std::is_same_v<T, double>,
+                "there are kernels for int32_t, int64_t, float and double; others come in modules of a program's own");
+  std::string suffix = std::is_integral_v<T> ? "i" : "f";
+  suffix += std::to_string(8 * sizeof(T));
+  suffix += "_";
+  suffix += name_of(op);
+  return {suffix, sizeof(T), ""};
+}
+
+}  // namespace hpe::scan

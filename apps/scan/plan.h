@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/scan/choice.h"
+#include "apps/scan/operation.h"
+#include "apps/scan/team_scan.h"
+
+namespace hpe::scan {
+
+/// What is wished for a plan; everything left as it is here is chosen.
+struct wishes {
+  algorithm how = algorithm::automatic;
+  split spread = split::automatic;
+  std::vector<int> devices;      ///< empty: all
+  std::uint64_t iterations = 0;  ///< K of three stages, a power of two; 0: searched for
+  std::string cache;             ///< the file that keeps what was found; empty: nothing is kept. See default_cache().
+};
+
+/// HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if there is no such place.
+[[nodiscard]] std::string default_cache();
+
+/// Batched scans of one kind: G problems of N elements that lie one behind the other; see kernels/scan.h. Made once and
+/// run often: it holds the memory that launches need. One thread at a time.
+class plan {
+ public:
+  /// Throws hpe::error: no kernels for the operation, a batch that no memory can hold, or a wish that cannot be
+  /// fulfilled.
+  plan(const operation& what, const batch& work, wishes wished = {});
+
+  /// Queues the scan and returns; the order is that of a launch. input and output have room for N G elements, and are
+  /// the same or do not overlap; either is aligned to an element. Throws hpe::error. The first run of three stages
+  /// looks for the best K, if none is wished or kept: it takes as long as some twenty scans, and waits.
+  void run(const void* input, void* output);
+
+  /// Where input and output are best placed.
+  [[nodiscard]] placement where() const;
+
+  /// What was chosen and why, in lines.
+  [[nodiscard]] std::string explain() const;
+
+  [[nodiscard]] const choice& chosen() const { return choice_; }
+
+ private:
+  void queue(const void* input, void* output);
+  void search(const void* input, void* output);
+  [[nodiscard]] std::string key() const;
+
+  const operation what_;
+  const batch work_;
+  const wishes wished_;
+  kernel_set kernels_;
+  std::vector<device_traits> devices_;
+  choice choice_;
+  std::vector<std::unique_ptr<team_scan>> teams_;
+  bool searched_ = false;
+  std::string search_report_;
+};
+
+}  // namespace hpe::scan

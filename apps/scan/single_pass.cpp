@@ -1,0 +1,149 @@
+// Invariants: launch_ is the mark of the last launch, and no total in a workspace has a later one. Tickets are zero
+// between launches. The kernels of one launch on several devices wait for each other, so all of them must come to run:
+// no two launches of this kind are queued such that each keeps a device from the other. A fence, a launch that does
+// nothing, stands before each, waits for the one before in this process, and only then are its kernels let go.
+
+#include "apps/scan/single_pass.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace hpe::scan {
+
+namespace {
+
+/// Where things are in the workspace of a device: tickets first. Problems have no more chunks than tiles, and room for
+/// these is left for every tiling.
+struct layout {
+  layout(const kernels::scan_tiling& tiling, std::size_t element_size, std::size_t devices) {
+    constexpr std::size_t line = 256;
+    const std::size_t word = 2 * element_size;
+    totals = line;
+    chunk_totals = totals + tiling.count * word;
+    chunk_tiles = chunk_totals + (devices > 1 ? tiling.count * word : 0);
+    size = chunk_tiles + (devices > 1 ? tiling.count * sizeof(unsigned) : 0);
+  }
+  std::size_t totals, chunk_totals, chunk_tiles, size;
+};
+
+constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
+
+/// A thread of a soft device has one tile at a time, so that the threads of several devices run side by side only if
+/// what they deal out is single tiles.
+std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
+  if (team.front().kind != HPE_DEVICE_SOFT) return kernels::single_pass_tile_bytes;
+  return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
+}
+
+/// Shared by all scans of the process that use several devices.
+std::shared_ptr<array<std::byte>> the_turn() {
+  static std::mutex mutex;
+  static std::weak_ptr<array<std::byte>> last;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<array<std::byte>> turn = last.lock();
+  if (!turn) last = turn = std::make_shared<array<std::byte>>(1, on_device(0));
+  return turn;
+}
+
+}  // namespace
+
+single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<device_traits> devices)
+    : with_(with),
+      work_(work),
+      devices_(std::move(devices)),
+      room_(tile_bytes(devices_) / static_cast<std::uint32_t>(with.element_size)) {
+  const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
+  // The most tiles there can be: those of data that begin between two vectors.
+  const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
+  for (const device_traits& d : devices_) {
+    workspaces_.emplace_back(layout(most, with.element_size, devices_.size()).size, on_device(d.number));
+    fill(workspaces_.back().data(), 0, workspaces_.back().size());
+  }
+  if (devices_.size() > 1) turn_ = the_turn();
+}
+
+void single_pass::begin_launch() {
+  if (++launch_ != 0) return;
+  for (const auto& w : workspaces_) fill(w.data(), 0, w.size());
+  launch_ = 1;
+}
+
+single_pass_parameters single_pass::parameters(const arrays& where) const {
+  single_pass_parameters p{};
+  const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with_.element_size);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(where.input) % kernels::scan_vector_alignment == 0;
+  p.input = where.input;
+  p.output = where.output;
+  p.tiling = kernels::make_tiling(work_.length, work_.problems, room_, vector, aligned);
+  p.reciprocal = ((std::uint64_t{1} << 32) + work_.length - 1) / work_.length;
+  p.inclusive = work_.inclusive ? 1 : 0;
+  p.launch = launch_;
+  p.deal.devices = static_cast<std::uint32_t>(devices_.size());
+  const std::uint64_t granule = granularity() / with_.element_size / std::max(p.tiling.part, 1U);
+  p.deal.chunk = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(granule, 1, kernels::scan_chunk_tiles));
+  const std::uint64_t tiles = p.tiling.several_problems() ? p.tiling.count : p.tiling.tiles_per_problem;
+  p.deal.chunks_per_problem = (tiles + p.deal.chunk - 1) / p.deal.chunk;
+  p.stream = work_.length * work_.problems * with_.element_size > too_much_for_caches && where.input != where.output;
+  const layout places(kernels::make_tiling(work_.length, work_.problems, room_, vector, false), with_.element_size,
+                      devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    p.totals[d] = workspaces_[d].data() + places.totals;
+    p.chunk_totals[d] = workspaces_[d].data() + places.chunk_totals;
+  }
+  return p;
+}
+
+void single_pass::queue_on(std::size_t d, single_pass_parameters p, const hpeAccess& order, const hpeAccess& read,
+                           const hpeAccess& written) {
+  const device_traits& device = devices_[d];
+  p.deal.device = static_cast<std::uint32_t>(d);
+  const layout places(
+      kernels::make_tiling(work_.length, work_.problems, room_,
+                           static_cast<std::uint32_t>(kernels::scan_vector_alignment / with_.element_size), false),
+      with_.element_size, devices_.size());
+  p.chunk_tiles = reinterpret_cast<unsigned*>(workspaces_[d].data() + places.chunk_tiles);
+  p.tickets = reinterpret_cast<kernels::scan_tickets*>(workspaces_[d].data());
+  const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(device.units, p.tiling.count));
+  const hpeShape shape{{blocks, 1, 1}, {kernels::single_pass_threads, 1, 1}};
+  launch_on(device.number, *with_.single_pass, shape, p, order, read, written, inout(workspaces_[d]));
+}
+
+void single_pass::queue(const arrays& where) {
+  begin_launch();
+  const single_pass_parameters p = parameters(where);
+  const ranges all(where, 0, work_.length * work_.problems * with_.element_size);
+  const hpeAccess none{};
+  if (devices_.size() == 1) return queue_on(0, p, none, all.read(), all.written());
+
+  // Each device writes its tiles all over the output, which ranges do not tell. So the fences name what is used: one
+  // before the kernels, one after them; and each kernel names what puts it between them.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const int first = devices_.front().number;
+  launch_on(first, with_.fence, grid(1), nothing{}, all.read(), all.written(), inout(*turn_));
+  for (std::size_t d = 0; d < devices_.size(); ++d) queue_on(d, p, in(*turn_), none, none);
+  std::vector<hpeAccess> after{
+      all.only_read(),
+      inout(std::span(where.output, where.output + work_.length * work_.problems * with_.element_size))};
+  for (const auto& w : workspaces_) after.push_back(in(w));
+  const hpeShape one = grid(1);
+  const nothing empty{};
+  check(hpeLaunch(first, with_.fence.get(), &one, &empty, sizeof empty, after.data(), after.size()));
+}
+
+std::string single_pass::explain() const {
+  const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with_.element_size);
+  const kernels::scan_tiling t = kernels::make_tiling(work_.length, work_.problems, room_, vector, true);
+  const std::string size = t.several_problems()
+                               ? fmt::format("{} whole problems", t.part / std::max<std::uint64_t>(work_.length, 1))
+                               : fmt::format("{} elements", t.part);
+  std::string text = fmt::format("one pass: {} tiles of {}", t.count, size);
+  text += devices_.size() == 1 ? fmt::format(" on device {}\n", devices_.front().number)
+                               : fmt::format(", dealt out among {} devices in granules of {} KiB\n", devices_.size(),
+                                             granularity() >> 10);
+  return text;
+}
+
+}  // namespace hpe::scan

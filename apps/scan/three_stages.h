@@ -1,0 +1,45 @@
+#pragma once
+
+#include "apps/scan/choice.h"
+#include "apps/scan/premises.h"
+#include "apps/scan/team_scan.h"
+
+namespace hpe::scan {
+
+/// A scan in three stages (Dieguez et al., sections 3.1 and 4.1): each device reduces the chunks of its part of every
+/// problem, the first device scans the sums of all chunks, and each device scans its chunks behind them.
+class three_stages final : public team_scan {
+ public:
+  three_stages(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
+
+  /// K. At first the largest of candidates().
+  void set_iterations(std::uint64_t iterations);
+  [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
+
+  void queue(const arrays& where) override;
+  [[nodiscard]] std::string explain() const override;
+
+ private:
+  /// Whether problems have several chunks; else the third stage is all there is to do.
+  [[nodiscard]] bool staged() const { return sums_per_problem_ > 1; }
+  [[nodiscard]] kernels::scan_share share_of(std::size_t d) const;
+  [[nodiscard]] hpeShape shape(std::size_t d, std::uint64_t blocks) const;
+  [[nodiscard]] hpeShape shape_of_sums() const;
+  /// Calls launch(device, what it uses of the arrays, shape) for each device that has chunks.
+  template <class Launch>
+  void for_shares(const arrays& where, stage_kernel_parameters& p, Launch launch) const;
+  void queue_chunks(const arrays& where, stage_kernel_parameters& p) const;
+
+  const kernel_set& with_;
+  const batch work_;
+  const std::vector<device_traits> devices_;
+  const bool connected_;  ///< the devices reach each other
+  const stage_parameters chosen_;
+  std::vector<std::uint64_t> candidates_;
+  std::uint64_t iterations_ = 0;
+  std::uint64_t sums_per_problem_ = 0;
+  array<std::byte> sums_;  ///< [problem][chunk], on the first device
+};
+
+}  // namespace hpe::scan

@@ -1,0 +1,138 @@
+#include "apps/sort/sorter.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "apps/sort/local_sort.h"
+
+namespace hpe::sort {
+
+namespace {
+
+std::string own_module() {
+  constexpr const char* file = "libhpe-sort-kernels.so";
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
+    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) return beside;
+  }
+  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
+}
+
+std::vector<int> all_unless(std::vector<int> wished) {
+  if (wished.empty())
+    for (int d = 0; d < device_count(); ++d) wished.push_back(d);
+  return wished;
+}
+
+std::size_t rounds(std::size_t parts) {
+  std::size_t result = 0;
+  for (std::size_t group = 1; group < parts; group *= 2) ++result;
+  return result;
+}
+
+bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
+
+}  // namespace
+
+sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices)
+    : what_(what),
+      count_(count),
+      devices_(all_unless(std::move(devices))),
+      module_(what.module.empty() ? own_module() : what.module),
+      merge_(module_, ("sort_merge_" + what.name).c_str()) {
+  if (count > std::numeric_limits<std::int64_t>::max() / what.size)
+    throw error(HPE_ERROR_INVALID_ARGUMENT, std::to_string(count) + " elements of " + std::to_string(what.size) +
+                                                " bytes are more bytes than can be counted");
+  for (const int d : devices_)
+    if (std::count(devices_.begin(), devices_.end(), d) > 1)
+      throw error(HPE_ERROR_INVALID_ARGUMENT, "device " + std::to_string(d) + " is listed twice");
+  const bool on_soft = soft(devices_.front());
+  if (on_soft) check(hpeModuleGetKernel(&local_, module_.get(), ("sort_local_" + what.name).c_str()));
+  if (!on_soft && !can_sort_locally(what.name))
+    throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs sort hpe's own types only; there is none with the name " + what.name);
+  if (count > 0) other_ = array<std::byte>(count * what.size, where());
+  for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d)
+    scratch_.emplace_back(std::max<std::size_t>(scratch_of_local_sort(what.name, cut(d + 1) - cut(d)), 1),
+                          on_device(devices_[d]));
+}
+
+std::uint64_t sorter::cut(std::size_t part) const {
+  // Parts end where granules do, if there are enough of them.
+  const std::uint64_t unit = granularity() / what_.size, even = count_ * part / devices_.size();
+  if (part == devices_.size()) return count_;
+  return count_ / devices_.size() >= unit * 64 ? even / unit * unit : even;
+}
+
+std::span<std::byte> sorter::part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const {
+  return {const_cast<std::byte*>(data) + from * what_.size, (to - from) * what_.size};
+}
+
+void sorter::run(void* data) {
+  if (count_ == 0) return;
+  if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, and its address is null");
+  auto* const given = static_cast<std::byte*>(data);
+  std::byte* const other = other_.data();
+  // After the last round the result is to be in the data.
+  const std::size_t count = rounds(devices_.size());
+  std::byte* from = count % 2 == 0 ? given : other;
+  std::byte* to = count % 2 == 0 ? other : given;
+  sort_parts(given, from);
+  for (std::size_t group = 1; group < devices_.size(); group *= 2) {
+    merge_round(from, to, group);
+    std::swap(from, to);
+  }
+}
+
+void sorter::sort_parts(std::byte* from, std::byte* to) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const std::uint64_t begin = cut(d), end = cut(d + 1);
+    if (begin == end) continue;
+    const std::span<std::byte> input = part_of(from, begin, end), output = part_of(to, begin, end);
+    const std::span<std::byte> workspace = part_of(other_.data(), begin, end);
+    if (local_ == nullptr) {
+      sort_locally(what_.name, devices_[d], input, output, workspace, scratch_[d].span());
+      continue;
+    }
+    const kernels::sort_local<std::byte> p{input.data(), output.data(), end - begin};
+    const hpeShape one = grid(1);
+    const bool in_place = from == to;
+    const hpeAccess uses[] = {in_place ? inout(output) : in(input), out(output)};
+    check(hpeLaunch(devices_[d], local_, &one, &p, sizeof p, uses, in_place ? 1 : 2));
+  }
+}
+
+void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group) {
+  const std::size_t parts = devices_.size();
+  for (std::size_t first = 0; first < parts; first += 2 * parts_in_group) {
+    const std::size_t middle = std::min(first + parts_in_group, parts),
+                      last = std::min(first + 2 * parts_in_group, parts);
+    const std::uint64_t begin = cut(first), centre = cut(middle), end = cut(last);
+    kernels::sort_merge<std::byte> p{};
+    p.left = part_of(from, begin, end).data();
+    p.right = part_of(from, centre, end).data();
+    p.left_count = centre - begin;
+    p.right_count = end - centre;
+    p.output = part_of(to, begin, end).data();
+    for (std::size_t d = first; d < last; ++d) {
+      p.from = cut(d) - begin;
+      p.to = cut(d + 1) - begin;
+      if (p.from == p.to) continue;
+      constexpr std::uint64_t most = 1U << 20, each_thread = 4;
+      const std::uint64_t tiles = soft(devices_[d]) ? each_thread * device_info(devices_[d]).compute_units
+                                                    : (p.to - p.from + kernels::merge_tile - 1) / kernels::merge_tile;
+      const hpeShape shape{{static_cast<std::uint32_t>(std::min(tiles, most)), 1, 1}, {kernels::merge_threads, 1, 1}};
+      launch_on(devices_[d], merge_, shape, p, in(part_of(from, begin, end)), out(part_of(to, cut(d), cut(d + 1))));
+    }
+  }
+}
+
+placement sorter::where() const {
+  return devices_.size() == 1 ? on_device(devices_.front()) : block_distribution(devices_);
+}
+
+}  // namespace hpe::sort

@@ -1,0 +1,28 @@
+#pragma once
+
+/// What sorts are measured against.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hpe::bench {
+
+/// Whether this build has CUB.
+[[nodiscard]] bool cub_there();
+
+/// CUB's radix sort of keys on one GPU, between two arrays of its own choice, with its bytes of working memory made
+/// before.
+class cub_sort {
+ public:
+  cub_sort(int device, std::size_t count);
+  ~cub_sort();
+  cub_sort(const cub_sort&) = delete;
+  cub_sort& operator=(const cub_sort&) = delete;
+  void run(std::uint32_t* keys);
+
+ private:
+  struct state;
+  state* state_;
+};
+
+}  // namespace hpe::bench

@@ -1,0 +1,34 @@
+#pragma once
+
+/// Scans over the warps of one block.
+
+#include "kernels/cuda/warp.cuh"
+
+namespace hpe::kernels::gpu {
+
+/// Shared memory for one value of each warp: S <= 32 elements a block (Dieguez et al., section 3.1).
+template <class T>
+struct block_memory {
+  T of_warp[warp_size];
+};
+
+/// What a warp finds out from the totals of all warps of its block.
+template <class T>
+struct block_prefix {
+  T before;  ///< the warps before this one, combined
+  T all;     ///< all warps, combined
+};
+
+/// All threads of the block call it with the total of their warp.
+template <class T, class Op>
+__device__ __forceinline__ block_prefix<T> block_scan(T total, block_memory<T>& shared, Op op) {
+  const unsigned lane = lane_number(), warp = threadIdx.x / warp_size, warps = (blockDim.x + warp_size - 1) / warp_size;
+  if (is_leader()) shared.of_warp[warp] = total;
+  __syncthreads();
+  const T scanned = warp_scan(lane < warps ? shared.of_warp[lane] : op.identity(), op, lane);
+  __syncthreads();  // the memory may be used again
+  const T before = shuffle(scanned, warp == 0 ? 0 : warp - 1);
+  return {warp == 0 ? op.identity() : before, shuffle(scanned, warp_size - 1)};
+}
+
+}  // namespace hpe::kernels::gpu

@@ -1,0 +1,56 @@
+#pragma once
+
+/// Asynchronous bulk copies into shared memory and the barriers that tell when they are done (Hopper and later; PTX ISA:
+/// mbarrier, cp.async.bulk).
+
+#include <stdint.h>
+
+namespace hpe::kernels::gpu {
+
+/// A barrier in shared memory. A phase ends when as many arrivals as `begin` was told have come and all bytes that
+/// were announced have arrived; phases are told apart by their parity, the first one being 0.
+class barrier {
+ public:
+  /// By one thread, before all others see it behind a __syncthreads.
+  __device__ __forceinline__ void begin(unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
+  }
+  /// Makes barriers known to the copy engine; after begin.
+  static __device__ __forceinline__ void publish() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+  __device__ __forceinline__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
+  }
+  /// Arrives and announces bytes that copies will bring.
+  __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
+  }
+  /// Waits for the end of the phase with this parity; what the others wrote before they arrived is seen afterwards.
+  __device__ __forceinline__ void wait(unsigned parity) {
+    unsigned done;
+    do {
+      asm volatile(
+          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+          : "=r"(done)
+          : "r"(address()), "r"(parity)
+          : "memory");
+    } while (done == 0);
+  }
+
+  [[nodiscard]] __device__ __forceinline__ unsigned address() const {
+    return static_cast<unsigned>(__cvta_generic_to_shared(this));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+/// Starts a copy of bytes from device memory; `done` was told of them. Addresses and bytes are multiples of 16.
+__device__ __forceinline__ void bulk_load(void* to_shared, const void* from, unsigned bytes, const barrier& done) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(done.address())
+               : "memory");
+}
+
+}  // namespace hpe::kernels::gpu

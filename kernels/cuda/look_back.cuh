@@ -1,0 +1,190 @@
+#pragma once
+
+/// What the tiles of a single-pass scan tell each other: each publishes its total once, and a later tile combines the totals of
+/// all tiles before it. Value and mark are one word that is written and read as a whole, so no fences are needed (Liu and
+/// Aluru, LightScan, section 4.3).
+///
+/// Unlike the decoupled look-back of Merrill and Garland no tile waits for the prefix of another one, only for totals,
+/// which need nothing but the tile's own data. A block remembers the prefix of the tile it had before and adds
+/// what lies between. Totals are combined in groups of fixed places, so that the result for a tile does not
+/// depend on which block had it: rounding is the same in every run.
+
+#include <stdint.h>
+
+#include "kernels/cuda/warp.cuh"
+#include "kernels/scan.h"
+
+namespace hpe::kernels::gpu {
+
+/// The total of a tile, with the mark of the launch that it belongs to.
+template <unsigned bytes>
+struct tile_total_word;
+
+template <>
+struct alignas(8) tile_total_word<4> {
+  unsigned bits, mark;
+  __device__ __forceinline__ void store(unsigned value, unsigned launch) {
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(this)),
+                 "l"(uint64_t{launch} << 32 | value)
+                 : "memory");
+  }
+  __device__ __forceinline__ bool load(unsigned& value, unsigned launch) const {
+    uint64_t word;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(__cvta_generic_to_global(this)) : "memory");
+    value = static_cast<unsigned>(word);
+    return static_cast<unsigned>(word >> 32) == launch;
+  }
+};
+
+template <>
+struct alignas(16) tile_total_word<8> {
+  unsigned long long bits, mark;
+  __device__ __forceinline__ void store(unsigned long long value, unsigned launch) {
+    asm volatile(
+        "{\n.reg .b128 word;\nmov.b128 word, {%1, %2};\nst.relaxed.sys.global.b128 [%0], word;\n}" ::"l"(
+            __cvta_generic_to_global(this)),
+        "l"(value), "l"(static_cast<unsigned long long>(launch))
+        : "memory");
+  }
+  __device__ __forceinline__ bool load(unsigned long long& value, unsigned launch) const {
+    unsigned long long found;
+    asm volatile(
+        "{\n.reg .b128 word;\nld.relaxed.sys.global.b128 word, [%2];\nmov.b128 {%0, %1}, word;\n}"
+        : "=l"(value), "=l"(found)
+        : "l"(__cvta_generic_to_global(this))
+        : "memory");
+    return found == launch;
+  }
+};
+
+template <class T>
+using tile_total = tile_total_word<sizeof(T)>;
+
+/// Tiles of a problem whose totals are combined together. Each lane of a warp takes four of them.
+inline constexpr unsigned tiles_per_group = scan_chunk_tiles;
+static_assert(tiles_per_group == 4 * warp_size, "each lane takes four");
+
+/// Prefixes of tiles, for one warp that asks for tiles of rising number. `totals` are those of all tiles of a launch.
+template <class T, class Op>
+class look_back {
+ public:
+  __device__ look_back(const tile_total<T>* totals, unsigned launch, Op op)
+      : totals_(totals), launch_(launch), op_(op), before_(op.identity()) {}
+
+  /// Everything before tile `index` of its problem, combined; `first` is the number of that problem's first tile. All lanes
+  /// call it and get it. Waits for tiles that have published nothing yet.
+  __device__ T prefix(uint64_t first, uint64_t index, unsigned lane) {
+    if (first != first_) {
+      first_ = first;
+      group_ = 0;
+      before_ = op_.identity();
+    }
+    for (;;) {
+      const uint64_t end_near = (group_ + 1) * tiles_per_group;
+      T near = op_.identity(), far = op_.identity();
+      combine(first, index, lane, near, far);
+      const T with_near = op_(before_, near);
+      if (index < end_near) return with_near;
+      before_ = with_near;
+      ++group_;
+      if (index < end_near + tiles_per_group) return op_(before_, far);
+      before_ = op_(before_, far);
+      ++group_;
+    }
+  }
+
+ private:
+  /// The totals of tiles before `end` in the group that is next, and in the one behind it; asked for together.
+  __device__ __forceinline__ void combine(uint64_t first, uint64_t end, unsigned lane, T& near, T& far) const {
+    constexpr unsigned each = tiles_per_group / warp_size;
+    bits_of<T> value[2][each];
+    const uint64_t mine = group_ * tiles_per_group + lane * each;
+    bool all;
+    do {
+      all = true;
+#pragma unroll
+      for (unsigned g = 0; g < 2; ++g)
+#pragma unroll
+        for (unsigned i = 0; i < each; ++i) {
+          const uint64_t tile = mine + g * tiles_per_group + i;
+          if (tile < end) all &= totals_[first + tile].load(value[g][i], launch_);
+        }
+    } while (!__all_sync(all_lanes, all));
+#pragma unroll
+    for (unsigned i = 0; i < each; ++i) {
+      if (mine + i < end) near = op_(near, bit_cast<T>(value[0][i]));
+      if (mine + tiles_per_group + i < end) far = op_(far, bit_cast<T>(value[1][i]));
+    }
+    near = warp_reduce(near, op_);
+    far = warp_reduce(far, op_);
+  }
+
+  const tile_total<T>* totals_;
+  unsigned launch_;
+  Op op_;
+  uint64_t first_ = ~uint64_t{0};
+  uint64_t group_ = 0;  ///< before_ is everything before this group
+  T before_;
+};
+
+/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them. By a whole warp.
+template <class T, class Op>
+__device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
+                                           unsigned lane) {
+  constexpr unsigned each = tiles_per_group / warp_size;
+  bits_of<T> value[each];
+  bool all;
+  do {
+    all = true;
+#pragma unroll
+    for (unsigned i = 0; i < each; ++i)
+      if (lane * each + i < count) all &= first[lane * each + i].load(value[i], launch);
+  } while (!__all_sync(all_lanes, all));
+  T sum = op.identity();
+#pragma unroll
+  for (unsigned i = 0; i < each; ++i)
+    if (lane * each + i < count) sum = op(sum, bit_cast<T>(value[i]));
+  return warp_reduce(sum, op);
+}
+
+/// The same as look_back where tiles are dealt out among devices: totals of whole chunks, which come from all
+/// devices, and of tiles of the own chunk.
+template <class T, class Op>
+class look_back_over_chunks {
+ public:
+  __device__ look_back_over_chunks(const tile_total<T>* tiles, const tile_total<T>* chunks, unsigned launch, Op op)
+      : tiles_(tiles), chunks_(chunks), launch_(launch), op_(op), before_(op.identity()) {}
+
+  /// Everything before the tile `place` of chunk `index` of a problem. first_chunk: the number of the problem's first
+  /// chunk; first_tile: of the chunk's first tile.
+  __device__ T prefix(uint64_t first_chunk, uint64_t index, uint64_t first_tile, unsigned place, unsigned lane) {
+    if (first_chunk != first_) {
+      first_ = first_chunk;
+      known_ = 0;
+      before_ = op_.identity();
+    }
+    const T in_chunk = combine_tiles<T>(tiles_ + first_tile, place, launch_, op_, lane);
+    while (known_ < index) {
+      const unsigned count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
+      bits_of<T> value;
+      bool there;
+      do {
+        there = lane >= count || chunks_[first_ + known_ + lane].load(value, launch_);
+      } while (!__all_sync(all_lanes, there));
+      for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
+      known_ += count;
+    }
+    return op_(before_, in_chunk);
+  }
+
+ private:
+  const tile_total<T>* tiles_;
+  const tile_total<T>* chunks_;
+  unsigned launch_;
+  Op op_;
+  uint64_t first_ = ~uint64_t{0};
+  uint64_t known_ = 0;  ///< before_ is everything before this chunk of the problem
+  T before_;
+};
+
+}  // namespace hpe::kernels::gpu

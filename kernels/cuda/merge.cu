@@ -1,0 +1,10 @@
+// The merges of sort.def for GPUs.
+
+#include "kernels/cuda/merge.cuh"
+
+#define HPE_SORT_PAIR(K, V) hpe::kernels::sort_pair<K, V>
+#define HPE_SORT(name, ...)           \
+  using element_##name = __VA_ARGS__; \
+  HPE_CUDA_MERGE(name, element_##name, hpe::kernels::by_key)
+#include "kernels/sort.def"
+#undef HPE_SORT

@@ -1,0 +1,287 @@
+#pragma once
+
+/// Scans in one pass over the data: every element is read once and written once.
+///
+/// As many blocks as fit run to the end (Liu and Aluru, LightScan, section 4, have the same), and take tiles by tickets, so that a tile
+/// that others wait for always belongs to a block that runs. In a block the warps have different work, joined by a ring of
+/// stages in shared memory, each of which holds one tile:
+///
+///   loader      takes tickets and starts bulk copies into free stages, several tiles ahead
+///   reducers    combine the segments of a tile as soon as it is there
+///   publisher   combines the segments' totals, tells the tile's total to all blocks (look_back.cuh)
+///   look-back   waits for the totals of the tiles before
+///   scanners    scan one segment each, behind what the last two found, and write it
+///
+/// So totals are out long before anybody needs them, and memory is busy all the time.
+
+#include <stdint.h>
+
+#include "kernels/cuda/bulk_copy.cuh"
+#include "kernels/cuda/look_back.cuh"
+#include "kernels/cuda/scan_tile.cuh"
+#include "kernels/scan.h"
+
+namespace hpe::kernels::gpu {
+
+/// The shape of a block. The bytes of a stage are a multiple of 512 for each scanner.
+template <unsigned ring, unsigned bytes, unsigned scanner_warps, unsigned reducer_warps>
+struct single_pass_shape {
+  static constexpr unsigned stages = ring, stage_bytes = bytes, scanners = scanner_warps, reducers = reducer_warps;
+  static constexpr unsigned threads = warp_size * (3 + reducers + scanners);
+  template <class T>
+  static constexpr unsigned room = stage_bytes / sizeof(T);
+};
+
+/// A block's shared memory.
+template <class T, class Shape>
+struct single_pass_memory {
+  struct slot {
+    scan_tile tile;
+    uint64_t chunk;
+    window_of_tile window;
+    bool last;  ///< there are no more tiles
+  };
+  alignas(128) char stage[Shape::stages][Shape::stage_bytes];
+  barrier loaded[Shape::stages], reduced[Shape::stages], known[Shape::stages], free[Shape::stages];
+  slot slots[Shape::stages];
+  T totals[Shape::stages][Shape::scanners];        ///< of segments
+  T before_segment[Shape::stages][Shape::scanners];  ///< in the tile
+  T before_tile[Shape::stages];
+  bool heads[Shape::stages][Shape::scanners];  ///< several problems in a tile: whether one begins in the segment
+};
+
+template <class T, class Op, class Shape, bool several>
+class single_pass {
+  using memory = single_pass_memory<T, Shape>;
+  static constexpr unsigned rows = Shape::stage_bytes / Shape::scanners / (16 * warp_size);
+  static constexpr unsigned segment_length = Shape::template room<T> / Shape::scanners;
+
+ public:
+  __device__ __forceinline__ single_pass(const scan_single_pass<T>& parameters, Op op, memory& shared)
+      : p_(parameters), op_(op), shared_(shared), lane_(lane_number()) {}
+
+  __device__ __forceinline__ void run() {
+    if (threadIdx.x == 0) {
+      for (unsigned s = 0; s < Shape::stages; ++s) {
+        shared_.loaded[s].begin(1);
+        shared_.reduced[s].begin(Shape::reducers);
+        shared_.known[s].begin(several ? 1 : 2);
+        shared_.free[s].begin(Shape::scanners);
+      }
+      barrier::publish();
+    }
+    __syncthreads();
+    const unsigned warp = threadIdx.x / warp_size;
+    if (warp < Shape::scanners) {
+      scan_segments(warp);
+    } else if (warp < Shape::scanners + Shape::reducers) {
+      reduce_segments(warp - Shape::scanners);
+    } else if (warp == Shape::scanners + Shape::reducers) {
+      publish_totals();
+    } else if (warp == Shape::scanners + Shape::reducers + 1) {
+      if (!several) find_prefixes();
+    } else {
+      if (lane_ == 0) load_tiles();
+    }
+  }
+
+ private:
+  /// Calls body(stage, slot, parity) for each tile of this block once it is loaded.
+  template <class Body>
+  __device__ __forceinline__ void for_tiles(Body body) {
+    for (unsigned stage = 0, parity = 0;;) {
+      shared_.loaded[stage].wait(parity);
+      if (shared_.slots[stage].last) return;
+      body(stage, shared_.slots[stage], parity);
+      if (++stage == Shape::stages) {
+        stage = 0;
+        parity ^= 1;
+      }
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ dealt_tile take_tile() {
+    dealt_tile taken;
+    do {
+      taken = tile_for(p_.tiling, p_.deal, atomicAdd(&p_.tickets->next, 1ULL));
+    } while (taken.none && !taken.last);
+    return taken;
+  }
+
+  __device__ __forceinline__ void load_tiles() {
+    dealt_tile next = take_tile();
+    for (unsigned stage = 0, parity = 1;;) {
+      shared_.free[stage].wait(parity);  // the first round finds all free
+      auto& slot = shared_.slots[stage];
+      slot.last = next.last;
+      if (slot.last) {
+        shared_.loaded[stage].arrive();
+        break;
+      }
+      slot.tile = tile_of(p_.tiling, next.number);
+      slot.chunk = next.chunk;
+      const T* const data = p_.input + slot.tile.begin;
+      const unsigned skip = static_cast<unsigned>(reinterpret_cast<uintptr_t>(data) % 16 / sizeof(T));
+      slot.window = {skip, skip + slot.tile.count};
+      const unsigned bytes = (slot.window.to * sizeof(T) + 15) / 16 * 16;
+      shared_.loaded[stage].arrive_expecting(bytes);
+      bulk_load(shared_.stage[stage], data - skip, bytes, shared_.loaded[stage]);
+      next = take_tile();
+      if (++stage == Shape::stages) {
+        stage = 0;
+        parity ^= 1;
+      }
+    }
+    if (atomicAdd(&p_.tickets->left, 1ULL) + 1 == gridDim.x) {
+      p_.tickets->next = 0;
+      p_.tickets->left = 0;
+    }
+  }
+
+  /// The place of a stage's element in its problem, where tiles hold several problems and begin with a first element.
+  [[nodiscard]] __device__ __forceinline__ uint64_t offset(unsigned place, const window_of_tile& window) const {
+    const auto length = static_cast<uint32_t>(p_.tiling.length);
+    const uint32_t at = place - window.from + vector_length<T> * length;
+    return at - static_cast<uint32_t>(at * p_.reciprocal >> 32) * length;
+  }
+
+  template <bool whole>
+  [[nodiscard]] __device__ __forceinline__ segment<T, Op, rows, whole> segment_of(unsigned stage, unsigned number,
+                                                                                window_of_tile window) const {
+    return {reinterpret_cast<const T*>(shared_.stage[stage]), number * segment_length, window, lane_, op_};
+  }
+
+  [[nodiscard]] static __device__ __forceinline__ bool is_whole(const window_of_tile& window) {
+    return window.from == 0 && window.to == Shape::template room<T>;
+  }
+
+  __device__ __forceinline__ void reduce_segments(unsigned warp) {
+    for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned) {
+      for (unsigned n = warp; n < Shape::scanners; n += Shape::reducers) {
+        T total = op_.identity();
+        bool head = false;
+        if constexpr (several) {
+          const unsigned end = (n + 1) * segment_length;
+          const uint64_t since = offset(end, slot.window);
+          head = since <= segment_length;
+          window_of_tile rest = slot.window;
+          if (head && end - since > rest.from) rest.from = static_cast<unsigned>(end - since);
+          if (since != 0 && rest.to > n * segment_length) total = segment_of<false>(stage, n, rest).total();
+        } else if (is_whole(slot.window)) {
+          total = segment_of<true>(stage, n, slot.window).total();
+        } else if (slot.window.to > n * segment_length) {
+          total = segment_of<false>(stage, n, slot.window).total();
+        }
+        // All lanes have the same, and write it.
+        shared_.totals[stage][n] = total;
+        shared_.heads[stage][n] = head;
+      }
+      __syncwarp();
+      if (is_leader()) shared_.reduced[stage].arrive();
+    });
+  }
+
+  [[nodiscard]] __device__ __forceinline__ tile_total<T>* own_totals() const {
+    return static_cast<tile_total<T>*>(p_.totals[p_.deal.device]);
+  }
+  /// How many tiles of its problem a chunk has from `index`, the place of its first one, on.
+  [[nodiscard]] __device__ __forceinline__ unsigned tiles_from(uint64_t index) const {
+    const uint64_t rest = p_.tiling.tiles_per_problem - index;
+    return rest < p_.deal.chunk ? static_cast<unsigned>(rest) : p_.deal.chunk;
+  }
+
+  /// Whoever publishes the last total of a chunk combines them, and tells every device.
+  __device__ __forceinline__ void publish(const typename memory::slot& slot, T total) {
+    tile_total<T>* const totals = own_totals();
+    if (is_leader()) totals[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
+    if (p_.deal.devices == 1) return;
+    const uint64_t index = slot.tile.index / p_.deal.chunk * p_.deal.chunk;
+    const unsigned tiles = tiles_from(index);
+    unsigned before = 0;
+    if (is_leader()) before = atomicInc(&p_.chunk_tiles[slot.chunk], tiles - 1);
+    if (shuffle(before, 0) != tiles - 1) return;
+    const T all = combine_tiles<T>(totals + slot.tile.first + index, tiles, p_.launch, op_, lane_);
+    if (lane_ < p_.deal.devices)
+      static_cast<tile_total<T>*>(p_.chunk_totals[lane_])[slot.chunk].store(bit_cast<bits_of<T>>(all), p_.launch);
+  }
+
+  __device__ __forceinline__ void publish_totals() {
+    for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned parity) {
+      shared_.reduced[stage].wait(parity);
+      const bool used = lane_ < Shape::scanners;
+      T total = used ? shared_.totals[stage][lane_] : op_.identity();
+      if constexpr (several) {
+        const unsigned heads = __ballot_sync(all_lanes, used && shared_.heads[stage][lane_]);
+        T row[1] = {total};
+        warp_segmented_scan_rows(row, {heads}, op_, lane_);
+        total = row[0];
+      } else {
+        total = warp_scan(total, op_, lane_);
+        publish(slot, shuffle(total, warp_size - 1));
+      }
+      const T before = shuffle_up(total, 1);
+      if (used) shared_.before_segment[stage][lane_] = lane_ == 0 ? op_.identity() : before;
+      __syncwarp();
+      if (is_leader()) shared_.known[stage].arrive();
+    });
+  }
+
+  __device__ __forceinline__ void find_prefixes() {
+    if (p_.deal.devices == 1) {
+      look_back<T, Op> back(own_totals(), p_.launch, op_);
+      find_prefixes_by([&](const typename memory::slot& slot) {
+        return slot.tile.index == 0 ? op_.identity() : back.prefix(slot.tile.first, slot.tile.index, lane_);
+      });
+    } else {
+      look_back_over_chunks<T, Op> back(
+          own_totals(), static_cast<const tile_total<T>*>(p_.chunk_totals[p_.deal.device]), p_.launch, op_);
+      find_prefixes_by([&](const typename memory::slot& slot) {
+        const uint64_t index = slot.tile.index / p_.deal.chunk;
+        const uint64_t first_tile = slot.tile.first + index * p_.deal.chunk;
+        return back.prefix(slot.chunk - index, index, first_tile,
+                           static_cast<unsigned>(slot.tile.index % p_.deal.chunk), lane_);
+      });
+    }
+  }
+
+  template <class Find>
+  __device__ __forceinline__ void find_prefixes_by(Find find) {
+    for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned) {
+      const T before = find(slot);
+      if (is_leader()) {
+        shared_.before_tile[stage] = before;
+        shared_.known[stage].arrive();
+      }
+    });
+  }
+
+  __device__ __forceinline__ void scan_segments(unsigned warp) {
+    for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned parity) {
+      shared_.known[stage].wait(parity);
+      T before = shared_.before_segment[stage][warp];
+      if constexpr (!several) before = op_(shared_.before_tile[stage], before);
+      T* const output = p_.output + slot.tile.begin - slot.window.from;
+      const bool aligned = reinterpret_cast<uintptr_t>(output) % 16 == 0;
+      const bool inclusive = p_.inclusive != 0;
+      if constexpr (several) {
+        if (slot.window.to > warp * segment_length)
+          segment_of<false>(stage, warp, slot.window)
+              .segmented_scan(output, before, inclusive, aligned, p_.tiling.length,
+                              [&](unsigned place) { return offset(place, slot.window); });
+      } else if (is_whole(slot.window)) {
+        segment_of<true>(stage, warp, slot.window).scan(output, before, inclusive, aligned);
+      } else if (slot.window.to > warp * segment_length) {
+        segment_of<false>(stage, warp, slot.window).scan(output, before, inclusive, aligned);
+      }
+      __syncwarp();
+      if (is_leader()) shared_.free[stage].arrive();
+    });
+  }
+
+  const scan_single_pass<T>& p_;
+  const Op op_;
+  memory& shared_;
+  const unsigned lane_;
+};
+
+}  // namespace hpe::kernels::gpu

@@ -1,0 +1,50 @@
+#pragma once
+
+/// The host bodies of sorts, for soft devices; templates over the element type and the order. HPE_HOST_SORT(name, T,
+/// Less) defines the kernels sort_local_name and sort_merge_name, also in a module of a program's own.
+
+#include <algorithm>
+#include <boost/sort/spinsort/spinsort.hpp>
+
+#include "hpe/kernel.h"
+#include "kernels/sort.h"
+
+namespace hpe::kernels {
+
+template <class T, class Less>
+void sort_here(const sort_local<T>& p, const hpeTiles& tiles) {
+  if (tiles.begin != 0) return;
+  if (p.output != p.input) std::copy(p.input, p.input + p.count, p.output);
+  boost::sort::spinsort(p.output, p.output + p.count, Less{});
+}
+
+template <class T, class Less>
+void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
+  constexpr Less less{};
+  const uint64_t count = p.to - p.from, grid = tiles.grid[0];
+  const auto place_of = [&](uint64_t tile) { return p.from + uint64_t(__uint128_t(count) * tile / grid); };
+  const uint64_t from = place_of(tiles.begin), to = place_of(tiles.end);
+  const auto split = [&](uint64_t place) { return pivot(p.left, p.left_count, p.right, p.right_count, place, less); };
+  const T* left = p.left + split(from);
+  const T* const left_end = p.left + split(to);
+  const T* right = p.right + (from - uint64_t(left - p.left));
+  const T* const right_end = p.right + (to - uint64_t(left_end - p.left));
+  T* output = p.output + from;
+  // Without a branch that depends on the data, which would be guessed wrong half the time.
+  while (left != left_end && right != right_end) {
+    const bool from_right = less(*right, *left);
+    *output++ = from_right ? *right : *left;
+    right += from_right;
+    left += !from_right;
+  }
+  output = std::copy(left, left_end, output);
+  std::copy(right, right_end, output);
+}
+
+}  // namespace hpe::kernels
+
+#define HPE_HOST_SORT_LOCAL(kernel_name, Parameters, call) \
+  HPE_HOST_KERNEL(kernel_name, Parameters) { call(*parameters, *tiles); }
+#define HPE_HOST_SORT(name, T, Less)                                                                      \
+  HPE_HOST_SORT_LOCAL(sort_local_##name, hpe::kernels::sort_local<T>, (hpe::kernels::sort_here<T, Less>)) \
+  HPE_HOST_SORT_LOCAL(sort_merge_##name, hpe::kernels::sort_merge<T>, (hpe::kernels::merge_here<T, Less>))

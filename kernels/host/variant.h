@@ -1,0 +1,37 @@
+#pragma once
+
+/// Which of the instruction sets that kernels are compiled for is the best on this machine.
+
+#include "hpe/kernel.h"
+
+namespace {
+
+enum class variant { baseline, avx2, avx512 };
+
+inline variant best() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw"))
+    return variant::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return variant::avx2;
+  return variant::baseline;
+}
+
+const variant chosen = best();
+
+inline hpeHostKernel pick(hpeHostKernel baseline, hpeHostKernel avx2, hpeHostKernel avx512) {
+  if (chosen == variant::avx512) return avx512;
+  return chosen == variant::avx2 ? avx2 : baseline;
+}
+
+}  // namespace
+
+/// Defines kernel `name`, which calls the variant for this machine. Inside extern "C".
+#define HPE_DISPATCHED_KERNEL(name)                                                                 \
+  void name##_baseline(const void* parameters, const hpeTiles* tiles);                              \
+  void name##_avx2(const void* parameters, const hpeTiles* tiles);                                  \
+  void name##_avx512(const void* parameters, const hpeTiles* tiles);                                \
+  __attribute__((visibility("default"))) void name(const void* parameters, const hpeTiles* tiles) { \
+    static const hpeHostKernel body = pick(name##_baseline, name##_avx2, name##_avx512);            \
+    body(parameters, tiles);                                                                        \
+  }

@@ -1,0 +1,158 @@
+#pragma once
+
+/// Batched scans: the parameters of their kernels and how problems are cut into tiles. Both sides include this
+/// header; it needs nothing but <stdint.h>.
+///
+/// G problems of N elements each lie one behind the other. Element i of a problem becomes the combination of its
+/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). Output may be
+/// the input itself; otherwise the two do not overlap.
+
+#include <stdint.h>
+
+namespace hpe::kernels {
+
+/// How problems are cut into tiles, the parts that one block of threads treats at a time. A tile holds a part of one
+/// problem, or several whole problems.
+struct scan_tiling {
+  uint64_t length;             ///< N
+  uint64_t problems;           ///< G
+  uint64_t count;              ///< tiles in all
+  uint64_t tiles_per_problem;  ///< 0: several problems in a tile
+  uint32_t part;  ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
+
+  [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
+};
+
+/// Tiles of at most `room` elements; where a tile may begin at any element, and not only at a multiple of `vector`
+/// elements in memory, some of the room is for what lies before it. Long problems are cut into full tiles, so that
+/// tiles begin where granules of placement do; short ones into equal tiles.
+[[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
+                                                bool input_aligned) {
+  if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
+  const uint32_t usable = input_aligned && (problems == 1 || length % vector == 0) ? room : room - (vector - 1);
+  if (2 * length <= usable) {
+    const uint64_t each = usable / length;
+    return {length, problems, (problems + each - 1) / each, 0, uint32_t(each * length)};
+  }
+  const uint64_t tiles = (length + usable - 1) / usable;
+  constexpr uint64_t many = 64;
+  uint64_t part = tiles < many ? (length + tiles - 1) / tiles : usable;
+  const uint64_t rounded = (part + vector - 1) / vector * vector;
+  if (rounded <= usable) part = rounded;
+  const uint64_t needed = (length + part - 1) / part;
+  return {length, problems, needed * problems, needed, uint32_t(part)};
+}
+
+/// A tile: where its elements are, counted from the first element of the first problem.
+struct scan_tile {
+  uint64_t begin;
+  uint64_t first;  ///< number of the first tile of its problem
+  uint64_t index;  ///< its place among the tiles of its problem
+  uint32_t count;
+};
+
+[[nodiscard]] constexpr scan_tile tile_of(const scan_tiling& tiling, uint64_t number) {
+  if (tiling.several_problems()) {
+    const uint64_t begin = number * tiling.part, all = tiling.length * tiling.problems;
+    return {begin, number, 0, uint32_t(all - begin < tiling.part ? all - begin : tiling.part)};
+  }
+  const uint64_t problem = number / tiling.tiles_per_problem, index = number % tiling.tiles_per_problem;
+  const uint64_t offset = index * tiling.part, rest = tiling.length - offset;
+  return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
+}
+
+/// The shape of a block of the single-pass kernels on GPUs, and their bytes of a tile.
+inline constexpr uint32_t single_pass_tile_bytes = 32768;
+inline constexpr uint32_t single_pass_threads = 864;
+/// Their alignment in memory that pays: a vector.
+inline constexpr uint32_t scan_vector_alignment = 16;
+
+/// At most so many devices take part in one scan.
+inline constexpr unsigned scan_devices = 16;
+
+/// How several devices share the tiles of each problem: in chunks of consecutive tiles, dealt out one by one.
+struct scan_deal {
+  uint32_t device, devices;
+  uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
+  uint64_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
+};
+inline constexpr uint32_t scan_chunk_tiles = 128;
+
+/// The tile that a ticket of a device stands for.
+struct dealt_tile {
+  uint64_t number;  ///< of the tile
+  uint64_t chunk;   ///< the chunk that it is in
+  bool none;        ///< the ticket stands for no tile; later ones may
+  bool last;        ///< nor will any later one
+};
+
+[[nodiscard]] constexpr dealt_tile tile_for(const scan_tiling& tiling, const scan_deal& deal, uint64_t ticket) {
+  if (deal.devices == 1) return {ticket, 0, false, ticket >= tiling.count};
+  const uint64_t per_problem = tiling.several_problems() ? tiling.count : tiling.tiles_per_problem;
+  const uint64_t chunk = ticket / deal.chunk * deal.devices + deal.device;
+  const uint64_t problem = chunk / deal.chunks_per_problem;
+  const uint64_t index = chunk % deal.chunks_per_problem * deal.chunk + ticket % deal.chunk;
+  const uint64_t number = problem * per_problem + index;
+  return {number, chunk, index >= per_problem, problem * per_problem >= tiling.count};
+}
+
+/// What the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each launch
+/// leaves it as it was.
+struct scan_tickets {
+  unsigned long long next;  ///< tickets handed out
+  unsigned long long left;  ///< blocks that took their last one
+};
+
+/// Scans in one pass: blocks take tiles by tickets, any number of them. Totals have the mark of the launch, so that
+/// they need no clearing. With several devices each runs the kernel over its share of the tiles, all at the same time.
+template <class T>
+struct scan_single_pass {
+  const T* input;
+  T* output;
+  scan_tiling tiling;
+  scan_deal deal;
+  uint64_t reciprocal;  ///< several problems in a tile: 2^32 / length, rounded up
+  uint32_t inclusive;
+  uint32_t launch;  ///< the mark: another one than those of earlier launches, and not 0
+  uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
+  scan_tickets* tickets;
+  void* totals[scan_devices];  ///< a word of twice the element's size for each tile, on every device
+  // Several devices of the GPU family, which tell each other the totals of chunks:
+  void* chunk_totals[scan_devices];  ///< such a word for each chunk, on every device
+  unsigned* chunk_tiles;             ///< for each chunk: its tiles with totals, zero between launches; on this device
+};
+
+/// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.
+struct scan_share {
+  uint64_t length;    ///< N: from a problem to the next
+  uint64_t problems;  ///< of this share
+  uint64_t from, to;
+  uint64_t chunk;                                                                              ///< elements
+  [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }  ///< of each problem
+};
+
+/// Scans in three stages (Dieguez et al., section 3.1), one launch for each, and all with these parameters:
+///
+///   scan_reduce   sums[problem][first_sum + chunk] = all elements of the chunk
+///   scan_sums     each row of sums becomes its exclusive scan; share.from, to and chunk are not used
+///   scan_chunks   output = the scan of each chunk behind its sum; sums null: there is one chunk in each problem
+///
+/// Any grid is right: its tiles get equal parts of the chunks (scan_sums: of the problems).
+template <class T>
+struct scan_three_stages {
+  const T* input;  ///< of the share's first problem, its element 0
+  T* output;
+  T* sums;                    ///< of the share's first problem
+  uint64_t sums_per_problem;  ///< from a row to the next: the chunks of all shares
+  uint64_t first_sum;
+  scan_share share;
+  uint32_t inclusive;
+  uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
+};
+
+/// The kernel scan_fence does nothing: its accesses order other launches.
+struct scan_fence_parameters {
+  uint32_t unused;
+};
+
+}  // namespace hpe::kernels

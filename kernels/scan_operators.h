@@ -1,0 +1,87 @@
+#pragma once
+
+/// Operators of scans, for host and device code alike. An operator is a type with
+///
+///   T operator()(T earlier, T later) const;   associative; T is trivially copyable and has 4 or 8 bytes
+///   T identity() const;                       identity() combined with x, on either side, is x
+///   static constexpr bool commutative;        whether the order of the two does not matter
+///
+/// and without state. A program's own operators have the same form; see scan_single_pass.cuh and host/scan_host.h for
+/// the templates that take them.
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define HPE_SCAN_BOTH __host__ __device__ __forceinline__
+#else
+#define HPE_SCAN_BOTH inline
+#endif
+
+namespace hpe::kernels {
+
+/// The values at the ends of a type's order; infinities where there are any.
+template <class T>
+struct limits;
+template <>
+struct limits<int32_t> {
+  static HPE_SCAN_BOTH int32_t lowest() { return INT32_MIN; }
+  static HPE_SCAN_BOTH int32_t highest() { return INT32_MAX; }
+};
+template <>
+struct limits<int64_t> {
+  static HPE_SCAN_BOTH int64_t lowest() { return INT64_MIN; }
+  static HPE_SCAN_BOTH int64_t highest() { return INT64_MAX; }
+};
+template <>
+struct limits<float> {
+  static HPE_SCAN_BOTH float lowest() { return -__builtin_huge_valf(); }
+  static HPE_SCAN_BOTH float highest() { return __builtin_huge_valf(); }
+};
+template <>
+struct limits<double> {
+  static HPE_SCAN_BOTH double lowest() { return -__builtin_huge_val(); }
+  static HPE_SCAN_BOTH double highest() { return __builtin_huge_val(); }
+};
+
+/// The type whose addition wraps where that of T is undefined.
+template <class T>
+struct wrapping {
+  using type = T;
+};
+template <>
+struct wrapping<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct wrapping<int64_t> {
+  using type = uint64_t;
+};
+
+/// Sums; those of integers wrap.
+template <class T>
+struct plus {
+  static constexpr bool commutative = true;
+  HPE_SCAN_BOTH T identity() const { return T(0); }
+  HPE_SCAN_BOTH T operator()(T earlier, T later) const {
+    using number = typename wrapping<T>::type;
+    return T(number(earlier) + number(later));
+  }
+};
+
+/// The least so far. What becomes of NaN is not defined.
+template <class T>
+struct minimum {
+  static constexpr bool commutative = true;
+  HPE_SCAN_BOTH T identity() const { return limits<T>::highest(); }
+  HPE_SCAN_BOTH T operator()(T earlier, T later) const { return later < earlier ? later : earlier; }
+};
+
+/// The greatest so far. What becomes of NaN is not defined.
+template <class T>
+struct maximum {
+  static constexpr bool commutative = true;
+  HPE_SCAN_BOTH T identity() const { return limits<T>::lowest(); }
+  HPE_SCAN_BOTH T operator()(T earlier, T later) const { return earlier < later ? later : earlier; }
+};
+
+}  // namespace hpe::kernels

@@ -1,0 +1,111 @@
+// `hpe scan` as a user calls it.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "apps/scan/request.h"
+#include "apps/scan/scan_main.h"
+#include "tests/scan/support.h"
+
+namespace hpe::scan::testing {
+namespace {
+
+struct outcome {
+  int status;
+  std::string out, err;
+};
+
+outcome run(std::vector<std::string> words) {
+  words.insert(words.begin(), "scan");
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int status = scan_main(static_cast<int>(arguments.size()), arguments.data());
+  std::fflush(stdout);
+  std::fflush(stderr);
+  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(scan_command, has_defaults_for_everything) {
+  const outcome o = run({"--length", "100000", "--repeats", "1"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "100000 elements in ")) << o.out;
+  EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
+}
+
+TEST(scan_command, every_type_and_operator) {
+  for (const char* type : {"i32", "i64", "f32", "f64"})
+    for (const char* op : {"sum", "min", "max"})
+      for (const char* how : {"single-pass", "three-stages"}) {
+        const outcome o = run({"--type", type, "--operator", op, "--algorithm", how, "--length=777", "--problems=9",
+                               "--repeats=1", "--exclusive", "--iterations=1"});
+        EXPECT_EQ(o.status, 0) << o.err;
+        EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
+      }
+}
+
+TEST(scan_command, explains_what_it_chose) {
+  const outcome o = run({"--length=2^16", "--problems=3", "--explain", "--repeats=1", "--split", "mps", "--in-place"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "3 problems of 65536 elements of 4 bytes, inclusive, i32_sum\n")) << o.out;
+  EXPECT_TRUE(contains(o.out, "MPS was asked for")) << o.out;
+  EXPECT_TRUE(contains(o.out, "one pass: ")) << o.out;
+}
+
+TEST(scan_command, files_come_and_go) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / ("hpe-scan-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::vector<double> values = random_values<double>(3000, fresh_seed());
+  const std::string from = folder / "in", to = folder / "out";
+  std::ofstream(from, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 3000 * sizeof(double));
+  const outcome o = run({from, "--type=f64", "--operator=max", "--problems=3", "--output", to, "--repeats=1"});
+  EXPECT_EQ(o.status, 0) << o.err;
+  std::vector<double> found(3000);
+  std::ifstream(to, std::ios::binary).read(reinterpret_cast<char*>(found.data()), 3000 * sizeof(double));
+  EXPECT_EQ(first_difference(found.data(), reference(values, 1000, built_in::max, true)), 3000U);
+  EXPECT_EQ(run({from, "--type=f64", "--length=3001"}).status, 2);
+  EXPECT_EQ(run({folder / "none"}).status, 2);
+  EXPECT_EQ(run({from, "--output", folder / "no" / "place", "--type=f64", "--repeats=1"}).status, 2);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(scan_command, refuses_what_cannot_be_meant) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--lenght", "3"},
+                                                                                     {"--length"},
+                                                                                     {"--length", "many"},
+                                                                                     {"--length", "3^2"},
+                                                                                     {"--length", "2^63"},
+                                                                                     {"--length", "99999999999G"},
+                                                                                     {"--type", "i16"},
+                                                                                     {"--operator", "product"},
+                                                                                     {"--split", "half"},
+                                                                                     {"--algorithm", "fast"},
+                                                                                     {"--explain=yes"},
+                                                                                     {"a", "b"},
+                                                                                     {"--repeats", "0"},
+                                                                                     {"--devices", "99"}}) {
+    const outcome o = run(words);
+    EXPECT_EQ(o.status, 2) << words.front() << ": " << o.err;
+    EXPECT_TRUE(contains(o.err, "hpe scan: ")) << o.err;
+  }
+  EXPECT_EQ(run({"--iterations", "3", "--algorithm", "three-stages"}).status, 1);
+  EXPECT_TRUE(contains(run({"--help"}).out, "usage: hpe scan"));
+}
+
+TEST(scan_command, counts) {
+  EXPECT_EQ(count_of("0", "x"), 0U);
+  EXPECT_EQ(count_of("2^28", "x"), 1U << 28);
+  EXPECT_EQ(count_of("3k", "x"), 3072U);
+  EXPECT_EQ(count_of("64M", "x"), 64U << 20);
+  EXPECT_EQ(count_of("2G", "x"), 2ULL << 30);
+  for (const char* wrong : {"", "k", "-1", "1.5", "2^", "2^x", "1kk", "2^99"})
+    EXPECT_THROW((void)count_of(wrong, "x"), bad_input);
+}
+
+}  // namespace
+}  // namespace hpe::scan::testing

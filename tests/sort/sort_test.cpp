@@ -1,0 +1,153 @@
+// Sorts on the devices of HPE_DEVICES against the standard library's stable sort.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "apps/sort/sorter.h"
+
+namespace hpe::sort::testing {
+namespace {
+
+using kernels::by_key;
+using kernels::sort_pair;
+
+/// Keys out of `kinds` different ones, so that many are equal; pairs carry the place they had.
+template <class T>
+T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t /*place*/) {
+  const auto value = static_cast<std::int64_t>(random() % kinds) - static_cast<std::int64_t>(kinds / 2);
+  return static_cast<T>(value) + (std::is_floating_point_v<T> ? T(0.5) : T(0));
+}
+template <class T>
+requires requires(T pair) { pair.key; }
+T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t place) {
+  return {make<decltype(T::key)>(random, kinds, place), static_cast<decltype(T::value)>(place)};
+}
+
+template <class T>
+void check_sort(std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(std::string(name_of_type<T>::value) + ", " + std::to_string(count) + " elements of " +
+               std::to_string(kinds) + " kinds, seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::vector<T> given(count);
+  for (std::size_t i = 0; i < count; ++i) given[i] = make<T>(random, kinds, i);
+  std::vector<T> wanted = given;
+  std::stable_sort(wanted.begin(), wanted.end(), by_key{});
+  sorter work(element_of<T>(), count);
+  constexpr std::size_t margin = 3;
+  const array<T> data(shift + count + margin, work.where());
+  T poison;
+  std::memset(&poison, 0xA5, sizeof poison);
+  for (int run = 0; run < 2; ++run) {
+    std::fill(data.begin(), data.end(), poison);
+    std::copy(given.begin(), given.end(), data.begin() + static_cast<std::ptrdiff_t>(shift));
+    work.run(data.data() + shift);
+    // The same bits: sorted, a permutation, and stable.
+    ASSERT_EQ(std::memcmp(data.data() + shift, wanted.data(), count * sizeof(T)), 0) << "run " << run;
+    for (std::size_t i = 0; i < shift; ++i)
+      ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "before the data";
+    for (std::size_t i = shift + count; i < data.size(); ++i)
+      ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "behind the data";
+  }
+}
+
+template <class T>
+class sorts : public ::testing::Test {};
+using types = ::testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double,
+                               sort_pair<std::uint32_t, std::uint32_t>, sort_pair<std::uint64_t, std::uint64_t>,
+                               sort_pair<float, std::uint32_t>>;
+TYPED_TEST_SUITE(sorts, types);
+
+TYPED_TEST(sorts, small_and_odd_sizes) {
+  for (const std::size_t count : {1, 2, 3, 4, 5, 7, 63, 64, 65, 2047, 2049})
+    for (const std::uint64_t kinds : {1, 2, 1 << 20}) check_sort<TypeParam>(count, kinds);
+}
+
+TYPED_TEST(sorts, large_sizes) {
+  for (const std::size_t count : {100003, 1 << 18}) {
+    check_sort<TypeParam>(count, std::uint64_t{1} << 30);
+    check_sort<TypeParam>(count, 5);
+  }
+  check_sort<TypeParam>(50021, 1000, 1);
+}
+
+TEST(sort, long_arrays_over_many_granules) { check_sort<std::uint32_t>((6U << 20) + 11, std::uint64_t{1} << 31); }
+
+TEST(sort, what_is_sorted_already_and_what_is_reversed) {
+  const std::size_t count = 200001;
+  sorter work(element_of<std::int64_t>(), count);
+  const array<std::int64_t> data(count, work.where());
+  for (const bool reversed : {false, true}) {
+    for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<std::int64_t>(reversed ? count - 1 - i : i);
+    work.run(data.data());
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data[i], static_cast<std::int64_t>(i));
+  }
+}
+
+TEST(sort, on_some_devices_in_any_order) {
+  const int devices = device_count();
+  for (int count = 1; count <= devices; ++count) {
+    std::vector<int> chosen;
+    for (int d = 0; d < count; ++d) chosen.push_back(devices - 1 - d);
+    std::mt19937 random(7);
+    const std::size_t size = 30011;
+    sorter work(element_of<std::uint32_t>(), size, chosen);
+    const array<std::uint32_t> data(size, work.where());
+    for (std::uint32_t& v : data) v = static_cast<std::uint32_t>(random());
+    std::vector<std::uint32_t> wanted(data.begin(), data.end());
+    std::sort(wanted.begin(), wanted.end());
+    work.run(data.data());
+    ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), data.begin())) << count << " devices";
+  }
+}
+
+hpeStatus status_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const error& e) {
+    return e.status();
+  }
+  return HPE_SUCCESS;
+}
+
+TEST(sort, nothing_to_sort_and_bad_arguments) {
+  sorter nothing(element_of<float>(), 0);
+  nothing.run(nullptr);
+  sorter work(element_of<float>(), 100);
+  EXPECT_EQ(status_of([&] { work.run(nullptr); }), HPE_ERROR_INVALID_ARGUMENT);
+  std::vector<float> ordinary(100);
+  EXPECT_EQ(status_of([&] { work.run(ordinary.data()); }), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(status_of([&] { sorter(element_of<float>(), ~0ULL); }), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { sorter({"f16", 2, ""}, 1); }), HPE_ERROR_NOT_FOUND);
+  EXPECT_EQ(status_of([&] { sorter(element_of<float>(), 1, {0, 0}); }), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { sorter(element_of<float>(), 1, {99}); }), HPE_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(status_of([&] { sorter({"f32", 4, "/no/such.so"}, 1); }), HPE_ERROR_NOT_FOUND);
+}
+
+/// The pivot against merging in full.
+TEST(sort, pivots_split_a_merge_anywhere) {
+  std::mt19937 random(std::random_device{}());
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int> left(random() % 20), right(random() % 20);
+    for (auto* side : {&left, &right}) {
+      for (int& v : *side) v = static_cast<int>(random() % 10);
+      std::sort(side->begin(), side->end());
+    }
+    // Merged by hand, with a note of where each came from.
+    std::size_t l = 0, r = 0;
+    for (std::size_t place = 0; place <= left.size() + right.size(); ++place) {
+      ASSERT_EQ(kernels::pivot(left.data(), left.size(), right.data(), right.size(), place, by_key{}), l);
+      if (l < left.size() && (r == right.size() || left[l] <= right[r]))
+        ++l;
+      else
+        ++r;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hpe::sort::testing
