@@ -51,6 +51,7 @@ struct launch_configuration {
   std::uint32_t dynamic_shared = 0;
   const void* parameters = nullptr;  // formals_size bytes, laid out as the kernel's formals say
   std::uint64_t number = 0;          // %gridid
+  void* workspace = nullptr;         // of grid.sync: 16 bytes, zeroed, 16-aligned; of cooperative launches
   std::uint32_t local_limit = 16 << 10;  // bytes of local memory and call frames of each thread, beyond what the kernel declares
   const ptx::surroundings* surroundings = nullptr;
 };

@@ -34,6 +34,8 @@ std::uint64_t sign_extended(std::uint64_t value, type t) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << cut) >> cut);
 }
 
+constexpr std::uint64_t workspace_bytes = 16;  // of grid.sync
+
 bool is_param(const instruction& i) { return i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func); }
 
 }  // namespace
@@ -46,7 +48,8 @@ std::uint8_t* interpreted_thread::checked(bool shared, std::uint64_t address, st
     address += reinterpret_cast<std::uint64_t>(block_.shared);
   } else if (!lies_in_shared(block_, address) && !lies_in_local(block_, number_, address)) {
     const auto parameters = reinterpret_cast<std::uint64_t>(block_.parameters);
-    const bool parameter = address - parameters < block_.configuration->kernel->formals_size;
+    const bool parameter = address - parameters < block_.configuration->kernel->formals_size ||
+                           address - reinterpret_cast<std::uint64_t>(block_.configuration->workspace) < workspace_bytes;
     const surroundings& around = *block_.configuration->surroundings;
     if (!parameter && around.may_touch && !around.may_touch(address, bytes)) fail(fault::reason::address, address);
   }

@@ -31,7 +31,11 @@ std::optional<fault> run_blocks(engine& runs, const launch_configuration& config
   return std::nullopt;
 }
 
-std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines, const launch_configuration& configuration) {
+std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines, const launch_configuration& given) {
+  // What cooperative groups finds through %envreg1 and 2: its size, and the word that grid.sync counts in.
+  alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
+  launch_configuration configuration = given;
+  if (configuration.workspace == nullptr) configuration.workspace = workspace;
   struct resident {
     std::shared_ptr<engine> runs;
     std::unique_ptr<scheduler> block;

@@ -14,7 +14,7 @@ namespace hpe::ptx {
 
 /// Runs all blocks of the grid at once, in turns, for kernels whose blocks wait for each other. engines gives each block an
 /// engine of its own.
-[[nodiscard]] std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines, const launch_configuration& configuration);
+[[nodiscard]] std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines, const launch_configuration& given);
 
 /// To be called by the owner's handler of SIGSEGV and SIGBUS, with the address: if compiled code of the calling thread has
 /// touched it, stops the kernel with a fault and does not return.

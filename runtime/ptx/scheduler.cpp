@@ -4,6 +4,7 @@
 #include "runtime/ptx/scheduler.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/base/error.h"
 
@@ -139,50 +140,76 @@ bool scheduler::meet_uniform() {
   return true;
 }
 
+// Meetings that name their lanes come first. A lane asks which lanes are active only when no other lane of its warp can come
+// nearer, and the one that is furthest behind asks first: so lanes that parted meet again, as on a GPU.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t first = 0; first < block_.thread_count; first += warp_size) {
     const std::uint32_t lanes = std::min(warp_size, block_.thread_count - first);
-    std::uint32_t open = 0, alive = 0;  // lanes that wait at a meeting of the warp, and that have not ended
+    std::uint32_t named = 0, asking = 0, alive = 0;
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
       const std::uint32_t t = first + lane;
       if (has_ended(t)) continue;
       alive |= 1U << lane;
-      const kind k = engine_.at(next_[t]).kind;
-      if (waits(t) && (k == kind::warp || k == kind::matrix)) open |= 1U << lane;
+      const instruction& what = engine_.at(next_[t]);
+      if (!waits(t) || (what.kind != kind::warp && what.kind != kind::matrix)) continue;
+      (what.op == opcode::activemask ? asking : named) |= 1U << lane;
     }
-    while (open != 0) {
-      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(open));
-      const instruction& what = engine_.at(next_[first + lane]);
-      const bool named = what.op != opcode::activemask;
-      std::uint32_t wanted = ~0U;
-      if (named && what.kind == kind::warp) wanted = static_cast<std::uint32_t>(value_of(block_, first + lane, what.sources.back()));
-      if (named && (wanted >> lane & 1) == 0) {
-        block_.current = first + lane;
-        block_.fail(fault::reason::illegal, 0, fmt::format("its lane {} is not in the mask {:#x} of '{}'", lane, wanted, configuration_.image->program().text_of(*configuration_.kernel, what)));
-      }
-      std::uint32_t group = 0;
-      for (std::uint32_t other = lane; other < lanes; ++other) {
-        if ((open >> other & 1) == 0 || (wanted >> other & 1) == 0) continue;
-        const instruction& its = engine_.at(next_[first + other]);
-        const bool same = named ? its.op == what.op && its.kind == what.kind : next_[first + other] == next_[first + lane];
-        if (!same) continue;
-        if (named && what.kind == kind::warp && static_cast<std::uint32_t>(value_of(block_, first + other, its.sources.back())) != wanted) continue;
-        group |= 1U << other;
-      }
-      open &= ~group;
-      if (named && group != (wanted & alive)) continue;  // some are still to come
-      if (what.kind == kind::matrix) {
-        multiply_matrices(block_, what, first);
-      } else {
-        meet(block_, engine_, first, group);
-      }
-      for (std::uint32_t other = 0; other < lanes; ++other)
-        if ((group >> other & 1) != 0) release(first + other);
+    if (meet_named(first, named, alive)) {
+      any = true;
+    } else if (asking != 0) {
+      std::uint32_t earliest = block_context::ended, group = 0;
+      for (std::uint32_t lane = 0; lane < lanes; ++lane)
+        if ((asking >> lane & 1) != 0) earliest = std::min(earliest, next_[first + lane]);
+      for (std::uint32_t lane = 0; lane < lanes; ++lane)
+        if ((asking >> lane & 1) != 0 && next_[first + lane] == earliest) group |= 1U << lane;
+      meet(block_, engine_, first, group);
+      release(first, group);
       any = true;
     }
   }
   return any;
+}
+
+bool scheduler::meet_named(std::uint32_t first, std::uint32_t waiting, std::uint32_t alive) {
+  bool any = false;
+  for (std::uint32_t open = waiting; open != 0;) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(open));
+    const instruction& what = engine_.at(next_[first + lane]);
+    const std::uint32_t wanted = mask_of(first + lane, what);
+    if ((wanted >> lane & 1) == 0) {
+      block_.current = first + lane;
+      block_.fail(fault::reason::illegal, 0, fmt::format("its lane {} is not in the mask {:#x} of '{}'", lane, wanted, text_of(what)));
+    }
+    std::uint32_t group = 0;
+    for (std::uint32_t other = lane; other < warp_size; ++other) {
+      if ((open >> other & 1) == 0 || (wanted >> other & 1) == 0) continue;
+      const instruction& its = engine_.at(next_[first + other]);
+      if (its.op == what.op && its.kind == what.kind && mask_of(first + other, its) == wanted) group |= 1U << other;
+    }
+    open &= ~group;
+    if (group != (wanted & alive)) continue;  // some are still to come
+    if (what.kind == kind::matrix) {
+      multiply_matrices(block_, what, first);
+    } else {
+      meet(block_, engine_, first, group);
+    }
+    release(first, group);
+    any = true;
+  }
+  return any;
+}
+
+std::uint32_t scheduler::mask_of(std::uint32_t thread, const instruction& what) const {
+  return what.kind == kind::matrix ? ~0U : static_cast<std::uint32_t>(value_of(block_, thread, what.sources.back()));
+}
+
+void scheduler::release(std::uint32_t first, std::uint32_t lanes) {
+  for (; lanes != 0; lanes &= lanes - 1) waiting_[first + static_cast<std::uint32_t>(std::countr_zero(lanes))] = 0;
+}
+
+std::string scheduler::text_of(const instruction& what) const {
+  return fmt::format("PTX line {}, '{}'", what.line, configuration_.image->program().text_of(*configuration_.kernel, what));
 }
 
 bool scheduler::meet_barriers() {
@@ -254,7 +281,7 @@ void scheduler::report_deadlock() {
     if (has_ended(t)) continue;
     block_.current = t;
     const instruction& what = engine_.at(next_[t]);
-    block_.fail(fault::reason::deadlock, 0, fmt::format("PTX line {}, '{}'", what.line, configuration_.image->program().text_of(*configuration_.kernel, what)));
+    block_.fail(fault::reason::deadlock, 0, text_of(what));
   }
   HPE_INVARIANT(!"a deadlock without threads");
 }

@@ -31,7 +31,11 @@ class scheduler {
   bool meet_warps();
   bool meet_barriers();
   bool release_pauses();
+  bool meet_named(std::uint32_t first, std::uint32_t waiting, std::uint32_t alive);
+  [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;
+  [[nodiscard]] std::string text_of(const instruction& what) const;
   void release(std::uint32_t thread);
+  void release(std::uint32_t first, std::uint32_t lanes);
   [[noreturn]] void report_deadlock();
   [[nodiscard]] bool waits(std::uint32_t t) const { return waiting_[t] != 0; }
   [[nodiscard]] bool has_ended(std::uint32_t t) const { return block_.next[t] == block_context::ended; }

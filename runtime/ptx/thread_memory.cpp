@@ -58,6 +58,8 @@ std::uint64_t read_special(const block_context& block, std::uint32_t thread, spe
     case globaltimer: return nanoseconds();
     case globaltimer_lo: return static_cast<std::uint32_t>(nanoseconds());
     case globaltimer_hi: return nanoseconds() >> 32;
+    case envreg1: return reinterpret_cast<std::uint64_t>(block.configuration->workspace) >> 32;
+    case envreg2: return static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(block.configuration->workspace));
     case total_smem_size: return block.dynamic_shared_offset + block.dynamic_shared_size;
     case dynamic_smem_size: return block.dynamic_shared_size;
     case cluster_nctaid_x:
