@@ -59,13 +59,13 @@ struct launch_configuration {
 /// Compiled code reads the members up to `current` by their offsets.
 struct block_context {
   static constexpr std::uint32_t ended = ~0U;
+  static constexpr std::uint32_t mixed = ~0U - 1;  // of several threads: not all the same
 
   std::uint8_t* shared = nullptr;
   const std::uint8_t* parameters = nullptr;
   std::uint8_t* local = nullptr;  // of thread t: at t * local_stride
   std::uint64_t local_stride = 0;
-  std::uint64_t* frame = nullptr;  // of compiled code: register slot s of thread t is frame[s * frame_stride + t]
-  std::uint64_t frame_stride = 0;
+  std::uint64_t* frame = nullptr;  // of compiled code: register slot s of thread t is frame[t * slots + s]
   std::uint32_t* next = nullptr;  // where each thread goes on: the number of a meeting point, or ended
   const std::uint32_t* tid_x = nullptr;
   const std::uint32_t* tid_y = nullptr;
@@ -79,9 +79,7 @@ struct block_context {
   std::uint32_t current = 0;   // the thread that runs, for messages
 
   const launch_configuration* configuration = nullptr;
-  // Registers of a thread that waits: index n is bases[t][n * register_stride].
-  std::uint64_t** bases = nullptr;
-  std::uint64_t register_stride = 1;
+  std::uint64_t** bases = nullptr;  // registers of a thread that waits: index n is bases[t][n]
   bool in_compiled_code = false;
   jmp_buf landing;
   ptx::fault fault;
@@ -111,9 +109,9 @@ class engine {
   [[nodiscard]] virtual const instruction& at(std::uint32_t point) const = 0;
   /// Prepares to run a block from its entry.
   virtual void begin(block_context& block) = 0;
-  /// Runs threads first <= t < last, all of which go on behind the given point, each up to its next meeting point or end,
-  /// which it leaves in block.next. Throws fault_exception.
-  virtual void run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// Runs threads first <= t < last, all of which go on behind the given point, each up to its next meeting point or end.
+  /// Returns that point if it is the same for all; else mixed, and the points are in block.next. Throws fault_exception.
+  virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
 };
 
 }  // namespace hpe::ptx

@@ -26,14 +26,15 @@ interpreter::~interpreter() = default;
 void interpreter::begin(block_context& block) {
   threads_.resize(block.thread_count);
   for (auto& t : threads_) t = std::make_unique<thread>();
-  block.register_stride = 1;
 }
 
-void interpreter::run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) {
+std::uint32_t interpreter::run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t t = first; t < last; ++t) {
     block.current = t;
     interpreted_thread(*this, block, t, *threads_[t]).run(point == 0);
   }
+  const std::uint32_t next = block.next[first];
+  return std::all_of(block.next + first, block.next + last, [next](std::uint32_t n) { return n == next; }) ? next : block_context::mixed;
 }
 
 void interpreted_thread::enter(const function& f) {

@@ -18,7 +18,7 @@ class interpreter final : public engine {
   [[nodiscard]] std::uint32_t frame_slots() const override { return 0; }
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return *points_[point]; }
   void begin(block_context& block) override;
-  void run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override;
+  std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override;
 
  private:
   friend class interpreted_thread;

@@ -1,5 +1,5 @@
-// Invariants: a thread with waiting_[t] == 0 and next[t] != ended is ready to go on behind next[t]. A thread that waits does so
-// at next[t]. Between calls of run_ready no thread is ready unless it was just released.
+// Invariants: while together_ is a point, all threads of the block go on behind it, and warps_ means nothing. Else a thread whose
+// bit in warp::ready is set goes on behind next[t], and one without waits at next[t], or has ended.
 
 #include "runtime/ptx/scheduler.h"
 
@@ -48,16 +48,16 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration) : 
   local_.resize(block_.local_stride * threads + 64);
   block_.local = local_.data() + (64 - reinterpret_cast<std::uintptr_t>(local_.data()) % 64) % 64;
 
-  block_.frame_stride = threads;
-  frame_.resize(std::size_t{engine_.frame_slots()} * threads);
+  const std::size_t slots = engine_.frame_slots();
+  frame_.resize(slots * threads);
   block_.frame = frame_.data();
   bases_.resize(threads);
-  for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t;
+  for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t * slots;
   block_.bases = bases_.data();
-  block_.register_stride = threads;
   next_.resize(threads);
   block_.next = next_.data();
-  waiting_.resize(threads);
+  warps_.resize((threads + warp_size - 1) / warp_size);
+  for (std::uint32_t t = 0; t < threads; ++t) warps_[t / warp_size].lanes |= 1U << (t % warp_size);
   for (std::uint32_t t = 0; t < threads; ++t) {
     tid_x_.push_back(t % configuration.block.x);
     tid_y_.push_back(t / configuration.block.x % configuration.block.y);
@@ -72,106 +72,148 @@ scheduler::~scheduler() = default;
 
 void scheduler::begin(dimensions block) {
   block_.ctaid = block;
-  std::fill(next_.begin(), next_.end(), 0);
-  std::fill(waiting_.begin(), waiting_.end(), 0);
+  together_ = 0;
   arrived_.fill(0);
   engine_.begin(block_);
 }
 
-// Runs every ready thread, neighbours at the same point together.
-void scheduler::run_ready() {
+scheduler::state scheduler::advance() {
   struct registration {
     explicit registration(block_context* b) : before(in_this_thread) { in_this_thread = b; }
     ~registration() { in_this_thread = before; }
     block_context* before;
   } const registered(&block_);
   block_.budget = turns_before_pause;
-  for (std::uint32_t t = 0; t < block_.thread_count;) {
-    if (waits(t) || has_ended(t)) {
-      ++t;
-      continue;
-    }
-    const std::uint32_t point = next_[t];
-    std::uint32_t last = t + 1;
-    while (last < block_.thread_count && next_[last] == point && !waits(last)) ++last;
-    engine_.run(block_, point, t, last);
-    std::fill(waiting_.begin() + t, waiting_.begin() + last, 1);
-    t = last;
-  }
-}
-
-scheduler::state scheduler::advance() {
+  if (together_ != block_context::mixed && run_together() == state::ended) return state::ended;
   for (;;) {
     run_ready();
-    if (meet_uniform()) continue;
-    if (std::all_of(next_.begin(), next_.end(), [](std::uint32_t n) { return n == block_context::ended; })) return state::ended;
-    const bool met = meet_warps();
-    if (meet_barriers() || met) {
-      release_pauses();
+    if (meet_warps()) continue;
+    if (std::all_of(warps_.begin(), warps_.end(), [](const warp& w) { return w.alive == 0; })) return state::ended;
+    const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) { return w.point == warps_[0].point && w.point != block_context::mixed; });
+    if (alike && is_plain_barrier(engine_.at(warps_[0].point))) {
+      together_ = warps_[0].point;
+      if (run_together() == state::ended) return state::ended;
       continue;
     }
+    if (meet_barriers()) continue;
     if (!release_pauses()) report_deadlock();
     return state::paused;
   }
 }
 
-void scheduler::release(std::uint32_t thread) { waiting_[thread] = 0; }
-
-// The common case: all threads of the block wait at one point, for all of them or for their whole warp.
-bool scheduler::meet_uniform() {
-  const std::uint32_t point = next_[0];
-  if (point == block_context::ended || point == 0) return false;
-  if (!std::all_of(next_.begin(), next_.end(), [point](std::uint32_t n) { return n == point; })) return false;
-  const instruction& what = engine_.at(point);
-  if (what.kind == kind::barrier) {
-    const bool plain = !what.has(modifier::red) && !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
-    if (!plain) return false;
-  } else if (what.kind == kind::matrix) {
-    if (block_.thread_count % warp_size != 0) return false;
-    for (std::uint32_t first = 0; first < block_.thread_count; first += warp_size) multiply_matrices(block_, what, first);
-  } else if (what.kind == kind::warp && block_.thread_count % warp_size == 0 && !what.sources.empty()) {
-    const operand& mask = what.sources.back();
-    if (mask.what != operand::kind::immediate || static_cast<std::uint32_t>(mask.value) != ~0U) return false;
-    for (std::uint32_t first = 0; first < block_.thread_count; first += warp_size) meet(block_, engine_, first, ~0U);
-  } else {
-    return false;
+// All threads of the block go on at one point. Runs as long as that stays so.
+scheduler::state scheduler::run_together() {
+  const std::uint32_t threads = block_.thread_count;
+  for (;;) {
+    const std::uint32_t point = engine_.run(block_, together_, 0, threads);
+    if (point == block_context::ended) return state::ended;
+    if (point != block_context::mixed) std::fill(next_.begin(), next_.end(), point);
+    together_ = point;
+    if (point == block_context::mixed) break;
+    const instruction& what = engine_.at(point);
+    if (is_plain_barrier(what)) continue;
+    if (threads % warp_size != 0 || !is_whole(what)) break;
+    for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
   }
-  std::fill(waiting_.begin(), waiting_.end(), 0);
-  return true;
+  part();
+  return state::paused;
+}
+
+// The block's threads are looked at warp by warp from here on; all of them wait.
+void scheduler::part() {
+  together_ = block_context::mixed;
+  for (std::uint32_t w = 0; w < warps_.size(); ++w) {
+    warps_[w].ready = 0;
+    look_at(w);
+  }
+}
+
+void scheduler::look_at(std::uint32_t w) {
+  const std::uint32_t first = w * warp_size, last = std::min(first + warp_size, block_.thread_count);
+  std::uint32_t alive = 0, different = 0;
+  for (std::uint32_t t = first; t < last; ++t) {
+    alive |= (next_[t] != block_context::ended ? 1U : 0U) << (t - first);
+    different |= next_[t] ^ next_[first];
+  }
+  warps_[w].alive = alive;
+  warps_[w].point = different == 0 ? next_[first] : block_context::mixed;
+}
+
+// Runs every ready thread, neighbours at the same point together.
+void scheduler::run_ready() {
+  for (std::uint32_t w = 0; w < warps_.size(); ++w) {
+    while (warps_[w].ready != 0) {
+      const std::uint32_t first = w * warp_size + static_cast<std::uint32_t>(std::countr_zero(warps_[w].ready));
+      const std::uint32_t point = next_[first];
+      std::uint32_t last = first;
+      std::uint32_t end = w;  // the warp of the last thread
+      while (last < block_.thread_count && !waits(last) && next_[last] == point) {
+        end = last / warp_size;
+        warps_[end].ready &= ~(1U << (last % warp_size));
+        ++last;
+      }
+      const std::uint32_t next = engine_.run(block_, point, first, last);
+      if (next != block_context::mixed) std::fill(next_.begin() + first, next_.begin() + last, next);
+      for (std::uint32_t done = w; done <= end; ++done) look_at(done);
+    }
+  }
+}
+
+bool scheduler::is_plain_barrier(const instruction& what) {
+  return what.kind == kind::barrier && !what.has(modifier::red) && !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
+}
+
+// Whether it is a meeting of all lanes of a warp.
+bool scheduler::is_whole(const instruction& what) {
+  if (what.kind == kind::matrix) return true;
+  if (what.kind != kind::warp || what.op == opcode::activemask) return false;
+  const operand& mask = what.sources.back();
+  return mask.what == operand::kind::immediate && static_cast<std::uint32_t>(mask.value) == ~0U;
 }
 
 // Meetings that name their lanes come first. A lane asks which lanes are active only when no other lane of its warp can come
 // nearer, and the one that is furthest behind asks first: so lanes that parted meet again, as on a GPU.
 bool scheduler::meet_warps() {
   bool any = false;
-  for (std::uint32_t first = 0; first < block_.thread_count; first += warp_size) {
-    const std::uint32_t lanes = std::min(warp_size, block_.thread_count - first);
-    std::uint32_t named = 0, asking = 0, alive = 0;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      const std::uint32_t t = first + lane;
-      if (has_ended(t)) continue;
-      alive |= 1U << lane;
-      const instruction& what = engine_.at(next_[t]);
-      if (!waits(t) || (what.kind != kind::warp && what.kind != kind::matrix)) continue;
+  for (std::uint32_t w = 0; w < warps_.size(); ++w) {
+    warp& here = warps_[w];
+    const std::uint32_t first = w * warp_size;
+    if (here.alive == 0) continue;
+    if (here.point != block_context::mixed && here.ready == 0) {
+      const instruction& what = engine_.at(here.point);
+      if (what.kind != kind::warp && what.kind != kind::matrix) continue;
+      if (here.lanes == ~0U && is_whole(what)) {
+        meet_together(block_, engine_, what, first);
+        here.ready = here.lanes;
+        any = true;
+        continue;
+      }
+    }
+    std::uint32_t named = 0, asking = 0;
+    for (std::uint32_t rest = here.alive & ~here.ready; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const instruction& what = engine_.at(next_[first + lane]);
+      if (what.kind != kind::warp && what.kind != kind::matrix) continue;
       (what.op == opcode::activemask ? asking : named) |= 1U << lane;
     }
-    if (meet_named(first, named, alive)) {
+    if (meet_named(w, named)) {
       any = true;
     } else if (asking != 0) {
       std::uint32_t earliest = block_context::ended, group = 0;
-      for (std::uint32_t lane = 0; lane < lanes; ++lane)
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane)
         if ((asking >> lane & 1) != 0) earliest = std::min(earliest, next_[first + lane]);
-      for (std::uint32_t lane = 0; lane < lanes; ++lane)
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane)
         if ((asking >> lane & 1) != 0 && next_[first + lane] == earliest) group |= 1U << lane;
       meet(block_, engine_, first, group);
-      release(first, group);
+      here.ready |= group;
       any = true;
     }
   }
   return any;
 }
 
-bool scheduler::meet_named(std::uint32_t first, std::uint32_t waiting, std::uint32_t alive) {
+bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
+  const std::uint32_t first = w * warp_size, alive = warps_[w].alive;
   bool any = false;
   for (std::uint32_t open = waiting; open != 0;) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(open));
@@ -194,7 +236,7 @@ bool scheduler::meet_named(std::uint32_t first, std::uint32_t waiting, std::uint
     } else {
       meet(block_, engine_, first, group);
     }
-    release(first, group);
+    warps_[w].ready |= group;
     any = true;
   }
   return any;
@@ -202,10 +244,6 @@ bool scheduler::meet_named(std::uint32_t first, std::uint32_t waiting, std::uint
 
 std::uint32_t scheduler::mask_of(std::uint32_t thread, const instruction& what) const {
   return what.kind == kind::matrix ? ~0U : static_cast<std::uint32_t>(value_of(block_, thread, what.sources.back()));
-}
-
-void scheduler::release(std::uint32_t first, std::uint32_t lanes) {
-  for (; lanes != 0; lanes &= lanes - 1) waiting_[first + static_cast<std::uint32_t>(std::countr_zero(lanes))] = 0;
 }
 
 std::string scheduler::text_of(const instruction& what) const {

@@ -26,19 +26,29 @@ class scheduler {
   [[nodiscard]] static block_context* running();
 
  private:
+  struct warp {
+    std::uint32_t lanes = 0;  // that it has
+    std::uint32_t alive = 0;  // that have not ended
+    std::uint32_t ready = 0;  // that can go on
+    std::uint32_t point = 0;  // where all lanes are, or mixed
+  };
+
+  state run_together();
+  void part();
   void run_ready();
-  bool meet_uniform();
+  void look_at(std::uint32_t w);
   bool meet_warps();
+  bool meet_named(std::uint32_t w, std::uint32_t waiting);
   bool meet_barriers();
   bool release_pauses();
-  bool meet_named(std::uint32_t first, std::uint32_t waiting, std::uint32_t alive);
+  [[nodiscard]] static bool is_plain_barrier(const instruction& what);
+  [[nodiscard]] static bool is_whole(const instruction& what);
   [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;
   [[nodiscard]] std::string text_of(const instruction& what) const;
-  void release(std::uint32_t thread);
-  void release(std::uint32_t first, std::uint32_t lanes);
   [[noreturn]] void report_deadlock();
-  [[nodiscard]] bool waits(std::uint32_t t) const { return waiting_[t] != 0; }
-  [[nodiscard]] bool has_ended(std::uint32_t t) const { return block_.next[t] == block_context::ended; }
+  [[nodiscard]] bool waits(std::uint32_t t) const { return (warps_[t / 32].ready >> (t % 32) & 1) == 0; }
+  [[nodiscard]] bool has_ended(std::uint32_t t) const { return next_[t] == block_context::ended; }
+  void release(std::uint32_t t) { warps_[t / 32].ready |= 1U << (t % 32); }
 
   engine& engine_;
   const launch_configuration& configuration_;
@@ -48,13 +58,17 @@ class scheduler {
   std::vector<std::uint64_t> frame_;
   std::vector<std::uint64_t*> bases_;
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
-  std::vector<std::uint8_t> waiting_;
+  std::vector<warp> warps_;  // not kept up while the block is together
+  std::uint32_t together_ = 0;  // where all threads of the block go on, or mixed
   std::array<std::uint32_t, 16> arrived_{};  // by bar.arrive
 };
 
 /// Executes a meeting of some lanes of a warp, each waiting at an instruction of the same opcode, and writes their results.
 /// first is the thread of lane 0; bit n of lanes stands for lane n.
 void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes);
+
+/// The same where all 32 lanes of the warp wait at one instruction, for each other.
+void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first);
 
 /// An operand of the instruction that a thread waits at.
 [[nodiscard]] std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o);

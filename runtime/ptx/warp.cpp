@@ -29,38 +29,69 @@ struct meeting {
   }
 };
 
-// PTX ISA, shfl: c holds the clamp in bits 0 to 4 and the segment mask in bits 8 to 12.
+// Where a lane reads from (PTX ISA, shfl): c holds the clamp in bits 0 to 4 and the segment mask in bits 8 to 12.
+struct shuffle_source {
+  u32 lane;
+  bool inside;
+};
+
+inline shuffle_source find_source(modifier how, u32 lane, u32 b, u32 c) {
+  b &= 31;
+  const u32 clamp = c & 31, segment = c >> 8 & 31;
+  const u32 highest = (lane & segment) | (clamp & ~segment);
+  u32 from = 0;
+  bool inside = false;
+  switch (how) {
+    case modifier::up:
+      from = lane - b;
+      inside = static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(highest);
+      break;
+    case modifier::down:
+      from = lane + b;
+      inside = from <= highest;
+      break;
+    case modifier::bfly:
+      from = lane ^ b;
+      inside = from <= highest;
+      break;
+    default:
+      from = (lane & segment) | (b & ~segment);
+      inside = from <= highest;
+      break;
+  }
+  return {inside ? from : lane, inside};
+}
+
+modifier mode_of(const instruction& what) {
+  return what.modifiers.one_of(modifier::up, modifier::down, modifier::bfly, modifier::idx);
+}
+
 void shuffle(const meeting& m) {
   std::array<u64, warp_size> values{};
   for (u32 lane = 0; lane < warp_size; ++lane)
     if (m.has(lane)) values[lane] = m.source(lane, 0);
   for (u32 lane = 0; lane < warp_size; ++lane) {
     if (!m.has(lane)) continue;
-    const instruction& what = m.what(lane);
-    const auto b = static_cast<u32>(m.source(lane, 1)) & 31;
-    const auto c = static_cast<u32>(m.source(lane, 2));
-    const u32 clamp = c & 31, segment = c >> 8 & 31;
-    const u32 highest = (lane & segment) | (clamp & ~segment);
-    const u32 lowest = lane & segment;
-    u32 from = 0;
-    bool inside = false;
-    if (what.has(modifier::up)) {
-      from = lane - b;
-      inside = static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(highest);
-    } else if (what.has(modifier::down)) {
-      from = lane + b;
-      inside = from <= highest;
-    } else if (what.has(modifier::bfly)) {
-      from = lane ^ b;
-      inside = from <= highest;
-    } else {
-      from = lowest | (b & ~segment);
-      inside = from <= highest;
-    }
-    if (!inside) from = lane;
+    const auto [from, inside] = find_source(mode_of(m.what(lane)), lane, static_cast<u32>(m.source(lane, 1)), static_cast<u32>(m.source(lane, 2)));
     // What a lane outside the meeting holds is undefined; it reads as the lane's own.
     m.result(lane, 0, m.has(from) ? values[from] : values[lane]);
     m.result(lane, 1, inside ? 1 : 0);
+  }
+}
+
+// The common case: all lanes at one instruction.
+void shuffle_together(block_context& block, const instruction& what, u32 first) {
+  std::array<u64, warp_size> values;
+  u64* const* const bases = block.bases + first;
+  const modifier how = mode_of(what);
+  const operand none;
+  const operand &d = what.results[0], &p = what.results.size() > 1 ? what.results[1] : none;
+  const auto value = [&](u32 lane, const operand& o) { return o.is_register() ? bases[lane][o.index] : o.value; };
+  for (u32 lane = 0; lane < warp_size; ++lane) values[lane] = value(lane, what.sources[0]);
+  for (u32 lane = 0; lane < warp_size; ++lane) {
+    const auto [from, inside] = find_source(how, lane, static_cast<u32>(value(lane, what.sources[1])), static_cast<u32>(value(lane, what.sources[2])));
+    if (d.is_register()) bases[lane][d.index] = values[from];
+    if (p.is_register()) bases[lane][p.index] = inside ? 1 : 0;
   }
 }
 
@@ -119,12 +150,22 @@ void reduce(const meeting& m) {
 
 std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o) {
   if (!o.is_register()) return o.value;
-  const u64 value = block.bases[thread][o.index * block.register_stride];
+  const u64 value = block.bases[thread][o.index];
   return o.negated ? value ^ 1 : value;
 }
 
 void set_result(block_context& block, std::uint32_t thread, const operand& o, std::uint64_t value) {
-  if (o.is_register()) block.bases[thread][o.index * block.register_stride] = value;
+  if (o.is_register()) block.bases[thread][o.index] = value;
+}
+
+void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first) {
+  if (what.kind == kind::matrix) {
+    multiply_matrices(block, what, first);
+  } else if (what.op == opcode::shfl) {
+    shuffle_together(block, what, first);
+  } else if (!what.has(modifier::warp)) {
+    meet(block, points, first, ~0U);
+  }
 }
 
 void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes) {

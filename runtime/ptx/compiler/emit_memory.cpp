@@ -31,15 +31,14 @@ Value* emitter::pointer_of(const instruction&, const operand& o, bool shared) {
   if (o.what == operand::kind::scratch) return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, o.value);
   Value* address = nullptr;
   if (o.is_register()) {
-    address = get({operand::kind::reg, false, o.index, 0}, shared ? 32 : 64);
-    if (o.value != 0) address = at.CreateAdd(address, at.getIntN(shared ? 32 : 64, shared ? o.value & 0xffffffffU : o.value));
+    address = get({operand::kind::reg, false, o.index, 0}, 64);
+    if (o.value != 0) address = at.CreateAdd(address, at.getInt64(o.value));
   } else {
     address = address_value(o);
-    if (shared) address = at.CreateTrunc(address, at.getInt32Ty());
   }
   if (!shared) return at.CreateIntToPtr(address, at.getPtrTy());
   Value* const base = member(offsetof(block_context, shared), at.getPtrTy());
-  return at.CreateGEP(at.getInt8Ty(), base, at.CreateZExt(address, at.getInt64Ty()));
+  return at.CreateGEP(at.getInt8Ty(), base, address);
 }
 
 void emitter::emit_load(const instruction& i) {

@@ -18,7 +18,7 @@ namespace hpe::ptx {
 
 namespace {
 
-using region_function = void (*)(block_context*, std::uint32_t first, std::uint32_t last);
+using region_function = std::uint32_t (*)(block_context*, std::uint32_t first, std::uint32_t last);
 
 std::string take_message(llvm::Error error) { return llvm::toString(std::move(error)); }
 
@@ -49,15 +49,16 @@ class native_engine final : public engine {
   [[nodiscard]] std::uint32_t frame_slots() const override { return kernel_.table.slots; }
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return kernel_.table.points[point]; }
   void begin(block_context&) override {}
-  void run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
+  std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
     // Compiled frames own nothing, so a fault may leave them by a jump.
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
       throw fault_exception{block.fault};
     }
-    kernel_.regions[point](&block, first, last);
+    const std::uint32_t next = kernel_.regions[point](&block, first, last);
     block.in_compiled_code = false;
+    return next;
   }
 
  private:

@@ -11,6 +11,7 @@ using llvm::Value;
 namespace {
 
 constexpr std::uint32_t no_slot = ~0U;
+constexpr std::uint32_t first_outcome = 0;  // no thread leaves for the entry
 
 }  // namespace
 
@@ -61,9 +62,8 @@ void region_emitter::assign_slots() {
 
 Value* region_emitter::frame_place(emitter& e, std::uint32_t r) {
   Value* const frame = e.member(offsetof(block_context, frame), e.at.getPtrTy());
-  Value* const stride = e.member(offsetof(block_context, frame_stride), e.at.getInt64Ty());
-  Value* const index = e.at.CreateAdd(e.at.CreateMul(stride, e.at.getInt64(slot_of_[r])), e.at.CreateZExt(e.thread, e.at.getInt64Ty()));
-  return e.at.CreateGEP(e.at.getInt64Ty(), frame, index);
+  Value* const thread = e.at.CreateMul(e.at.CreateZExt(e.thread, e.at.getInt64Ty()), e.at.getInt64(table_.slots));
+  return e.at.CreateConstGEP1_64(e.at.getInt64Ty(), e.at.CreateGEP(e.at.getInt64Ty(), frame, thread), slot_of_[r]);
 }
 
 llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
@@ -88,11 +88,15 @@ void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
     shown[o.index] = true;
   }
   for (const std::uint32_t r : kept.members()) {
+    if (!shown[r] && !written_.has(r)) continue;  // its slot holds it since the region began
     Value* const bits = shown[r] ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
     e.own(e.at.CreateStore(e.at.CreateZExt(bits, e.at.getInt64Ty()), frame_place(e, r)));
   }
-  Value* const next = e.member(offsetof(block_context, next), e.at.getPtrTy());
-  e.own(e.at.CreateStore(e.at.getInt32(point), e.at.CreateGEP(e.at.getInt32Ty(), next, e.at.CreateZExt(e.thread, e.at.getInt64Ty()))));
+  leave_to(e, point);
+}
+
+void region_emitter::leave_to(emitter& e, std::uint32_t next) {
+  outcomes_->addIncoming(e.at.getInt32(next), e.at.GetInsertBlock());
   e.at.CreateBr(latch_);
 }
 
@@ -140,22 +144,46 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   } else if (point_of_[last] != 0) {
     emit_leave(e, point_of_[last]);
   } else {
-    Value* const next = e.member(offsetof(block_context, next), e.at.getPtrTy());
-    e.own(e.at.CreateStore(e.at.getInt32(block_context::ended), e.at.CreateGEP(e.at.getInt32Ty(), next, e.at.CreateZExt(e.thread, e.at.getInt64Ty()))));
-    e.at.CreateBr(latch_);
+    leave_to(e, block_context::ended);
+  }
+}
+
+// The registers that code from a block up to the next meetings writes; at the entry, where no slot holds anything, all.
+void region_emitter::find_written(std::uint32_t first, bool everything) {
+  written_ = register_set(kernel_.registers.size());
+  if (everything) {
+    for (std::uint32_t r = 0; r < kernel_.registers.size(); ++r) written_.add(r);
+    return;
+  }
+  std::vector<bool> seen(flow_.blocks().size());
+  std::vector<std::uint32_t> open{first};
+  while (!open.empty()) {
+    const std::uint32_t block = open.back();
+    open.pop_back();
+    if (seen[block]) continue;
+    seen[block] = true;
+    const basic_block& b = flow_.blocks()[block];
+    for (std::uint32_t n = b.first; n < b.last; ++n)
+      for (const operand& o : kernel_.code[n].results)
+        if (o.is_register() && point_of_[n] == 0) written_.add(o.index);
+    const std::uint32_t meeting = point_of_[b.last - 1];
+    const instruction& end = kernel_.code[b.last - 1];
+    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause) open.insert(open.end(), b.successors.begin(), b.successors.end());
   }
 }
 
 void region_emitter::emit_region(std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
-  llvm::FunctionType* const signature = llvm::FunctionType::get(llvm::Type::getVoidTy(c), {llvm::PointerType::get(c, 0), i32, i32}, false);
+  llvm::FunctionType* const signature = llvm::FunctionType::get(i32, {llvm::PointerType::get(c, 0), i32, i32}, false);
   llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, "region_" + std::to_string(point), shared_.module);
   f->setDoesNotThrow();
+  f->addDereferenceableParamAttr(0, sizeof(block_context));
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
   llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "thread", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
   latch_ = llvm::BasicBlock::Create(c, "latch", f);
+  outcomes_ = llvm::PHINode::Create(i32, 4, "", latch_);
   llvm::BasicBlock* const done = llvm::BasicBlock::Create(c, "done", f);
   emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
   e.context = f->getArg(0);
@@ -166,9 +194,14 @@ void region_emitter::emit_region(std::uint32_t point) {
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
-  e.set_member(offsetof(block_context, current), thread);
+  // Volatile, because a page fault asks for it.
+  llvm::StoreInst* const current = e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
+  e.own(current);
   llvm::BasicBlock* const prepared = body;
-  e.formals = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
+  llvm::Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
+  llvm::cast<llvm::Instruction>(parameters)->setMetadata(
+      llvm::LLVMContext::MD_dereferenceable, llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(kernel_.origin->formals_size))}));
+  e.formals = parameters;
   Value* const local = e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
   Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
   e.local = e.at.CreateAdd(local, e.at.CreateMul(stride, e.at.CreateZExt(thread, e.at.getInt64Ty())));
@@ -181,6 +214,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   emitted_.assign(flow_.blocks().size(), nullptr);
   open_.clear();
   const std::uint32_t first = point == 0 ? 0 : flow_.block_at(points_[point] + 1);
+  find_written(first, point == 0);
   llvm::BasicBlock* const from = target(e, first);
   while (!open_.empty()) {
     const std::uint32_t block = open_.back();
@@ -201,12 +235,27 @@ void region_emitter::emit_region(std::uint32_t point) {
   e.at.SetInsertPoint(prepared);
   e.at.CreateBr(start);
 
+  // Where all threads leave for the same point it is returned, and told once. Else each tells its own, and whether all were
+  // equal is found on the way.
   e.at.SetInsertPoint(latch_);
+  Value* result = outcomes_->hasConstantValue();
+  llvm::PHINode* before = nullptr;
+  if (result == nullptr) {
+    e.at.SetInsertPoint(body, body->begin());
+    before = e.at.CreatePHI(i32, 2);
+    before->addIncoming(e.at.getInt32(first_outcome), entry);
+    e.at.SetInsertPoint(latch_);
+    Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
+    e.own(e.at.CreateStore(outcomes_, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty()))));
+    Value* const same = e.at.CreateOr(e.at.CreateICmpEQ(before, outcomes_), e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)));
+    result = e.at.CreateSelect(same, outcomes_, e.at.getInt32(block_context::mixed));
+    before->addIncoming(result, latch_);
+  }
   Value* const next = e.at.CreateAdd(thread, e.at.getInt32(1));
   thread->addIncoming(next, latch_);
   e.at.CreateCondBr(e.at.CreateICmpULT(next, f->getArg(2)), body, done);
   e.at.SetInsertPoint(done);
-  e.at.CreateRetVoid();
+  e.at.CreateRet(result);
   e.at.SetInsertPoint(entry);
   e.at.CreateBr(body);
 }

@@ -21,7 +21,7 @@ struct region_table {
 class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
-  /// Emits functions "region_0", "region_1", ... void(block_context*, i32 first, i32 last).
+  /// Emits functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
   region_table emit();
 
  private:
@@ -31,6 +31,8 @@ class region_emitter {
   void emit_block(emitter& e, std::uint32_t block);
   llvm::BasicBlock* target(emitter& e, std::uint32_t block);
   void emit_leave(emitter& e, std::uint32_t point);
+  void leave_to(emitter& e, std::uint32_t next);
+  void find_written(std::uint32_t first, bool everything);
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   module_context& shared_;
@@ -44,7 +46,9 @@ class region_emitter {
   // of the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;
   std::vector<std::uint32_t> open_;
+  register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
+  llvm::PHINode* outcomes_ = nullptr;  // in the latch: where the thread goes on
 };
 
 /// A device function in which threads do not meet: void(block_context*, i32 thread, i64 local, ptr formals).
