@@ -171,8 +171,19 @@ void resolve_labels(function_context& context) {
 
 namespace {
 
-bool waits_for_others(const instruction& i) {
-  if (i.kind == kind::atomic) return true;
+std::vector<bool> read_registers(const function& f) {
+  std::vector<bool> read(f.registers.size());
+  for (const instruction& i : f.code) {
+    if (i.guard.is_register()) read[i.guard.index] = true;
+    for (const operand& o : i.sources)
+      if (o.is_register()) read[o.index] = true;
+  }
+  return read;
+}
+
+// An atomic whose result nobody reads decides nothing.
+bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
+  if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.kind == kind::load && i.op == opcode::ld)
     return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) != modifier::count;
   return false;
@@ -182,9 +193,10 @@ bool waits_for_others(const instruction& i) {
 
 void insert_pauses(function_context& context) {
   std::vector<instruction>& code = context.function.code;
+  const std::vector<bool> read = read_registers(context.function);
   // Positions of jumps back whose loops may wait, found on the code as it was, inserted from the last to the first.
   std::vector<std::uint32_t> waiting_until(code.size() + 1, 0);  // how many such instructions come before a position
-  for (std::size_t n = 0; n < code.size(); ++n) waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n]) ? 1 : 0);
+  for (std::size_t n = 0; n < code.size(); ++n) waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n], read) ? 1 : 0);
   for (std::size_t n = code.size(); n-- > 0;) {
     if (code[n].kind != kind::branch && code[n].kind != kind::branch_table) continue;
     const bool back = std::any_of(code[n].targets.begin(), code[n].targets.end(), [&](std::uint32_t target) {

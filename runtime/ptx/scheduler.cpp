@@ -112,7 +112,7 @@ scheduler::state scheduler::run_together() {
     if (point == block_context::mixed) break;
     const instruction& what = engine_.at(point);
     if (is_plain_barrier(what)) continue;
-    if (threads % warp_size != 0 || !is_whole(what)) break;
+    if (threads % warp_size != 0 || !names_all_lanes(what)) break;
     for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
   }
   part();
@@ -169,6 +169,14 @@ bool scheduler::is_whole(const instruction& what) {
   if (what.kind != kind::warp || what.op == opcode::activemask) return false;
   const operand& mask = what.sources.back();
   return mask.what == operand::kind::immediate && static_cast<std::uint32_t>(mask.value) == ~0U;
+}
+
+// Likewise where the masks are in registers; of a block whose threads all wait at it.
+bool scheduler::names_all_lanes(const instruction& what) const {
+  if (is_whole(what)) return true;
+  if (what.kind != kind::warp || what.op == opcode::activemask || !what.sources.back().is_register()) return false;
+  const std::uint32_t r = what.sources.back().index;
+  return std::all_of(bases_.begin(), bases_.end(), [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
 }
 
 // Meetings that name their lanes come first. A lane asks which lanes are active only when no other lane of its warp can come

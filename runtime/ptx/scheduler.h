@@ -43,6 +43,7 @@ class scheduler {
   bool release_pauses();
   [[nodiscard]] static bool is_plain_barrier(const instruction& what);
   [[nodiscard]] static bool is_whole(const instruction& what);
+  [[nodiscard]] bool names_all_lanes(const instruction& what) const;
   [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;
   [[nodiscard]] std::string text_of(const instruction& what) const;
   [[noreturn]] void report_deadlock();

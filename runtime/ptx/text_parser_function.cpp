@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/fold.h"
 #include "runtime/ptx/text_parser.h"
 
 namespace hpe::ptx {
@@ -100,6 +101,7 @@ void text_parser::parse_body(function& f) {
   end.kind = kind::ret;
   end.line = tokens_.peek().line;
   f.code.push_back(end);
+  fold_constants(f);
   insert_pauses(*context_);
   resolve_labels(*context_);
 }

@@ -27,6 +27,10 @@ class loose_floats {
 /// Whether the compiler emits it as one floating-point operation whose NaN is not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
+/// Whether a function's parameters, and its result if it has one, fit registers. Then it is i64(block_context*, i32 thread,
+/// i64 local, i64...), with the result or 0; else void(block_context*, i32 thread, i64 local, ptr formals).
+[[nodiscard]] bool has_scalar_parameters(const function& f);
+
 /// What all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
@@ -114,6 +118,7 @@ class emitter {
   void emit_special(const instruction& i);
   void emit_fence(const instruction& i);
   void emit_call(const instruction& i);
+  void emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number);
   void emit_call_to(const instruction& i, const ptx::function& callee, std::uint32_t number);
 
   module_context& shared_;

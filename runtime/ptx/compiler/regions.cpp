@@ -263,8 +263,16 @@ void region_emitter::emit_region(std::uint32_t point) {
 void declare_device_function(module_context& shared, std::uint32_t number) {
   llvm::LLVMContext& c = shared.module.getContext();
   llvm::Type* const pointer = llvm::PointerType::get(c, 0);
-  llvm::FunctionType* const signature =
-      llvm::FunctionType::get(llvm::Type::getVoidTy(c), {pointer, llvm::Type::getInt32Ty(c), llvm::Type::getInt64Ty(c), pointer}, false);
+  llvm::Type* const i64 = llvm::Type::getInt64Ty(c);
+  const function& what = *shared.image.program().functions[number];
+  std::vector<llvm::Type*> parameters{pointer, llvm::Type::getInt32Ty(c), i64};
+  if (has_scalar_parameters(what)) {
+    for (const formal_parameter& p : what.formals)
+      if (!p.is_result) parameters.push_back(i64);
+  } else {
+    parameters.push_back(pointer);
+  }
+  llvm::FunctionType* const signature = llvm::FunctionType::get(has_scalar_parameters(what) ? i64 : llvm::Type::getVoidTy(c), parameters, false);
   llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::InternalLinkage, "function_" + std::to_string(number), shared.module);
   f->setDoesNotThrow();
   shared.functions[number] = f;
@@ -282,10 +290,19 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
   e.context = f->getArg(0);
   e.thread = f->getArg(1);
   e.local = f->getArg(2);
-  e.formals = f->getArg(3);
+  const bool scalars = has_scalar_parameters(what);
   e.local_size = what.local_size;
   e.at.SetInsertPoint(start);
   e.scratch = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.scratch_size, 16U)), 16);
+
+  if (scalars) {
+    e.formals = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.formals_size, 16U)), 16);
+    unsigned n = 3;
+    for (const formal_parameter& p : what.formals)
+      if (!p.is_result) e.at.CreateStore(e.at.CreateTrunc(f->getArg(n++), e.at.getIntNTy(8 * p.size)), e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.formals, p.offset));
+  } else {
+    e.formals = f->getArg(3);
+  }
 
   // Room for local memory, and an end to recursion.
   llvm::BasicBlock* const full = llvm::BasicBlock::Create(c, "full", f);
@@ -318,7 +335,10 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
       e.at.CreateCondBr(e.condition(i.guard), taken, blocks[after]);
       e.at.SetInsertPoint(taken);
     }
-    if (i.kind == kind::ret) {
+    if (i.kind == kind::ret && scalars) {
+      const bool has_result = !what.formals.empty() && what.formals[0].is_result;
+      e.at.CreateRet(has_result ? e.at.CreateZExt(e.at.CreateLoad(e.at.getIntNTy(8 * what.formals[0].size), e.formals), e.at.getInt64Ty()) : e.at.getInt64(0));
+    } else if (i.kind == kind::ret) {
       e.at.CreateRetVoid();
     } else if (i.kind == kind::trap) {
       e.set_member(offsetof(block_context, current), e.thread);
