@@ -247,7 +247,7 @@ bool has_scalar_parameters(const ptx::function& f) {
 }
 
 void emitter::emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number) {
-  std::vector<Value*> values{context, thread, at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16))};
+  std::vector<Value*> values{context, thread, at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16)), local_end};
   const auto piece = [&](const argument& a) { return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, a.offset); };
   std::size_t n = 0;
   for (const formal_parameter& p : callee.formals) {
@@ -277,7 +277,7 @@ void emitter::emit_call_to(const instruction& i, const ptx::function& callee, st
   } else {
     // Each call takes some local memory, so that recursion without end is found.
     Value* const below = at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16));
-    at.CreateCall(shared_.functions.at(number), {context, thread, below, memory});
+    at.CreateCall(shared_.functions.at(number), {context, thread, below, local_end, memory});
   }
   n = 0;
   for (const formal_parameter& p : callee.formals) {

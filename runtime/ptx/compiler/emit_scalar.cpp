@@ -12,7 +12,9 @@ using llvm::Value;
 void emitter::emit_pure(const instruction& i) {
   const operand& d = i.results[0];
   if (!d.is_register()) return;
-  llvm::Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
+  // Read first, because the result may be the guard.
+  Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
+  Value* const holds = i.guard.is_register() ? condition(i.guard) : nullptr;
   if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none && loose_.of(i.sources[0].index) == loose_.of(d.index)) {
     set_raw(d.index, get_raw(i.sources[0].index));
   } else if (Value* const number = emit_float(i)) {
@@ -22,7 +24,7 @@ void emitter::emit_pure(const instruction& i) {
     if (value == nullptr) value = call_scalar(i);
     set(d, value);
   }
-  if (before != nullptr) set_raw(d.index, at.CreateSelect(condition(i.guard), get_raw(d.index), before));
+  if (before != nullptr) set_raw(d.index, at.CreateSelect(holds, get_raw(d.index), before));
 }
 
 Value* emitter::call_scalar(const instruction& i) {

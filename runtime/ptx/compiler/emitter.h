@@ -28,7 +28,7 @@ class loose_floats {
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
 /// Whether a function's parameters, and its result if it has one, fit registers. Then it is i64(block_context*, i32 thread,
-/// i64 local, i64...), with the result or 0; else void(block_context*, i32 thread, i64 local, ptr formals).
+/// i64 local, i64 local_end, i64...), with the result or 0; else void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
 /// What all functions of one LLVM module share.
@@ -54,6 +54,7 @@ class emitter {
   llvm::Value* context = nullptr;  // block_context*
   llvm::Value* thread = nullptr;   // i32
   llvm::Value* local = nullptr;    // i64: the address of the function's local memory
+  llvm::Value* local_end = nullptr;  // i64: where the thread's local memory ends
   llvm::Value* formals = nullptr;  // ptr
   llvm::Value* scratch = nullptr;  // ptr
   bool formals_are_invariant = false;

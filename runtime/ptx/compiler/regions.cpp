@@ -205,6 +205,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   Value* const local = e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
   Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
   e.local = e.at.CreateAdd(local, e.at.CreateMul(stride, e.at.CreateZExt(thread, e.at.getInt64Ty())));
+  e.local_end = e.at.CreateSub(e.at.CreateAdd(e.local, stride), e.at.getInt64(64));
   if (kernel_.scratch_is_local) {
     e.scratch = e.at.CreateIntToPtr(e.at.CreateAdd(e.local, e.at.getInt64((kernel_.local_size + 63) / 64 * 64)), e.at.getPtrTy());
   } else {
@@ -265,7 +266,7 @@ void declare_device_function(module_context& shared, std::uint32_t number) {
   llvm::Type* const pointer = llvm::PointerType::get(c, 0);
   llvm::Type* const i64 = llvm::Type::getInt64Ty(c);
   const function& what = *shared.image.program().functions[number];
-  std::vector<llvm::Type*> parameters{pointer, llvm::Type::getInt32Ty(c), i64};
+  std::vector<llvm::Type*> parameters{pointer, llvm::Type::getInt32Ty(c), i64, i64};
   if (has_scalar_parameters(what)) {
     for (const formal_parameter& p : what.formals)
       if (!p.is_result) parameters.push_back(i64);
@@ -297,20 +298,18 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
 
   if (scalars) {
     e.formals = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.formals_size, 16U)), 16);
-    unsigned n = 3;
+    unsigned n = 4;
     for (const formal_parameter& p : what.formals)
       if (!p.is_result) e.at.CreateStore(e.at.CreateTrunc(f->getArg(n++), e.at.getIntNTy(8 * p.size)), e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.formals, p.offset));
   } else {
-    e.formals = f->getArg(3);
+    e.formals = f->getArg(4);
   }
 
   // Room for local memory, and an end to recursion.
   llvm::BasicBlock* const full = llvm::BasicBlock::Create(c, "full", f);
   llvm::BasicBlock* const room = llvm::BasicBlock::Create(c, "room", f);
-  Value* const base = e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
-  Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
-  Value* const end = e.at.CreateAdd(base, e.at.CreateMul(stride, e.at.CreateZExt(e.at.CreateAdd(e.thread, e.at.getInt32(1)), e.at.getInt64Ty())));
-  e.at.CreateCondBr(e.at.CreateICmpUGT(e.at.CreateAdd(e.local, e.at.getInt64(what.local_size + 64)), end), full, room);
+  e.local_end = f->getArg(3);
+  e.at.CreateCondBr(e.at.CreateICmpUGT(e.at.CreateAdd(e.local, e.at.getInt64(what.local_size)), e.local_end), full, room);
   e.at.SetInsertPoint(full);
   e.set_member(offsetof(block_context, current), e.thread);
   e.fail(static_cast<std::uint32_t>(fault::reason::stack), e.at.getInt64(0), what.code[0]);
