@@ -1,37 +1,20 @@
 // Kernels that nvcc compiled, run by the interpreter and as native code, against what they should compute.
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
-#include <random>
 
-#include "runtime/ptx/texture.h"
-#include "tests/ptx/kernel_runner.h"
+#include "tests/ptx/programs_fixture.h"
 
 namespace hpe::ptx::test {
 namespace {
 
-class Programs : public ::testing::TestWithParam<engine_kind> {
- protected:
-  kernel_runner load(const std::string& name) {
-    return kernel_runner({read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx")}, GetParam());
-  }
-  std::mt19937 random_{std::random_device{}()};
-};
+using Programs = programs_fixture;  // NOLINT(readability-identifier-naming): the name of a suite
 
 template <class T>
 std::vector<T> copy_of(const T* from, std::size_t count) {
   return {from, from + count};
 }
-
-#define EXPECT_RUNS(call)                                          \
-  do {                                                             \
-    const auto stopped = (call);                                   \
-    ASSERT_FALSE(stopped.has_value()) << stopped->message();       \
-  } while (false)
 
 TEST_P(Programs, VectorAdd) {
   auto runner = load("vector_add");
@@ -349,8 +332,7 @@ TEST_P(Programs, WaitingLoops) {
   for (int t = 0; t < 40; ++t) ASSERT_EQ(order[t], 39 - t);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Programs, ::testing::Values(engine_kind::interpreter, engine_kind::compiler),
-                         [](const auto& info) { return info.param == engine_kind::interpreter ? "Interpreted" : "Compiled"; });
+INSTANTIATE_FOR_ENGINES(Programs);
 
 }  // namespace
 }  // namespace hpe::ptx::test
