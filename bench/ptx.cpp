@@ -1,11 +1,12 @@
-// How fast PTX runs without a GPU: native code made of it beside the same loops in C++ compiled -O2 (bench/ptx_reference.cpp),
-// and beside the interpreter, on one thread.
+// How fast PTX runs without a GPU: native code made of it beside the same loops in C++ compiled -O2
+// (bench/ptx_reference.cpp), and beside the interpreter, on one thread.
 //
-// Ratios are of medians; kernel and loop take turns. The interpreter runs a smaller grid, once more in turn with native code
-// on that grid. Compilation happens before, and is told apart.
+// Ratios are of medians; kernel and loop take turns. The interpreter runs a smaller grid, once more in turn with native
+// code on that grid. Compilation happens before, and is told apart.
+
+#include <fmt/core.h>
 
 #include <cstdio>
-#include <fmt/core.h>
 #include <functional>
 #include <numeric>
 
@@ -19,7 +20,9 @@ using hpe::ptx::test::engine_kind;
 using hpe::ptx::test::kernel_runner;
 namespace reference = hpe::bench::ptx_reference;
 
-std::string program(const char* name) { return hpe::ptx::test::read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx"); }
+std::string program(const char* name) {
+  return hpe::ptx::test::read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx");
+}
 
 void must_run(const std::optional<hpe::ptx::fault>& stopped) {
   if (!stopped) return;
@@ -36,7 +39,7 @@ struct contest {
   std::function<std::function<void()>(unsigned scale)> loop;
 };
 
-constexpr unsigned full = 64, small = 1;
+constexpr unsigned full = 64, small = 4;
 
 std::vector<float> floats(std::size_t n) {
   std::vector<float> values(n);
@@ -56,7 +59,9 @@ std::vector<contest> contests() {
                  },
                  [](unsigned scale) -> std::function<void()> {
                    const unsigned n = scale << 12;
-                   return [a = floats(n), b = floats(n), c = floats(n), n]() mutable { reference::vector_add(a.data(), b.data(), c.data(), n); };
+                   return [a = floats(n), b = floats(n), c = floats(n), n]() mutable {
+                     reference::vector_add(a.data(), b.data(), c.data(), n);
+                   };
                  }});
   all.push_back({"25-point stencil", "stencil", 0.25,
                  [](kernel_runner& r, unsigned scale) -> std::function<void()> {
@@ -67,7 +72,9 @@ std::vector<contest> contests() {
                    auto* const now = r.upload(floats(n));
                    auto* const next = r.upload(floats(n));
                    auto* const velocity = r.upload(std::vector<float>(n, 0.01F));
-                   return [=, &r] { must_run(r.launch("stencil", {{2, 4}, {32, 8}}, now, next, velocity, nx, ny, nz)); };
+                   return [=, &r] {
+                     must_run(r.launch("stencil", {{2, 4}, {32, 8}}, now, next, velocity, nx, ny, nz));
+                   };
                  },
                  [](unsigned scale) -> std::function<void()> {
                    const int nz = 8 + static_cast<int>(scale);
@@ -84,7 +91,9 @@ std::vector<contest> contests() {
                    return [=, &r] { must_run(r.launch("recursion", {{1}, {n}}, out)); };
                  },
                  [](unsigned scale) -> std::function<void()> {
-                   return [out = std::vector<unsigned>(16 * scale), scale]() mutable { reference::recursion(out.data(), 16 * scale); };
+                   return [out = std::vector<unsigned>(16 * scale), scale]() mutable {
+                     reference::recursion(out.data(), 16 * scale);
+                   };
                  }});
   all.push_back({"tiled matrix product", "matmul", 0.1,
                  [](kernel_runner& r, unsigned scale) -> std::function<void()> {
@@ -98,7 +107,9 @@ std::vector<contest> contests() {
                  [](unsigned scale) -> std::function<void()> {
                    const int n = scale == full ? 128 : 32;
                    const auto size = static_cast<std::size_t>(n) * n;
-                   return [a = floats(size), b = floats(size), c = floats(size), n]() mutable { reference::matmul(a.data(), b.data(), c.data(), n); };
+                   return [a = floats(size), b = floats(size), c = floats(size), n]() mutable {
+                     reference::matmul(a.data(), b.data(), c.data(), n);
+                   };
                  }});
   all.push_back({"block scan with shuffles", "scan", 0.1,
                  [](kernel_runner& r, unsigned scale) -> std::function<void()> {
@@ -109,7 +120,9 @@ std::vector<contest> contests() {
                  },
                  [](unsigned scale) -> std::function<void()> {
                    const unsigned n = scale * 512;
-                   return [in = std::vector<int>(n, 3), out = std::vector<int>(n), n]() mutable { reference::block_scan(in.data(), out.data(), n, 256); };
+                   return [in = std::vector<int>(n, 3), out = std::vector<int>(n), n]() mutable {
+                     reference::block_scan(in.data(), out.data(), n, 256);
+                   };
                  }});
   all.push_back({"histogram", "histogram", 0.1,
                  [](kernel_runner& r, unsigned scale) -> std::function<void()> {
@@ -124,7 +137,9 @@ std::vector<contest> contests() {
                    const unsigned n = scale << 13;
                    std::vector<std::uint8_t> data(n);
                    for (unsigned i = 0; i < n; ++i) data[i] = static_cast<std::uint8_t>(i * 37);
-                   return [data, bins = std::vector<unsigned>(256), n]() mutable { reference::histogram(data.data(), bins.data(), n, 2, 256); };
+                   return [data, bins = std::vector<unsigned>(256), n]() mutable {
+                     reference::histogram(data.data(), bins.data(), n, 2, 256);
+                   };
                  }});
   all.push_back({"bitonic sort", "bitonic", 0.1,
                  [](kernel_runner& r, unsigned scale) -> std::function<void()> {
@@ -158,7 +173,8 @@ std::vector<contest> contests() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = hpe::bench::parse(argc, argv, "PTX as native code beside the same loops in C++ and beside the interpreter");
+  const auto arguments =
+      hpe::bench::parse(argc, argv, "PTX as native code beside the same loops in C++ and beside the interpreter");
   std::vector<hpe::bench::result> results;
   for (const contest& c : contests()) {
     kernel_runner native({program(c.file)}, engine_kind::compiler);
@@ -167,14 +183,18 @@ int main(int argc, char** argv) {
     const double begin = hpe::bench::now();
     kernel();
     const double first = hpe::bench::now() - begin;
-    const auto beside_loop = hpe::bench::paired_medians(arguments.repeats, [] {}, loop, [] {}, kernel);
+    const auto beside_loop = hpe::bench::paired_medians(
+        arguments.repeats, [] {}, loop, [] {}, kernel);
     const std::function<void()> few = c.kernel(native, small), slow = c.kernel(interpreted, small);
     few();
-    const auto beside_interpreter = hpe::bench::paired_medians(arguments.repeats, [] {}, slow, [] {}, few);
+    const auto beside_interpreter = hpe::bench::paired_medians(
+        arguments.repeats, [] {}, slow, [] {}, few);
     const double to_loop = beside_loop.first / beside_loop.second;
     const double to_interpreter = beside_interpreter.first / beside_interpreter.second;
-    results.push_back({fmt::format("{}: native code to C++ -O2", c.name), to_loop, "x", fmt::format(">= {}", c.bar), to_loop >= c.bar});
-    results.push_back({fmt::format("{}: native code to interpreter", c.name), to_interpreter, "x", ">= 20", to_interpreter >= 20});
+    results.push_back({fmt::format("{}: native code to C++ -O2", c.name), to_loop, "x", fmt::format(">= {}", c.bar),
+                       to_loop >= c.bar});
+    results.push_back(
+        {fmt::format("{}: native code to interpreter", c.name), to_interpreter, "x", ">= 20", to_interpreter >= 20});
     results.push_back({fmt::format("{}: first launch, with compilation", c.name), first * 1e3, "ms", "", true});
   }
   hpe::bench::print("PTX without a GPU, one thread", results, arguments.json);

@@ -18,7 +18,8 @@ void stencil(const float* coefficients, const float* now, float* next, const flo
         const long i = z * plane + y * row + x;
         float sum = 3 * coefficients[0] * now[i];
         for (int r = 1; r <= 4; ++r) {
-          sum += coefficients[r] * (now[i - r] + now[i + r] + now[i - r * row] + now[i + r * row] + now[i - r * plane] + now[i + r * plane]);
+          sum += coefficients[r] * (now[i - r] + now[i + r] + now[i - r * row] + now[i + r * row] + now[i - r * plane] +
+                                    now[i + r * plane]);
         }
         next[i] = 2 * now[i] - next[i] + velocity[i] * sum;
       }

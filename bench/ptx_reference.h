@@ -1,7 +1,7 @@
 #pragma once
 
-/// The kernels of tests/ptx/programs as plain loops, compiled with -O2: over blocks, and over the threads of a block between
-/// barriers.
+/// The kernels of tests/ptx/programs as plain loops, compiled with -O2: over blocks, and over the threads of a block
+/// between barriers.
 
 #include <cstdint>
 

@@ -22,9 +22,10 @@ const char* sentence_of(fault::reason why) {
 }  // namespace
 
 std::string fault::message() const {
-  std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y, thread.z,
-                                 block.x, block.y, block.z, sentence_of(why));
-  if (why == reason::address || why == reason::misaligned || why == reason::bad_function) text += fmt::format(" ({:#x})", address);
+  std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y,
+                                 thread.z, block.x, block.y, block.z, sentence_of(why));
+  if (why == reason::address || why == reason::misaligned || why == reason::bad_function)
+    text += fmt::format(" ({:#x})", address);
   if (!detail.empty()) text += ": " + detail;
   return text;
 }

@@ -2,8 +2,8 @@
 
 /// A block of threads while it runs: what the engines (interpreter, compiled code) and the scheduler share.
 ///
-/// Addresses: generic, global and constant addresses are addresses of this process, local ones too. A shared address is an
-/// offset into the block's shared memory.
+/// Addresses: generic, global and constant addresses are addresses of this process, local ones too. A shared address is
+/// an offset into the block's shared memory.
 
 #include <array>
 #include <csetjmp>
@@ -24,7 +24,17 @@ struct dimensions {
 
 /// Why a kernel was stopped.
 struct fault {
-  enum class reason : std::uint8_t { none, address, misaligned, trap, assertion, stack, deadlock, bad_function, illegal };
+  enum class reason : std::uint8_t {
+    none,
+    address,
+    misaligned,
+    trap,
+    assertion,
+    stack,
+    deadlock,
+    bad_function,
+    illegal
+  };
   reason why = reason::none;
   std::string kernel;
   dimensions block, thread;
@@ -52,7 +62,8 @@ struct launch_configuration {
   const void* parameters = nullptr;  // formals_size bytes, laid out as the kernel's formals say
   std::uint64_t number = 0;          // %gridid
   void* workspace = nullptr;         // of grid.sync: 16 bytes, zeroed, 16-aligned; of cooperative launches
-  std::uint32_t local_limit = 16 << 10;  // bytes of local memory and call frames of each thread, beyond what the kernel declares
+  std::uint32_t local_limit =
+      16 << 10;  // bytes of local memory and call frames of each thread, beyond what the kernel declares
   const ptx::surroundings* surroundings = nullptr;
 };
 
@@ -66,7 +77,7 @@ struct block_context {
   std::uint8_t* local = nullptr;  // of thread t: at t * local_stride
   std::uint64_t local_stride = 0;
   std::uint64_t* frame = nullptr;  // of compiled code: register slot s of thread t is frame[t * slots + s]
-  std::uint32_t* next = nullptr;  // where each thread goes on: the number of a meeting point, or ended
+  std::uint32_t* next = nullptr;   // where each thread goes on: the number of a meeting point, or ended
   const std::uint32_t* tid_x = nullptr;
   const std::uint32_t* tid_y = nullptr;
   const std::uint32_t* tid_z = nullptr;
@@ -75,8 +86,8 @@ struct block_context {
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t dynamic_shared_size = 0;
   std::uint32_t static_shared_size = 0;
-  std::int32_t budget = 0;     // turns of waiting loops until the next pause
-  std::uint32_t current = 0;   // the thread that runs, for messages
+  std::int32_t budget = 0;    // turns of waiting loops until the next pause
+  std::uint32_t current = 0;  // the thread that runs, for messages
 
   const launch_configuration* configuration = nullptr;
   std::uint64_t** bases = nullptr;  // registers of a thread that waits: index n is bases[t][n]
@@ -84,7 +95,9 @@ struct block_context {
   jmp_buf landing;
   ptx::fault fault;
 
-  [[nodiscard]] std::uint64_t shared_end() const { return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size; }
+  [[nodiscard]] std::uint64_t shared_end() const {
+    return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size;
+  }
   [[nodiscard]] dimensions thread_of(std::uint32_t t) const { return {tid_x[t], tid_y[t], tid_z[t]}; }
   /// Stops the kernel: throws the fault, or leaves compiled code by a jump.
   [[noreturn]] void fail(ptx::fault::reason why, std::uint64_t address, const std::string& detail);
@@ -109,8 +122,9 @@ class engine {
   [[nodiscard]] virtual const instruction& at(std::uint32_t point) const = 0;
   /// Prepares to run a block from its entry.
   virtual void begin(block_context& block) = 0;
-  /// Runs threads first <= t < last, all of which go on behind the given point, each up to its next meeting point or end.
-  /// Returns that point if it is the same for all; else mixed, and the points are in block.next. Throws fault_exception.
+  /// Runs threads first <= t < last, all of which go on behind the given point, each up to its next meeting point or
+  /// end. Returns that point if it is the same for all; else mixed, and the points are in block.next. Throws
+  /// fault_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
 };
 

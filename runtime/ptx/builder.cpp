@@ -36,7 +36,8 @@ std::string where(const function_context& context, const statement& s) {
   instruction i;
   i.text_begin = s.text_begin;
   i.text_end = s.text_end;
-  return fmt::format("PTX line {}: '{}' in {}", s.line, context.program.text_of(context.function, i), context.function.name);
+  return fmt::format("PTX line {}: '{}' in {}", s.line, context.program.text_of(context.function, i),
+                     context.function.name);
 }
 
 std::uint64_t cut_to(std::uint64_t value, type t) {
@@ -61,11 +62,14 @@ const operand_syntax& builder::written(std::size_t n) const {
 
 void builder::expect(std::size_t at_least, std::size_t at_most) const {
   const std::size_t n = statement_.operands.size();
-  if (n < at_least || n > at_most) fail(fmt::format("{} operands, expected {}", n, at_least == at_most ? std::to_string(at_least) : fmt::format("{} to {}", at_least, at_most)));
+  if (n < at_least || n > at_most)
+    fail(fmt::format("{} operands, expected {}", n,
+                     at_least == at_most ? std::to_string(at_least) : fmt::format("{} to {}", at_least, at_most)));
 }
 
 operand builder::special_register(const operand_syntax& syntax) {
-  const std::string name = syntax.member.empty() ? std::string(syntax.text) : fmt::format("{}.{}", syntax.text, syntax.member);
+  const std::string name =
+      syntax.member.empty() ? std::string(syntax.text) : fmt::format("{}.{}", syntax.text, syntax.member);
   const auto found = special_register_of_name(name);
   if (!found) fail(fmt::format("'{}' is not declared", name));
   const type t = type_of(*found);
@@ -94,8 +98,11 @@ operand builder::lookup(const operand_syntax& syntax, type t) {
       found.what = operand::kind::immediate;
       const bool is_single = syntax.what == operand_syntax::kind::float32;
       found.value = syntax.value;
-      if (is_single && bits_of(t) == 64) found.value = std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(syntax.value))));
-      if (!is_single && bits_of(t) == 32) found.value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(syntax.value)));
+      if (is_single && bits_of(t) == 64)
+        found.value = std::bit_cast<std::uint64_t>(
+            static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(syntax.value))));
+      if (!is_single && bits_of(t) == 32)
+        found.value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(syntax.value)));
       return found;
     }
     case operand_syntax::kind::word: break;
@@ -112,7 +119,8 @@ operand builder::lookup(const operand_syntax& syntax, type t) {
   found.index = name->index;
   found.negated = syntax.negated;
   found.value = name->offset + syntax.value;
-  if (found.is_register() && syntax.value != 0) fail(fmt::format("'{}' with an offset, which only an address has", syntax.text));
+  if (found.is_register() && syntax.value != 0)
+    fail(fmt::format("'{}' with an offset, which only an address has", syntax.text));
   return found;
 }
 
@@ -187,7 +195,8 @@ void builder::build() {
     name.text = statement_.guard;
     guard_ = lookup(name, type::pred);
     guard_.negated = statement_.guard_negated;
-    if (!guard_.is_register() || context_.function.registers[guard_.index] != type::pred) fail(fmt::format("the guard '{}' is no predicate", statement_.guard));
+    if (!guard_.is_register() || context_.function.registers[guard_.index] != type::pred)
+      fail(fmt::format("the guard '{}' is no predicate", statement_.guard));
   }
   for (const type t : statement_.types)
     if (!statement_.form->takes(t)) unsupported(fmt::format(".{} of {}", name_of(t), statement_.form->mnemonic));
@@ -225,7 +234,8 @@ void builder::build_pure() {
   }
   instruction i = make();
   if (statement_.types.empty()) fail("the type is missing");
-  // Which type an operand has matters for immediates only: the second type where the shape says so, a float where it is one.
+  // Which type an operand has matters for immediates only: the second type where the shape says so, a float where it is
+  // one.
   const std::string_view shape = statement_.form->operands;
   i.results = {result(written(0))};
   if (!i.results[0].is_register()) return;  // computes nothing that anybody sees
@@ -253,7 +263,11 @@ void builder::build_pure() {
   operand yes, no;
   yes.what = no.what = operand::kind::immediate;
   yes.value = i.types[0] == type::f32 ? 0x3f800000U : cut_to(~std::uint64_t{0}, i.types[0]);
-  append(opcode::selp, bits_of(i.types[0]) == 32 ? type::b32 : bits_of(i.types[0]) == 16 ? type::b16 : type::b64, i.results, {yes, no, both});
+  append(opcode::selp,
+         bits_of(i.types[0]) == 32   ? type::b32
+         : bits_of(i.types[0]) == 16 ? type::b16
+                                     : type::b64,
+         i.results, {yes, no, both});
 }
 
 void builder::build_mov() {
@@ -341,7 +355,9 @@ void builder::build_setp() {
     if (q.is_register()) append(opcode::mov, type::pred, {q}, {inverse});
     return;
   }
-  const opcode combine = statement_.has(modifier::op_and) ? opcode::and_ : statement_.has(modifier::op_or) ? opcode::or_ : opcode::xor_;
+  const opcode combine = statement_.has(modifier::op_and)  ? opcode::and_
+                         : statement_.has(modifier::op_or) ? opcode::or_
+                                                           : opcode::xor_;
   const operand other = temporary(type::pred);
   append(opcode::mov, type::pred, {other}, {lookup(written(3), type::pred)});
   if (p.is_register()) append(combine, type::pred, {p}, {first, other});
@@ -377,7 +393,8 @@ void builder::build_carry() {
     carry_in.what = operand::kind::immediate;
   }
   const operand carry = temporary(type::pred);
-  if (statement_.has(modifier::cc)) append(subtracts ? opcode::borrow_out : opcode::carry_out, t, {carry}, {a, b, carry_in});
+  if (statement_.has(modifier::cc))
+    append(subtracts ? opcode::borrow_out : opcode::carry_out, t, {carry}, {a, b, carry_in});
   if (d.is_register()) append(subtracts ? opcode::sub_borrow : opcode::add_carry, t, {d}, {a, b, carry_in});
   if (statement_.has(modifier::cc)) append(opcode::mov, type::pred, {flag}, {carry});
 }

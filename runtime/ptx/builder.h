@@ -32,7 +32,8 @@ struct function_context {
 class builder {
  public:
   builder(function_context& context, const statement& s) : context_(context), statement_(s) {}
-  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED with the line, the instruction and what is wrong with it.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED with the line, the instruction and what is wrong with
+  /// it.
   void build();
 
  private:
@@ -80,8 +81,8 @@ class builder {
 
 /// Turns numbers of labels into positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is nowhere.
 void resolve_labels(function_context& context);
-/// Puts a pause before each jump back of a loop that may wait for another thread: one with a volatile or ordered access, an
-/// atomic or a nanosleep. So no thread keeps others from running. To be called before resolve_labels.
+/// Puts a pause before each jump back of a loop that may wait for another thread: one with a volatile or ordered
+/// access, an atomic or a nanosleep. So no thread keeps others from running. To be called before resolve_labels.
 void insert_pauses(function_context& context);
 
 }  // namespace hpe::ptx

@@ -26,7 +26,8 @@ void builder::build_branch() {
 // A register or a number as an argument goes through a piece of scratch of its own.
 argument builder::call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after) {
   if (syntax.what == operand_syntax::kind::word && !syntax.is_sink())
-    if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch) return {name->offset, name->size};
+    if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch)
+      return {name->offset, name->size};
   operand value = is_result ? result(syntax) : lookup(syntax, type::b64);
   const type t = value.is_register() ? context_.function.registers[value.index] : type::b64;
   operand place;
@@ -70,7 +71,8 @@ void builder::build_call() {
 
 void builder::build_warp() {
   instruction i = make();
-  if (statement_.form->op != opcode::activemask && !statement_.has(modifier::sync)) unsupported("the form without .sync");
+  if (statement_.form->op != opcode::activemask && !statement_.has(modifier::sync))
+    unsupported("the form without .sync");
   // results: the register, and the predicate of d|p
   const operand_syntax& d = written(0);
   i.results = {result(d)};
@@ -85,11 +87,13 @@ void builder::build_warp() {
   }();
   expect(expected, expected);
   const bool of_predicate = statement_.form->op == opcode::vote;
-  for (std::size_t n = 1; n < expected; ++n) i.sources.push_back(lookup(written(n), of_predicate && n == 1 ? type::pred : n == 1 ? i.types[0] : type::b32));
+  for (std::size_t n = 1; n < expected; ++n)
+    i.sources.push_back(lookup(written(n), of_predicate && n == 1 ? type::pred : n == 1 ? i.types[0] : type::b32));
   append(std::move(i));
 }
 
-// sources: the barrier's number (or the mask of bar.warp), the number of threads or none, the predicate of bar.red or none
+// sources: the barrier's number (or the mask of bar.warp), the number of threads or none, the predicate of bar.red or
+// none
 void builder::build_barrier() {
   instruction i = make();
   std::size_t n = 0;
@@ -100,24 +104,28 @@ void builder::build_barrier() {
     return append(std::move(i));
   }
   const bool reduces = statement_.has(modifier::red);
-  if (!reduces && !statement_.has(modifier::sync) && !statement_.has(modifier::arrive)) fail("neither .sync nor .arrive nor .red");
+  if (!reduces && !statement_.has(modifier::sync) && !statement_.has(modifier::arrive))
+    fail("neither .sync nor .arrive nor .red");
   if (reduces) i.results = {result(written(n++))};
   i.sources = {lookup(written(n++), type::b32)};
   const std::size_t rest = statement_.operands.size() - n;
   if (rest > (reduces ? 2U : 1U)) fail("too many operands");
   i.sources.push_back(rest > (reduces ? 1U : 0U) ? lookup(written(n++), type::b32) : operand{});
   i.sources.push_back(reduces ? lookup(written(n), type::pred) : operand{});
-  if (statement_.has(modifier::arrive) && i.sources[1].what == operand::kind::none) fail("an arrival needs the number of threads");
+  if (statement_.has(modifier::arrive) && i.sources[1].what == operand::kind::none)
+    fail("an arrival needs the number of threads");
   append(std::move(i));
 }
 
-// sources: of load the address and the stride; of store the address, the stride and the fragment; of mma the three fragments
+// sources: of load the address and the stride; of store the address, the stride and the fragment; of mma the three
+// fragments
 void builder::build_matrix() {
   instruction i = make();
   const auto shape = matrix_shape_of(i);
   if (!shape) unsupported("this shape, or combination of types,");
   const auto check = [&](const std::vector<operand>& fragment, unsigned registers) {
-    if (fragment.size() != registers) fail(fmt::format("a fragment of {} registers, expected {}", fragment.size(), registers));
+    if (fragment.size() != registers)
+      fail(fmt::format("a fragment of {} registers, expected {}", fragment.size(), registers));
   };
   const auto stride_of = [&](const operand_syntax* syntax, unsigned packed) {
     if (syntax != nullptr) return lookup(*syntax, type::u32);
@@ -162,8 +170,8 @@ void resolve_labels(function_context& context) {
     for (std::uint32_t& target : i.targets) {
       const std::uint32_t position = context.label_positions[target];
       HPE_REQUIRE(position != function_context::unplaced, HPE_ERROR_INVALID_ARGUMENT,
-                  "PTX line {}: '{}' in {}: the label {} is nowhere", i.line, context.program.text_of(context.function, i),
-                  context.function.name, names[target]);
+                  "PTX line {}: '{}' in {}: the label {} is nowhere", i.line,
+                  context.program.text_of(context.function, i), context.function.name, names[target]);
       target = position;
     }
   }
@@ -185,7 +193,8 @@ std::vector<bool> read_registers(const function& f) {
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.kind == kind::load && i.op == opcode::ld)
-    return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) != modifier::count;
+    return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) !=
+           modifier::count;
   return false;
 }
 
@@ -196,7 +205,8 @@ void insert_pauses(function_context& context) {
   const std::vector<bool> read = read_registers(context.function);
   // Positions of jumps back whose loops may wait, found on the code as it was, inserted from the last to the first.
   std::vector<std::uint32_t> waiting_until(code.size() + 1, 0);  // how many such instructions come before a position
-  for (std::size_t n = 0; n < code.size(); ++n) waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n], read) ? 1 : 0);
+  for (std::size_t n = 0; n < code.size(); ++n)
+    waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n], read) ? 1 : 0);
   for (std::size_t n = code.size(); n-- > 0;) {
     if (code[n].kind != kind::branch && code[n].kind != kind::branch_table) continue;
     const bool back = std::any_of(code[n].targets.begin(), code[n].targets.end(), [&](std::uint32_t target) {

@@ -98,7 +98,8 @@ void builder::build_texture() {
   instruction i = make();
   i.results = elements(written(0), i.types[0], true);
   const operand_syntax& where = written(1);
-  if (where.what != operand_syntax::kind::address || where.parts.size() != 2) fail("a texture and its coordinates are missing");
+  if (where.what != operand_syntax::kind::address || where.parts.size() != 2)
+    fail("a texture and its coordinates are missing");
   if (i.results.size() != 4) unsupported("another vector than one of four");
   if (statement_.types.size() != 2) fail("a texture access has two types");
   i.sources = {lookup(where.parts[0], type::u64)};

@@ -22,7 +22,8 @@ std::vector<std::string> places() {
     const std::string file = here.dli_fname;
     const std::size_t slash = file.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
-    for (const char* const relative : {"/", "/../lib/", "/../../lib/"}) result.push_back(folder + relative + library_name);
+    for (const char* const relative : {"/", "/../lib/", "/../../lib/"})
+      result.push_back(folder + relative + library_name);
   }
   result.emplace_back(library_name);
   return result;
@@ -31,7 +32,8 @@ std::vector<std::string> places() {
 compile_function load() {
   std::string why;
   for (const std::string& place : places()) {
-    if (void* const library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return reinterpret_cast<compile_function>(::dlsym(library, "hpe_ptx_compile"));
+    if (void* const library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))
+      return reinterpret_cast<compile_function>(::dlsym(library, "hpe_ptx_compile"));
     why = ::dlerror();
   }
   log(log_level::warn, "kernels are interpreted, which is slow: {}", why);

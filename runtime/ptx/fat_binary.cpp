@@ -56,7 +56,8 @@ std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, 
   if (zstd) {
     good = ZSTD_decompress(text.data(), text.size(), data, bytes) == text.size();
   } else {
-    good = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(text.size())) == static_cast<int>(text.size());
+    good = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(text.size())) ==
+           static_cast<int>(text.size());
   }
   HPE_REQUIRE(good, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
   return text;
@@ -71,7 +72,8 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
     const std::uint64_t size = reader(container, 16).at<std::uint64_t>(8) + reader(container, 16).at<std::uint16_t>(6);
     return read_fat_binary(container, size);
   }
-  HPE_REQUIRE(in.at<std::uint32_t>(0) == container_magic, HPE_ERROR_INVALID_ARGUMENT, "this is no fat binary: it begins with {:#x}", in.at<std::uint32_t>(0));
+  HPE_REQUIRE(in.at<std::uint32_t>(0) == container_magic, HPE_ERROR_INVALID_ARGUMENT,
+              "this is no fat binary: it begins with {:#x}", in.at<std::uint32_t>(0));
   const std::size_t header = in.at<std::uint16_t>(6);
   const std::uint64_t end = header + in.at<std::uint64_t>(8);
   HPE_REQUIRE(end <= bytes, HPE_ERROR_INVALID_ARGUMENT, "the fat binary ends early: {} bytes of {}", bytes, end);
@@ -81,15 +83,19 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
     const auto payload = in.at<std::uint64_t>(offset + 8);
     const auto compressed = in.at<std::uint32_t>(offset + 16);
     const auto flags = in.at<std::uint64_t>(offset + 40);
-    HPE_REQUIRE(entry_header >= 48, HPE_ERROR_INVALID_ARGUMENT, "an entry of a fat binary has a header of {} bytes", entry_header);
+    HPE_REQUIRE(entry_header >= 48, HPE_ERROR_INVALID_ARGUMENT, "an entry of a fat binary has a header of {} bytes",
+                entry_header);
     fat_binary_entry entry;
     const auto kind = in.at<std::uint16_t>(offset);
-    entry.what = kind == 1 ? fat_binary_entry::kind::ptx : kind == 2 ? fat_binary_entry::kind::cubin : fat_binary_entry::kind::other;
+    entry.what = kind == 1   ? fat_binary_entry::kind::ptx
+                 : kind == 2 ? fat_binary_entry::kind::cubin
+                             : fat_binary_entry::kind::other;
     entry.architecture = in.at<std::uint32_t>(offset + 28);
     const char* const body = in.piece(offset + entry_header, payload);
     if (entry.what == fat_binary_entry::kind::ptx) {
       if ((flags & (flag_lz4 | flag_zstd)) != 0) {
-        HPE_REQUIRE(compressed <= payload, HPE_ERROR_INVALID_ARGUMENT, "an entry of a fat binary is larger than its room");
+        HPE_REQUIRE(compressed <= payload, HPE_ERROR_INVALID_ARGUMENT,
+                    "an entry of a fat binary is larger than its room");
         const std::size_t size = compressed != 0 ? compressed : payload;
         entry.text = decompress(body, size, in.at<std::uint64_t>(offset + 56), (flags & flag_zstd) != 0);
       } else {
@@ -97,7 +103,8 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
       }
       entry.text.resize(std::min(entry.text.size(), entry.text.find('\0')));
       // Whether PTX wants linking is seen from what it leaves undefined; nvcc names the option in the text's head.
-      entry.is_relocatable = entry.text.find("-c") != std::string::npos && entry.text.find(".extern") != std::string::npos;
+      entry.is_relocatable =
+          entry.text.find("-c") != std::string::npos && entry.text.find(".extern") != std::string::npos;
     }
     entries.push_back(std::move(entry));
     offset += entry_header + payload;
@@ -108,9 +115,11 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
 const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries) {
   const fat_binary_entry* best = nullptr;
   for (const fat_binary_entry& entry : entries)
-    if (entry.what == fat_binary_entry::kind::ptx && (best == nullptr || entry.architecture > best->architecture)) best = &entry;
+    if (entry.what == fat_binary_entry::kind::ptx && (best == nullptr || entry.architecture > best->architecture))
+      best = &entry;
   HPE_REQUIRE(best != nullptr, HPE_ERROR_NOT_SUPPORTED,
-              "this fat binary has machine code of GPUs only, and no PTX; compile with nvcc -arch=compute_75 (or -gencode arch=compute_75,code=compute_75)");
+              "this fat binary has machine code of GPUs only, and no PTX; compile with nvcc -arch=compute_75 (or "
+              "-gencode arch=compute_75,code=compute_75)");
   return *best;
 }
 

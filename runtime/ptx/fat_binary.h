@@ -17,13 +17,15 @@ struct fat_binary_entry {
   std::string text;                // of PTX, decompressed
 };
 
-/// Reads a container (magic 0xba55ed50), or the wrapper that registration passes (magic 0x466243b1; its container is in memory).
-/// PTX is decompressed; cubins are listed and skipped. bytes bounds the container; a wrapper's container says its own size.
+/// Reads a container (magic 0xba55ed50), or the wrapper that registration passes (magic 0x466243b1; its container is in
+/// memory). PTX is decompressed; cubins are listed and skipped. bytes bounds the container; a wrapper's container says
+/// its own size.
 ///
 /// Throws HPE_ERROR_INVALID_ARGUMENT where the bytes are neither, or end early, or do not decompress.
 [[nodiscard]] std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t bytes);
 
-/// The PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED, with what to tell nvcc, where there is none.
+/// The PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED, with what to tell nvcc, where
+/// there is none.
 [[nodiscard]] const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries);
 
 }  // namespace hpe::ptx

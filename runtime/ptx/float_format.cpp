@@ -51,7 +51,8 @@ std::uint64_t encode(double value, const float_format& format, rounding round) {
   // A carry out of the mantissa moves into the exponent by itself; a subnormal that becomes normal, too.
   std::uint64_t bits = kept + (static_cast<std::uint64_t>(biased - 1) << format.mantissa_bits);
   if (bits >= infinity) {
-    const bool stays = round == rounding::toward_zero || (round == rounding::down && !negative) || (round == rounding::up && negative);
+    const bool stays =
+        round == rounding::toward_zero || (round == rounding::down && !negative) || (round == rounding::up && negative);
     bits = stays ? infinity - 1 : infinity;
   }
   return sign | bits;

@@ -18,13 +18,13 @@ inline constexpr float_format half_format{5, 10, 0x7fff};
 inline constexpr float_format brain_format{8, 7, 0x7fff};
 inline constexpr float_format tensor_format{8, 10, 0x3ffff};  // tf32 before its 13 low bits
 
-/// The nearest value of the format in the given direction. Overflow gives infinity, or the largest value where the direction
-/// forbids infinity. A NaN becomes the format's.
+/// The nearest value of the format in the given direction. Overflow gives infinity, or the largest value where the
+/// direction forbids infinity. A NaN becomes the format's.
 [[nodiscard]] std::uint64_t encode(double value, const float_format& format, rounding round);
 [[nodiscard]] double decode(std::uint64_t bits, const float_format& format);
 
-/// a + b, and a * b + c, to the nearest double that is odd where the result is not exact: rounding that once more to a format
-/// with at most 50 bits gives what rounding the exact result would have given (Boldo and Melquiond, 2008).
+/// a + b, and a * b + c, to the nearest double that is odd where the result is not exact: rounding that once more to a
+/// format with at most 50 bits gives what rounding the exact result would have given (Boldo and Melquiond, 2008).
 [[nodiscard]] double add_to_odd(double a, double b);
 /// An integer to a double in the same manner.
 [[nodiscard]] double integer_to_odd(bool negative, std::uint64_t magnitude);

@@ -15,7 +15,8 @@ std::vector<const instruction*> constant_writers(const function& f) {
   for (const instruction& i : f.code) {
     for (const operand& d : i.results) {
       if (!d.is_register()) continue;
-      const bool constant = i.op == opcode::mov && !i.guard.is_register() && is_constant(i.sources[0]) && !i.sources[0].negated;
+      const bool constant =
+          i.op == opcode::mov && !i.guard.is_register() && is_constant(i.sources[0]) && !i.sources[0].negated;
       writers[d.index] = ++writes[d.index] == 1 && constant ? &i : nullptr;
     }
   }

@@ -19,8 +19,8 @@ std::vector<std::string_view> words(std::string_view text) {
   return result;
 }
 
-instruction_form make_form(opcode op, std::string_view mnemonic, kind k, std::string_view operands, std::string_view types,
-                           std::string_view modifiers) {
+instruction_form make_form(opcode op, std::string_view mnemonic, kind k, std::string_view operands,
+                           std::string_view types, std::string_view modifiers) {
   instruction_form form{op, mnemonic, k, operands, {}, {}};
   for (const std::string_view name : words(types)) form.types.push_back(type_of_name(name).value());
   for (const std::string_view name : words(modifiers)) form.modifiers.add(modifier_of_name(name).value());

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The table of instructions (instruction.def): what each is called, how it is executed, which types and modifiers it takes.
+/// The table of instructions (instruction.def): what each is called, how it is executed, which types and modifiers it
+/// takes.
 
 #include <cstdint>
 #include <string_view>
@@ -20,14 +21,26 @@ enum class opcode : std::uint8_t {
 
 /// How an instruction is executed.
 enum class kind : std::uint8_t {
-  pure,           // one result, computed from the operands by a scalar_function
-  special,        // reads a special register
-  load, store, atomic, copy_async, texture,  // memory
+  pure,     // one result, computed from the operands by a scalar_function
+  special,  // reads a special register
+  load,
+  store,
+  atomic,
+  copy_async,
+  texture,        // memory
   address_space,  // cvta, isspacep
-  fence, nothing,
-  branch, branch_table, call, ret, exit, trap,
-  pause,          // lets other threads run
-  warp, barrier, matrix,  // threads meet
+  fence,
+  nothing,
+  branch,
+  branch_table,
+  call,
+  ret,
+  exit,
+  trap,
+  pause,  // lets other threads run
+  warp,
+  barrier,
+  matrix,  // threads meet
 };
 
 struct instruction_form {

@@ -14,7 +14,7 @@ struct interpreter::frame {
   std::uint32_t position = 0;
   std::vector<std::uint64_t> registers;
   std::vector<std::uint8_t> formals, scratch;
-  std::uint64_t local = 0;                // where its local memory begins in the thread's
+  std::uint64_t local = 0;               // where its local memory begins in the thread's
   const instruction* pending = nullptr;  // the call that it waits for
 };
 

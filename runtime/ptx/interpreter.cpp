@@ -14,7 +14,8 @@ interpreter::interpreter(const program& p) : program_(p), points_(1, nullptr) {
   for (const auto& f : p.functions) {
     std::vector<std::uint32_t>& numbers = numbers_[f.get()];
     for (const instruction& i : f->code) {
-      const bool meets = i.kind == kind::warp || i.kind == kind::barrier || i.kind == kind::matrix || i.kind == kind::pause;
+      const bool meets =
+          i.kind == kind::warp || i.kind == kind::barrier || i.kind == kind::matrix || i.kind == kind::pause;
       numbers.push_back(meets ? static_cast<std::uint32_t>(points_.size()) : 0);
       if (meets) points_.push_back(&i);
     }
@@ -34,7 +35,9 @@ std::uint32_t interpreter::run(block_context& block, std::uint32_t point, std::u
     interpreted_thread(*this, block, t, *threads_[t]).run(point == 0);
   }
   const std::uint32_t next = block.next[first];
-  return std::all_of(block.next + first, block.next + last, [next](std::uint32_t n) { return n == next; }) ? next : block_context::mixed;
+  return std::all_of(block.next + first, block.next + last, [next](std::uint32_t n) { return n == next; })
+             ? next
+             : block_context::mixed;
 }
 
 void interpreted_thread::enter(const function& f) {
@@ -44,7 +47,8 @@ void interpreted_thread::enter(const function& f) {
   callee->registers.resize(f.registers.size());
   callee->formals.resize(f.is_kernel ? 0 : f.formals_size);
   callee->scratch.resize(f.scratch_size);
-  const std::uint64_t begin = stack_.empty() ? 0 : (stack_.back()->local + stack_.back()->what->local_size + 15) / 16 * 16;
+  const std::uint64_t begin =
+      stack_.empty() ? 0 : (stack_.back()->local + stack_.back()->what->local_size + 15) / 16 * 16;
   callee->local = begin;
   if (begin + f.local_size > block_.local_stride - 64 && f.local_size > 0) fail(fault::reason::stack, 0);
   if (stack_.size() > 20000) fail(fault::reason::stack, 0);
@@ -96,9 +100,11 @@ std::uint64_t interpreted_thread::address(const operand& o) const {
     case operand::kind::reg: return top_->registers[o.index] + o.value;
     case operand::kind::symbol: return address_of_symbol(block_, o.index) + o.value;
     case operand::kind::formal:
-      return reinterpret_cast<std::uint64_t>(top_->what->is_kernel ? block_.parameters : top_->formals.data()) + o.value;
+      return reinterpret_cast<std::uint64_t>(top_->what->is_kernel ? block_.parameters : top_->formals.data()) +
+             o.value;
     case operand::kind::scratch: return reinterpret_cast<std::uint64_t>(top_->scratch.data()) + o.value;
-    case operand::kind::local: return reinterpret_cast<std::uint64_t>(block_.local) + number_ * block_.local_stride + top_->local + o.value;
+    case operand::kind::local:
+      return reinterpret_cast<std::uint64_t>(block_.local) + number_ * block_.local_stride + top_->local + o.value;
     case operand::kind::function: return block_.configuration->image->address_of_function(o.index);
     default: return o.value;
   }
@@ -121,14 +127,16 @@ void interpreted_thread::compute(const instruction& i) {
 void interpreted_thread::execute(const instruction& i) {
   switch (i.kind) {
     case kind::pure: return compute(i);
-    case kind::special: return set(i.results[0], read_special(block_, number_, static_cast<special_register>(i.sources[0].value)));
+    case kind::special:
+      return set(i.results[0], read_special(block_, number_, static_cast<special_register>(i.sources[0].value)));
     case kind::load: return load(i);
     case kind::store: return store(i);
     case kind::atomic: return update(i);
     case kind::copy_async: return copy(i);
     case kind::address_space: return set(i.results[0], convert_address(block_, i, value(i.sources[0])));
     case kind::texture: {
-      const auto values = read_texture_at(block_, i, value(i.sources[0]), value(i.sources[1]), i.sources.size() > 2 ? value(i.sources[2]) : 0);
+      const auto values = read_texture_at(block_, i, value(i.sources[0]), value(i.sources[1]),
+                                          i.sources.size() > 2 ? value(i.sources[2]) : 0);
       for (std::size_t n = 0; n < 4; ++n) set(i.results[n], values[n]);
       return;
     }
@@ -176,7 +184,8 @@ void interpreted_thread::call(const instruction& i) {
   top_->formals = std::move(formals);
 }
 
-void interpreted_thread::take_results(const instruction& i, const function& callee, const std::vector<std::uint8_t>& formals) {
+void interpreted_thread::take_results(const instruction& i, const function& callee,
+                                      const std::vector<std::uint8_t>& formals) {
   std::size_t n = 0;
   for (const formal_parameter& p : callee.formals) {
     if (!p.is_result || n >= i.returns.size()) continue;

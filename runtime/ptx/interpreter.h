@@ -26,7 +26,7 @@ class interpreter final : public engine {
   struct thread;
 
   const program& program_;
-  std::vector<const instruction*> points_;  // all meeting points of the program
+  std::vector<const instruction*> points_;                                   // all meeting points of the program
   std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // of each instruction; 0: no meeting point
   std::vector<std::unique_ptr<thread>> threads_;
 };

@@ -22,8 +22,12 @@ std::uint64_t read(const std::uint8_t* at, unsigned bytes) {
 void write(std::uint8_t* at, unsigned bytes, std::uint64_t value) {
   switch (bytes) {
     case 1: return __atomic_store_n(at, static_cast<std::uint8_t>(value), __ATOMIC_RELEASE);
-    case 2: return __atomic_store_n(reinterpret_cast<std::uint16_t*>(at), static_cast<std::uint16_t>(value), __ATOMIC_RELEASE);
-    case 4: return __atomic_store_n(reinterpret_cast<std::uint32_t*>(at), static_cast<std::uint32_t>(value), __ATOMIC_RELEASE);
+    case 2:
+      return __atomic_store_n(reinterpret_cast<std::uint16_t*>(at), static_cast<std::uint16_t>(value),
+                              __ATOMIC_RELEASE);
+    case 4:
+      return __atomic_store_n(reinterpret_cast<std::uint32_t*>(at), static_cast<std::uint32_t>(value),
+                              __ATOMIC_RELEASE);
     default: return __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), value, __ATOMIC_RELEASE);
   }
 }
@@ -36,11 +40,14 @@ std::uint64_t sign_extended(std::uint64_t value, type t) {
 
 constexpr std::uint64_t workspace_bytes = 16;  // of grid.sync
 
-bool is_param(const instruction& i) { return i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func); }
+bool is_param(const instruction& i) {
+  return i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
+}
 
 }  // namespace
 
-std::uint8_t* interpreted_thread::checked(bool shared, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment) {
+std::uint8_t* interpreted_thread::checked(bool shared, std::uint64_t address, std::uint64_t bytes,
+                                          std::uint64_t alignment) {
   if (shared) {
     address &= 0xffffffffU;  // registers of 32 bits hold it
     const std::uint64_t size = std::uint64_t{block_.dynamic_shared_offset} + block_.dynamic_shared_size;
@@ -57,9 +64,11 @@ std::uint8_t* interpreted_thread::checked(bool shared, std::uint64_t address, st
   return reinterpret_cast<std::uint8_t*>(address);
 }
 
-std::uint8_t* interpreted_thread::checked(const instruction& i, const operand& where, std::uint64_t bytes, std::uint64_t alignment) {
+std::uint8_t* interpreted_thread::checked(const instruction& i, const operand& where, std::uint64_t bytes,
+                                          std::uint64_t alignment) {
   const std::uint64_t at = address(where);
-  if (where.what == operand::kind::formal || where.what == operand::kind::scratch) return reinterpret_cast<std::uint8_t*>(at);
+  if (where.what == operand::kind::formal || where.what == operand::kind::scratch)
+    return reinterpret_cast<std::uint8_t*>(at);
   if (is_param(i)) return reinterpret_cast<std::uint8_t*>(at);
   return checked(is_shared_access(i), at, bytes, alignment);
 }
@@ -74,9 +83,11 @@ void interpreted_thread::load(const instruction& i) {
     return;
   }
   const unsigned bytes = bytes_of(i.types[0]);
-  const std::uint8_t* const at = checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
+  const std::uint8_t* const at =
+      checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
   std::uint64_t values[8];
-  for (unsigned n = 0; n < i.vector; ++n) values[n] = sign_extended(read(at + std::size_t{n} * bytes, bytes), i.types[0]);
+  for (unsigned n = 0; n < i.vector; ++n)
+    values[n] = sign_extended(read(at + std::size_t{n} * bytes, bytes), i.types[0]);
   for (unsigned n = 0; n < i.vector; ++n) set(i.results[n], values[n]);
 }
 

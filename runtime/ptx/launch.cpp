@@ -18,7 +18,8 @@ dimensions block_of(const launch_configuration& c, std::uint64_t n) {
 
 }  // namespace
 
-std::optional<fault> run_blocks(engine& runs, const launch_configuration& configuration, std::uint64_t first, std::uint64_t last) {
+std::optional<fault> run_blocks(engine& runs, const launch_configuration& configuration, std::uint64_t first,
+                                std::uint64_t last) {
   try {
     scheduler block(runs, configuration);
     for (std::uint64_t n = first; n < last; ++n) {
@@ -31,7 +32,8 @@ std::optional<fault> run_blocks(engine& runs, const launch_configuration& config
   return std::nullopt;
 }
 
-std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines, const launch_configuration& given) {
+std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines,
+                                  const launch_configuration& given) {
   // What cooperative groups finds through %envreg1 and 2: its size, and the word that grid.sync counts in.
   alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
   launch_configuration configuration = given;

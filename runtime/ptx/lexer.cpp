@@ -35,7 +35,8 @@ void lexer::skip_blanks() {
       position_ = std::min(text_.find('\n', position_), text_.size());
     } else if (c == '/' && at(position_ + 1) == '*') {
       const std::size_t end = text_.find("*/", position_ + 2);
-      HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a comment that does not end", line_);
+      HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a comment that does not end",
+                  line_);
       for (; position_ < end + 2; ++position_) line_ += text_[position_] == '\n' ? 1 : 0;
     } else {
       return;
@@ -102,12 +103,14 @@ token lexer::scan() {
     result.text = text_.substr(begin, position_ - begin);
   } else if (c == '.' && is_letter(at(begin + 1))) {
     ++position_;
-    while (is_letter(at(position_)) || (at(position_) == ':' && (at(position_ + 1) == ':' || at(position_ - 1) == ':'))) ++position_;
+    while (is_letter(at(position_)) || (at(position_) == ':' && (at(position_ + 1) == ':' || at(position_ - 1) == ':')))
+      ++position_;
     result.what = token::kind::dotted;
     result.text = text_.substr(begin + 1, position_ - begin - 1);
   } else if (c == '"') {
     const std::size_t end = text_.find('"', begin + 1);
-    HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a string that does not end", line_);
+    HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a string that does not end",
+                line_);
     position_ = end + 1;
     result.what = token::kind::string;
     result.text = text_.substr(begin + 1, end - begin - 1);

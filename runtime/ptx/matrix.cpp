@@ -52,23 +52,29 @@ u64 memory_index(const matrix_part& part, unsigned number, bool by_rows, u64 str
 
 }  // namespace
 
-void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride, std::uint64_t* registers) {
+void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
+                   std::uint64_t* registers) {
   const matrix_part part = part_of(i, *matrix_shape_of(i));
   const unsigned size = bytes_of(part.element), mine = part.elements_per_thread();
   for (unsigned r = 0; r < part.registers; ++r) registers[r] = 0;
   for (unsigned e = 0; e < mine; ++e) {
     u64 raw = 0;
-    std::memcpy(&raw, static_cast<const char*>(matrix) + memory_index(part, lane * mine + e, i.has(modifier::row), stride) * size, size);
+    std::memcpy(
+        &raw,
+        static_cast<const char*>(matrix) + memory_index(part, lane * mine + e, i.has(modifier::row), stride) * size,
+        size);
     put_element(registers, e, part.element, raw);
   }
 }
 
-void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std::uint64_t stride, const std::uint64_t* registers) {
+void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std::uint64_t stride,
+                    const std::uint64_t* registers) {
   const matrix_part part = part_of(i, *matrix_shape_of(i));
   const unsigned size = bytes_of(part.element), mine = part.elements_per_thread();
   for (unsigned e = 0; e < mine; ++e) {
     const u64 raw = element_of(registers, e, part.element);
-    std::memcpy(static_cast<char*>(matrix) + memory_index(part, lane * mine + e, i.has(modifier::row), stride) * size, &raw, size);
+    std::memcpy(static_cast<char*>(matrix) + memory_index(part, lane * mine + e, i.has(modifier::row), stride) * size,
+                &raw, size);
   }
 }
 
@@ -87,8 +93,10 @@ void multiply_matrices(block_context& block, const instruction& what, std::uint3
     parts[p].resize(std::size_t{mine} * warp_size);
     for (u32 lane = 0; lane < warp_size; ++lane) {
       u64 registers[8] = {};
-      for (unsigned r = 0; r < sizes[p]->registers; ++r) registers[r] = value_of(block, first + lane, what.sources[operand + r]);
-      for (unsigned e = 0; e < mine; ++e) parts[p][lane * mine + e] = decode_element(element_of(registers, e, sizes[p]->element), sizes[p]->element);
+      for (unsigned r = 0; r < sizes[p]->registers; ++r)
+        registers[r] = value_of(block, first + lane, what.sources[operand + r]);
+      for (unsigned e = 0; e < mine; ++e)
+        parts[p][lane * mine + e] = decode_element(element_of(registers, e, sizes[p]->element), sizes[p]->element);
     }
     operand += sizes[p]->registers;
   }
@@ -99,7 +107,8 @@ void multiply_matrices(block_context& block, const instruction& what, std::uint3
     for (unsigned e = 0; e < mine; ++e) {
       const unsigned row = (lane * mine + e) / shape.d.columns, column = (lane * mine + e) % shape.d.columns;
       double sum = parts[2][row * shape.c.columns + column];  // exact for integers, which stay below 2^53
-      for (unsigned k = 0; k < shape.a.columns; ++k) sum += parts[0][row * shape.a.columns + k] * parts[1][k * shape.b.columns + column];
+      for (unsigned k = 0; k < shape.a.columns; ++k)
+        sum += parts[0][row * shape.a.columns + k] * parts[1][k * shape.b.columns + column];
       u64 raw = 0;
       if (!whole) {
         raw = encode_element(sum, shape.d.element);

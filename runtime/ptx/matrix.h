@@ -6,10 +6,12 @@
 
 namespace hpe::ptx {
 
-/// matrix is the address of the first element; stride, in elements, that between rows or columns. registers has room for the
-/// part's.
-void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride, std::uint64_t* registers);
-void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std::uint64_t stride, const std::uint64_t* registers);
+/// matrix is the address of the first element; stride, in elements, that between rows or columns. registers has room
+/// for the part's.
+void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
+                   std::uint64_t* registers);
+void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std::uint64_t stride,
+                    const std::uint64_t* registers);
 /// From the first to the last byte that a warp touches.
 [[nodiscard]] std::uint64_t fragment_bytes(const instruction& i, std::uint64_t stride);
 

@@ -36,12 +36,15 @@ std::optional<matrix_shape> matrix_shape_of(const instruction& i) {
       c = i.types[3];
     }
     const bool whole = a == type::s8 || a == type::u8;
-    if (c == type::none || (whole && (c != type::s32 || d != type::s32)) || (!whole && (d == type::s32 || c == type::s32))) return std::nullopt;
+    if (c == type::none || (whole && (c != type::s32 || d != type::s32)) ||
+        (!whole && (d == type::s32 || c == type::s32)))
+      return std::nullopt;
     if (a != b || (a != type::f16 && a != type::bf16 && !whole)) return std::nullopt;
   } else {
     a = b = c = d;
   }
-  matrix_shape shape{{size->m, size->k, a, 0}, {size->k, size->n, b, 0}, {size->m, size->n, c, 0}, {size->m, size->n, d, 0}};
+  matrix_shape shape{
+      {size->m, size->k, a, 0}, {size->k, size->n, b, 0}, {size->m, size->n, c, 0}, {size->m, size->n, d, 0}};
   shape.a.registers = operand_registers(shape.a);
   shape.b.registers = operand_registers(shape.b);
   shape.c.registers = accumulator_registers(c);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The matrices of wmma: sizes, and which element of which thread is which. PTX leaves the latter open; here element e of
-/// thread t of a part with n elements per thread is number t * n + e in row order.
+/// The matrices of wmma: sizes, and which element of which thread is which. PTX leaves the latter open; here element e
+/// of thread t of a part with n elements per thread is number t * n + e in row order.
 
 #include <optional>
 

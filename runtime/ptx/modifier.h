@@ -15,8 +15,8 @@ enum class modifier : unsigned {
   count
 };
 
-/// Which modifiers an instruction carries. Their order is not kept: no instruction of PTX gives it a meaning, except where
-/// two types differ in role, and types are kept apart, in order.
+/// Which modifiers an instruction carries. Their order is not kept: no instruction of PTX gives it a meaning, except
+/// where two types differ in role, and types are kept apart, in order.
 class modifier_set {
  public:
   [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }

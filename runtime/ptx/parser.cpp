@@ -13,17 +13,19 @@ void check_calls(const program& p) {
     for (const instruction& i : f->code) {
       if (i.kind != kind::call || !i.sources.empty()) continue;
       const function& callee = *p.functions[i.callee];
-      HPE_REQUIRE(callee.is_defined || callee.system_call != builtin::none, HPE_ERROR_NOT_SUPPORTED,
-                  "PTX line {}: '{}' in {}: the function {} is defined nowhere in the program, and hpe has none of that name", i.line,
-                  p.text_of(*f, i), f->name, callee.name);
+      HPE_REQUIRE(
+          callee.is_defined || callee.system_call != builtin::none, HPE_ERROR_NOT_SUPPORTED,
+          "PTX line {}: '{}' in {}: the function {} is defined nowhere in the program, and hpe has none of that name",
+          i.line, p.text_of(*f, i), f->name, callee.name);
     }
   }
   for (const symbol& s : p.symbols)
-    HPE_REQUIRE(s.is_defined, HPE_ERROR_NOT_FOUND, "the variable {} is declared .extern and defined nowhere in the program", s.name);
+    HPE_REQUIRE(s.is_defined, HPE_ERROR_NOT_FOUND,
+                "the variable {} is declared .extern and defined nowhere in the program", s.name);
 }
 
-// Shared variables of the program come first, then those of functions that kernels call, then those of kernels, which lie
-// over each other, because a block runs one kernel.
+// Shared variables of the program come first, then those of functions that kernels call, then those of kernels, which
+// lie over each other, because a block runs one kernel.
 void lay_out_shared(program& p) {
   constexpr std::uint32_t alignment = 128;
   const auto rounded = [](std::uint32_t n) { return (n + alignment - 1) / alignment * alignment; };

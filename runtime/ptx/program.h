@@ -2,8 +2,8 @@
 
 /// The typed intermediate form: what the parser makes of PTX text, and what the interpreter and the compiler run.
 ///
-/// It is PTX with everything looked up: registers are numbers, labels are positions, each pure instruction has the function
-/// that computes it, and forms with several results are broken into simple ones.
+/// It is PTX with everything looked up: registers are numbers, labels are positions, each pure instruction has the
+/// function that computes it, and forms with several results are broken into simple ones.
 
 #include <cstdint>
 #include <memory>
@@ -112,9 +112,9 @@ struct symbol {
   std::uint32_t alignment = 1;
   bool is_defined = true;
   bool is_managed = false;
-  bool is_dynamic_shared = false;    // extern shared: begins where the static ones end
-  std::uint32_t shared_offset = 0;   // from the start of the block's shared memory; of static ones
-  std::uint32_t owner = no_owner;    // the function that a shared variable is declared in
+  bool is_dynamic_shared = false;     // extern shared: begins where the static ones end
+  std::uint32_t shared_offset = 0;    // from the start of the block's shared memory; of static ones
+  std::uint32_t owner = no_owner;     // the function that a shared variable is declared in
   std::vector<std::uint8_t> initial;  // shorter than size where the rest is zero
   std::vector<relocation> relocations;
   static constexpr std::uint32_t no_owner = ~0U;
@@ -123,7 +123,7 @@ struct symbol {
 /// One or several PTX texts, linked.
 struct program {
   std::vector<std::string> texts;
-  std::vector<std::string> files;  // of .file directives
+  std::vector<std::string> files;                    // of .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
   std::uint32_t shared_size = 0;  // of shared variables declared outside functions

@@ -25,8 +25,8 @@ modifier comparison_of(const instruction& i) {
 
 std::uint64_t descriptor::pack() const {
   const auto bit = [](bool b, unsigned at) { return static_cast<std::uint64_t>(b) << at; };
-  return static_cast<std::uint64_t>(round) | bit(to_integral, 4) | bit(ftz, 5) | bit(sat, 6) | bit(relu, 7) | bit(nan, 8) |
-         bit(xorsign, 9) | bit(left, 10) | bit(wrap, 11) | bit(high, 12) | bit(accumulate, 13) |
+  return static_cast<std::uint64_t>(round) | bit(to_integral, 4) | bit(ftz, 5) | bit(sat, 6) | bit(relu, 7) |
+         bit(nan, 8) | bit(xorsign, 9) | bit(left, 10) | bit(wrap, 11) | bit(high, 12) | bit(accumulate, 13) |
          static_cast<std::uint64_t>(compare) << 16 | static_cast<std::uint64_t>(to) << 32 |
          static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(third) << 48;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-/// What each pure instruction computes: one function per opcode and type, used by the interpreter and, for what it does not
-/// emit itself, by the compiler. Results are those of an H200 where the PTX ISA leaves them open (docs in each file).
+/// What each pure instruction computes: one function per opcode and type, used by the interpreter and, for what it does
+/// not emit itself, by the compiler. Results are those of an H200 where the PTX ISA leaves them open (docs in each
+/// file).
 ///
 /// The fourth argument is the fourth operand, or else the instruction's descriptor, which tells rounding, saturation,
 /// comparison and the types of a conversion.
@@ -19,11 +20,11 @@ struct descriptor {
   bool ftz = false;
   bool sat = false;
   bool relu = false;
-  bool nan = false;      // min.NaN
-  bool xorsign = false;  // min.xorsign.abs
-  bool left = false;     // shf.l
-  bool wrap = false;     // shf.wrap, bmsk.wrap
-  bool high = false;     // .hi
+  bool nan = false;         // min.NaN
+  bool xorsign = false;     // min.xorsign.abs
+  bool left = false;        // shf.l
+  bool wrap = false;        // shf.wrap, bmsk.wrap
+  bool high = false;        // .hi
   bool accumulate = false;  // .add of video instructions
   modifier compare = modifier::count;
   type to = type::none;

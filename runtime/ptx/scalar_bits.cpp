@@ -25,10 +25,11 @@ scalar_function for_width(type t, Make make) {
 }
 
 // The body sees the operands as a, b, c, d and the unsigned type of the width as U.
-#define HPE_BITS(expression)                                                          \
-  for_width(t, []<class U>() -> scalar_function {                                     \
-    return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, \
-              [[maybe_unused]] u64 d) -> u64 { return static_cast<U>(expression); };  \
+#define HPE_BITS(expression)                                                                                           \
+  for_width(t, []<class U>() -> scalar_function {                                                                      \
+    return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
+      return static_cast<U>(expression);                                                                               \
+    };                                                                                                                 \
   })
 
 template <class U>
@@ -123,7 +124,7 @@ u64 find_nth(u64 mask, u64 base, u64 offset, u64) {
   const auto steps = static_cast<std::int32_t>(offset);
   auto position = static_cast<std::int64_t>(base);
   if (steps == 0) return position < 32 && (mask >> position & 1) != 0 ? base : ~u32{0};
-  for (std::int64_t count = std::abs(std::int64_t{steps}); position >= 0 && position < 32; position += steps > 0 ? 1 : -1)
+  for (std::int64_t count = std::abs(std::int64_t{steps}); position >= 0 && position<32; position += steps> 0 ? 1 : -1)
     if ((mask >> position & 1) != 0 && --count == 0) return static_cast<u64>(position);
   return ~u32{0};
 }
@@ -166,11 +167,14 @@ scalar_function find_top_scalar(type t) {
 scalar_function find_pack(type whole, std::size_t elements) {
   if (elements == 2 && bits_of(whole) == 64) return [](u64 a, u64 b, u64, u64) -> u64 { return a | b << 32; };
   if (elements == 2 && bits_of(whole) == 32) return [](u64 a, u64 b, u64, u64) -> u64 { return a | b << 16; };
-  if (elements == 2 && bits_of(whole) == 16) return [](u64 a, u64 b, u64, u64) -> u64 { return (a & 0xff) | (b & 0xff) << 8; };
+  if (elements == 2 && bits_of(whole) == 16)
+    return [](u64 a, u64 b, u64, u64) -> u64 { return (a & 0xff) | (b & 0xff) << 8; };
   if (elements == 4 && bits_of(whole) == 64)
     return [](u64 a, u64 b, u64 c, u64 d) -> u64 { return a | b << 16 | c << 32 | d << 48; };
   if (elements == 4 && bits_of(whole) == 32)
-    return [](u64 a, u64 b, u64 c, u64 d) -> u64 { return (a & 0xff) | (b & 0xff) << 8 | (c & 0xff) << 16 | (d & 0xff) << 24; };
+    return [](u64 a, u64 b, u64 c, u64 d) -> u64 {
+      return (a & 0xff) | (b & 0xff) << 8 | (c & 0xff) << 16 | (d & 0xff) << 24;
+    };
   return nullptr;
 }
 

@@ -1,8 +1,8 @@
 // cvt. A value goes through the exact form of its type, an integer or a double, and is rounded once on the way out.
 // Compiled with -frounding-math.
 //
-// As on an H200: a NaN converts to the integer 0 (64-bit integers and f64 sources: to the smallest, or 2^63), and to the
-// format's canonical NaN.
+// As on an H200: a NaN converts to the integer 0 (64-bit integers and f64 sources: to the smallest, or 2^63), and to
+// the format's canonical NaN.
 
 #include <algorithm>
 #include <bit>
@@ -36,7 +36,9 @@ i128 integer_value(u64 raw, type t) {
 
 double smallest_normal(type t) { return t == type::f32 ? 0x1p-126 : t == type::f16 ? 0x1p-14 : 0; }
 
-double flushed(double value, type t) { return std::fabs(value) < smallest_normal(t) ? std::copysign(0.0, value) : value; }
+double flushed(double value, type t) {
+  return std::fabs(value) < smallest_normal(t) ? std::copysign(0.0, value) : value;
+}
 
 double to_integral(double value, rounding round) {
   switch (round) {
@@ -137,8 +139,9 @@ bool needs_rounding(const instruction& i) {
 
 scalar_function find_conversion_scalar(const instruction& i) {
   if (i.op != opcode::cvt) return nullptr;
-  const bool rounded = i.modifiers.one_of(modifier::rn, modifier::rz, modifier::rm, modifier::rp, modifier::rna, modifier::rni,
-                                          modifier::rzi, modifier::rmi, modifier::rpi) != modifier::count;
+  const bool rounded =
+      i.modifiers.one_of(modifier::rn, modifier::rz, modifier::rm, modifier::rp, modifier::rna, modifier::rni,
+                         modifier::rzi, modifier::rmi, modifier::rpi) != modifier::count;
   const type to = i.types[0], from = i.second_type();
   if (to == type::f16x2 || to == type::bf16x2) return from == type::f32 && rounded ? convert_pair : nullptr;
   if (from == type::f16x2 || from == type::bf16x2 || from == type::tf32 || i.types[1] == type::none) return nullptr;

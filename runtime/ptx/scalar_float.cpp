@@ -1,7 +1,7 @@
 // f32 and f64 arithmetic. Compiled with -frounding-math: directed roundings set the processor's mode.
 //
-// As on an H200: a NaN result of f32 is 0x7fffffff. The .approx functions give the correctly rounded value or one beside it,
-// which is within the bounds of the PTX ISA; their special cases are those of the ISA.
+// As on an H200: a NaN result of f32 is 0x7fffffff. The .approx functions give the correctly rounded value or one
+// beside it, which is within the bounds of the PTX ISA; their special cases are those of the ISA.
 
 #include <bit>
 #include <cmath>
@@ -60,10 +60,10 @@ T held(T value) {
 }
 
 // The body sees the operands as a, b, c and the type as T.
-#define HPE_FLOAT(expression)                                                                                          \
-  (t == type::f32 ? float_function<float>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,                     \
-                                                      [[maybe_unused]] T c) -> T { return expression; })              \
-                  : float_function<double>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,                    \
+#define HPE_FLOAT(expression)                                                                            \
+  (t == type::f32 ? float_function<float>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,        \
+                                                      [[maybe_unused]] T c) -> T { return expression; }) \
+                  : float_function<double>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,       \
                                                        [[maybe_unused]] T c) -> T { return expression; }))
 
 template <class T, class Body>
@@ -162,14 +162,16 @@ scalar_function find_approximate(const instruction& i) {
   const type t = i.types[0];
   if (t == type::f64) {
     if (i.op == opcode::rcp && i.has(modifier::ftz)) return coarse_reciprocal;
-    if (i.op == opcode::rsqrt) return i.has(modifier::ftz) ? coarse_reciprocal_root : float_function<double>([]<class T>(T a, T, T) { return 1 / std::sqrt(a); });
+    if (i.op == opcode::rsqrt)
+      return i.has(modifier::ftz) ? coarse_reciprocal_root
+                                  : float_function<double>([]<class T>(T a, T, T) { return 1 / std::sqrt(a); });
     return nullptr;
   }
   if (t != type::f32) return nullptr;
-#define HPE_APPROXIMATE(expression) \
+#define HPE_APPROXIMATE(expression)                                      \
   float_function<float>([]<class T>(T x, [[maybe_unused]] T y, T) -> T { \
-    const auto a = static_cast<double>(x); \
-    return static_cast<float>(expression); \
+    const auto a = static_cast<double>(x);                               \
+    return static_cast<float>(expression);                               \
   })
   switch (i.op) {
     case opcode::div:  // for 2^126 < |y| < 2^128 the ISA gives 0 (ftz: the same); a plain quotient is nearer

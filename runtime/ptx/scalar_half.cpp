@@ -1,5 +1,5 @@
-// f16 and bf16 arithmetic, alone and in pairs. Sums, products and fma are computed in double, rounded to odd, and rounded
-// once more to the format, which is exact (float_format.h). A NaN result is 0x7fff.
+// f16 and bf16 arithmetic, alone and in pairs. Sums, products and fma are computed in double, rounded to odd, and
+// rounded once more to the format, which is exact (float_format.h). A NaN result is 0x7fff.
 
 #include <cmath>
 
@@ -34,7 +34,8 @@ struct brain {
 template <class Format, class Body>
 u64 once(u64 a, u64 b, u64 c, const descriptor& how) {
   const auto in = [&](u64 raw) {
-    return decode(Format::format.mantissa_bits == half_format.mantissa_bits ? flushed_half(raw, how) : raw & 0xffff, Format::format);
+    return decode(Format::format.mantissa_bits == half_format.mantissa_bits ? flushed_half(raw, how) : raw & 0xffff,
+                  Format::format);
   };
   return finish(Body{}(in(a), in(b), in(c)), Format::format, how);
 }
@@ -66,10 +67,12 @@ scalar_function for_half(type t, Body body) {
 // min, max, neg and abs work on the bits, because they keep them.
 template <class Format, class Body>
 scalar_function bitwise(bool pair, Body) {
-  if (pair) return [](u64 a, u64 b, u64, u64 d) -> u64 {
-    const descriptor how = descriptor::unpack(d);
-    return Body::template apply<Format>(a & 0xffff, b & 0xffff, how) | Body::template apply<Format>(a >> 16 & 0xffff, b >> 16 & 0xffff, how) << 16;
-  };
+  if (pair)
+    return [](u64 a, u64 b, u64, u64 d) -> u64 {
+      const descriptor how = descriptor::unpack(d);
+      return Body::template apply<Format>(a & 0xffff, b & 0xffff, how) |
+             Body::template apply<Format>(a >> 16 & 0xffff, b >> 16 & 0xffff, how) << 16;
+    };
   return [](u64 a, u64 b, u64, u64 d) -> u64 {
     return Body::template apply<Format>(a & 0xffff, b & 0xffff, descriptor::unpack(d));
   };
@@ -116,12 +119,16 @@ struct extreme {
 // With .ftz a NaN becomes the canonical one.
 struct negation {
   template <class Format>
-  static u64 apply(u64 a, u64, const descriptor& how) { return flushed_half(a, how) ^ 0x8000; }
+  static u64 apply(u64 a, u64, const descriptor& how) {
+    return flushed_half(a, how) ^ 0x8000;
+  }
 };
 
 struct magnitude {
   template <class Format>
-  static u64 apply(u64 a, u64, const descriptor& how) { return flushed_half(a, how) & 0x7fff; }
+  static u64 apply(u64 a, u64, const descriptor& how) {
+    return flushed_half(a, how) & 0x7fff;
+  }
 };
 
 double fused(double a, double b, double c) {

@@ -48,13 +48,12 @@ scalar_function for_type(type t, Make make) {
 }
 
 // The body sees the operands as a, b, c, d (raw) and as A, B, C (widened to 64 bits), and its type as T.
-#define HPE_INTEGER(expression)                                                      \
-  for_type(t, []<class T>() -> scalar_function {                                     \
-    return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, \
-              [[maybe_unused]] u64 d) -> u64 {                                       \
-      [[maybe_unused]] const u64 A = widened<T>(a), B = widened<T>(b), C = widened<T>(c); \
-      return cut(static_cast<T>(expression));                                        \
-    };                                                                               \
+#define HPE_INTEGER(expression)                                                                                        \
+  for_type(t, []<class T>() -> scalar_function {                                                                       \
+    return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
+      [[maybe_unused]] const u64 A = widened<T>(a), B = widened<T>(b), C = widened<T>(c);                              \
+      return cut(static_cast<T>(expression));                                                                          \
+    };                                                                                                                 \
   })
 
 template <class T>
@@ -155,12 +154,17 @@ scalar_function find_carry(const instruction& i) {
     case opcode::carry_out:
       return for_type(t, []<class T>() -> scalar_function {
         return [](u64 a, u64 b, u64 c, u64) -> u64 {
-          return static_cast<u64>((static_cast<u128>(static_cast<std::make_unsigned_t<T>>(a)) + static_cast<std::make_unsigned_t<T>>(b) + c) >> (8 * sizeof(T)));
+          return static_cast<u64>((static_cast<u128>(static_cast<std::make_unsigned_t<T>>(a)) +
+                                   static_cast<std::make_unsigned_t<T>>(b) + c) >>
+                                  (8 * sizeof(T)));
         };
       });
     case opcode::borrow_out:
       return for_type(t, []<class T>() -> scalar_function {
-        return [](u64 a, u64 b, u64 c, u64) -> u64 { using U = std::make_unsigned_t<T>; return static_cast<u128>(static_cast<U>(a)) < static_cast<u128>(static_cast<U>(b)) + c ? 1 : 0; };
+        return [](u64 a, u64 b, u64 c, u64) -> u64 {
+          using U = std::make_unsigned_t<T>;
+          return static_cast<u128>(static_cast<U>(a)) < static_cast<u128>(static_cast<U>(b)) + c ? 1 : 0;
+        };
       });
     case opcode::add_carry: return HPE_INTEGER(a + b + c);
     case opcode::sub_borrow: return HPE_INTEGER(a - b - c);
@@ -214,7 +218,8 @@ scalar_function find_integer_scalar(const instruction& i) {
     case opcode::sub: return sat ? HPE_INTEGER(clamped<T>(exact<T>(a) - exact<T>(b))) : HPE_INTEGER(A - B);
     case opcode::mul: return is_float(t) ? nullptr : multiply(i, false);
     case opcode::mad: return is_float(t) ? nullptr : multiply(i, true);
-    case opcode::mul24: return i.has(modifier::hi) ? HPE_INTEGER(product24<T>(a, b, true)) : HPE_INTEGER(product24<T>(a, b, false));
+    case opcode::mul24:
+      return i.has(modifier::hi) ? HPE_INTEGER(product24<T>(a, b, true)) : HPE_INTEGER(product24<T>(a, b, false));
     case opcode::mad24: return HPE_INTEGER(sum24<T>(a, b, c, d));
     case opcode::div: return HPE_INTEGER(quotient<T>(a, b));
     case opcode::rem: return HPE_INTEGER(rest<T>(a, b));

@@ -29,7 +29,8 @@ std::int64_t apply(std::int64_t x, std::int64_t y) {
 
 std::int64_t widened(u64 raw, unsigned bits, bool with_sign) {
   const u64 shifted = raw << (64 - bits);
-  return with_sign ? static_cast<std::int64_t>(shifted) >> (64 - bits) : static_cast<std::int64_t>(shifted >> (64 - bits));
+  return with_sign ? static_cast<std::int64_t>(shifted) >> (64 - bits)
+                   : static_cast<std::int64_t>(shifted >> (64 - bits));
 }
 
 template <operation op, unsigned parts>

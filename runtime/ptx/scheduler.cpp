@@ -1,5 +1,5 @@
-// Invariants: while together_ is a point, all threads of the block go on behind it, and warps_ means nothing. Else a thread whose
-// bit in warp::ready is set goes on behind next[t], and one without waits at next[t], or has ended.
+// Invariants: while together_ is a point, all threads of the block go on behind it, and warps_ means nothing. Else a
+// thread whose bit in warp::ready is set goes on behind next[t], and one without waits at next[t], or has ended.
 
 #include "runtime/ptx/scheduler.h"
 
@@ -18,7 +18,9 @@ constexpr std::int32_t turns_before_pause = 512;
 
 thread_local block_context* in_this_thread = nullptr;
 
-std::uint32_t rounded(std::uint64_t value, std::uint64_t step) { return static_cast<std::uint32_t>((value + step - 1) / step * step); }
+std::uint32_t rounded(std::uint64_t value, std::uint64_t step) {
+  return static_cast<std::uint32_t>((value + step - 1) / step * step);
+}
 
 bool calls(const function& kernel) {
   return std::any_of(kernel.code.begin(), kernel.code.end(), [](const instruction& i) { return i.kind == kind::call; });
@@ -28,7 +30,8 @@ bool calls(const function& kernel) {
 
 block_context* scheduler::running() { return in_this_thread; }
 
-scheduler::scheduler(engine& runs, const launch_configuration& configuration) : engine_(runs), configuration_(configuration) {
+scheduler::scheduler(engine& runs, const launch_configuration& configuration)
+    : engine_(runs), configuration_(configuration) {
   const auto threads = static_cast<std::uint32_t>(configuration.block.count());
   block_.configuration = &configuration;
   block_.thread_count = threads;
@@ -40,11 +43,14 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration) : 
   block_.dynamic_shared_size = configuration.dynamic_shared;
   memory_.resize(block_.dynamic_shared_offset + std::size_t{configuration.dynamic_shared} + shared_alignment + 16);
   const auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
-  block_.shared = memory_.data() + (rounded(at % shared_alignment, shared_alignment) - at % shared_alignment) % shared_alignment;
+  block_.shared =
+      memory_.data() + (rounded(at % shared_alignment, shared_alignment) - at % shared_alignment) % shared_alignment;
 
   // Lines of cache that neighbours' stacks would share are kept apart; a stride that is a power of two would put all
   // threads' variables into few sets.
-  block_.local_stride = rounded(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) + 64;
+  block_.local_stride =
+      rounded(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
+      64;
   local_.resize(block_.local_stride * threads + 64);
   block_.local = local_.data() + (64 - reinterpret_cast<std::uintptr_t>(local_.data()) % 64) % 64;
 
@@ -89,7 +95,9 @@ scheduler::state scheduler::advance() {
     run_ready();
     if (meet_warps()) continue;
     if (std::all_of(warps_.begin(), warps_.end(), [](const warp& w) { return w.alive == 0; })) return state::ended;
-    const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) { return w.point == warps_[0].point && w.point != block_context::mixed; });
+    const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) {
+      return w.point == warps_[0].point && w.point != block_context::mixed;
+    });
     if (alike && is_plain_barrier(engine_.at(warps_[0].point))) {
       together_ = warps_[0].point;
       if (run_together() == state::ended) return state::ended;
@@ -160,7 +168,8 @@ void scheduler::run_ready() {
 }
 
 bool scheduler::is_plain_barrier(const instruction& what) {
-  return what.kind == kind::barrier && !what.has(modifier::red) && !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
+  return what.kind == kind::barrier && !what.has(modifier::red) && !what.has(modifier::arrive) &&
+         what.sources[1].what == operand::kind::none;
 }
 
 // Whether it is a meeting of all lanes of a warp.
@@ -176,11 +185,12 @@ bool scheduler::names_all_lanes(const instruction& what) const {
   if (is_whole(what)) return true;
   if (what.kind != kind::warp || what.op == opcode::activemask || !what.sources.back().is_register()) return false;
   const std::uint32_t r = what.sources.back().index;
-  return std::all_of(bases_.begin(), bases_.end(), [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
+  return std::all_of(bases_.begin(), bases_.end(),
+                     [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
 }
 
-// Meetings that name their lanes come first. A lane asks which lanes are active only when no other lane of its warp can come
-// nearer, and the one that is furthest behind asks first: so lanes that parted meet again, as on a GPU.
+// Meetings that name their lanes come first. A lane asks which lanes are active only when no other lane of its warp can
+// come nearer, and the one that is furthest behind asks first: so lanes that parted meet again, as on a GPU.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -229,7 +239,8 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     const std::uint32_t wanted = mask_of(first + lane, what);
     if ((wanted >> lane & 1) == 0) {
       block_.current = first + lane;
-      block_.fail(fault::reason::illegal, 0, fmt::format("its lane {} is not in the mask {:#x} of '{}'", lane, wanted, text_of(what)));
+      block_.fail(fault::reason::illegal, 0,
+                  fmt::format("its lane {} is not in the mask {:#x} of '{}'", lane, wanted, text_of(what)));
     }
     std::uint32_t group = 0;
     for (std::uint32_t other = lane; other < warp_size; ++other) {
@@ -255,7 +266,8 @@ std::uint32_t scheduler::mask_of(std::uint32_t thread, const instruction& what) 
 }
 
 std::string scheduler::text_of(const instruction& what) const {
-  return fmt::format("PTX line {}, '{}'", what.line, configuration_.image->program().text_of(*configuration_.kernel, what));
+  return fmt::format("PTX line {}, '{}'", what.line,
+                     configuration_.image->program().text_of(*configuration_.kernel, what));
 }
 
 bool scheduler::meet_barriers() {
@@ -271,7 +283,8 @@ bool scheduler::meet_barriers() {
   const auto number_of = [&](std::uint32_t t, const instruction& what) {
     const std::uint64_t number = value_of(block_, t, what.sources[0]);
     block_.current = t;
-    if (number >= barriers.size()) block_.fail(fault::reason::illegal, 0, fmt::format("there is no barrier {}", number));
+    if (number >= barriers.size())
+      block_.fail(fault::reason::illegal, 0, fmt::format("there is no barrier {}", number));
     return number;
   };
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
@@ -288,7 +301,8 @@ bool scheduler::meet_barriers() {
     }
     gathering& b = barriers[number];
     ++b.waiting;
-    if (what.sources[1].what != operand::kind::none) b.wanted = static_cast<std::uint32_t>(value_of(block_, t, what.sources[1]));
+    if (what.sources[1].what != operand::kind::none)
+      b.wanted = static_cast<std::uint32_t>(value_of(block_, t, what.sources[1]));
     if (what.sources[2].what == operand::kind::none) continue;
     const bool holds = value_of(block_, t, what.sources[2]) != 0;
     b.all &= holds;
@@ -301,14 +315,21 @@ bool scheduler::meet_barriers() {
     if (what.kind != kind::barrier) continue;
     const std::uint64_t number = number_of(t, what);
     const gathering& b = barriers[number];
-    if (b.wanted == 0 ? b.waiting != alive : b.waiting + arrived_[number] < std::min(b.wanted, alive + arrived_[number])) continue;
+    if (b.wanted == 0 ? b.waiting != alive
+                      : b.waiting + arrived_[number] < std::min(b.wanted, alive + arrived_[number]))
+      continue;
     if (!what.results.empty())
-      set_result(block_, t, what.results[0], what.has(modifier::op_popc) ? b.holding : what.has(modifier::op_and) ? b.all : b.some);
+      set_result(block_, t, what.results[0],
+                 what.has(modifier::op_popc)  ? b.holding
+                 : what.has(modifier::op_and) ? b.all
+                                              : b.some);
     release(t);
     any = true;
   }
   for (std::size_t n = 0; n < barriers.size(); ++n)
-    if (barriers[n].waiting > 0 && any && barriers[n].wanted != 0 && barriers[n].waiting + arrived_[n] >= barriers[n].wanted) arrived_[n] = 0;
+    if (barriers[n].waiting > 0 && any && barriers[n].wanted != 0 &&
+        barriers[n].waiting + arrived_[n] >= barriers[n].wanted)
+      arrived_[n] = 0;
   return any;
 }
 

@@ -18,8 +18,8 @@ class scheduler {
 
   /// Begins another block. Everything allocated is kept.
   void begin(dimensions block);
-  /// Runs until all threads have ended, or until some only go round waiting loops, so that it is the turn of other blocks.
-  /// Throws fault_exception, also for threads that wait for what cannot come.
+  /// Runs until all threads have ended, or until some only go round waiting loops, so that it is the turn of other
+  /// blocks. Throws fault_exception, also for threads that wait for what cannot come.
   state advance();
 
   /// The scheduler that runs compiled code in this thread, for the handler of page faults; or null.
@@ -59,13 +59,13 @@ class scheduler {
   std::vector<std::uint64_t> frame_;
   std::vector<std::uint64_t*> bases_;
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
-  std::vector<warp> warps_;  // not kept up while the block is together
-  std::uint32_t together_ = 0;  // where all threads of the block go on, or mixed
+  std::vector<warp> warps_;                  // not kept up while the block is together
+  std::uint32_t together_ = 0;               // where all threads of the block go on, or mixed
   std::array<std::uint32_t, 16> arrived_{};  // by bar.arrive
 };
 
-/// Executes a meeting of some lanes of a warp, each waiting at an instruction of the same opcode, and writes their results.
-/// first is the thread of lane 0; bit n of lanes stands for lane n.
+/// Executes a meeting of some lanes of a warp, each waiting at an instruction of the same opcode, and writes their
+/// results. first is the thread of lane 0; bit n of lanes stands for lane n.
 void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes);
 
 /// The same where all 32 lanes of the warp wait at one instruction, for each other.

@@ -16,7 +16,8 @@ std::optional<entity> scope::find(std::string_view name) const {
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     if (const auto found = level->names.find(name); found != level->names.end()) return found->second;
     if (!numbered) continue;
-    if (const auto found = level->families.find(name.substr(0, digits)); found != level->families.end() && number < found->second.count)
+    if (const auto found = level->families.find(name.substr(0, digits));
+        found != level->families.end() && number < found->second.count)
       return entity{operand::kind::reg, found->second.first + number, 0, 0};
   }
   return std::nullopt;

@@ -12,7 +12,8 @@
 
 namespace hpe::ptx {
 
-/// What a name stands for. index numbers a register, symbol or function; offset is into formals, scratch or local memory.
+/// What a name stands for. index numbers a register, symbol or function; offset is into formals, scratch or local
+/// memory.
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;

@@ -21,7 +21,8 @@ T argument_at(const std::uint8_t* formals, const function& f, std::size_t n) {
 }
 
 void set_result(std::uint8_t* formals, const function& f, std::uint64_t value) {
-  if (!f.formals.empty() && f.formals[0].is_result) std::memcpy(formals + f.formals[0].offset, &value, std::min<std::size_t>(8, f.formals[0].size));
+  if (!f.formals.empty() && f.formals[0].is_result)
+    std::memcpy(formals + f.formals[0].offset, &value, std::min<std::size_t>(8, f.formals[0].size));
 }
 
 class argument_reader {
@@ -136,7 +137,8 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
   const surroundings& around = *block.configuration->surroundings;
   switch (callee.system_call) {
     case builtin::print: {
-      const std::string text = format_message(argument_at<const char*>(formals, callee, 0), argument_at<const void*>(formals, callee, 1));
+      const std::string text =
+          format_message(argument_at<const char*>(formals, callee, 0), argument_at<const void*>(formals, callee, 1));
       if (around.print) around.print(text);
       set_result(formals, callee, text.size());
       return;
@@ -152,9 +154,11 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
       return;
     }
     case builtin::assertion:
-      block.fail(fault::reason::assertion, 0,
-                 fmt::format("{}:{}: {}: {}", argument_at<const char*>(formals, callee, 1), argument_at<std::uint32_t>(formals, callee, 2),
-                             argument_at<const char*>(formals, callee, 3), argument_at<const char*>(formals, callee, 0)));
+      block.fail(
+          fault::reason::assertion, 0,
+          fmt::format("{}:{}: {}: {}", argument_at<const char*>(formals, callee, 1),
+                      argument_at<std::uint32_t>(formals, callee, 2), argument_at<const char*>(formals, callee, 3),
+                      argument_at<const char*>(formals, callee, 0)));
     case builtin::none: return;
   }
 }

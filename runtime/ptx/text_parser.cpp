@@ -13,7 +13,8 @@ text_parser::text_parser(program& into, linkage& shared, std::uint32_t text)
 
 void text_parser::fail(const std::string& what) const {
   const token& at = tokens_.peek();
-  HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: {} at '{}'", at.line, what, at.what == token::kind::end ? "the end" : at.text);
+  HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: {} at '{}'", at.line, what,
+            at.what == token::kind::end ? "the end" : at.text);
 }
 
 void text_parser::unsupported(const std::string& what) const {
@@ -109,17 +110,22 @@ void text_parser::parse_directive() {
   qualifiers q;
   token directive = first;
   for (;; directive = tokens_.take()) {
-    if (directive.is_dotted("extern")) q.is_extern = true;
-    else if (directive.is_dotted("visible") || directive.is_dotted("common")) q.is_visible = true;
-    else if (directive.is_dotted("weak")) q.is_weak = true;
-    else break;
+    if (directive.is_dotted("extern"))
+      q.is_extern = true;
+    else if (directive.is_dotted("visible") || directive.is_dotted("common"))
+      q.is_visible = true;
+    else if (directive.is_dotted("weak"))
+      q.is_weak = true;
+    else
+      break;
   }
   if (directive.is_dotted("entry")) return parse_function(true, q);
   if (directive.is_dotted("func")) return parse_function(false, q);
   if (directive.is_dotted("global")) return parse_variable(symbol::space::global, q, symbol::no_owner);
   if (directive.is_dotted("const")) return parse_variable(symbol::space::constant, q, symbol::no_owner);
   if (directive.is_dotted("shared")) return parse_variable(symbol::space::shared, q, symbol::no_owner);
-  HPE_THROW(HPE_ERROR_NOT_SUPPORTED, "PTX line {}: the directive '.{}' is not supported", directive.line, directive.text);
+  HPE_THROW(HPE_ERROR_NOT_SUPPORTED, "PTX line {}: the directive '.{}' is not supported", directive.line,
+            directive.text);
 }
 
 // [.align n] [.v2] .type [.ptr ...] name[n][m], as variables and parameters have it
@@ -134,7 +140,8 @@ text_parser::variable text_parser::parse_declarator(bool with_name) {
     } else if (name == "v2" || name == "v4") {
       tokens_.take();
       v.vector = name == "v2" ? 2 : 4;
-    } else if (name == "ptr" || name == "global" || name == "const" || name == "shared" || name == "local" || name.starts_with("attribute")) {
+    } else if (name == "ptr" || name == "global" || name == "const" || name == "shared" || name == "local" ||
+               name.starts_with("attribute")) {
       tokens_.take();
     } else if (const auto t = type_of_name(name)) {
       tokens_.take();
@@ -164,7 +171,8 @@ text_parser::variable text_parser::parse_declarator(bool with_name) {
   return v;
 }
 
-std::uint32_t text_parser::declare_symbol(const variable& v, symbol::space where, const qualifiers& q, std::uint32_t owner) {
+std::uint32_t text_parser::declare_symbol(const variable& v, symbol::space where, const qualifiers& q,
+                                          std::uint32_t owner) {
   const std::string name(v.name);
   const bool shared_name = q.is_extern || q.is_visible || q.is_weak;
   if (shared_name && where != symbol::space::shared) {
@@ -296,8 +304,10 @@ std::uint32_t text_parser::declare_function(std::string_view name, const qualifi
   auto f = std::make_unique<function>();
   f->name = key;
   f->text = text_;
-  static const std::unordered_map<std::string_view, builtin> builtins{
-      {"vprintf", builtin::print}, {"malloc", builtin::allocate}, {"free", builtin::release}, {"__assertfail", builtin::assertion}};
+  static const std::unordered_map<std::string_view, builtin> builtins{{"vprintf", builtin::print},
+                                                                      {"malloc", builtin::allocate},
+                                                                      {"free", builtin::release},
+                                                                      {"__assertfail", builtin::assertion}};
   if (const auto known = builtins.find(name); q.is_extern && known != builtins.end()) f->system_call = known->second;
   const auto index = static_cast<std::uint32_t>(program_.functions.size());
   program_.functions.push_back(std::move(f));

@@ -73,7 +73,7 @@ class text_parser {
   std::uint32_t text_;
   lexer tokens_;
   scope names_;
-  std::vector<std::uint32_t> files_;  // numbers of .file to those of the program
+  std::vector<std::uint32_t> files_;     // numbers of .file to those of the program
   function_context* context_ = nullptr;  // of the function that is being read
   bool has_version_ = false;
 };

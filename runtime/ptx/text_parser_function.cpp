@@ -9,8 +9,8 @@
 
 namespace hpe::ptx {
 
-// Parameters of a kernel lie as the host lays them out. Those of functions lie at multiples of 16, so that a call through a
-// pointer knows from the sizes alone where they are.
+// Parameters of a kernel lie as the host lays them out. Those of functions lie at multiples of 16, so that a call
+// through a pointer knows from the sizes alone where they are.
 void text_parser::parse_formals(function& f, bool results, scope& names) {
   if (!accept('(')) return;
   while (!accept(')')) {
@@ -174,7 +174,8 @@ void text_parser::parse_body_directive() {
     const auto owner = names_.find(context_->function.name);
     return parse_variable(symbol::space::shared, {}, owner->index);
   }
-  if (name == "extern" && accept_dotted("shared")) return parse_variable(symbol::space::shared, {true, false, false}, symbol::no_owner);
+  if (name == "extern" && accept_dotted("shared"))
+    return parse_variable(symbol::space::shared, {true, false, false}, symbol::no_owner);
   if (name == "global") return parse_variable(symbol::space::global, {}, symbol::no_owner);
   if (name == "const") return parse_variable(symbol::space::constant, {}, symbol::no_owner);
   if (name == "local" || name == "param") {
@@ -301,7 +302,8 @@ void text_parser::parse_statement() {
   while (!tokens_.peek().is(';')) {
     if (tokens_.peek().what == token::kind::end) fail("';' expected");
     s.operands.push_back(parse_operand());
-    if (!tokens_.peek().is(';') && !accept(',') && s.operands.back().what != operand_syntax::kind::list) fail("',' or ';' expected");
+    if (!tokens_.peek().is(';') && !accept(',') && s.operands.back().what != operand_syntax::kind::list)
+      fail("',' or ';' expected");
   }
   s.text_end = tokens_.peek().end;
   expect(';');

@@ -26,19 +26,33 @@ unsigned bytes_of(texture::element e) {
 // A channel as raw bits; integers narrower than 32 bits are widened, or scaled to a fraction.
 std::uint32_t channel_at(const texture& t, std::int64_t x, std::int64_t y, unsigned channel) {
   const unsigned size = bytes_of(t.format);
-  const auto* const at = static_cast<const std::uint8_t*>(t.data) + y * static_cast<std::int64_t>(t.pitch) + (x * t.channels + channel) * size;
+  const auto* const at = static_cast<const std::uint8_t*>(t.data) + y * static_cast<std::int64_t>(t.pitch) +
+                         (x * t.channels + channel) * size;
   std::uint32_t raw = 0;
   std::memcpy(&raw, at, size);
   std::int32_t value = 0;
   float range = 1;
   switch (t.format) {
-    case texture::element::s16: value = static_cast<std::int16_t>(raw); range = 32767; break;
-    case texture::element::u16: value = static_cast<std::int32_t>(raw); range = 65535; break;
-    case texture::element::s8: value = static_cast<std::int8_t>(raw); range = 127; break;
-    case texture::element::u8: value = static_cast<std::int32_t>(raw); range = 255; break;
+    case texture::element::s16:
+      value = static_cast<std::int16_t>(raw);
+      range = 32767;
+      break;
+    case texture::element::u16:
+      value = static_cast<std::int32_t>(raw);
+      range = 65535;
+      break;
+    case texture::element::s8:
+      value = static_cast<std::int8_t>(raw);
+      range = 127;
+      break;
+    case texture::element::u8:
+      value = static_cast<std::int32_t>(raw);
+      range = 255;
+      break;
     default: return raw;
   }
-  return t.to_float ? std::bit_cast<std::uint32_t>(std::fmax(static_cast<float>(value) / range, -1.0F)) : static_cast<std::uint32_t>(value);
+  return t.to_float ? std::bit_cast<std::uint32_t>(std::fmax(static_cast<float>(value) / range, -1.0F))
+                    : static_cast<std::uint32_t>(value);
 }
 
 // The element's number that an address mode makes of one outside; -1 for the border.
@@ -88,21 +102,25 @@ std::array<std::uint32_t, 4> read_texture(const texture& t, float x, float y) {
     x *= static_cast<float>(t.width);
     y *= static_cast<float>(t.height);
   }
-  if (!t.linear) return element_at(t, static_cast<std::int64_t>(std::floor(x)), static_cast<std::int64_t>(std::floor(y)));
+  if (!t.linear)
+    return element_at(t, static_cast<std::int64_t>(std::floor(x)), static_cast<std::int64_t>(std::floor(y)));
   const position across = between(x), down = t.height == 0 ? position{0, 0} : between(y);
   values sum{};
   for (unsigned n = 0; n < 4; ++n) {
-    const float weight = ((n & 1) != 0 ? across.weight : 1 - across.weight) * ((n & 2) != 0 ? down.weight : 1 - down.weight);
+    const float weight =
+        ((n & 1) != 0 ? across.weight : 1 - across.weight) * ((n & 2) != 0 ? down.weight : 1 - down.weight);
     if (weight == 0) continue;
     const auto part = element_at(t, across.first + (n & 1), down.first + (n >> 1));
     for (unsigned c = 0; c < 4; ++c) sum[c] += weight * std::bit_cast<float>(part[c]);
   }
-  return {std::bit_cast<std::uint32_t>(sum[0]), std::bit_cast<std::uint32_t>(sum[1]), std::bit_cast<std::uint32_t>(sum[2]),
-          std::bit_cast<std::uint32_t>(sum[3])};
+  return {std::bit_cast<std::uint32_t>(sum[0]), std::bit_cast<std::uint32_t>(sum[1]),
+          std::bit_cast<std::uint32_t>(sum[2]), std::bit_cast<std::uint32_t>(sum[3])};
 }
 
 std::array<std::uint32_t, 4> fetch_texture(const texture& t, std::int32_t x, std::int32_t y) {
-  if (x < 0 || static_cast<std::uint64_t>(x) >= t.width || y < 0 || (t.height != 0 && static_cast<std::uint64_t>(y) >= t.height)) return {};
+  if (x < 0 || static_cast<std::uint64_t>(x) >= t.width || y < 0 ||
+      (t.height != 0 && static_cast<std::uint64_t>(y) >= t.height))
+    return {};
   return element_at(t, x, y);
 }
 

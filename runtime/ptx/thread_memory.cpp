@@ -13,7 +13,9 @@ namespace hpe::ptx {
 namespace {
 
 std::uint64_t nanoseconds() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
 }
 
 }  // namespace
@@ -99,17 +101,22 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
   const program& p = block.configuration->image->program();
   bool constant = false;
   for (std::uint32_t n = 0; n < p.symbols.size(); ++n)
-    constant |= p.symbols[n].where == symbol::space::constant && address - block.configuration->image->address_of(n) < p.symbols[n].size;
+    constant |= p.symbols[n].where == symbol::space::constant &&
+                address - block.configuration->image->address_of(n) < p.symbols[n].size;
   if (i.has(modifier::constant)) return constant ? 1 : 0;
-  const bool parameter = address - reinterpret_cast<std::uint64_t>(block.parameters) < block.configuration->kernel->formals_size;
+  const bool parameter =
+      address - reinterpret_cast<std::uint64_t>(block.parameters) < block.configuration->kernel->formals_size;
   if (i.has(modifier::param) || i.has(modifier::param_entry)) return parameter ? 1 : 0;
   return !lies_in_shared(block, address) && !local && !constant && !parameter ? 1 : 0;
 }
 
-std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i, std::uint64_t handle, std::uint64_t x, std::uint64_t y) {
+std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i, std::uint64_t handle,
+                                             std::uint64_t x, std::uint64_t y) {
   if (handle == 0) block.fail(fault::reason::address, handle, "a texture object of 0");
   const texture& t = *reinterpret_cast<const texture*>(handle);
-  if (i.types[1] == type::f32) return read_texture(t, std::bit_cast<float>(static_cast<std::uint32_t>(x)), std::bit_cast<float>(static_cast<std::uint32_t>(y)));
+  if (i.types[1] == type::f32)
+    return read_texture(t, std::bit_cast<float>(static_cast<std::uint32_t>(x)),
+                        std::bit_cast<float>(static_cast<std::uint32_t>(y)));
   return fetch_texture(t, static_cast<std::int32_t>(x), static_cast<std::int32_t>(y));
 }
 

@@ -16,7 +16,8 @@ namespace hpe::ptx {
 /// Local memory of the running thread.
 [[nodiscard]] bool lies_in_local(const block_context& block, std::uint32_t thread, std::uint64_t address);
 /// tex: coordinates are raw, of the instruction's second type.
-[[nodiscard]] std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i, std::uint64_t handle, std::uint64_t x, std::uint64_t y);
+[[nodiscard]] std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i,
+                                                           std::uint64_t handle, std::uint64_t x, std::uint64_t y);
 /// A 32-bit offset, or a 64-bit generic address, in the space of the instruction.
 [[nodiscard]] bool is_shared_access(const instruction& i);
 

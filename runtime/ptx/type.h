@@ -9,7 +9,30 @@
 namespace hpe::ptx {
 
 enum class type : std::uint8_t {
-  none, pred, b8, u8, s8, b16, u16, s16, f16, bf16, b32, u32, s32, f32, f16x2, bf16x2, u16x2, s16x2, tf32, b64, u64, s64, f64, b128,
+  none,
+  pred,
+  b8,
+  u8,
+  s8,
+  b16,
+  u16,
+  s16,
+  f16,
+  bf16,
+  b32,
+  u32,
+  s32,
+  f32,
+  f16x2,
+  bf16x2,
+  u16x2,
+  s16x2,
+  tf32,
+  b64,
+  u64,
+  s64,
+  f64,
+  b128,
 };
 
 /// Without the leading dot, as in "u32".

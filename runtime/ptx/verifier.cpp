@@ -30,7 +30,8 @@ class function_verifier {
 
  private:
   [[noreturn]] void fail(const instruction& i, const std::string& what) const {
-    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: '{}' in {}: {}", i.line, program_.text_of(function_, i), function_.name, what);
+    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: '{}' in {}: {}", i.line, program_.text_of(function_, i),
+              function_.name, what);
   }
 
   [[nodiscard]] unsigned width(const operand& o) const { return bits_of(function_.registers[o.index]); }
@@ -60,11 +61,13 @@ class function_verifier {
     if (shape == "*") return;
     const std::size_t equals = shape.find('=');
     const std::size_t sources = shape.size() - equals - 1;
-    // A predicate that set and setp combine with has been lowered away, and prmt's selector and div's operands are as written.
+    // A predicate that set and setp combine with has been lowered away, and prmt's selector and div's operands are as
+    // written.
     if (i.results.size() != equals || i.sources.size() != sources)
       fail(i, fmt::format("{} operands, expected {}", i.results.size() + i.sources.size(), equals + sources));
     for (std::size_t n = 0; n < equals; ++n) check(i, i.results[n], width_of_letter(shape[n], i), "the result");
-    for (std::size_t n = 0; n < sources; ++n) check(i, i.sources[n], width_of_letter(shape[equals + 1 + n], i), "the operand");
+    for (std::size_t n = 0; n < sources; ++n)
+      check(i, i.sources[n], width_of_letter(shape[equals + 1 + n], i), "the operand");
   }
 
   // Registers of cvt may be wider than the types.
@@ -78,7 +81,8 @@ class function_verifier {
 
   void check_address(const instruction& i) const {
     const operand& address = i.sources[0];
-    if (address.is_register() && width(address) != 64 && width(address) != 32) fail(i, "an address has 64 bits, or 32 in shared memory");
+    if (address.is_register() && width(address) != 64 && width(address) != 32)
+      fail(i, "an address has 64 bits, or 32 in shared memory");
   }
 
   void check_access(const instruction& i, const std::vector<operand>& values, std::size_t from) const {

@@ -1,5 +1,5 @@
-// Meetings of the lanes of a warp (PTX ISA, section 9.7.13). Operands are those of each lane's own instruction, because lanes
-// may have come by different ways.
+// Meetings of the lanes of a warp (PTX ISA, section 9.7.13). Operands are those of each lane's own instruction, because
+// lanes may have come by different ways.
 
 #include <array>
 #include <bit>
@@ -23,7 +23,9 @@ struct meeting {
 
   [[nodiscard]] bool has(u32 lane) const { return (lanes >> lane & 1) != 0; }
   [[nodiscard]] const instruction& what(u32 lane) const { return points.at(block.next[first + lane]); }
-  [[nodiscard]] u64 source(u32 lane, std::size_t n) const { return value_of(block, first + lane, what(lane).sources[n]); }
+  [[nodiscard]] u64 source(u32 lane, std::size_t n) const {
+    return value_of(block, first + lane, what(lane).sources[n]);
+  }
   void result(u32 lane, std::size_t n, u64 value) const {
     if (n < what(lane).results.size()) set_result(block, first + lane, what(lane).results[n], value);
   }
@@ -72,7 +74,8 @@ void shuffle(const meeting& m) {
     if (m.has(lane)) values[lane] = m.source(lane, 0);
   for (u32 lane = 0; lane < warp_size; ++lane) {
     if (!m.has(lane)) continue;
-    const auto [from, inside] = find_source(mode_of(m.what(lane)), lane, static_cast<u32>(m.source(lane, 1)), static_cast<u32>(m.source(lane, 2)));
+    const auto [from, inside] = find_source(mode_of(m.what(lane)), lane, static_cast<u32>(m.source(lane, 1)),
+                                            static_cast<u32>(m.source(lane, 2)));
     // What a lane outside the meeting holds is undefined; it reads as the lane's own.
     m.result(lane, 0, m.has(from) ? values[from] : values[lane]);
     m.result(lane, 1, inside ? 1 : 0);
@@ -89,7 +92,8 @@ void shuffle_together(block_context& block, const instruction& what, u32 first) 
   const auto value = [&](u32 lane, const operand& o) { return o.is_register() ? bases[lane][o.index] : o.value; };
   for (u32 lane = 0; lane < warp_size; ++lane) values[lane] = value(lane, what.sources[0]);
   for (u32 lane = 0; lane < warp_size; ++lane) {
-    const auto [from, inside] = find_source(how, lane, static_cast<u32>(value(lane, what.sources[1])), static_cast<u32>(value(lane, what.sources[2])));
+    const auto [from, inside] = find_source(how, lane, static_cast<u32>(value(lane, what.sources[1])),
+                                            static_cast<u32>(value(lane, what.sources[2])));
     if (d.is_register()) bases[lane][d.index] = values[from];
     if (p.is_register()) bases[lane][p.index] = inside ? 1 : 0;
   }

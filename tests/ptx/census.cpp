@@ -1,5 +1,5 @@
-// Which instructions CUDA programs use, and that hpe runs them: the mnemonics of a census of 167 public programs (census.txt:
-// mnemonic and occurrences, from the most frequent), and everything that nvcc makes of the programs here.
+// Which instructions CUDA programs use, and that hpe runs them: the mnemonics of a census of 167 public programs
+// (census.txt: mnemonic and occurrences, from the most frequent), and everything that nvcc makes of the programs here.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,8 @@ TEST(Census, NinetyNinePercentOfOccurrencesAreInTheTable) {
 TEST(Census, AllThatNvccMakesOfTheProgramsHereLoads) {
   std::set<opcode> used;
   unsigned texts = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(HPE_PTX_PROGRAMS).parent_path())) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::filesystem::path(HPE_PTX_PROGRAMS).parent_path())) {
     if (entry.path().extension() != ".ptx") continue;
     ++texts;
     std::unique_ptr<program> p;

@@ -1,11 +1,11 @@
-// Every spelling of the pure instructions on the same corner cases: interpreter against what an H200 gave (recorded, where the
-// file is there), native code against the interpreter bit for bit, and a part against plain C++ here.
+// Every spelling of the pure instructions on the same corner cases: interpreter against what an H200 gave (recorded,
+// where the file is there), native code against the interpreter bit for bit, and a part against plain C++ here.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
-#include <fmt/core.h>
 
 #include "tests/ptx/conformance_cases.h"
 #include "tests/ptx/kernel_runner.h"
@@ -22,7 +22,8 @@ std::vector<std::uint64_t> run_all(engine_kind kind) {
   std::vector<std::uint64_t> all;
   for (std::size_t n = 0; n < cases.size(); ++n) {
     auto* const out = runner.upload(std::vector<std::uint64_t>(operands.size(), 0xabababababababab));
-    const auto stopped = runner.launch(fmt::format("case_{}", n), {{static_cast<std::uint32_t>(operands.size() / 128)}, {128}}, in, out);
+    const auto stopped =
+        runner.launch(fmt::format("case_{}", n), {{static_cast<std::uint32_t>(operands.size() / 128)}, {128}}, in, out);
     EXPECT_FALSE(stopped.has_value()) << cases[n].spelling;
     all.insert(all.end(), out, out + operands.size());
   }
@@ -36,7 +37,8 @@ const std::vector<std::uint64_t>& interpreted() {
 
 std::string where(std::size_t n, std::size_t o) {
   const auto operands = conformance_operands()[o];
-  return fmt::format("{} of {:#x}, {:#x}, {:#x}, {:#x}", conformance_cases()[n].spelling, operands[0], operands[1], operands[2], operands[3]);
+  return fmt::format("{} of {:#x}, {:#x}, {:#x}, {:#x}", conformance_cases()[n].spelling, operands[0], operands[1],
+                     operands[2], operands[3]);
 }
 
 TEST(Conformance, NativeCodeIsTheInterpreterBitForBit) {
@@ -48,7 +50,9 @@ TEST(Conformance, NativeCodeIsTheInterpreterBitForBit) {
   for (std::size_t n = 0; n < cases.size(); ++n)
     for (std::size_t o = 0; o < count && wrong < 40; ++o)
       if (native[n * count + o] != interpreted()[n * count + o]) {
-        ADD_FAILURE() << where(n, o) << fmt::format(": compiled {:#x}, interpreted {:#x}", native[n * count + o], interpreted()[n * count + o]);
+        ADD_FAILURE() << where(n, o)
+                      << fmt::format(": compiled {:#x}, interpreted {:#x}", native[n * count + o],
+                                     interpreted()[n * count + o]);
         ++wrong;
         break;
       }
@@ -58,7 +62,8 @@ double as_number(std::uint64_t bits, char width) {
   return width == 'v' ? std::bit_cast<double>(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
-// The ISA bounds the approximate instructions' errors, between 2^-9 (tanh of halves) and 2^-23; sin and cos near zeros absolutely.
+// The ISA bounds the approximate instructions' errors, between 2^-9 (tanh of halves) and 2^-23; sin and cos near zeros
+// absolutely.
 bool is_near(const conformance_case& k, std::uint64_t mine, std::uint64_t recorded) {
   if (mine == recorded) return true;
   if (k.spelling.find("16") != std::string::npos) {
@@ -71,7 +76,10 @@ bool is_near(const conformance_case& k, std::uint64_t mine, std::uint64_t record
   const double a = as_number(mine, k.shape[0]), b = as_number(recorded, k.shape[0]);
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return a == b;
-  const double bound = k.spelling.starts_with("tanh") ? 0x1p-10 : k.spelling.starts_with("rcp.approx.ftz.f64") || k.spelling.starts_with("rsqrt.approx.ftz.f64") ? 0x1p-19 : 0x1p-21;
+  const double bound = k.spelling.starts_with("tanh") ? 0x1p-10
+                       : k.spelling.starts_with("rcp.approx.ftz.f64") || k.spelling.starts_with("rsqrt.approx.ftz.f64")
+                           ? 0x1p-19
+                           : 0x1p-21;
   return std::fabs(a - b) <= bound * std::fmax(std::fabs(a), std::fabs(b)) + 0x1p-126;
 }
 
@@ -85,7 +93,9 @@ TEST(Conformance, InterpreterIsAnH200) {
   for (std::size_t n = 0; n < cases.size(); ++n)
     for (std::size_t o = 0; o < count && wrong < 60; ++o) {
       const std::uint64_t mine = interpreted()[n * count + o], theirs = recorded[n * count + o];
-      if (mine == theirs || (cases[n].approximate && is_near(cases[n], mine, theirs)) || is_left_open(cases[n], conformance_operands()[o])) continue;
+      if (mine == theirs || (cases[n].approximate && is_near(cases[n], mine, theirs)) ||
+          is_left_open(cases[n], conformance_operands()[o]))
+        continue;
       ADD_FAILURE() << where(n, o) << fmt::format(": {:#x}, an H200 gives {:#x}", mine, theirs);
       ++wrong;
       break;
@@ -111,16 +121,22 @@ TEST(Conformance, FamiliesInPlainArithmetic) {
     const u middle = ah * bl + (al * bl >> 32);
     return ah * bh + (middle >> 32) + (((middle & 0xffffffff) + al * bh) >> 32);
   });
-  check("mul.wide.s32", [](u a, u b, u) { return static_cast<u>(std::int64_t{static_cast<std::int32_t>(a)} * static_cast<std::int32_t>(b)); });
-  check("shl.b32", [](u a, u b, u) { return static_cast<std::uint32_t>(b) > 31 ? 0 : static_cast<u>(static_cast<std::uint32_t>(a << (b & 31))); });
+  check("mul.wide.s32", [](u a, u b, u) {
+    return static_cast<u>(std::int64_t{static_cast<std::int32_t>(a)} * static_cast<std::int32_t>(b));
+  });
+  check("shl.b32", [](u a, u b, u) {
+    return static_cast<std::uint32_t>(b) > 31 ? 0 : static_cast<u>(static_cast<std::uint32_t>(a << (b & 31)));
+  });
   check("shr.s64", [](u a, u b, u) {
     auto v = static_cast<std::int64_t>(a);
-    for (std::uint32_t n = std::min<std::uint32_t>(static_cast<std::uint32_t>(b), 64); n > 0; --n) v = (v - (v & 1)) / 2;
+    for (std::uint32_t n = std::min<std::uint32_t>(static_cast<std::uint32_t>(b), 64); n > 0; --n)
+      v = (v - (v & 1)) / 2;
     return static_cast<u>(v);
   });
   check("add.sat.s32", [](u a, u b, u) {
     std::int32_t sum = 0;
-    if (__builtin_add_overflow(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), &sum)) sum = static_cast<std::int32_t>(a) < 0 ? INT32_MIN : INT32_MAX;
+    if (__builtin_add_overflow(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), &sum))
+      sum = static_cast<std::int32_t>(a) < 0 ? INT32_MIN : INT32_MAX;
     return static_cast<u>(static_cast<std::uint32_t>(sum));
   });
   check("sad.u32", [](u a, u b, u c) {
@@ -134,7 +150,8 @@ TEST(Conformance, FamiliesInPlainArithmetic) {
   });
   check("dp4a.s32.u32", [](u a, u b, u c) {
     auto sum = static_cast<std::uint32_t>(c);
-    for (int n = 0; n < 4; ++n) sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(a >> (8 * n)) * static_cast<int>(b >> (8 * n) & 0xff));
+    for (int n = 0; n < 4; ++n)
+      sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(a >> (8 * n)) * static_cast<int>(b >> (8 * n) & 0xff));
     return static_cast<u>(sum);
   });
   check("bfe.u32", [](u a, u b, u c) {
@@ -150,7 +167,8 @@ TEST(Conformance, FamiliesInPlainArithmetic) {
     return std::isnan(r) ? canonical_nan : std::bit_cast<u>(r);
   });
   check("setp.leu.f32", [](u a, u b, u) {
-    const float x = std::bit_cast<float>(static_cast<std::uint32_t>(a)), y = std::bit_cast<float>(static_cast<std::uint32_t>(b));
+    const float x = std::bit_cast<float>(static_cast<std::uint32_t>(a)),
+                y = std::bit_cast<float>(static_cast<std::uint32_t>(b));
     return static_cast<u>(std::isnan(x) || std::isnan(y) || x <= y);
   });
 }

@@ -18,12 +18,15 @@ char letter_of(const std::string& type) {
 class collector {
  public:
   // t stands for the type's letter, W for twice its width; other letters for themselves.
-  void add(const std::string& prefix, const std::string& type, const std::string& shape, const std::string& suffix = "", bool approximate = false) {
+  void add(const std::string& prefix, const std::string& type, const std::string& shape, const std::string& suffix = "",
+           bool approximate = false) {
     std::string spelled;
-    for (const char c : shape) spelled += c == 't' ? letter_of(type) : c == 'W' ? (letter_of(type) == 'h' ? 'u' : 'v') : c;
+    for (const char c : shape)
+      spelled += c == 't' ? letter_of(type) : c == 'W' ? (letter_of(type) == 'h' ? 'u' : 'v') : c;
     cases.push_back({type.empty() ? prefix : prefix + "." + type, spelled, suffix, approximate});
   }
-  void all(const std::vector<std::string>& prefixes, const std::vector<std::string>& types, const std::string& shape, const std::string& suffix = "", bool approximate = false) {
+  void all(const std::vector<std::string>& prefixes, const std::vector<std::string>& types, const std::string& shape,
+           const std::string& suffix = "", bool approximate = false) {
     for (const std::string& prefix : prefixes)
       for (const std::string& type : types) add(prefix, type, shape, suffix, approximate);
   }
@@ -74,16 +77,21 @@ void add_bits(collector& c) {
   c.all({"fns"}, {"b32"}, "u=uuu");
   c.all({"shf.l.clamp", "shf.l.wrap", "shf.r.clamp", "shf.r.wrap"}, {"b32"}, "u=uuu");
   c.all({"prmt"}, {"b32", "b32.f4e", "b32.b4e", "b32.rc8", "b32.ecl", "b32.ecr", "b32.rc16"}, "u=uuu");
-  for (const int table : {0x80, 0x96, 0xe8, 0x1b, 0xfe, 0x00, 0xff}) c.add("lop3", "b32", "u=uuu", fmt::format(", {}", table));
+  for (const int table : {0x80, 0x96, 0xe8, 0x1b, 0xfe, 0x00, 0xff})
+    c.add("lop3", "b32", "u=uuu", fmt::format(", {}", table));
   c.all({"selp"}, {"b16", "b32", "b64", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"}, "t=ttp");
   c.all({"slct"}, {"b32.s32", "u64.s32", "f32.s32", "b16.s32"}, "t=ttu");
   c.add("slct.f32.f32", "", "u=uuu");
   c.add("slct.ftz.b64.f32", "", "v=vvu");
   for (conformance_case& k : c.cases)
-    if (k.spelling.starts_with("slct.b32.s32") || k.spelling.starts_with("slct.f32.s32")) k.shape = "u=uuu";
-    else if (k.spelling.starts_with("slct.u64.s32")) k.shape = "v=vvu";
-    else if (k.spelling.starts_with("slct.b16.s32")) k.shape = "h=hhu";
-  c.all({"vabsdiff4", "vabsdiff2", "vadd4", "vadd2", "vsub4", "vsub2", "vavrg4", "vavrg2", "vmin4", "vmin2", "vmax4", "vmax2"},
+    if (k.spelling.starts_with("slct.b32.s32") || k.spelling.starts_with("slct.f32.s32"))
+      k.shape = "u=uuu";
+    else if (k.spelling.starts_with("slct.u64.s32"))
+      k.shape = "v=vvu";
+    else if (k.spelling.starts_with("slct.b16.s32"))
+      k.shape = "h=hhu";
+  c.all({"vabsdiff4", "vabsdiff2", "vadd4", "vadd2", "vsub4", "vsub2", "vavrg4", "vavrg2", "vmin4", "vmin2", "vmax4",
+         "vmax2"},
         {"u32.u32.u32", "s32.s32.s32"}, "u=uuu");
   c.all({"vabsdiff4", "vadd4"}, {"u32.u32.u32.add", "s32.s32.s32.sat"}, "u=uuu");
   for (conformance_case& k : c.cases)
@@ -103,9 +111,11 @@ void add_floats(collector& c) {
   c.all({"min", "max"}, {"f32", "f64", "ftz.f32", "NaN.f32", "ftz.NaN.f32", "xorsign.abs.f32"}, "t=tt");
   c.all({"neg", "abs"}, {"f32", "f64", "ftz.f32"}, "t=t");
   c.all({"copysign"}, {"f32", "f64"}, "t=tt");
-  for (const char* const p : {"finite", "infinite", "number", "notanumber", "normal", "subnormal"}) c.all({fmt::format("testp.{}", p)}, {"f32", "f64"}, "p=t");
+  for (const char* const p : {"finite", "infinite", "number", "notanumber", "normal", "subnormal"})
+    c.all({fmt::format("testp.{}", p)}, {"f32", "f64"}, "p=t");
   c.all({"div.approx", "div.full"}, {"f32", "ftz.f32"}, "t=tt", "", true);
-  c.all({"rcp.approx", "sqrt.approx", "rsqrt.approx", "sin.approx", "cos.approx", "ex2.approx", "lg2.approx"}, {"f32", "ftz.f32"}, "t=t", "", true);
+  c.all({"rcp.approx", "sqrt.approx", "rsqrt.approx", "sin.approx", "cos.approx", "ex2.approx", "lg2.approx"},
+        {"f32", "ftz.f32"}, "t=t", "", true);
   c.all({"tanh.approx"}, {"f32"}, "t=t", "", true);
   c.all({"rcp.approx.ftz", "rsqrt.approx.ftz", "rsqrt.approx"}, {"f64"}, "t=t", "", true);
   c.all({"add", "sub", "mul", "add.rn", "sub.rn", "mul.rn"}, halves, "t=tt");
@@ -120,7 +130,8 @@ void add_floats(collector& c) {
 
 void add_comparisons(collector& c) {
   for (const char* const op : {"eq", "ne", "lt", "le", "gt", "ge"}) {
-    c.all({fmt::format("setp.{}", op)}, {"u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "ftz.f32"}, "p=tt");
+    c.all({fmt::format("setp.{}", op)},
+          {"u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "ftz.f32"}, "p=tt");
     c.all({fmt::format("set.{}", op)}, {"u32.s32", "u32.f32", "f32.u32", "s32.f32"}, "u=uu");
     c.add(fmt::format("set.{}.u32.f64", op), "", "u=vv");
     c.add(fmt::format("set.{}.f16.f16", op), "", "h=hh");
@@ -128,7 +139,8 @@ void add_comparisons(collector& c) {
     c.add(fmt::format("set.{}.u32.f16x2", op), "", "u=uu");
   }
   for (const char* const op : {"eq", "ne"}) c.all({fmt::format("setp.{}", op)}, bits, "p=tt");
-  for (const char* const op : {"lo", "ls", "hi", "hs"}) c.all({fmt::format("setp.{}", op)}, {"u16", "u32", "u64"}, "p=tt");
+  for (const char* const op : {"lo", "ls", "hi", "hs"})
+    c.all({fmt::format("setp.{}", op)}, {"u16", "u32", "u64"}, "p=tt");
   for (const char* const op : {"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}) {
     c.all({fmt::format("setp.{}", op)}, {"f32", "f64", "f16"}, "p=tt");
     c.add(fmt::format("set.{}.u32.f32", op), "", "u=uu");
@@ -206,17 +218,110 @@ std::vector<conformance_case> conformance_cases() {
 
 std::vector<std::array<std::uint64_t, 4>> conformance_operands() {
   // Halves, singles, doubles and integers share the list; each is seen in all widths.
-  const std::vector<std::uint64_t> corners{
-      0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff,
-      0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0x8000000000000001, 0xffffffffffffffff,
-      0x0001, 0x03ff, 0x0400, 0x3c00, 0xbc00, 0x3c01, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0x7e01, 0xfe01, 0x3555, 0x4248,                 // f16
-      0x3f80, 0xbf80, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x4049,                                                                        // bf16
-      0x00000001, 0x007fffff, 0x00800000, 0x3f800000, 0xbf800000, 0x3f800001, 0x3fffffff, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f812345,
-      0x3eaaaaab, 0x40490fdb, 0x4b000000, 0x4effffff, 0x4f000000, 0x4f800000, 0x5f000000, 0xcf000000, 0xdf800000, 0x3f000000, 0x3fc00000, 0x40200000, 0xbf000000,  // f32
-      0x0000000000000001, 0x000fffffffffffff, 0x0010000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x3ff0000000000001, 0x7fefffffffffffff, 0x7ff0000000000000,
-      0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000012345, 0x7ff0000000012345, 0x400921fb54442d18, 0x41dfffffffc00000, 0x41e0000000000000, 0x43e0000000000000,
-      0x3fe0000000000000, 0x3ff8000000000000, 0x4004000000000000, 0x36a0000000000000, 0x3e60000000000000, 0x47efffffe0000000, 0x47effffff0000000};  // f64
-  std::mt19937_64 random(20261121);  // the recorded results belong to these operands
+  const std::vector<std::uint64_t> corners{0,
+                                           1,
+                                           2,
+                                           3,
+                                           5,
+                                           7,
+                                           8,
+                                           15,
+                                           16,
+                                           17,
+                                           31,
+                                           32,
+                                           33,
+                                           63,
+                                           64,
+                                           65,
+                                           127,
+                                           128,
+                                           255,
+                                           256,
+                                           0x7fff,
+                                           0x8000,
+                                           0xffff,
+                                           0x10000,
+                                           0x7fffffff,
+                                           0x80000000,
+                                           0xfffffffe,
+                                           0xffffffff,
+                                           0x100000000,
+                                           0x7fffffffffffffff,
+                                           0x8000000000000000,
+                                           0x8000000000000001,
+                                           0xffffffffffffffff,
+                                           0x0001,
+                                           0x03ff,
+                                           0x0400,
+                                           0x3c00,
+                                           0xbc00,
+                                           0x3c01,
+                                           0x7bff,
+                                           0x7c00,
+                                           0xfc00,
+                                           0x7e00,
+                                           0x7e01,
+                                           0xfe01,
+                                           0x3555,
+                                           0x4248,  // f16
+                                           0x3f80,
+                                           0xbf80,
+                                           0x7f80,
+                                           0xff80,
+                                           0x7fc0,
+                                           0x0080,
+                                           0x4049,  // bf16
+                                           0x00000001,
+                                           0x007fffff,
+                                           0x00800000,
+                                           0x3f800000,
+                                           0xbf800000,
+                                           0x3f800001,
+                                           0x3fffffff,
+                                           0x7f7fffff,
+                                           0x7f800000,
+                                           0xff800000,
+                                           0x7fc00000,
+                                           0xffc12345,
+                                           0x7f812345,
+                                           0x3eaaaaab,
+                                           0x40490fdb,
+                                           0x4b000000,
+                                           0x4effffff,
+                                           0x4f000000,
+                                           0x4f800000,
+                                           0x5f000000,
+                                           0xcf000000,
+                                           0xdf800000,
+                                           0x3f000000,
+                                           0x3fc00000,
+                                           0x40200000,
+                                           0xbf000000,  // f32
+                                           0x0000000000000001,
+                                           0x000fffffffffffff,
+                                           0x0010000000000000,
+                                           0x3ff0000000000000,
+                                           0xbff0000000000000,
+                                           0x3ff0000000000001,
+                                           0x7fefffffffffffff,
+                                           0x7ff0000000000000,
+                                           0xfff0000000000000,
+                                           0x7ff8000000000000,
+                                           0xfff8000000012345,
+                                           0x7ff0000000012345,
+                                           0x400921fb54442d18,
+                                           0x41dfffffffc00000,
+                                           0x41e0000000000000,
+                                           0x43e0000000000000,
+                                           0x3fe0000000000000,
+                                           0x3ff8000000000000,
+                                           0x4004000000000000,
+                                           0x36a0000000000000,
+                                           0x3e60000000000000,
+                                           0x47efffffe0000000,
+                                           0x47effffff0000000};  // f64
+  std::mt19937_64 random(20261121);                              // the recorded results belong to these operands
   std::vector<std::array<std::uint64_t, 4>> operands;
   const auto corner = [&] { return corners[random() % corners.size()]; };
   for (std::size_t n = 0; n < corners.size(); ++n) operands.push_back({corners[n], corner(), corner(), corner()});
@@ -237,9 +342,11 @@ std::string conformance_text(const std::vector<conformance_case>& cases) {
   for (std::size_t n = 0; n < cases.size(); ++n) {
     const conformance_case& k = cases[n];
     text += fmt::format(
-        ".visible .entry case_{}(.param .u64 operands, .param .u64 results) {{\n.reg .pred %p<9>;\n.reg .b16 %h<9>;\n.reg .b32 %u<9>;\n.reg .b64 %v<9>;\n"
+        ".visible .entry case_{}(.param .u64 operands, .param .u64 results) {{\n.reg .pred %p<9>;\n.reg .b16 "
+        "%h<9>;\n.reg .b32 %u<9>;\n.reg .b64 %v<9>;\n"
         ".reg .b64 %in, %out, %low;\n.reg .b32 %t, %n;\nld.param.u64 %in, [operands];\nld.param.u64 %out, [results];\n"
-        "mov.u32 %t, %tid.x;\nmov.u32 %n, %ctaid.x;\nshl.b32 %n, %n, 7;\nadd.u32 %t, %t, %n;\nmad.wide.u32 %in, %t, 32, %in;\nmad.wide.u32 %out, %t, 8, %out;\n",
+        "mov.u32 %t, %tid.x;\nmov.u32 %n, %ctaid.x;\nshl.b32 %n, %n, 7;\nadd.u32 %t, %t, %n;\nmad.wide.u32 %in, %t, "
+        "32, %in;\nmad.wide.u32 %out, %t, 8, %out;\n",
         n);
     std::string operands;
     const std::string sources = k.shape.substr(2);

@@ -16,8 +16,10 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind) : kind_(kind), program_(parse(std::move(texts))) {
-  image_ = std::make_unique<image>(program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
+kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind)
+    : kind_(kind), program_(parse(std::move(texts))) {
+  image_ = std::make_unique<image>(
+      program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
   if (kind == engine_kind::compiler) compiled_ = compile(*image_);
   surroundings_.print = [this](std::string_view text) { printed_ += text; };
   surroundings_.may_touch = [this](std::uint64_t address, std::size_t bytes) { return may_touch(address, bytes); };
@@ -27,7 +29,8 @@ kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind) :
     return memory;
   };
   surroundings_.release = [this](void* memory) {
-    std::erase_if(heap_, [memory](const auto& piece) { return piece.first == reinterpret_cast<std::uint64_t>(memory); });
+    std::erase_if(heap_,
+                  [memory](const auto& piece) { return piece.first == reinterpret_cast<std::uint64_t>(memory); });
     std::free(memory);
   };
 }
@@ -41,7 +44,9 @@ void* kernel_runner::allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 bool kernel_runner::may_touch(std::uint64_t address, std::size_t bytes) const {
-  const auto holds = [&](const auto& piece) { return address >= piece.first && address + bytes <= piece.first + piece.second; };
+  const auto holds = [&](const auto& piece) {
+    return address >= piece.first && address + bytes <= piece.first + piece.second;
+  };
   return std::any_of(memory_.begin(), memory_.end(), holds) || std::any_of(heap_.begin(), heap_.end(), holds);
 }
 

@@ -14,8 +14,9 @@ namespace hpe::ptx {
 namespace {
 
 std::string text_with(const std::string& body) {
-  return ".version 8.6\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n.reg .pred %p<3>;\n" + body +
-         "\nret;\n}\n";
+  return ".version 8.6\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<4>;\n.reg "
+         ".b64 %rd<4>;\n.reg .pred %p<3>;\n" +
+         body + "\nret;\n}\n";
 }
 
 // The status and sentence of what parsing throws.
@@ -31,12 +32,14 @@ std::pair<hpeStatus, std::string> refusal(const std::string& text) {
 void expect_refusal(const std::string& body, hpeStatus status, const std::vector<std::string>& words) {
   const auto [got, sentence] = refusal(text_with(body));
   EXPECT_EQ(got, status) << body << ": " << sentence;
-  for (const std::string& word : words) EXPECT_NE(sentence.find(word), std::string::npos) << sentence << " lacks " << word;
+  for (const std::string& word : words)
+    EXPECT_NE(sentence.find(word), std::string::npos) << sentence << " lacks " << word;
 }
 
 TEST(Parsing, NamesTheInstructionAndItsLine) {
   EXPECT_EQ(refusal(text_with("add.s32 %r1, %r2, %r3;")).first, HPE_SUCCESS);
-  expect_refusal("tcgen05.alloc.cta %r1;", HPE_ERROR_NOT_SUPPORTED, {"line 8", "'tcgen05.alloc.cta %r1;'", "in k", "tcgen05"});
+  expect_refusal("tcgen05.alloc.cta %r1;", HPE_ERROR_NOT_SUPPORTED,
+                 {"line 8", "'tcgen05.alloc.cta %r1;'", "in k", "tcgen05"});
   expect_refusal("add.rn.s17 %r1, %r2, %r3;", HPE_ERROR_NOT_SUPPORTED, {"line 8", ".s17"});
   expect_refusal("\nfma.f32 %r1, %r2, %r3, %r1;", HPE_ERROR_NOT_SUPPORTED, {"line 9", "'fma.f32 %r1, %r2, %r3, %r1;'"});
   expect_refusal("add.s64 %rd1, %r2, %rd3;", HPE_ERROR_INVALID_ARGUMENT, {"line 8", "%r2", "32 bits, expected 64"});
@@ -53,13 +56,18 @@ TEST(Parsing, RefusesWhatIsNoPtx) {
   EXPECT_EQ(refusal("").first, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(refusal(".version 8.0\n.target sm_75\n.address_size 32\n").first, HPE_ERROR_NOT_SUPPORTED);
   const std::string whole = text_with("add.s32 %r1, %r2, %r3;");
-  for (std::size_t n = 0; n + 3 < whole.size(); n += 7) EXPECT_NO_FATAL_FAILURE(static_cast<void>(refusal(whole.substr(0, n))));
+  for (std::size_t n = 0; n + 3 < whole.size(); n += 7)
+    EXPECT_NO_FATAL_FAILURE(static_cast<void>(refusal(whole.substr(0, n))));
 }
 
 TEST(Parsing, LinksTexts) {
   const std::string head = ".version 8.6\n.target sm_75\n.address_size 64\n";
-  const std::string one = head + ".extern .func (.param .b32 r) twice(.param .b32 a);\n.extern .global .align 4 .u32 number;\n.visible .entry k() {\n.reg .b64 %rd1; mov.u64 %rd1, number;\nret; }\n";
-  const std::string other = head + ".visible .global .align 4 .u32 number = 7;\n.visible .func (.param .b32 r) twice(.param .b32 a) { ret; }\n";
+  const std::string one = head +
+                          ".extern .func (.param .b32 r) twice(.param .b32 a);\n.extern .global .align 4 .u32 "
+                          "number;\n.visible .entry k() {\n.reg .b64 %rd1; mov.u64 %rd1, number;\nret; }\n";
+  const std::string other =
+      head +
+      ".visible .global .align 4 .u32 number = 7;\n.visible .func (.param .b32 r) twice(.param .b32 a) { ret; }\n";
   const auto linked = parse({one, other});
   ASSERT_NE(linked->find_symbol("number"), nullptr);
   EXPECT_TRUE(linked->find_symbol("number")->is_defined);
@@ -76,10 +84,13 @@ std::string container(const std::string& ptx, std::uint64_t flags) {
     body.resize(ZSTD_compress(body.data(), body.size(), ptx.data(), ptx.size(), 3));
   } else if ((flags & 0x2000) != 0) {
     body.resize(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(ptx.size()))));
-    body.resize(static_cast<std::size_t>(LZ4_compress_default(ptx.data(), body.data(), static_cast<int>(ptx.size()), static_cast<int>(body.size()))));
+    body.resize(static_cast<std::size_t>(
+        LZ4_compress_default(ptx.data(), body.data(), static_cast<int>(ptx.size()), static_cast<int>(body.size()))));
   }
   std::string entry(64, '\0');
-  const auto put = [](std::string& to, std::size_t at, auto value) { std::memcpy(to.data() + at, &value, sizeof value); };
+  const auto put = [](std::string& to, std::size_t at, auto value) {
+    std::memcpy(to.data() + at, &value, sizeof value);
+  };
   put(entry, 0, std::uint16_t{1});
   put(entry, 4, std::uint32_t{64});
   put(entry, 8, std::uint64_t{body.size()});
@@ -130,7 +141,10 @@ TEST(FatBinary, SurvivesDamage) {
   } catch (const error& e) {
     EXPECT_EQ(e.status(), HPE_ERROR_INVALID_ARGUMENT);
   }
-  EXPECT_THROW(static_cast<void>(read_fat_binary("\x7f" "ELF............", 16)), error);
+  EXPECT_THROW(static_cast<void>(read_fat_binary("\x7f"
+                                                 "ELF............",
+                                                 16)),
+               error);
 }
 
 TEST(FatBinary, TellsHowToGetPtx) {

@@ -83,12 +83,15 @@ TEST_P(Programs, Stencil) {
   for (auto* v : {&now, &before, &velocity})
     for (float& x : *v) x = std::uniform_real_distribution<float>(-1, 1)(random_);
   auto* const next = runner.upload(before);
-  EXPECT_RUNS(runner.launch("stencil", {{2, 2}, {16, 8}}, runner.upload(now), next, runner.upload(velocity), nx, ny, nz));
+  EXPECT_RUNS(
+      runner.launch("stencil", {{2, 2}, {16, 8}}, runner.upload(now), next, runner.upload(velocity), nx, ny, nz));
   std::size_t changed = 0;
   for (int z = 0; z < nz; ++z) {
     for (int y = 0; y < ny; ++y) {
       for (int x = 0; x < nx; ++x) {
-        const auto at = [&](int i, int j, int k) { return static_cast<double>(now[(static_cast<std::size_t>(k) * ny + j) * nx + i]); };
+        const auto at = [&](int i, int j, int k) {
+          return static_cast<double>(now[(static_cast<std::size_t>(k) * ny + j) * nx + i]);
+        };
         const std::size_t i = (static_cast<std::size_t>(z) * ny + y) * nx + x;
         if (x < 4 || x >= nx - 4 || y < 4 || y >= ny - 4 || z < 4 || z >= nz - 4) {
           ASSERT_EQ(next[i], before[i]);
@@ -96,7 +99,8 @@ TEST_P(Programs, Stencil) {
         }
         double sum = 3.0 * coefficients[0] * now[i];
         for (int r = 1; r <= 4; ++r)
-          sum += coefficients[r] * (at(x - r, y, z) + at(x + r, y, z) + at(x, y - r, z) + at(x, y + r, z) + at(x, y, z - r) + at(x, y, z + r));
+          sum += coefficients[r] * (at(x - r, y, z) + at(x + r, y, z) + at(x, y - r, z) + at(x, y + r, z) +
+                                    at(x, y, z - r) + at(x, y, z + r));
         ASSERT_NEAR(next[i], 2.0 * now[i] - before[i] + velocity[i] * sum, 1e-4);
         ++changed;
       }
@@ -274,7 +278,8 @@ TEST_P(Programs, Atomics) {
   std::vector<std::uint64_t> l(8, 0);
   l[1] = 1000;
   l[6] = ~0ULL;
-  auto *const di = runner.upload(i), *const dh = runner.upload(std::vector<int>(2, 0)), *const db = runner.upload(std::vector<int>(1, 0));
+  auto *const di = runner.upload(i), *const dh = runner.upload(std::vector<int>(2, 0)),
+              *const db = runner.upload(std::vector<int>(1, 0));
   auto* const du = runner.upload(u);
   auto* const dl = runner.upload(l);
   auto* const df = runner.upload(std::vector<float>(2, 0));

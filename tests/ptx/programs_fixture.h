@@ -24,9 +24,9 @@ class programs_fixture : public ::testing::TestWithParam<engine_kind> {
     ASSERT_FALSE(stopped.has_value()) << stopped->message(); \
   } while (false)
 
-#define INSTANTIATE_FOR_ENGINES(suite)                                                                                  \
-  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler), [](const auto& info) { \
-    return info.param == engine_kind::interpreter ? "Interpreted" : "Compiled";                                         \
-  })
+#define INSTANTIATE_FOR_ENGINES(suite)                                             \
+  INSTANTIATE_TEST_SUITE_P(                                                        \
+      , suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler), \
+      [](const auto& info) { return info.param == engine_kind::interpreter ? "Interpreted" : "Compiled"; })
 
 }  // namespace hpe::ptx::test

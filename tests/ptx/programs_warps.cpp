@@ -31,7 +31,8 @@ TEST_P(WarpPrograms, ShufflesVotesAndDivergence) {
   for (int t = 0; t < n; ++t) {
     const int w = t / 32 * 32, lane = t % 32;
     const auto at = [&](int l) { return v[w + l]; };
-    unsigned r = at(3) + 3 * at(lane ^ 5) + 5 * (lane % 8 + 2 < 8 ? at(lane + 2) : at(lane)) + 7 * (lane % 16 >= 1 ? at(lane - 1) : at(lane));
+    unsigned r = at(3) + 3 * at(lane ^ 5) + 5 * (lane % 8 + 2 < 8 ? at(lane + 2) : at(lane)) +
+                 7 * (lane % 16 >= 1 ? at(lane - 1) : at(lane));
     unsigned ballot = 0, match = 0, exclusive = 0, sum = 0;
     int largest = at(0), smallest = at(0);
     for (int l = 0; l < 32; ++l) {
@@ -42,7 +43,8 @@ TEST_P(WarpPrograms, ShufflesVotesAndDivergence) {
       largest = std::max(largest, at(l));
       smallest = std::min(smallest, at(l));
     }
-    r += ballot + (total([](int x) { return x == 1; }, w, w + 32) > 0) + 2 * (total([](int x) { return x == 0; }, w, w + 32) == 0) + match;
+    r += ballot + (total([](int x) { return x == 1; }, w, w + 32) > 0) +
+         2 * (total([](int x) { return x == 0; }, w, w + 32) == 0) + match;
     r += 0xffffffffU;
     r += 1;
     r ^= static_cast<unsigned>((static_cast<std::uint64_t>(at(lane ^ 1)) << 20) >> 18);
@@ -140,11 +142,16 @@ TEST_P(WarpPrograms, Mathematics) {
   const std::vector<float> f(x.begin(), x.end());
   auto* const y = runner.upload(std::vector<float>(40 * f.size(), NAN));
   EXPECT_RUNS(runner.launch("math32", {{1}, {32}}, runner.upload(f), y, static_cast<int>(f.size())));
-  const auto near = [](double got, double want, double bound, int i, int n) { ASSERT_NEAR(got, want, bound * std::max(1.0, std::fabs(want))) << "function " << n << " of number " << i; };
+  const auto near = [](double got, double want, double bound, int i, int n) {
+    ASSERT_NEAR(got, want, bound * std::max(1.0, std::fabs(want))) << "function " << n << " of number " << i;
+  };
   for (int i = 0; i < static_cast<int>(f.size()); ++i) {
     const double v = f[static_cast<std::size_t>(i)];
     const float* const r = y + 40 * i;
-    const double want[] = {std::sin(v), std::cos(v), std::tan(v), std::exp(v), std::log(v), std::pow(v, static_cast<double>(1.7F)), std::sqrt(v), 1 / std::sqrt(v), std::cbrt(v), std::erf(v), std::tgamma(v)};
+    const double want[] = {std::sin(v),  std::cos(v),      std::tan(v),
+                           std::exp(v),  std::log(v),      std::pow(v, static_cast<double>(1.7F)),
+                           std::sqrt(v), 1 / std::sqrt(v), std::cbrt(v),
+                           std::erf(v),  std::tgamma(v)};
     for (int n = 0; n < 11; ++n) near(r[n], want[n], 3e-6, i, n);
     near(r[14], std::fmod(v, static_cast<double>(0.7F)), 1e-6, i, 14);
     near(r[16], std::floor(v), 0, i, 16);
@@ -157,7 +164,9 @@ TEST_P(WarpPrograms, Mathematics) {
   for (int i = 0; i < static_cast<int>(x.size()); ++i) {
     const double v = x[static_cast<std::size_t>(i)];
     const double* const r = z + 24 * i;
-    const double want[] = {std::sin(v), std::cos(v), std::tan(v), std::exp(v), std::log(v), std::pow(v, 1.7), std::sqrt(v), 1 / std::sqrt(v), std::cbrt(v), std::erf(v), std::fmod(v, 0.7), std::floor(v), std::nearbyint(v)};
+    const double want[] = {std::sin(v),       std::cos(v),   std::tan(v),      std::exp(v),  std::log(v),
+                           std::pow(v, 1.7),  std::sqrt(v),  1 / std::sqrt(v), std::cbrt(v), std::erf(v),
+                           std::fmod(v, 0.7), std::floor(v), std::nearbyint(v)};
     for (int n = 0; n < 13; ++n) near(r[n], want[n], 1e-14, i, n);
     near(r[18], std::atan(v), 1e-14, i, 18);
     near(r[23], 1 / v, 0, i, 23);
@@ -191,7 +200,8 @@ TEST_P(WarpPrograms, TexturesAndAsynchronousCopies) {
   auto* const turned = runner.upload(std::vector<float>(in.size(), NAN));
   EXPECT_RUNS(runner.launch("copies", {{2}, {128}}, runner.upload(in), turned));
   for (int t = 0; t < 256; ++t)
-    for (int c = 0; c < 4; ++c) ASSERT_EQ(turned[4 * t + c], in[static_cast<std::size_t>(4 * (t / 128 * 128 + 127 - t % 128) + c)]);
+    for (int c = 0; c < 4; ++c)
+      ASSERT_EQ(turned[4 * t + c], in[static_cast<std::size_t>(4 * (t / 128 * 128 + 127 - t % 128) + c)]);
 }
 
 void land(int, siginfo_t* info, void*) {
@@ -200,7 +210,8 @@ void land(int, siginfo_t* info, void*) {
 }
 
 TEST_P(WarpPrograms, AnAccessOutOfBoundsIsReportedWithItsPlace) {
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_sigaction = land;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, &before);

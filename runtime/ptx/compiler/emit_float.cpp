@@ -1,4 +1,5 @@
-// Floating point: f32 and f64 to the nearest, comparisons, conversions. Other roundings and halves are left to the scalar functions.
+// Floating point: f32 and f64 to the nearest, comparisons, conversions. Other roundings and halves are left to the
+// scalar functions.
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/scalar.h"
@@ -10,7 +11,9 @@ using llvm::Value;
 bool is_loose_operation(const instruction& i) {
   const type t = i.types[0];
   if (i.kind != kind::pure || (t != type::f32 && t != type::f64)) return false;
-  if (i.modifiers.one_of(modifier::rz, modifier::rm, modifier::rp, modifier::sat, modifier::nan_, modifier::xorsign) != modifier::count) return false;
+  if (i.modifiers.one_of(modifier::rz, modifier::rm, modifier::rp, modifier::sat, modifier::nan_, modifier::xorsign) !=
+      modifier::count)
+    return false;
   const bool approximate = i.has(modifier::approx) || i.has(modifier::full);
   if (approximate && t == type::f64) return false;
   switch (i.op) {
@@ -26,7 +29,9 @@ bool is_loose_operation(const instruction& i) {
     case opcode::rsqrt:
     case opcode::sqrt: return true;
     case opcode::cvt: {
-      if (i.modifiers.one_of(modifier::rni, modifier::rzi, modifier::rmi, modifier::rpi, modifier::relu, modifier::satfinite) != modifier::count) return false;
+      if (i.modifiers.one_of(modifier::rni, modifier::rzi, modifier::rmi, modifier::rpi, modifier::relu,
+                             modifier::satfinite) != modifier::count)
+        return false;
       const type from = i.second_type();
       if (!is_float(from)) return bits_of(from) >= 16;
       return from == type::f32 || from == type::f64;
@@ -35,7 +40,8 @@ bool is_loose_operation(const instruction& i) {
   }
 }
 
-loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t registers) : types_(registers, type::none) {
+loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t registers)
+    : types_(registers, type::none) {
   // Optimistic: whoever is written by such an operation, until another write of the register says no.
   std::vector<bool> refused(registers);
   for (const instruction& i : code)
@@ -51,7 +57,8 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
       for (const operand& d : i.results) {
         if (!d.is_register() || refused[d.index] || is_loose_operation(i)) continue;
         type& t = types_[d.index];
-        if (moves && i.sources[0].is_register() && !refused[i.sources[0].index] && types_[i.sources[0].index] != type::none) {
+        if (moves && i.sources[0].is_register() && !refused[i.sources[0].index] &&
+            types_[i.sources[0].index] != type::none) {
           // takes the NaN over as it is, if all other writes allow it
           if (t == type::none && bits_of(i.types[0]) == bits_of(types_[i.sources[0].index])) {
             t = types_[i.sources[0].index];
@@ -61,7 +68,8 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
         }
         if (moves && i.sources[0].what == operand::kind::immediate) {
           const std::uint64_t bits = i.sources[0].value;
-          const bool nan = t == type::f64 ? (bits & ~(std::uint64_t{1} << 63)) > 0x7ff0000000000000U : (bits & 0x7fffffffU) > 0x7f800000U;
+          const bool nan = t == type::f64 ? (bits & ~(std::uint64_t{1} << 63)) > 0x7ff0000000000000U
+                                          : (bits & 0x7fffffffU) > 0x7f800000U;
           if (!nan) continue;  // reads the same, canonical or not
         }
         refused[d.index] = true;
@@ -102,7 +110,9 @@ Value* emitter::emit_float(const instruction& i) {
       case opcode::div: result = at.CreateFDiv(precise(0), precise(1)); break;
       case opcode::rcp: result = at.CreateFDiv(one, precise(0)); break;
       case opcode::sqrt: result = at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, precise(0)); break;
-      case opcode::rsqrt: result = at.CreateFDiv(one, at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, precise(0))); break;
+      case opcode::rsqrt:
+        result = at.CreateFDiv(one, at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, precise(0)));
+        break;
       default: return nullptr;
     }
     return flushed(at.CreateFPTrunc(result, at.getFloatTy()), ftz);
@@ -133,7 +143,8 @@ Value* emitter::emit_float(const instruction& i) {
       Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
       const bool minimum = i.op == opcode::min;
       Value* const equal = at.CreateBitCast(minimum ? at.CreateOr(x, y) : at.CreateAnd(x, y), a->getType());
-      Value* const first = at.CreateOr(minimum ? at.CreateFCmpOLT(a, b) : at.CreateFCmpOGT(a, b), at.CreateFCmpUNO(b, b));
+      Value* const first =
+          at.CreateOr(minimum ? at.CreateFCmpOLT(a, b) : at.CreateFCmpOGT(a, b), at.CreateFCmpUNO(b, b));
       return at.CreateSelect(at.CreateFCmpOEQ(a, b), equal, at.CreateSelect(first, a, b));
     }
     default: return nullptr;
@@ -149,11 +160,13 @@ Value* emitter::emit_float_conversion(const instruction& i) {
   if (i.has(modifier::rpi)) value = at.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, value);
   if (i.has(modifier::rni)) value = at.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, value);
   llvm::Type* const bits = at.getIntNTy(bits_of(to));
-  Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {bits, value->getType()}, {value});
+  Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+                                          {bits, value->getType()}, {value});
   Value* result = whole;
   const bool wide = bits_of(to) == 64 || from == type::f64;
   if (wide && bits_of(to) >= 32)  // as scalar_convert.cpp
-    result = at.CreateSelect(at.CreateFCmpUNO(value, value), llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
+    result = at.CreateSelect(at.CreateFCmpUNO(value, value),
+                             llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
   return is_signed(to) ? at.CreateSExt(result, at.getInt64Ty()) : at.CreateZExt(result, at.getInt64Ty());
 }
 

@@ -18,7 +18,8 @@ namespace {
 llvm::AtomicOrdering ordering_of(const instruction& i) {
   if (i.has(modifier::acquire)) return llvm::AtomicOrdering::Acquire;
   if (i.has(modifier::release)) return llvm::AtomicOrdering::Release;
-  if (i.has(modifier::relaxed) || i.has(modifier::volatile_) || i.has(modifier::mmio)) return llvm::AtomicOrdering::Monotonic;
+  if (i.has(modifier::relaxed) || i.has(modifier::volatile_) || i.has(modifier::mmio))
+    return llvm::AtomicOrdering::Monotonic;
   return llvm::AtomicOrdering::NotAtomic;
 }
 
@@ -48,13 +49,16 @@ void emitter::emit_load(const instruction& i) {
   Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
   std::vector<Value*> values;
   for (unsigned n = 0; n < i.vector; ++n) {
-    llvm::LoadInst* const load = at.CreateAlignedLoad(at.getIntNTy(8 * bytes), at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
+    llvm::LoadInst* const load = at.CreateAlignedLoad(
+        at.getIntNTy(8 * bytes), at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
     if (const auto order = ordering_of(i); order != llvm::AtomicOrdering::NotAtomic) load->setAtomic(order);
-    if (i.sources[0].what == operand::kind::formal && formals_are_invariant) load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
+    if (i.sources[0].what == operand::kind::formal && formals_are_invariant)
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
     values.push_back(is_runtime_memory(i.sources[0]) ? load : users(load));
   }
   for (unsigned n = 0; n < i.vector; ++n)
-    set(i.results[n], is_signed(t) ? at.CreateSExt(values[n], at.getInt64Ty()) : at.CreateZExt(values[n], at.getInt64Ty()));
+    set(i.results[n],
+        is_signed(t) ? at.CreateSExt(values[n], at.getInt64Ty()) : at.CreateZExt(values[n], at.getInt64Ty()));
 }
 
 void emitter::emit_store(const instruction& i) {
@@ -62,7 +66,9 @@ void emitter::emit_store(const instruction& i) {
   const unsigned bytes = bytes_of(i.types[0]);
   Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
   for (unsigned n = 0; n < i.vector; ++n) {
-    llvm::StoreInst* const store = at.CreateAlignedStore(get(i.sources[1 + n], 8 * bytes), at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
+    llvm::StoreInst* const store =
+        at.CreateAlignedStore(get(i.sources[1 + n], 8 * bytes),
+                              at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
     if (const auto order = ordering_of(i); order != llvm::AtomicOrdering::NotAtomic) store->setAtomic(order);
     if (!is_runtime_memory(i.sources[0])) users(store);
   }
@@ -75,8 +81,10 @@ void emitter::emit_fragment(const instruction& i) {
   if (!is_load)
     for (std::size_t n = 2; n < i.sources.size(); ++n) at.CreateStore(get(i.sources[n], 64), place(n - 2));
   Value* const matrix = pointer_of(i, i.sources[0], is_shared_access(i));
-  const void* const function = is_load ? reinterpret_cast<const void*>(helpers::load_fragment) : reinterpret_cast<const void*>(helpers::store_fragment);
-  call(function, at.getVoidTy(), {shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
+  const void* const function = is_load ? reinterpret_cast<const void*>(helpers::load_fragment)
+                                       : reinterpret_cast<const void*>(helpers::store_fragment);
+  call(function, at.getVoidTy(),
+       {shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
   if (!is_load) return;
   for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], at.CreateLoad(at.getInt64Ty(), place(n)));
 }
@@ -91,7 +99,8 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
   const llvm::MaybeAlign alignment(bytes_of(t));
   const auto order = llvm::AtomicOrdering::SequentiallyConsistent;
   using enum modifier;
-  const modifier op = i.modifiers.one_of(op_and, op_or, op_xor, op_add, op_min, op_max, op_inc, op_dec, op_cas, op_exch);
+  const modifier op =
+      i.modifiers.one_of(op_and, op_or, op_xor, op_add, op_min, op_max, op_inc, op_dec, op_cas, op_exch);
   if (plain) {
     Value* const old = users(at.CreateAlignedLoad(at.getIntNTy(w), pointer, alignment));
     Value* next = nullptr;
@@ -111,7 +120,8 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
     return old;
   }
   if (op == op_cas) {
-    llvm::AtomicCmpXchgInst* const swap = at.CreateAtomicCmpXchg(pointer, with, get(i.sources[2], w), alignment, order, order);
+    llvm::AtomicCmpXchgInst* const swap =
+        at.CreateAtomicCmpXchg(pointer, with, get(i.sources[2], w), alignment, order, order);
     return at.CreateExtractValue(users(swap), 0);
   }
   llvm::AtomicRMWInst::BinOp how = llvm::AtomicRMWInst::BAD_BINOP;
@@ -145,7 +155,8 @@ void emitter::emit_copy(const instruction& i) {
   };
   Value* const size = get(i.sources[2], 64);
   call(reinterpret_cast<const void*>(helpers::copy_async), at.getVoidTy(),
-       {context, address(i.sources[0]), address(i.sources[1]), size, i.sources.size() > 3 ? get(i.sources[3], 64) : size});
+       {context, address(i.sources[0]), address(i.sources[1]), size,
+        i.sources.size() > 3 ? get(i.sources[3], 64) : size});
 }
 
 void emitter::emit_texture(const instruction& i) {
@@ -153,7 +164,8 @@ void emitter::emit_texture(const instruction& i) {
   Value* const y = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);
   call(reinterpret_cast<const void*>(helpers::read_texture), at.getVoidTy(),
        {context, shared_.pointer(&i), get(i.sources[0], 64), get(i.sources[1], 64), y, values});
-  for (std::size_t n = 0; n < 4; ++n) set(i.results[n], at.CreateLoad(at.getInt32Ty(), at.CreateConstGEP1_64(at.getInt32Ty(), values, n)));
+  for (std::size_t n = 0; n < 4; ++n)
+    set(i.results[n], at.CreateLoad(at.getInt32Ty(), at.CreateConstGEP1_64(at.getInt32Ty(), values, n)));
 }
 
 void emitter::emit_address_space(const instruction& i) {
@@ -164,14 +176,16 @@ void emitter::emit_address_space(const instruction& i) {
     return set(i.results[0], i.has(modifier::to) ? at.CreateSub(address, base) : at.CreateAdd(address, base));
   }
   set_member(offsetof(block_context, current), thread);
-  set(i.results[0], call(reinterpret_cast<const void*>(helpers::convert_address), at.getInt64Ty(), {context, shared_.pointer(&i), address}));
+  set(i.results[0], call(reinterpret_cast<const void*>(helpers::convert_address), at.getInt64Ty(),
+                         {context, shared_.pointer(&i), address}));
 }
 
 void emitter::emit_special(const instruction& i) {
   const auto which = static_cast<special_register>(i.sources[0].value);
   const auto of_thread = [&](std::size_t offset) {
     Value* const table = member(offset, at.getPtrTy());
-    llvm::LoadInst* const load = at.CreateLoad(at.getInt32Ty(), at.CreateGEP(at.getInt32Ty(), table, at.CreateZExt(thread, at.getInt64Ty())));
+    llvm::LoadInst* const load =
+        at.CreateLoad(at.getInt32Ty(), at.CreateGEP(at.getInt32Ty(), table, at.CreateZExt(thread, at.getInt64Ty())));
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
     return own(load);
   };
@@ -201,7 +215,8 @@ void emitter::emit_special(const instruction& i) {
     case lanemask_gt: value = at.CreateNot(at.CreateSub(at.CreateShl(bit, 1), at.getInt32(1))); break;
     case lanemask_ge: value = at.CreateNot(at.CreateSub(bit, at.getInt32(1))); break;
     default:
-      value = call(reinterpret_cast<const void*>(helpers::special), at.getInt64Ty(), {context, thread, at.getInt32(static_cast<std::uint32_t>(which))});
+      value = call(reinterpret_cast<const void*>(helpers::special), at.getInt64Ty(),
+                   {context, thread, at.getInt32(static_cast<std::uint32_t>(which))});
       break;
   }
   set(i.results[0], value);
@@ -209,7 +224,8 @@ void emitter::emit_special(const instruction& i) {
 
 void emitter::emit_fence(const instruction& i) {
   // Within a block all runs in one thread of the machine.
-  at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
+  at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,
+                 i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
 }
 
 void emitter::emit_call(const instruction& i) {
@@ -223,7 +239,8 @@ void emitter::emit_call(const instruction& i) {
   llvm::SwitchInst* const choice = at.CreateSwitch(target, wrong);
   for (const std::uint32_t n : shared_.targets_of_pointers) {
     const ptx::function& f = *p.functions[n];
-    const auto results = static_cast<std::size_t>(std::count_if(f.formals.begin(), f.formals.end(), [](const formal_parameter& q) { return q.is_result; }));
+    const auto results = static_cast<std::size_t>(
+        std::count_if(f.formals.begin(), f.formals.end(), [](const formal_parameter& q) { return q.is_result; }));
     if (results != i.returns.size() || f.formals.size() - results != i.arguments.size()) continue;
     llvm::BasicBlock* const chosen = llvm::BasicBlock::Create(c, "", function_);
     choice->addCase(at.getInt64(shared_.image.address_of_function(n)), chosen);
@@ -253,27 +270,33 @@ void emitter::emit_scalar_call(const instruction& i, const ptx::function& callee
   for (const formal_parameter& p : callee.formals) {
     if (p.is_result) continue;
     llvm::Type* const t = at.getIntNTy(8 * p.size);
-    values.push_back(n < i.arguments.size() ? at.CreateZExt(at.CreateLoad(t, piece(i.arguments[n])), at.getInt64Ty()) : at.getInt64(0));
+    values.push_back(n < i.arguments.size() ? at.CreateZExt(at.CreateLoad(t, piece(i.arguments[n])), at.getInt64Ty())
+                                            : at.getInt64(0));
     ++n;
   }
   Value* const result = at.CreateCall(shared_.functions.at(number), values);
   if (!callee.formals.empty() && callee.formals[0].is_result && !i.returns.empty())
-    at.CreateStore(at.CreateTrunc(result, at.getIntNTy(8 * std::min(callee.formals[0].size, i.returns[0].size))), piece(i.returns[0]));
+    at.CreateStore(at.CreateTrunc(result, at.getIntNTy(8 * std::min(callee.formals[0].size, i.returns[0].size))),
+                   piece(i.returns[0]));
 }
 
 void emitter::emit_call_to(const instruction& i, const ptx::function& callee, std::uint32_t number) {
   if (callee.system_call == builtin::none && has_scalar_parameters(callee)) return emit_scalar_call(i, callee, number);
   Value* const memory = allocate(llvm::ArrayType::get(at.getInt8Ty(), std::max(callee.formals_size, 16U)), 16);
-  const auto piece = [&](Value* base, std::uint32_t offset) { return at.CreateConstGEP1_64(at.getInt8Ty(), base, offset); };
+  const auto piece = [&](Value* base, std::uint32_t offset) {
+    return at.CreateConstGEP1_64(at.getInt8Ty(), base, offset);
+  };
   std::size_t n = 0;
   for (const formal_parameter& p : callee.formals) {
     if (p.is_result || n >= i.arguments.size()) continue;
     const argument& a = i.arguments[n++];
-    at.CreateMemCpy(piece(memory, p.offset), llvm::Align(16), piece(scratch, a.offset), llvm::Align(16), std::min(a.size, p.size));
+    at.CreateMemCpy(piece(memory, p.offset), llvm::Align(16), piece(scratch, a.offset), llvm::Align(16),
+                    std::min(a.size, p.size));
   }
   if (callee.system_call != builtin::none) {
     set_member(offsetof(block_context, current), thread);
-    call(reinterpret_cast<const void*>(helpers::call_function), at.getVoidTy(), {context, shared_.pointer(&callee), memory});
+    call(reinterpret_cast<const void*>(helpers::call_function), at.getVoidTy(),
+         {context, shared_.pointer(&callee), memory});
   } else {
     // Each call takes some local memory, so that recursion without end is found.
     Value* const below = at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16));
@@ -283,7 +306,8 @@ void emitter::emit_call_to(const instruction& i, const ptx::function& callee, st
   for (const formal_parameter& p : callee.formals) {
     if (!p.is_result || n >= i.returns.size()) continue;
     const argument& r = i.returns[n++];
-    at.CreateMemCpy(piece(scratch, r.offset), llvm::Align(16), piece(memory, p.offset), llvm::Align(16), std::min(r.size, p.size));
+    at.CreateMemCpy(piece(scratch, r.offset), llvm::Align(16), piece(memory, p.offset), llvm::Align(16),
+                    std::min(r.size, p.size));
   }
 }
 

@@ -15,7 +15,8 @@ void emitter::emit_pure(const instruction& i) {
   // Read first, because the result may be the guard.
   Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
   Value* const holds = i.guard.is_register() ? condition(i.guard) : nullptr;
-  if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none && loose_.of(i.sources[0].index) == loose_.of(d.index)) {
+  if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none &&
+      loose_.of(i.sources[0].index) == loose_.of(d.index)) {
     set_raw(d.index, get_raw(i.sources[0].index));
   } else if (Value* const number = emit_float(i)) {
     set_float(d, number, number->getType()->isFloatTy() ? type::f32 : type::f64);
@@ -44,7 +45,8 @@ Value* emitter::emit_scalar(const instruction& i) {
 namespace {
 
 bool is_plain_integer(type t) {
-  return !is_float(t) && t != type::none && t != type::pred && t != type::u16x2 && t != type::s16x2 && bits_of(t) >= 16 && bits_of(t) <= 64;
+  return !is_float(t) && t != type::none && t != type::pred && t != type::u16x2 && t != type::s16x2 &&
+         bits_of(t) >= 16 && bits_of(t) <= 64;
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ Value* emitter::quotient(const instruction& i, bool rest) {
   const unsigned w = bits_of(i.types[0]);
   Value *const a = get(i.sources[0], w), *const b = get(i.sources[1], w);
   llvm::Type* const t = at.getIntNTy(w);
-  Value *const zero = llvm::ConstantInt::get(t, 0), *const one = llvm::ConstantInt::get(t, 1), *const ones = llvm::Constant::getAllOnesValue(t);
+  Value *const zero = llvm::ConstantInt::get(t, 0), *const one = llvm::ConstantInt::get(t, 1),
+               *const ones = llvm::Constant::getAllOnesValue(t);
   Value* const by_zero = at.CreateICmpEQ(b, zero);
   if (!is_signed(i.types[0])) {
     Value* const safe = at.CreateSelect(by_zero, one, b);
@@ -73,7 +76,9 @@ Value* emitter::emit_integer(const instruction& i) {
   const unsigned w = bits_of(t);
   const bool s = is_signed(t);
   const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
-  const auto wide = [&](Value* v, unsigned bits) { return s ? at.CreateSExt(v, at.getIntNTy(bits)) : at.CreateZExt(v, at.getIntNTy(bits)); };
+  const auto wide = [&](Value* v, unsigned bits) {
+    return s ? at.CreateSExt(v, at.getIntNTy(bits)) : at.CreateZExt(v, at.getIntNTy(bits));
+  };
   const auto product = [&]() -> Value* {
     if (i.has(modifier::lo)) return at.CreateMul(source(0), source(1));
     Value* const whole = at.CreateMul(wide(source(0), 2 * w), wide(source(1), 2 * w));
@@ -101,13 +106,15 @@ Value* emitter::emit_integer(const instruction& i) {
     case opcode::sub_borrow: return at.CreateSub(at.CreateSub(source(0), source(1)), get(i.sources[2], w));
     case opcode::carry_out: {
       Value* const sum = at.CreateAdd(at.CreateAdd(get(i.sources[0], w), at.getIntN(w, 0)), at.getIntN(w, 0));
-      Value* const whole = at.CreateAdd(at.CreateAdd(at.CreateZExt(sum, at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
-                                        get(i.sources[2], 2 * w));
+      Value* const whole = at.CreateAdd(
+          at.CreateAdd(at.CreateZExt(sum, at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
+          get(i.sources[2], 2 * w));
       return at.CreateTrunc(at.CreateLShr(whole, w), at.getInt1Ty());
     }
     case opcode::borrow_out: {
-      Value* const whole = at.CreateSub(at.CreateSub(at.CreateZExt(source(0), at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
-                                        get(i.sources[2], 2 * w));
+      Value* const whole = at.CreateSub(
+          at.CreateSub(at.CreateZExt(source(0), at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
+          get(i.sources[2], 2 * w));
       return at.CreateTrunc(at.CreateLShr(whole, 2 * w - 1), at.getInt1Ty());
     }
     default: return nullptr;
@@ -146,7 +153,8 @@ Value* emitter::emit_bits(const instruction& i) {
     case opcode::bfind: {
       Value* a = source(0);
       if (is_signed(t)) a = at.CreateXor(a, at.CreateAShr(a, w - 1));
-      Value* const zeros = at.CreateZExtOrTrunc(at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, at.getFalse()), at.getInt32Ty());
+      Value* const zeros =
+          at.CreateZExtOrTrunc(at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, at.getFalse()), at.getInt32Ty());
       if (!i.has(modifier::shiftamt)) return at.CreateSub(at.getInt32(w - 1), zeros);
       return at.CreateSelect(at.CreateICmpEQ(a, number(0)), at.getInt32(~0U), zeros);
     }
@@ -165,13 +173,16 @@ Value* emitter::emit_bits(const instruction& i) {
     }
     case opcode::shf: {
       Value* n = amount(2);
-      n = i.has(modifier::wrap) ? at.CreateAnd(n, 31) : at.CreateSelect(at.CreateICmpULT(n, at.getInt32(32)), n, at.getInt32(32));
+      n = i.has(modifier::wrap) ? at.CreateAnd(n, 31)
+                                : at.CreateSelect(at.CreateICmpULT(n, at.getInt32(32)), n, at.getInt32(32));
       n = at.CreateZExt(n, at.getInt64Ty());
       Value* const both = at.CreateOr(at.CreateShl(get(i.sources[1], 64), 32), get(i.sources[0], 64));
       return i.has(modifier::l) ? at.CreateLShr(at.CreateShl(both, n), 32) : at.CreateLShr(both, n);
     }
     case opcode::prmt: {
-      if (i.sources[2].what != operand::kind::immediate || i.modifiers.one_of(modifier::f4e, modifier::b4e, modifier::rc8, modifier::ecl, modifier::ecr, modifier::rc16) != modifier::count)
+      if (i.sources[2].what != operand::kind::immediate ||
+          i.modifiers.one_of(modifier::f4e, modifier::b4e, modifier::rc8, modifier::ecl, modifier::ecr,
+                             modifier::rc16) != modifier::count)
         return nullptr;
       Value* const both = at.CreateOr(at.CreateShl(get(i.sources[1], 64), 32), get(i.sources[0], 64));
       Value* result = at.getInt32(0);
@@ -184,18 +195,21 @@ Value* emitter::emit_bits(const instruction& i) {
       return result;
     }
     case opcode::bfe: {
-      if (i.sources[1].what != operand::kind::immediate || i.sources[2].what != operand::kind::immediate) return nullptr;
+      if (i.sources[1].what != operand::kind::immediate || i.sources[2].what != operand::kind::immediate)
+        return nullptr;
       const std::uint64_t position = i.sources[1].value & 0xff, length = i.sources[2].value & 0xff;
       if (length == 0 || position + length > w) return nullptr;
       Value* const up = at.CreateShl(source(0), w - position - length);
       return is_signed(t) ? at.CreateAShr(up, w - length) : at.CreateLShr(up, w - length);
     }
     case opcode::bfi: {
-      if (i.sources[2].what != operand::kind::immediate || i.sources[3].what != operand::kind::immediate) return nullptr;
+      if (i.sources[2].what != operand::kind::immediate || i.sources[3].what != operand::kind::immediate)
+        return nullptr;
       const std::uint64_t position = i.sources[2].value & 0xff, length = i.sources[3].value & 0xff;
       if (length == 0 || position + length > w) return nullptr;
       const std::uint64_t mask = (length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1) << position;
-      return at.CreateOr(at.CreateAnd(at.CreateShl(source(0), position), number(mask)), at.CreateAnd(source(1), number(~mask)));
+      return at.CreateOr(at.CreateAnd(at.CreateShl(source(0), position), number(mask)),
+                         at.CreateAnd(source(1), number(~mask)));
     }
     case opcode::pack: {
       const unsigned part = w / static_cast<unsigned>(i.sources.size());
@@ -204,7 +218,8 @@ Value* emitter::emit_bits(const instruction& i) {
         result = at.CreateOr(result, at.CreateShl(at.CreateZExt(get(i.sources[n], part), at.getIntNTy(w)), n * part));
       return result;
     }
-    case opcode::unpack: return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), at.getIntNTy(w));
+    case opcode::unpack:
+      return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), at.getIntNTy(w));
     case opcode::half_select: return at.CreateTrunc(at.CreateLShr(source(0), i.sources[1].value), at.getInt1Ty());
     default: return nullptr;
   }
@@ -218,7 +233,8 @@ Value* emitter::emit_conversion(const instruction& i) {
   if (is_float(from)) return emit_float_conversion(i);
   if (i.has(modifier::sat)) return nullptr;
   Value* value = get(i.sources[0], bits_of(from));
-  value = is_signed(from) ? at.CreateSExtOrTrunc(value, at.getIntNTy(bits_of(to))) : at.CreateZExtOrTrunc(value, at.getIntNTy(bits_of(to)));
+  value = is_signed(from) ? at.CreateSExtOrTrunc(value, at.getIntNTy(bits_of(to)))
+                          : at.CreateZExtOrTrunc(value, at.getIntNTy(bits_of(to)));
   return is_signed(to) ? at.CreateSExt(value, at.getInt64Ty()) : at.CreateZExt(value, at.getInt64Ty());
 }
 

@@ -22,12 +22,20 @@ module_context::module_context(const ptx::image& i, llvm::Module& m) : image(i),
 
 llvm::Constant* module_context::pointer(const void* p) const {
   llvm::LLVMContext& c = module.getContext();
-  return llvm::ConstantExpr::getIntToPtr(llvm::ConstantInt::get(llvm::Type::getInt64Ty(c), reinterpret_cast<std::uint64_t>(p)), llvm::PointerType::get(c, 0));
+  return llvm::ConstantExpr::getIntToPtr(
+      llvm::ConstantInt::get(llvm::Type::getInt64Ty(c), reinterpret_cast<std::uint64_t>(p)),
+      llvm::PointerType::get(c, 0));
 }
 
-emitter::emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code, const std::vector<type>& registers,
-                 const loose_floats& loose)
-    : at(shared.module.getContext()), shared_(shared), function_(into), code_(code), registers_(registers), loose_(loose), slots_(registers.size()) {}
+emitter::emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
+                 const std::vector<type>& registers, const loose_floats& loose)
+    : at(shared.module.getContext()),
+      shared_(shared),
+      function_(into),
+      code_(code),
+      registers_(registers),
+      loose_(loose),
+      slots_(registers.size()) {}
 
 llvm::AllocaInst* emitter::slot(std::uint32_t r) {
   if (slots_[r] == nullptr) {
@@ -72,7 +80,8 @@ Value* emitter::address_value(const operand& o) {
 
 Value* emitter::get(const operand& o, unsigned bits) {
   llvm::Type* const wanted = at.getIntNTy(bits);
-  if (o.what == operand::kind::immediate) return llvm::ConstantInt::get(wanted, bits >= 64 ? o.value : o.value & ((std::uint64_t{1} << bits) - 1));
+  if (o.what == operand::kind::immediate)
+    return llvm::ConstantInt::get(wanted, bits >= 64 ? o.value : o.value & ((std::uint64_t{1} << bits) - 1));
   if (o.what == operand::kind::none) return llvm::ConstantInt::get(wanted, 0);
   if (!o.is_register()) return at.CreateZExtOrTrunc(address_value(o), wanted);
   Value* value = canonical(get_raw(o.index), loose_.of(o.index));
@@ -121,7 +130,8 @@ llvm::Instruction* emitter::users(llvm::Instruction* access) {
 Value* emitter::call(const void* function, llvm::Type* result, llvm::ArrayRef<Value*> arguments, bool pure) {
   std::vector<llvm::Type*> types;
   for (Value* const a : arguments) types.push_back(a->getType());
-  llvm::CallInst* const made = at.CreateCall(llvm::FunctionType::get(result, types, false), shared_.pointer(function), arguments);
+  llvm::CallInst* const made =
+      at.CreateCall(llvm::FunctionType::get(result, types, false), shared_.pointer(function), arguments);
   made->setDoesNotThrow();
   if (pure) {
     made->setDoesNotAccessMemory();
@@ -138,7 +148,8 @@ Value* emitter::allocate(llvm::Type* t, std::uint32_t alignment) {
 }
 
 void emitter::fail(std::uint32_t why, Value* address, const instruction& i) {
-  call(reinterpret_cast<const void*>(helpers::fail), at.getVoidTy(), {context, at.getInt32(why), address, shared_.pointer(&i)});
+  call(reinterpret_cast<const void*>(helpers::fail), at.getVoidTy(),
+       {context, at.getInt32(why), address, shared_.pointer(&i)});
 }
 
 void emitter::emit(const instruction& i) {

@@ -12,8 +12,8 @@
 
 namespace hpe::ptx {
 
-/// Which registers hold a float whose NaN has not been made the canonical one yet. Arithmetic reads them as they are; everything
-/// else, what shows the bits, reads the canonical NaN. So loops of arithmetic pay nothing.
+/// Which registers hold a float whose NaN has not been made the canonical one yet. Arithmetic reads them as they are;
+/// everything else, what shows the bits, reads the canonical NaN. So loops of arithmetic pay nothing.
 class loose_floats {
  public:
   loose_floats(const std::vector<instruction>& code, std::size_t registers);
@@ -27,16 +27,17 @@ class loose_floats {
 /// Whether the compiler emits it as one floating-point operation whose NaN is not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
-/// Whether a function's parameters, and its result if it has one, fit registers. Then it is i64(block_context*, i32 thread,
-/// i64 local, i64 local_end, i64...), with the result or 0; else void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
+/// Whether a function's parameters, and its result if it has one, fit registers. Then it is i64(block_context*, i32
+/// thread, i64 local, i64 local_end, i64...), with the result or 0; else void(block_context*, i32 thread, i64 local,
+/// i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
 /// What all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
   llvm::Module& module;
-  llvm::MDNode* invariant = nullptr;    // empty node of !invariant.load
-  llvm::MDNode* own_scope = nullptr;    // of accesses to the runtime's own memory: frames, next, current
+  llvm::MDNode* invariant = nullptr;                   // empty node of !invariant.load
+  llvm::MDNode* own_scope = nullptr;                   // of accesses to the runtime's own memory: frames, next, current
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
@@ -47,16 +48,16 @@ struct module_context {
 
 class emitter {
  public:
-  emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code, const std::vector<type>& registers,
-          const loose_floats& loose);
+  emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
+          const std::vector<type>& registers, const loose_floats& loose);
 
   // set by who emits the frame around the code
-  llvm::Value* context = nullptr;  // block_context*
-  llvm::Value* thread = nullptr;   // i32
-  llvm::Value* local = nullptr;    // i64: the address of the function's local memory
+  llvm::Value* context = nullptr;    // block_context*
+  llvm::Value* thread = nullptr;     // i32
+  llvm::Value* local = nullptr;      // i64: the address of the function's local memory
   llvm::Value* local_end = nullptr;  // i64: where the thread's local memory ends
-  llvm::Value* formals = nullptr;  // ptr
-  llvm::Value* scratch = nullptr;  // ptr
+  llvm::Value* formals = nullptr;    // ptr
+  llvm::Value* scratch = nullptr;    // ptr
   bool formals_are_invariant = false;
   std::uint32_t local_size = 0;
   llvm::IRBuilder<> at;
@@ -65,14 +66,16 @@ class emitter {
   void emit(const instruction& i);
 
   // registers
-  llvm::Value* get(const operand& o, unsigned bits);       // the canonical bits
-  llvm::Value* get_float(const operand& o, type t);        // NaN as it is
+  llvm::Value* get(const operand& o, unsigned bits);  // the canonical bits
+  llvm::Value* get_float(const operand& o, type t);   // NaN as it is
   llvm::Value* get_raw(std::uint32_t r);
-  void set(const operand& o, llvm::Value* value);          // an integer, cut or zero-extended
+  void set(const operand& o, llvm::Value* value);  // an integer, cut or zero-extended
   void set_float(const operand& o, llvm::Value* value, type t);
   void set_raw(std::uint32_t r, llvm::Value* value) { at.CreateStore(value, slot(r)); }
   llvm::Value* condition(const operand& guard);
-  [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) { return at.getIntNTy(std::max(1U, bits_of(registers_[r]))); }
+  [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
+    return at.getIntNTy(std::max(1U, bits_of(registers_[r])));
+  }
   /// Forgets all registers: they read as zero. At the beginning of a thread.
   void clear_registers();
 
@@ -80,7 +83,8 @@ class emitter {
   llvm::Value* member(std::size_t offset, llvm::Type* t, bool invariant = true);
   void set_member(std::size_t offset, llvm::Value* value);
   llvm::Instruction* own(llvm::Instruction* access);
-  llvm::Value* call(const void* function, llvm::Type* result, llvm::ArrayRef<llvm::Value*> arguments, bool pure = false);
+  llvm::Value* call(const void* function, llvm::Type* result, llvm::ArrayRef<llvm::Value*> arguments,
+                    bool pure = false);
   llvm::Value* allocate(llvm::Type* t, std::uint32_t alignment);
   void fail(std::uint32_t why, llvm::Value* address, const instruction& i);
 
@@ -98,7 +102,7 @@ class emitter {
   llvm::Value* emit_bits(const instruction& i);
   llvm::Value* emit_compare(const instruction& i);
   llvm::Value* emit_conversion(const instruction& i);
-  llvm::Value* emit_float(const instruction& i);      // a float or double
+  llvm::Value* emit_float(const instruction& i);  // a float or double
   llvm::Value* emit_float_conversion(const instruction& i);
   llvm::Value* call_scalar(const instruction& i);
   llvm::Value* flushed(llvm::Value* value, bool ftz);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A kernel made ready for compilation: functions in which threads meet are put in place of their calls, and it is known which
-/// registers are alive where threads meet.
+/// A kernel made ready for compilation: functions in which threads meet are put in place of their calls, and it is
+/// known which registers are alive where threads meet.
 
 #include <optional>
 
@@ -18,7 +18,8 @@ struct flat_kernel {
   bool scratch_is_local = false;  // because something must survive a meeting there: scratch follows local memory
 };
 
-/// Whether threads meet, or end, in a function or in what it calls. Unknown callees count as not meeting; see can_flatten.
+/// Whether threads meet, or end, in a function or in what it calls. Unknown callees count as not meeting; see
+/// can_flatten.
 class call_graph {
  public:
   explicit call_graph(const program& p);

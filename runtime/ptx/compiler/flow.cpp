@@ -64,7 +64,8 @@ void control_flow::find_blocks() {
 }
 
 void control_flow::find_alive(std::size_t registers) {
-  std::vector<register_set> reads(blocks_.size(), register_set(registers)), writes(blocks_.size(), register_set(registers));
+  std::vector<register_set> reads(blocks_.size(), register_set(registers)),
+      writes(blocks_.size(), register_set(registers));
   for (std::size_t n = 0; n < blocks_.size(); ++n) {
     for (std::uint32_t at = blocks_[n].first; at < blocks_[n].last; ++at) {
       const instruction& i = code_[at];

@@ -10,9 +10,12 @@ namespace hpe::ptx::helpers {
 void call_function(block_context* block, const function* callee, std::uint8_t* formals);
 std::uint64_t special(block_context* block, std::uint32_t thread, std::uint32_t which);
 std::uint64_t convert_address(block_context* block, const instruction* i, std::uint64_t address);
-void read_texture(block_context* block, const instruction* i, std::uint64_t handle, std::uint64_t x, std::uint64_t y, std::uint32_t* values);
+void read_texture(block_context* block, const instruction* i, std::uint64_t handle, std::uint64_t x, std::uint64_t y,
+                  std::uint32_t* values);
 void copy_async(block_context* block, std::uint64_t to, std::uint64_t from, std::uint64_t size, std::uint64_t given);
-void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride, std::uint64_t* registers);
-void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride, const std::uint64_t* registers);
+void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
+                   std::uint64_t* registers);
+void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride,
+                    const std::uint64_t* registers);
 
 }  // namespace hpe::ptx::helpers

@@ -74,7 +74,8 @@ class native_image final : public compiled_image {
     host.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
     target_ = checked(host.createTargetMachine());
     jit_ = checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(host)).create());
-    jit_->getMainJITDylib().addGenerator(checked(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix())));
+    jit_->getMainJITDylib().addGenerator(checked(
+        llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix())));
   }
 
   std::shared_ptr<engine> engine_for(const function& kernel) override {
@@ -120,7 +121,8 @@ class native_image final : public compiled_image {
 
   std::unique_ptr<native_kernel> build(const function& kernel) {
     auto flat = flatten(image_.program(), graph_, kernel);
-    if (!flat || (flat->scratch_is_local && flat->local_size + flat->scratch_size > kernel.local_size + (8U << 10))) return nullptr;
+    if (!flat || (flat->scratch_is_local && flat->local_size + flat->scratch_size > kernel.local_size + (8U << 10)))
+      return nullptr;
     auto result = std::make_unique<native_kernel>();
     result->flat = std::move(*flat);
     auto context = std::make_unique<llvm::LLVMContext>();
@@ -137,13 +139,15 @@ class native_image final : public compiled_image {
     }
     std::string message;
     llvm::raw_string_ostream stream(message);
-    HPE_REQUIRE(!llvm::verifyModule(*module, &stream), HPE_ERROR_INTERNAL, "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
+    HPE_REQUIRE(!llvm::verifyModule(*module, &stream), HPE_ERROR_INTERNAL,
+                "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
     optimise(*module);
     llvm::orc::JITDylib& library = checked(jit_->createJITDylib(kernel.name + "#" + std::to_string(kernels_.size())));
     library.addToLinkOrder(jit_->getMainJITDylib());
     check(jit_->addIRModule(library, llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
     for (std::size_t point = 0; point < result->table.points.size(); ++point)
-      result->regions.push_back(checked(jit_->lookup(library, "region_" + std::to_string(point))).toPtr<region_function>());
+      result->regions.push_back(
+          checked(jit_->lookup(library, "region_" + std::to_string(point))).toPtr<region_function>());
     return result;
   }
 
@@ -177,7 +181,9 @@ class native_image final : public compiled_image {
 
 }  // namespace hpe::ptx
 
-/// The one symbol of the shared object; compiler.cpp looks it up. Null with a message where LLVM cannot serve this machine.
-extern "C" __attribute__((visibility("default"))) hpe::ptx::compiled_image* hpe_ptx_compile(const hpe::ptx::image* what) {
+/// The one symbol of the shared object; compiler.cpp looks it up. Null with a message where LLVM cannot serve this
+/// machine.
+extern "C" __attribute__((visibility("default"))) hpe::ptx::compiled_image* hpe_ptx_compile(
+    const hpe::ptx::image* what) {
   return new hpe::ptx::native_image(*what);
 }

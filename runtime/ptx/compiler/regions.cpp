@@ -16,7 +16,10 @@ constexpr std::uint32_t first_outcome = 0;  // no thread leaves for the entry
 }  // namespace
 
 region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel)
-    : shared_(shared), kernel_(kernel), flow_(kernel.code, kernel.registers.size()), loose_(kernel.code, kernel.registers.size()) {}
+    : shared_(shared),
+      kernel_(kernel),
+      flow_(kernel.code, kernel.registers.size()),
+      loose_(kernel.code, kernel.registers.size()) {}
 
 region_table region_emitter::emit() {
   find_points();
@@ -89,7 +92,8 @@ void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
   }
   for (const std::uint32_t r : kept.members()) {
     if (!shown[r] && !written_.has(r)) continue;  // its slot holds it since the region began
-    Value* const bits = shown[r] ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
+    Value* const bits =
+        shown[r] ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
     e.own(e.at.CreateStore(e.at.CreateZExt(bits, e.at.getInt64Ty()), frame_place(e, r)));
   }
   leave_to(e, point);
@@ -125,7 +129,8 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   } else if (i.kind == kind::branch_table) {
     llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", e.function());
     llvm::SwitchInst* const choice = e.at.CreateSwitch(e.get(i.sources[0], 32), wrong);
-    for (std::size_t n = 0; n < i.targets.size(); ++n) choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(n)), target(e, flow_.block_at(i.targets[n])));
+    for (std::size_t n = 0; n < i.targets.size(); ++n)
+      choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(n)), target(e, flow_.block_at(i.targets[n])));
     e.at.SetInsertPoint(wrong);
     e.fail(static_cast<std::uint32_t>(fault::reason::illegal), e.at.getInt64(0), i);
     e.at.CreateUnreachable();
@@ -135,7 +140,8 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
     e.at.CreateUnreachable();
   } else if (i.op == opcode::pause && has_after) {
     // Most turns of a waiting loop go on at once.
-    Value* const left = e.at.CreateSub(e.member(offsetof(block_context, budget), e.at.getInt32Ty(), false), e.at.getInt32(1));
+    Value* const left =
+        e.at.CreateSub(e.member(offsetof(block_context, budget), e.at.getInt32Ty(), false), e.at.getInt32(1));
     e.set_member(offsetof(block_context, budget), left);
     llvm::BasicBlock* const pause = llvm::BasicBlock::Create(c, "", e.function());
     e.at.CreateCondBr(e.at.CreateICmpSGT(left, e.at.getInt32(0)), target(e, after), pause);
@@ -168,7 +174,8 @@ void region_emitter::find_written(std::uint32_t first, bool everything) {
         if (o.is_register() && point_of_[n] == 0) written_.add(o.index);
     const std::uint32_t meeting = point_of_[b.last - 1];
     const instruction& end = kernel_.code[b.last - 1];
-    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause) open.insert(open.end(), b.successors.begin(), b.successors.end());
+    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause)
+      open.insert(open.end(), b.successors.begin(), b.successors.end());
   }
 }
 
@@ -176,7 +183,8 @@ void region_emitter::emit_region(std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
   llvm::FunctionType* const signature = llvm::FunctionType::get(i32, {llvm::PointerType::get(c, 0), i32, i32}, false);
-  llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, "region_" + std::to_string(point), shared_.module);
+  llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage,
+                                                   "region_" + std::to_string(point), shared_.module);
   f->setDoesNotThrow();
   f->addDereferenceableParamAttr(0, sizeof(block_context));
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
@@ -195,19 +203,23 @@ void region_emitter::emit_region(std::uint32_t point) {
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
   // Volatile, because a page fault asks for it.
-  llvm::StoreInst* const current = e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
+  llvm::StoreInst* const current = e.at.CreateStore(
+      thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
   e.own(current);
   llvm::BasicBlock* const prepared = body;
   llvm::Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
-  llvm::cast<llvm::Instruction>(parameters)->setMetadata(
-      llvm::LLVMContext::MD_dereferenceable, llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(kernel_.origin->formals_size))}));
+  llvm::cast<llvm::Instruction>(parameters)
+      ->setMetadata(llvm::LLVMContext::MD_dereferenceable,
+                    llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(kernel_.origin->formals_size))}));
   e.formals = parameters;
-  Value* const local = e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
+  Value* const local =
+      e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
   Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
   e.local = e.at.CreateAdd(local, e.at.CreateMul(stride, e.at.CreateZExt(thread, e.at.getInt64Ty())));
   e.local_end = e.at.CreateSub(e.at.CreateAdd(e.local, stride), e.at.getInt64(64));
   if (kernel_.scratch_is_local) {
-    e.scratch = e.at.CreateIntToPtr(e.at.CreateAdd(e.local, e.at.getInt64((kernel_.local_size + 63) / 64 * 64)), e.at.getPtrTy());
+    e.scratch = e.at.CreateIntToPtr(e.at.CreateAdd(e.local, e.at.getInt64((kernel_.local_size + 63) / 64 * 64)),
+                                    e.at.getPtrTy());
   } else {
     e.scratch = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(kernel_.scratch_size, 16U)), 16);
   }
@@ -223,12 +235,14 @@ void region_emitter::emit_region(std::uint32_t point) {
     emit_block(e, block);
   }
 
-  // The registers in use are known now. They begin as zero, but for those that are alive here, which come from the frame.
+  // The registers in use are known now. They begin as zero, but for those that are alive here, which come from the
+  // frame.
   e.at.SetInsertPoint(start);
   std::vector<std::pair<std::uint32_t, Value*>> restored;
   if (point != 0) {
     for (const std::uint32_t r : flow_.alive_at(first).members())
-      restored.emplace_back(r, e.at.CreateTrunc(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))), e.type_of(r)));
+      restored.emplace_back(
+          r, e.at.CreateTrunc(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))), e.type_of(r)));
   }
   e.clear_registers();
   for (const auto& [r, value] : restored) e.set_raw(r, value);
@@ -236,8 +250,8 @@ void region_emitter::emit_region(std::uint32_t point) {
   e.at.SetInsertPoint(prepared);
   e.at.CreateBr(start);
 
-  // Where all threads leave for the same point it is returned, and told once. Else each tells its own, and whether all were
-  // equal is found on the way.
+  // Where all threads leave for the same point it is returned, and told once. Else each tells its own, and whether all
+  // were equal is found on the way.
   e.at.SetInsertPoint(latch_);
   Value* result = outcomes_->hasConstantValue();
   llvm::PHINode* before = nullptr;
@@ -248,7 +262,8 @@ void region_emitter::emit_region(std::uint32_t point) {
     e.at.SetInsertPoint(latch_);
     Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
     e.own(e.at.CreateStore(outcomes_, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty()))));
-    Value* const same = e.at.CreateOr(e.at.CreateICmpEQ(before, outcomes_), e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)));
+    Value* const same =
+        e.at.CreateOr(e.at.CreateICmpEQ(before, outcomes_), e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)));
     result = e.at.CreateSelect(same, outcomes_, e.at.getInt32(block_context::mixed));
     before->addIncoming(result, latch_);
   }
@@ -273,8 +288,10 @@ void declare_device_function(module_context& shared, std::uint32_t number) {
   } else {
     parameters.push_back(pointer);
   }
-  llvm::FunctionType* const signature = llvm::FunctionType::get(has_scalar_parameters(what) ? i64 : llvm::Type::getVoidTy(c), parameters, false);
-  llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::InternalLinkage, "function_" + std::to_string(number), shared.module);
+  llvm::FunctionType* const signature =
+      llvm::FunctionType::get(has_scalar_parameters(what) ? i64 : llvm::Type::getVoidTy(c), parameters, false);
+  llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::InternalLinkage,
+                                                   "function_" + std::to_string(number), shared.module);
   f->setDoesNotThrow();
   shared.functions[number] = f;
 }
@@ -300,7 +317,9 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
     e.formals = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.formals_size, 16U)), 16);
     unsigned n = 4;
     for (const formal_parameter& p : what.formals)
-      if (!p.is_result) e.at.CreateStore(e.at.CreateTrunc(f->getArg(n++), e.at.getIntNTy(8 * p.size)), e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.formals, p.offset));
+      if (!p.is_result)
+        e.at.CreateStore(e.at.CreateTrunc(f->getArg(n++), e.at.getIntNTy(8 * p.size)),
+                         e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.formals, p.offset));
   } else {
     e.formals = f->getArg(4);
   }
@@ -309,7 +328,8 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
   llvm::BasicBlock* const full = llvm::BasicBlock::Create(c, "full", f);
   llvm::BasicBlock* const room = llvm::BasicBlock::Create(c, "room", f);
   e.local_end = f->getArg(3);
-  e.at.CreateCondBr(e.at.CreateICmpUGT(e.at.CreateAdd(e.local, e.at.getInt64(what.local_size)), e.local_end), full, room);
+  e.at.CreateCondBr(e.at.CreateICmpUGT(e.at.CreateAdd(e.local, e.at.getInt64(what.local_size)), e.local_end), full,
+                    room);
   e.at.SetInsertPoint(full);
   e.set_member(offsetof(block_context, current), e.thread);
   e.fail(static_cast<std::uint32_t>(fault::reason::stack), e.at.getInt64(0), what.code[0]);
@@ -336,7 +356,9 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
     }
     if (i.kind == kind::ret && scalars) {
       const bool has_result = !what.formals.empty() && what.formals[0].is_result;
-      e.at.CreateRet(has_result ? e.at.CreateZExt(e.at.CreateLoad(e.at.getIntNTy(8 * what.formals[0].size), e.formals), e.at.getInt64Ty()) : e.at.getInt64(0));
+      e.at.CreateRet(has_result ? e.at.CreateZExt(e.at.CreateLoad(e.at.getIntNTy(8 * what.formals[0].size), e.formals),
+                                                  e.at.getInt64Ty())
+                                : e.at.getInt64(0));
     } else if (i.kind == kind::ret) {
       e.at.CreateRetVoid();
     } else if (i.kind == kind::trap) {
@@ -348,7 +370,8 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
     } else {
       llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", f);
       llvm::SwitchInst* const choice = e.at.CreateSwitch(e.get(i.sources[0], 32), wrong);
-      for (std::size_t t = 0; t < i.targets.size(); ++t) choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(t)), blocks[flow.block_at(i.targets[t])]);
+      for (std::size_t t = 0; t < i.targets.size(); ++t)
+        choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(t)), blocks[flow.block_at(i.targets[t])]);
       e.at.SetInsertPoint(wrong);
       e.fail(static_cast<std::uint32_t>(fault::reason::illegal), e.at.getInt64(0), i);
       e.at.CreateUnreachable();

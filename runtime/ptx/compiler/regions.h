@@ -2,10 +2,11 @@
 
 /// A kernel as LLVM functions: one for each place where threads go on, its entry and behind each meeting.
 ///
-/// Such a function runs threads first <= t < last, each from there to its next meeting or its end, in a loop. What a thread needs
-/// later is kept in the block's frame meanwhile. So threads that stay together run in one loop, which LLVM optimises as
-/// any other, and threads that part are still right (compare Karrenberg and Hack, "Improving Performance of OpenCL on
-/// CPUs", 2012; Jaeskelaeinen et al., "pocl", 2015, whose regions these are, found from every meeting instead of from a tree).
+/// Such a function runs threads first <= t < last, each from there to its next meeting or its end, in a loop. What a
+/// thread needs later is kept in the block's frame meanwhile. So threads that stay together run in one loop, which LLVM
+/// optimises as any other, and threads that part are still right (compare Karrenberg and Hack, "Improving Performance
+/// of OpenCL on CPUs", 2012; Jaeskelaeinen et al., "pocl", 2015, whose regions these are, found from every meeting
+/// instead of from a tree).
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/flat_kernel.h"
@@ -39,9 +40,9 @@ class region_emitter {
   const flat_kernel& kernel_;
   control_flow flow_;
   loose_floats loose_;
-  std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;       // by position; 0: none
-  std::vector<std::uint32_t> slot_of_;        // by register
+  std::vector<std::uint32_t> points_;    // positions of meetings in the code; [0] is unused
+  std::vector<std::uint32_t> point_of_;  // by position; 0: none
+  std::vector<std::uint32_t> slot_of_;   // by register
   region_table table_;
   // of the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;
