@@ -1,8 +1,8 @@
 // cvt. A value goes through the exact form of its type, an integer or a double, and is rounded once on the way out.
 // Compiled with -frounding-math.
 //
-// As on an H200: a NaN converts to the integer 0 (64-bit integers and f64 sources: to the smallest, or 2^63), and to
-// the format's canonical NaN.
+// Where the PTX ISA leaves it open: a NaN converts to the integer 0 (64-bit integers and f64 sources: to the smallest,
+// or 2^63), and to the format's canonical NaN.
 
 #include <algorithm>
 #include <bit>

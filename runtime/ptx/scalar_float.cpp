@@ -1,7 +1,8 @@
 // f32 and f64 arithmetic. Compiled with -frounding-math: directed roundings set the processor's mode.
 //
-// As on an H200: a NaN result of f32 is 0x7fffffff. The .approx functions give the correctly rounded value or one
-// beside it, which is within the bounds of the PTX ISA; their special cases are those of the ISA.
+// A NaN result of f32 is 0x7fffffff (PTX ISA), one of f64 0x7ff8000000000000 (left open there). The .approx functions
+// give the correctly rounded value or one beside it, which is within the bounds of the PTX ISA; their special cases are
+// those of the ISA.
 
 #include <bit>
 #include <cmath>

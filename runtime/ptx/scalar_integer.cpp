@@ -1,6 +1,6 @@
 // Integer arithmetic. Operands are widened by their type to 64 bits, results are cut to it.
 //
-// Left open by the PTX ISA and taken from an H200: division by zero gives all ones, and the remainder is the dividend.
+// Left open by the PTX ISA: here division by zero gives all ones, and the remainder is the dividend.
 
 #include <algorithm>
 #include <limits>

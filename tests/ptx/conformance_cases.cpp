@@ -321,7 +321,7 @@ std::vector<std::array<std::uint64_t, 4>> conformance_operands() {
                                            0x3e60000000000000,
                                            0x47efffffe0000000,
                                            0x47effffff0000000};  // f64
-  std::mt19937_64 random(20261121);                              // the recorded results belong to these operands
+  std::mt19937_64 random(20261121);                              // the same operands every time
   std::vector<std::array<std::uint64_t, 4>> operands;
   const auto corner = [&] { return corners[random() % corners.size()]; };
   for (std::size_t n = 0; n < corners.size(); ++n) operands.push_back({corners[n], corner(), corner(), corner()});
