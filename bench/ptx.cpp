@@ -1,12 +1,16 @@
 // How fast PTX runs without a GPU: native code made of it beside the same loops in C++ compiled -O2
 // (bench/ptx_reference.cpp), and beside the interpreter, on one thread.
 //
-// Ratios are of medians; kernel and loop take turns. The interpreter runs a smaller grid, once more in turn with native
-// code on that grid. Compilation happens before, and is told apart.
+// Ratios are of medians of the thread's processor time, so that a busy machine does not count; kernel and loop take
+// turns. The interpreter runs a smaller grid, once more in turn with native code on that grid. Compilation happens
+// before, and is told apart.
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <numeric>
 
@@ -28,6 +32,29 @@ void must_run(const std::optional<hpe::ptx::fault>& stopped) {
   if (!stopped) return;
   std::fprintf(stderr, "%s\n", stopped->message().c_str());
   std::exit(1);
+}
+
+/// Seconds that this thread has run.
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+hpe::bench::pair_of_medians paired(unsigned repeats, const std::function<void()>& first,
+                                   const std::function<void()>& second) {
+  std::vector<double> seconds[2];
+  first();
+  second();
+  for (unsigned n = 0; n < repeats; ++n) {
+    for (const bool is_second : {false, true}) {
+      const double begin = now();
+      is_second ? second() : first();
+      seconds[is_second ? 1 : 0].push_back(now() - begin);
+    }
+  }
+  for (auto& s : seconds) std::nth_element(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(repeats / 2), s.end());
+  return {seconds[0][repeats / 2], seconds[1][repeats / 2]};
 }
 
 /// One kernel: launch with a runner on so many blocks, and the loop for as many.
@@ -180,15 +207,13 @@ int main(int argc, char** argv) {
     kernel_runner native({program(c.file)}, engine_kind::compiler);
     kernel_runner interpreted({program(c.file)}, engine_kind::interpreter);
     const std::function<void()> kernel = c.kernel(native, full), loop = c.loop(full);
-    const double begin = hpe::bench::now();
+    const double begin = now();
     kernel();
-    const double first = hpe::bench::now() - begin;
-    const auto beside_loop = hpe::bench::paired_medians(
-        arguments.repeats, [] {}, loop, [] {}, kernel);
+    const double first = now() - begin;
+    const auto beside_loop = paired(arguments.repeats, loop, kernel);
     const std::function<void()> few = c.kernel(native, small), slow = c.kernel(interpreted, small);
     few();
-    const auto beside_interpreter = hpe::bench::paired_medians(
-        arguments.repeats, [] {}, slow, [] {}, few);
+    const auto beside_interpreter = paired(arguments.repeats, slow, few);
     const double to_loop = beside_loop.first / beside_loop.second;
     const double to_interpreter = beside_interpreter.first / beside_interpreter.second;
     results.push_back({fmt::format("{}: native code to C++ -O2", c.name), to_loop, "x", fmt::format(">= {}", c.bar),

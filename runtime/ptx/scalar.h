@@ -1,8 +1,7 @@
 #pragma once
 
 /// What each pure instruction computes: one function per opcode and type, used by the interpreter and, for what it does
-/// not emit itself, by the compiler. Results are those of an H200 where the PTX ISA leaves them open (docs in each
-/// file).
+/// not emit itself, by the compiler. What the PTX ISA leaves open is told at the top of each file.
 ///
 /// The fourth argument is the fourth operand, or else the instruction's descriptor, which tells rounding, saturation,
 /// comparison and the types of a conversion.
