@@ -1,0 +1,19 @@
+#pragma once
+
+/// The kernels of tests/ptx/programs as plain loops, compiled with -O2: over blocks, and over the threads of a block
+/// between barriers.
+
+#include <cstdint>
+
+namespace hpe::bench::ptx_reference {
+
+void vector_add(const float* a, const float* b, float* c, unsigned n);
+void stencil(const float* coefficients, const float* now, float* next, const float* velocity, int nx, int ny, int nz);
+void matmul(const float* a, const float* b, float* c, int n);
+void block_scan(const int* in, int* out, unsigned n, unsigned threads);
+void histogram(const std::uint8_t* data, unsigned* bins, unsigned n, unsigned blocks, unsigned threads);
+void bitonic(int* data, unsigned blocks, unsigned threads);
+float group_sum(const float* data, unsigned n, unsigned blocks, unsigned threads);
+void recursion(unsigned* out, unsigned threads);
+
+}  // namespace hpe::bench::ptx_reference

@@ -1,0 +1,88 @@
+#pragma once
+
+/// Appends instructions to a function: from statements, by looking up names and by lowering forms with several results.
+
+#include "runtime/ptx/scope.h"
+#include "runtime/ptx/statement.h"
+
+namespace hpe::ptx {
+
+/// What the parser knows of one function while it reads it.
+struct function_context {
+  ptx::program& program;
+  ptx::function& function;
+  ptx::scope& names;
+
+  function_context(ptx::program& p, ptx::function& f, ptx::scope& n) : program(p), function(f), names(n) {}
+
+  std::uint32_t scratch_top = 0;
+  std::uint32_t source_file = 0, source_line = 0;
+  // Labels are numbered as they are met; a branch's targets hold numbers until resolve_labels.
+  std::unordered_map<std::string_view, std::uint32_t> label_numbers;
+  std::vector<std::uint32_t> label_positions;  // unplaced where the label has not come yet
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
+  static constexpr std::uint32_t unplaced = ~0U;
+  std::optional<std::uint32_t> carry;  // the register that is the carry flag
+
+  std::uint32_t label(std::string_view name);
+  std::uint32_t new_register(type t, std::string_view name = "");
+  std::uint32_t new_scratch(std::uint32_t size);
+};
+
+class builder {
+ public:
+  builder(function_context& context, const statement& s) : context_(context), statement_(s) {}
+  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED with the line, the instruction and what is wrong with
+  /// it.
+  void build();
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void unsupported(const std::string& what) const;
+
+  // operands
+  operand lookup(const operand_syntax& syntax, type t);
+  operand result(const operand_syntax& syntax);  // none for "_"
+  operand address(const operand_syntax& syntax);
+  operand special_register(const operand_syntax& syntax);
+  std::vector<operand> elements(const operand_syntax& syntax, type t, bool results);
+  const operand_syntax& written(std::size_t n) const;
+  void expect(std::size_t at_least, std::size_t at_most) const;
+
+  // instructions
+  instruction make(opcode op, type t = type::none) const;
+  instruction make() const;  // the statement's own opcode, types and modifiers
+  void append(instruction i);
+  void append(opcode op, type t, std::vector<operand> results, std::vector<operand> sources);
+  operand temporary(type t);
+
+  // forms
+  void build_pure();
+  void build_mov();
+  void build_setp();
+  void build_carry();
+  void build_load();
+  void build_store();
+  void build_atomic();
+  void build_address_space();
+  void build_copy_async();
+  void build_texture();
+  void build_branch();
+  void build_call();
+  void build_warp();
+  void build_barrier();
+  void build_matrix();
+  argument call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after);
+
+  function_context& context_;
+  const statement& statement_;
+  operand guard_;
+};
+
+/// Turns numbers of labels into positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is nowhere.
+void resolve_labels(function_context& context);
+/// Puts a pause before each jump back of a loop that may wait for another thread: one with a volatile or ordered
+/// access, an atomic or a nanosleep. So no thread keeps others from running. To be called before resolve_labels.
+void insert_pauses(function_context& context);
+
+}  // namespace hpe::ptx

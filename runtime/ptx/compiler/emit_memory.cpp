@@ -1,0 +1,314 @@
+// Memory, and what else is no pure instruction and no branch.
+
+#include <algorithm>
+#include <cstddef>
+
+#include "runtime/ptx/block.h"
+#include "runtime/ptx/compiler/emitter.h"
+#include "runtime/ptx/compiler/helpers.h"
+#include "runtime/ptx/special_register.h"
+#include "runtime/ptx/thread_memory.h"
+
+namespace hpe::ptx {
+
+using llvm::Value;
+
+namespace {
+
+llvm::AtomicOrdering ordering_of(const instruction& i) {
+  if (i.has(modifier::acquire)) return llvm::AtomicOrdering::Acquire;
+  if (i.has(modifier::release)) return llvm::AtomicOrdering::Release;
+  if (i.has(modifier::relaxed) || i.has(modifier::volatile_) || i.has(modifier::mmio))
+    return llvm::AtomicOrdering::Monotonic;
+  return llvm::AtomicOrdering::NotAtomic;
+}
+
+bool is_runtime_memory(const operand& o) { return o.what == operand::kind::formal || o.what == operand::kind::scratch; }
+
+}  // namespace
+
+Value* emitter::pointer_of(const instruction&, const operand& o, bool shared) {
+  if (o.what == operand::kind::formal) return at.CreateConstGEP1_64(at.getInt8Ty(), formals, o.value);
+  if (o.what == operand::kind::scratch) return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, o.value);
+  Value* address = nullptr;
+  if (o.is_register()) {
+    address = get({operand::kind::reg, false, o.index, 0}, 64);
+    if (o.value != 0) address = at.CreateAdd(address, at.getInt64(o.value));
+  } else {
+    address = address_value(o);
+  }
+  if (!shared) return at.CreateIntToPtr(address, at.getPtrTy());
+  Value* const base = member(offsetof(block_context, shared), at.getPtrTy());
+  return at.CreateGEP(at.getInt8Ty(), base, address);
+}
+
+void emitter::emit_load(const instruction& i) {
+  if (i.op == opcode::wmma) return emit_fragment(i);
+  const type t = i.types[0];
+  const unsigned bytes = bytes_of(t);
+  Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
+  std::vector<Value*> values;
+  for (unsigned n = 0; n < i.vector; ++n) {
+    llvm::LoadInst* const load = at.CreateAlignedLoad(
+        at.getIntNTy(8 * bytes), at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
+    if (const auto order = ordering_of(i); order != llvm::AtomicOrdering::NotAtomic) load->setAtomic(order);
+    if (i.sources[0].what == operand::kind::formal && formals_are_invariant)
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
+    values.push_back(is_runtime_memory(i.sources[0]) ? load : users(load));
+  }
+  for (unsigned n = 0; n < i.vector; ++n)
+    set(i.results[n],
+        is_signed(t) ? at.CreateSExt(values[n], at.getInt64Ty()) : at.CreateZExt(values[n], at.getInt64Ty()));
+}
+
+void emitter::emit_store(const instruction& i) {
+  if (i.op == opcode::wmma) return emit_fragment(i);
+  const unsigned bytes = bytes_of(i.types[0]);
+  Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
+  for (unsigned n = 0; n < i.vector; ++n) {
+    llvm::StoreInst* const store =
+        at.CreateAlignedStore(get(i.sources[1 + n], 8 * bytes),
+                              at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
+    if (const auto order = ordering_of(i); order != llvm::AtomicOrdering::NotAtomic) store->setAtomic(order);
+    if (!is_runtime_memory(i.sources[0])) users(store);
+  }
+}
+
+void emitter::emit_fragment(const instruction& i) {
+  const bool is_load = i.kind == kind::load;
+  Value* const registers = allocate(llvm::ArrayType::get(at.getInt64Ty(), 8), 16);
+  const auto place = [&](std::size_t n) { return at.CreateConstGEP1_64(at.getInt64Ty(), registers, n); };
+  if (!is_load)
+    for (std::size_t n = 2; n < i.sources.size(); ++n) at.CreateStore(get(i.sources[n], 64), place(n - 2));
+  Value* const matrix = pointer_of(i, i.sources[0], is_shared_access(i));
+  const void* const function = is_load ? reinterpret_cast<const void*>(helpers::load_fragment)
+                                       : reinterpret_cast<const void*>(helpers::store_fragment);
+  call(function, at.getVoidTy(),
+       {shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
+  if (!is_load) return;
+  for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], at.CreateLoad(at.getInt64Ty(), place(n)));
+}
+
+// The threads of a block share one thread of the machine, so shared memory needs no atomic operations of the processor.
+Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
+  const type t = i.types[0];
+  if (is_float(t) || bits_of(t) < 32) return nullptr;
+  const unsigned w = bits_of(t);
+  const bool plain = is_shared_access(i);
+  Value* const with = get(i.sources[1], w);
+  const llvm::MaybeAlign alignment(bytes_of(t));
+  const auto order = llvm::AtomicOrdering::SequentiallyConsistent;
+  using enum modifier;
+  const modifier op =
+      i.modifiers.one_of(op_and, op_or, op_xor, op_add, op_min, op_max, op_inc, op_dec, op_cas, op_exch);
+  if (plain) {
+    Value* const old = users(at.CreateAlignedLoad(at.getIntNTy(w), pointer, alignment));
+    Value* next = nullptr;
+    Value* const less = is_signed(t) ? at.CreateICmpSLT(old, with) : at.CreateICmpULT(old, with);
+    switch (op) {
+      case op_and: next = at.CreateAnd(old, with); break;
+      case op_or: next = at.CreateOr(old, with); break;
+      case op_xor: next = at.CreateXor(old, with); break;
+      case op_add: next = at.CreateAdd(old, with); break;
+      case op_min: next = at.CreateSelect(less, old, with); break;
+      case op_max: next = at.CreateSelect(less, with, old); break;
+      case op_exch: next = with; break;
+      case op_cas: next = at.CreateSelect(at.CreateICmpEQ(old, with), get(i.sources[2], w), old); break;
+      default: return nullptr;
+    }
+    users(at.CreateAlignedStore(next, pointer, alignment));
+    return old;
+  }
+  if (op == op_cas) {
+    llvm::AtomicCmpXchgInst* const swap =
+        at.CreateAtomicCmpXchg(pointer, with, get(i.sources[2], w), alignment, order, order);
+    return at.CreateExtractValue(users(swap), 0);
+  }
+  llvm::AtomicRMWInst::BinOp how = llvm::AtomicRMWInst::BAD_BINOP;
+  switch (op) {
+    case op_and: how = llvm::AtomicRMWInst::And; break;
+    case op_or: how = llvm::AtomicRMWInst::Or; break;
+    case op_xor: how = llvm::AtomicRMWInst::Xor; break;
+    case op_add: how = llvm::AtomicRMWInst::Add; break;
+    case op_min: how = is_signed(t) ? llvm::AtomicRMWInst::Min : llvm::AtomicRMWInst::UMin; break;
+    case op_max: how = is_signed(t) ? llvm::AtomicRMWInst::Max : llvm::AtomicRMWInst::UMax; break;
+    case op_exch: how = llvm::AtomicRMWInst::Xchg; break;
+    default: return nullptr;
+  }
+  return users(at.CreateAtomicRMW(how, pointer, with, alignment, order));
+}
+
+void emitter::emit_atomic(const instruction& i) {
+  Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
+  Value* old = emit_atomic_inline(i, pointer);
+  if (old == nullptr) {
+    Value* const c = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);
+    old = call(reinterpret_cast<const void*>(i.atomic), at.getInt64Ty(), {pointer, get(i.sources[1], 64), c});
+  }
+  if (!i.results.empty()) set(i.results[0], old);
+}
+
+void emitter::emit_copy(const instruction& i) {
+  const auto address = [&](const operand& o) {
+    Value* const base = o.is_register() ? get({operand::kind::reg, false, o.index, 0}, 64) : address_value(o);
+    return o.is_register() ? at.CreateAdd(base, at.getInt64(o.value)) : base;
+  };
+  Value* const size = get(i.sources[2], 64);
+  call(reinterpret_cast<const void*>(helpers::copy_async), at.getVoidTy(),
+       {context, address(i.sources[0]), address(i.sources[1]), size,
+        i.sources.size() > 3 ? get(i.sources[3], 64) : size});
+}
+
+void emitter::emit_texture(const instruction& i) {
+  Value* const values = allocate(llvm::ArrayType::get(at.getInt32Ty(), 4), 16);
+  Value* const y = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);
+  call(reinterpret_cast<const void*>(helpers::read_texture), at.getVoidTy(),
+       {context, shared_.pointer(&i), get(i.sources[0], 64), get(i.sources[1], 64), y, values});
+  for (std::size_t n = 0; n < 4; ++n)
+    set(i.results[n], at.CreateLoad(at.getInt32Ty(), at.CreateConstGEP1_64(at.getInt32Ty(), values, n)));
+}
+
+void emitter::emit_address_space(const instruction& i) {
+  Value* const address = get(i.sources[0], 64);
+  if (i.op == opcode::cvta) {
+    if (!is_shared_access(i)) return set(i.results[0], address);
+    Value* const base = at.CreatePtrToInt(member(offsetof(block_context, shared), at.getPtrTy()), at.getInt64Ty());
+    return set(i.results[0], i.has(modifier::to) ? at.CreateSub(address, base) : at.CreateAdd(address, base));
+  }
+  set_member(offsetof(block_context, current), thread);
+  set(i.results[0], call(reinterpret_cast<const void*>(helpers::convert_address), at.getInt64Ty(),
+                         {context, shared_.pointer(&i), address}));
+}
+
+void emitter::emit_special(const instruction& i) {
+  const auto which = static_cast<special_register>(i.sources[0].value);
+  const auto of_thread = [&](std::size_t offset) {
+    Value* const table = member(offset, at.getPtrTy());
+    llvm::LoadInst* const load =
+        at.CreateLoad(at.getInt32Ty(), at.CreateGEP(at.getInt32Ty(), table, at.CreateZExt(thread, at.getInt64Ty())));
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
+    return own(load);
+  };
+  const auto of_block = [&](std::size_t offset) { return member(offset, at.getInt32Ty()); };
+  Value* value = nullptr;
+  Value* const lane = at.CreateAnd(thread, 31);
+  Value* const bit = at.CreateShl(at.getInt32(1), lane);
+  using enum special_register;
+  switch (which) {
+    case tid_x: value = of_thread(offsetof(block_context, tid_x)); break;
+    case tid_y: value = of_thread(offsetof(block_context, tid_y)); break;
+    case tid_z: value = of_thread(offsetof(block_context, tid_z)); break;
+    case ntid_x: value = of_block(offsetof(block_context, ntid.x)); break;
+    case ntid_y: value = of_block(offsetof(block_context, ntid.y)); break;
+    case ntid_z: value = of_block(offsetof(block_context, ntid.z)); break;
+    case ctaid_x: value = of_block(offsetof(block_context, ctaid.x)); break;
+    case ctaid_y: value = of_block(offsetof(block_context, ctaid.y)); break;
+    case ctaid_z: value = of_block(offsetof(block_context, ctaid.z)); break;
+    case nctaid_x: value = of_block(offsetof(block_context, nctaid.x)); break;
+    case nctaid_y: value = of_block(offsetof(block_context, nctaid.y)); break;
+    case nctaid_z: value = of_block(offsetof(block_context, nctaid.z)); break;
+    case laneid: value = lane; break;
+    case warpid: value = at.CreateLShr(thread, 5); break;
+    case lanemask_eq: value = bit; break;
+    case lanemask_lt: value = at.CreateSub(bit, at.getInt32(1)); break;
+    case lanemask_le: value = at.CreateSub(at.CreateShl(bit, 1), at.getInt32(1)); break;
+    case lanemask_gt: value = at.CreateNot(at.CreateSub(at.CreateShl(bit, 1), at.getInt32(1))); break;
+    case lanemask_ge: value = at.CreateNot(at.CreateSub(bit, at.getInt32(1))); break;
+    default:
+      value = call(reinterpret_cast<const void*>(helpers::special), at.getInt64Ty(),
+                   {context, thread, at.getInt32(static_cast<std::uint32_t>(which))});
+      break;
+  }
+  set(i.results[0], value);
+}
+
+void emitter::emit_fence(const instruction& i) {
+  // Within a block all runs in one thread of the machine.
+  at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,
+                 i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
+}
+
+void emitter::emit_call(const instruction& i) {
+  const program& p = shared_.image.program();
+  if (i.sources.empty()) return emit_call_to(i, *p.functions[i.callee], i.callee);
+  // Any function whose address is taken somewhere and whose parameters are those of the call.
+  Value* const target = get(i.sources[0], 64);
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  llvm::SwitchInst* const choice = at.CreateSwitch(target, wrong);
+  for (const std::uint32_t n : shared_.targets_of_pointers) {
+    const ptx::function& f = *p.functions[n];
+    const auto results = static_cast<std::size_t>(
+        std::count_if(f.formals.begin(), f.formals.end(), [](const formal_parameter& q) { return q.is_result; }));
+    if (results != i.returns.size() || f.formals.size() - results != i.arguments.size()) continue;
+    llvm::BasicBlock* const chosen = llvm::BasicBlock::Create(c, "", function_);
+    choice->addCase(at.getInt64(shared_.image.address_of_function(n)), chosen);
+    at.SetInsertPoint(chosen);
+    emit_call_to(i, f, n);
+    at.CreateBr(rest);
+  }
+  at.SetInsertPoint(wrong);
+  fail(static_cast<std::uint32_t>(fault::reason::bad_function), target, i);
+  at.CreateUnreachable();
+  at.SetInsertPoint(rest);
+}
+
+bool has_scalar_parameters(const ptx::function& f) {
+  std::size_t results = 0;
+  for (const formal_parameter& p : f.formals) {
+    if (p.size != 1 && p.size != 2 && p.size != 4 && p.size != 8) return false;
+    results += p.is_result ? 1 : 0;
+  }
+  return results <= 1 && f.formals.size() <= 12;
+}
+
+void emitter::emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number) {
+  std::vector<Value*> values{context, thread, at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16)), local_end};
+  const auto piece = [&](const argument& a) { return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, a.offset); };
+  std::size_t n = 0;
+  for (const formal_parameter& p : callee.formals) {
+    if (p.is_result) continue;
+    llvm::Type* const t = at.getIntNTy(8 * p.size);
+    values.push_back(n < i.arguments.size() ? at.CreateZExt(at.CreateLoad(t, piece(i.arguments[n])), at.getInt64Ty())
+                                            : at.getInt64(0));
+    ++n;
+  }
+  Value* const result = at.CreateCall(shared_.functions.at(number), values);
+  if (!callee.formals.empty() && callee.formals[0].is_result && !i.returns.empty())
+    at.CreateStore(at.CreateTrunc(result, at.getIntNTy(8 * std::min(callee.formals[0].size, i.returns[0].size))),
+                   piece(i.returns[0]));
+}
+
+void emitter::emit_call_to(const instruction& i, const ptx::function& callee, std::uint32_t number) {
+  if (callee.system_call == builtin::none && has_scalar_parameters(callee)) return emit_scalar_call(i, callee, number);
+  Value* const memory = allocate(llvm::ArrayType::get(at.getInt8Ty(), std::max(callee.formals_size, 16U)), 16);
+  const auto piece = [&](Value* base, std::uint32_t offset) {
+    return at.CreateConstGEP1_64(at.getInt8Ty(), base, offset);
+  };
+  std::size_t n = 0;
+  for (const formal_parameter& p : callee.formals) {
+    if (p.is_result || n >= i.arguments.size()) continue;
+    const argument& a = i.arguments[n++];
+    at.CreateMemCpy(piece(memory, p.offset), llvm::Align(16), piece(scratch, a.offset), llvm::Align(16),
+                    std::min(a.size, p.size));
+  }
+  if (callee.system_call != builtin::none) {
+    set_member(offsetof(block_context, current), thread);
+    call(reinterpret_cast<const void*>(helpers::call_function), at.getVoidTy(),
+         {context, shared_.pointer(&callee), memory});
+  } else {
+    // Each call takes some local memory, so that recursion without end is found.
+    Value* const below = at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16));
+    at.CreateCall(shared_.functions.at(number), {context, thread, below, local_end, memory});
+  }
+  n = 0;
+  for (const formal_parameter& p : callee.formals) {
+    if (!p.is_result || n >= i.returns.size()) continue;
+    const argument& r = i.returns[n++];
+    at.CreateMemCpy(piece(scratch, r.offset), llvm::Align(16), piece(memory, p.offset), llvm::Align(16),
+                    std::min(r.size, p.size));
+  }
+}
+
+}  // namespace hpe::ptx

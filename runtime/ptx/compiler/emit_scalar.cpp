@@ -1,0 +1,241 @@
+// Pure instructions on integers and bits. What is rare is left to the scalar functions.
+
+#include <bit>
+
+#include "runtime/ptx/compiler/emitter.h"
+#include "runtime/ptx/scalar.h"
+
+namespace hpe::ptx {
+
+using llvm::Value;
+
+void emitter::emit_pure(const instruction& i) {
+  const operand& d = i.results[0];
+  if (!d.is_register()) return;
+  // Read first, because the result may be the guard.
+  Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
+  Value* const holds = i.guard.is_register() ? condition(i.guard) : nullptr;
+  if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none &&
+      loose_.of(i.sources[0].index) == loose_.of(d.index)) {
+    set_raw(d.index, get_raw(i.sources[0].index));
+  } else if (Value* const number = emit_float(i)) {
+    set_float(d, number, number->getType()->isFloatTy() ? type::f32 : type::f64);
+  } else {
+    Value* value = emit_scalar(i);
+    if (value == nullptr) value = call_scalar(i);
+    set(d, value);
+  }
+  if (before != nullptr) set_raw(d.index, at.CreateSelect(holds, get_raw(d.index), before));
+}
+
+Value* emitter::call_scalar(const instruction& i) {
+  Value* arguments[4];
+  for (std::size_t n = 0; n < 4; ++n) arguments[n] = n < i.sources.size() ? get(i.sources[n], 64) : at.getInt64(0);
+  if (i.sources.size() < 4) arguments[3] = at.getInt64(describe(i).pack());
+  return call(reinterpret_cast<const void*>(i.scalar), at.getInt64Ty(), arguments, true);
+}
+
+Value* emitter::emit_scalar(const instruction& i) {
+  if (Value* const v = emit_compare(i)) return v;
+  if (Value* const v = emit_conversion(i)) return v;
+  if (Value* const v = emit_bits(i)) return v;
+  return emit_integer(i);
+}
+
+namespace {
+
+bool is_plain_integer(type t) {
+  return !is_float(t) && t != type::none && t != type::pred && t != type::u16x2 && t != type::s16x2 &&
+         bits_of(t) >= 16 && bits_of(t) <= 64;
+}
+
+}  // namespace
+
+// The results for a divisor of zero and for the smallest number by -1 are those of scalar_integer.cpp.
+Value* emitter::quotient(const instruction& i, bool rest) {
+  const unsigned w = bits_of(i.types[0]);
+  Value *const a = get(i.sources[0], w), *const b = get(i.sources[1], w);
+  llvm::Type* const t = at.getIntNTy(w);
+  Value *const zero = llvm::ConstantInt::get(t, 0), *const one = llvm::ConstantInt::get(t, 1),
+               *const ones = llvm::Constant::getAllOnesValue(t);
+  Value* const by_zero = at.CreateICmpEQ(b, zero);
+  if (!is_signed(i.types[0])) {
+    Value* const safe = at.CreateSelect(by_zero, one, b);
+    return at.CreateSelect(by_zero, rest ? a : ones, rest ? at.CreateURem(a, safe) : at.CreateUDiv(a, safe));
+  }
+  Value* const by_minus_one = at.CreateICmpEQ(b, ones);
+  Value* const safe = at.CreateSelect(at.CreateOr(by_zero, by_minus_one), one, b);
+  Value* const usual = rest ? at.CreateSRem(a, safe) : at.CreateSDiv(a, safe);
+  Value* const other = at.CreateSelect(by_zero, rest ? a : ones, rest ? zero : at.CreateNeg(a));
+  return at.CreateSelect(at.CreateOr(by_zero, by_minus_one), other, usual);
+}
+
+Value* emitter::emit_integer(const instruction& i) {
+  const type t = i.types[0];
+  if (!is_plain_integer(t) || i.has(modifier::sat) || i.has(modifier::relu)) return nullptr;
+  const unsigned w = bits_of(t);
+  const bool s = is_signed(t);
+  const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
+  const auto wide = [&](Value* v, unsigned bits) {
+    return s ? at.CreateSExt(v, at.getIntNTy(bits)) : at.CreateZExt(v, at.getIntNTy(bits));
+  };
+  const auto product = [&]() -> Value* {
+    if (i.has(modifier::lo)) return at.CreateMul(source(0), source(1));
+    Value* const whole = at.CreateMul(wide(source(0), 2 * w), wide(source(1), 2 * w));
+    return i.has(modifier::wide) ? whole : at.CreateTrunc(at.CreateLShr(whole, w), at.getIntNTy(w));
+  };
+  switch (i.op) {
+    case opcode::add: return at.CreateAdd(source(0), source(1));
+    case opcode::sub: return at.CreateSub(source(0), source(1));
+    case opcode::mul: return product();
+    case opcode::mad: return at.CreateAdd(product(), get(i.sources[2], i.has(modifier::wide) ? 2 * w : w));
+    case opcode::div: return quotient(i, false);
+    case opcode::rem: return quotient(i, true);
+    case opcode::neg: return at.CreateNeg(source(0));
+    case opcode::abs: {
+      Value* const a = source(0);
+      return at.CreateSelect(at.CreateICmpSLT(a, llvm::ConstantInt::get(a->getType(), 0)), at.CreateNeg(a), a);
+    }
+    case opcode::min:
+    case opcode::max: {
+      Value *const a = source(0), *const b = source(1);
+      Value* const less = s ? at.CreateICmpSLT(a, b) : at.CreateICmpULT(a, b);
+      return i.op == opcode::min ? at.CreateSelect(less, a, b) : at.CreateSelect(less, b, a);
+    }
+    case opcode::add_carry: return at.CreateAdd(at.CreateAdd(source(0), source(1)), get(i.sources[2], w));
+    case opcode::sub_borrow: return at.CreateSub(at.CreateSub(source(0), source(1)), get(i.sources[2], w));
+    case opcode::carry_out: {
+      Value* const sum = at.CreateAdd(at.CreateAdd(get(i.sources[0], w), at.getIntN(w, 0)), at.getIntN(w, 0));
+      Value* const whole = at.CreateAdd(
+          at.CreateAdd(at.CreateZExt(sum, at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
+          get(i.sources[2], 2 * w));
+      return at.CreateTrunc(at.CreateLShr(whole, w), at.getInt1Ty());
+    }
+    case opcode::borrow_out: {
+      Value* const whole = at.CreateSub(
+          at.CreateSub(at.CreateZExt(source(0), at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
+          get(i.sources[2], 2 * w));
+      return at.CreateTrunc(at.CreateLShr(whole, 2 * w - 1), at.getInt1Ty());
+    }
+    default: return nullptr;
+  }
+}
+
+Value* emitter::emit_bits(const instruction& i) {
+  const type t = i.types[0];
+  const unsigned w = bits_of(t);
+  if (w == 0) return nullptr;
+  const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
+  const auto amount = [&](std::size_t n) { return get(i.sources[n], 32); };
+  const auto number = [&](std::uint64_t v) { return llvm::ConstantInt::get(at.getIntNTy(w), v); };
+  switch (i.op) {
+    case opcode::and_: return at.CreateAnd(source(0), source(1));
+    case opcode::or_: return at.CreateOr(source(0), source(1));
+    case opcode::xor_: return at.CreateXor(source(0), source(1));
+    case opcode::not_: return at.CreateNot(source(0));
+    case opcode::mov: return source(0);
+    case opcode::selp: return at.CreateSelect(get(i.sources[2], 1), source(0), source(1));
+    case opcode::shl:
+    case opcode::shr: {
+      Value* const n = amount(1);
+      Value* const fits = at.CreateICmpULT(n, at.getInt32(w));
+      if (i.op == opcode::shr && is_signed(t)) {
+        Value* const capped = at.CreateSelect(fits, n, at.getInt32(w - 1));
+        return at.CreateAShr(source(0), at.CreateZExtOrTrunc(capped, at.getIntNTy(w)));
+      }
+      Value* const masked = at.CreateAnd(at.CreateZExtOrTrunc(n, at.getIntNTy(w)), number(w - 1));
+      Value* const shifted = i.op == opcode::shl ? at.CreateShl(source(0), masked) : at.CreateLShr(source(0), masked);
+      return at.CreateSelect(fits, shifted, number(0));
+    }
+    case opcode::popc: return at.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, source(0));
+    case opcode::clz: return at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, source(0), at.getFalse());
+    case opcode::brev: return at.CreateUnaryIntrinsic(llvm::Intrinsic::bitreverse, source(0));
+    case opcode::bfind: {
+      Value* a = source(0);
+      if (is_signed(t)) a = at.CreateXor(a, at.CreateAShr(a, w - 1));
+      Value* const zeros =
+          at.CreateZExtOrTrunc(at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, at.getFalse()), at.getInt32Ty());
+      if (!i.has(modifier::shiftamt)) return at.CreateSub(at.getInt32(w - 1), zeros);
+      return at.CreateSelect(at.CreateICmpEQ(a, number(0)), at.getInt32(~0U), zeros);
+    }
+    case opcode::lop3: {
+      Value* result = number(0);
+      if (i.sources[3].what != operand::kind::immediate) return nullptr;
+      Value *const a = source(0), *const b = source(1), *const c = source(2);
+      for (unsigned n = 0; n < 8; ++n) {
+        if ((i.sources[3].value >> n & 1) == 0) continue;
+        Value* const x = (n & 4) != 0 ? a : at.CreateNot(a);
+        Value* const y = (n & 2) != 0 ? b : at.CreateNot(b);
+        Value* const z = (n & 1) != 0 ? c : at.CreateNot(c);
+        result = at.CreateOr(result, at.CreateAnd(at.CreateAnd(x, y), z));
+      }
+      return result;
+    }
+    case opcode::shf: {
+      Value* n = amount(2);
+      n = i.has(modifier::wrap) ? at.CreateAnd(n, 31)
+                                : at.CreateSelect(at.CreateICmpULT(n, at.getInt32(32)), n, at.getInt32(32));
+      n = at.CreateZExt(n, at.getInt64Ty());
+      Value* const both = at.CreateOr(at.CreateShl(get(i.sources[1], 64), 32), get(i.sources[0], 64));
+      return i.has(modifier::l) ? at.CreateLShr(at.CreateShl(both, n), 32) : at.CreateLShr(both, n);
+    }
+    case opcode::prmt: {
+      if (i.sources[2].what != operand::kind::immediate ||
+          i.modifiers.one_of(modifier::f4e, modifier::b4e, modifier::rc8, modifier::ecl, modifier::ecr,
+                             modifier::rc16) != modifier::count)
+        return nullptr;
+      Value* const both = at.CreateOr(at.CreateShl(get(i.sources[1], 64), 32), get(i.sources[0], 64));
+      Value* result = at.getInt32(0);
+      for (unsigned n = 0; n < 4; ++n) {
+        const unsigned choice = i.sources[2].value >> (4 * n) & 15;
+        Value* byte = at.CreateTrunc(at.CreateLShr(both, 8 * (choice & 7)), at.getInt8Ty());
+        if ((choice & 8) != 0) byte = at.CreateAShr(byte, 7);
+        result = at.CreateOr(result, at.CreateShl(at.CreateZExt(byte, at.getInt32Ty()), 8 * n));
+      }
+      return result;
+    }
+    case opcode::bfe: {
+      if (i.sources[1].what != operand::kind::immediate || i.sources[2].what != operand::kind::immediate)
+        return nullptr;
+      const std::uint64_t position = i.sources[1].value & 0xff, length = i.sources[2].value & 0xff;
+      if (length == 0 || position + length > w) return nullptr;
+      Value* const up = at.CreateShl(source(0), w - position - length);
+      return is_signed(t) ? at.CreateAShr(up, w - length) : at.CreateLShr(up, w - length);
+    }
+    case opcode::bfi: {
+      if (i.sources[2].what != operand::kind::immediate || i.sources[3].what != operand::kind::immediate)
+        return nullptr;
+      const std::uint64_t position = i.sources[2].value & 0xff, length = i.sources[3].value & 0xff;
+      if (length == 0 || position + length > w) return nullptr;
+      const std::uint64_t mask = (length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1) << position;
+      return at.CreateOr(at.CreateAnd(at.CreateShl(source(0), position), number(mask)),
+                         at.CreateAnd(source(1), number(~mask)));
+    }
+    case opcode::pack: {
+      const unsigned part = w / static_cast<unsigned>(i.sources.size());
+      Value* result = number(0);
+      for (std::size_t n = 0; n < i.sources.size(); ++n)
+        result = at.CreateOr(result, at.CreateShl(at.CreateZExt(get(i.sources[n], part), at.getIntNTy(w)), n * part));
+      return result;
+    }
+    case opcode::unpack:
+      return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), at.getIntNTy(w));
+    case opcode::half_select: return at.CreateTrunc(at.CreateLShr(source(0), i.sources[1].value), at.getInt1Ty());
+    default: return nullptr;
+  }
+}
+
+// Integers to integers; floats have their own file.
+Value* emitter::emit_conversion(const instruction& i) {
+  if (i.op != opcode::cvt) return nullptr;
+  const type to = i.types[0], from = i.second_type();
+  if (is_float(to) || i.types[1] == type::none) return nullptr;
+  if (is_float(from)) return emit_float_conversion(i);
+  if (i.has(modifier::sat)) return nullptr;
+  Value* value = get(i.sources[0], bits_of(from));
+  value = is_signed(from) ? at.CreateSExtOrTrunc(value, at.getIntNTy(bits_of(to)))
+                          : at.CreateZExtOrTrunc(value, at.getIntNTy(bits_of(to)));
+  return is_signed(to) ? at.CreateSExt(value, at.getInt64Ty()) : at.CreateZExt(value, at.getInt64Ty());
+}
+
+}  // namespace hpe::ptx

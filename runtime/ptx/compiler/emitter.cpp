@@ -1,0 +1,184 @@
+// Registers, operands, and the runtime's own memory.
+
+#include "runtime/ptx/compiler/emitter.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "runtime/ptx/block.h"
+#include "runtime/ptx/compiler/helpers.h"
+
+namespace hpe::ptx {
+
+using llvm::Value;
+
+module_context::module_context(const ptx::image& i, llvm::Module& m) : image(i), module(m) {
+  llvm::LLVMContext& c = m.getContext();
+  invariant = llvm::MDNode::get(c, {});
+  llvm::MDNode* const domain = llvm::MDNode::get(c, {llvm::MDString::get(c, "hpe")});
+  own_scope = llvm::MDNode::get(c, {llvm::MDNode::get(c, {llvm::MDString::get(c, "own"), domain})});
+  for (std::uint32_t n = 0; n < i.program().functions.size(); ++n) numbers[i.program().functions[n].get()] = n;
+}
+
+llvm::Constant* module_context::pointer(const void* p) const {
+  llvm::LLVMContext& c = module.getContext();
+  return llvm::ConstantExpr::getIntToPtr(
+      llvm::ConstantInt::get(llvm::Type::getInt64Ty(c), reinterpret_cast<std::uint64_t>(p)),
+      llvm::PointerType::get(c, 0));
+}
+
+emitter::emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
+                 const std::vector<type>& registers, const loose_floats& loose)
+    : at(shared.module.getContext()),
+      shared_(shared),
+      function_(into),
+      code_(code),
+      registers_(registers),
+      loose_(loose),
+      slots_(registers.size()) {}
+
+llvm::AllocaInst* emitter::slot(std::uint32_t r) {
+  if (slots_[r] == nullptr) {
+    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+    slots_[r] = entry.CreateAlloca(type_of(r));
+    used_.push_back(r);
+  }
+  return slots_[r];
+}
+
+// Emitted last, at a place that comes first: only then it is known which registers are used.
+void emitter::clear_registers() {
+  for (const std::uint32_t r : used_) at.CreateStore(llvm::ConstantInt::get(type_of(r), 0), slots_[r]);
+}
+
+Value* emitter::get_raw(std::uint32_t r) { return at.CreateLoad(type_of(r), slot(r)); }
+
+Value* emitter::canonical(Value* bits, type t) {
+  if (t == type::none) return bits;
+  llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
+  Value* const value = at.CreateBitCast(bits, as);
+  Value* const nan = llvm::ConstantInt::get(bits->getType(), t == type::f32 ? 0x7fffffffU : 0x7ff8000000000000U);
+  return at.CreateSelect(at.CreateFCmpUNO(value, value), nan, bits);
+}
+
+Value* emitter::address_value(const operand& o) {
+  switch (o.what) {
+    case operand::kind::symbol: {
+      const symbol& s = shared_.image.program().symbols[o.index];
+      if (s.where != symbol::space::shared) return at.getInt64(shared_.image.address_of(o.index) + o.value);
+      if (!s.is_dynamic_shared) return at.getInt64(s.shared_offset + o.value);
+      Value* const base = member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty());
+      return at.CreateAdd(at.CreateZExt(base, at.getInt64Ty()), at.getInt64(o.value));
+    }
+    case operand::kind::formal: return at.CreateAdd(at.CreatePtrToInt(formals, at.getInt64Ty()), at.getInt64(o.value));
+    case operand::kind::scratch: return at.CreateAdd(at.CreatePtrToInt(scratch, at.getInt64Ty()), at.getInt64(o.value));
+    case operand::kind::local: return at.CreateAdd(local, at.getInt64(o.value));
+    case operand::kind::function: return at.getInt64(shared_.image.address_of_function(o.index));
+    default: return at.getInt64(o.value);
+  }
+}
+
+Value* emitter::get(const operand& o, unsigned bits) {
+  llvm::Type* const wanted = at.getIntNTy(bits);
+  if (o.what == operand::kind::immediate)
+    return llvm::ConstantInt::get(wanted, bits >= 64 ? o.value : o.value & ((std::uint64_t{1} << bits) - 1));
+  if (o.what == operand::kind::none) return llvm::ConstantInt::get(wanted, 0);
+  if (!o.is_register()) return at.CreateZExtOrTrunc(address_value(o), wanted);
+  Value* value = canonical(get_raw(o.index), loose_.of(o.index));
+  if (o.negated) value = at.CreateNot(value);
+  return at.CreateZExtOrTrunc(value, wanted);
+}
+
+Value* emitter::get_float(const operand& o, type t) {
+  llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
+  if (o.is_register() && bits_of(registers_[o.index]) == bits_of(t)) return at.CreateBitCast(get_raw(o.index), as);
+  return at.CreateBitCast(get(o, bits_of(t)), as);
+}
+
+void emitter::set(const operand& o, Value* value) {
+  if (o.is_register()) at.CreateStore(at.CreateZExtOrTrunc(value, type_of(o.index)), slot(o.index));
+}
+
+void emitter::set_float(const operand& o, Value* value, type t) {
+  if (!o.is_register()) return;
+  Value* const bits = at.CreateBitCast(value, at.getIntNTy(bits_of(t)));
+  set(o, loose_.of(o.index) == t ? bits : canonical(bits, t));
+}
+
+Value* emitter::condition(const operand& guard) { return get(guard, 1); }
+
+Value* emitter::member(std::size_t offset, llvm::Type* t, bool invariant) {
+  llvm::LoadInst* const load = at.CreateLoad(t, at.CreateConstGEP1_64(at.getInt8Ty(), context, offset));
+  if (invariant) load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
+  return own(load);
+}
+
+void emitter::set_member(std::size_t offset, Value* value) {
+  own(at.CreateStore(value, at.CreateConstGEP1_64(at.getInt8Ty(), context, offset)));
+}
+
+llvm::Instruction* emitter::own(llvm::Instruction* access) {
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, shared_.own_scope);
+  return access;
+}
+
+llvm::Instruction* emitter::users(llvm::Instruction* access) {
+  access->setMetadata(llvm::LLVMContext::MD_noalias, shared_.own_scope);
+  return access;
+}
+
+Value* emitter::call(const void* function, llvm::Type* result, llvm::ArrayRef<Value*> arguments, bool pure) {
+  std::vector<llvm::Type*> types;
+  for (Value* const a : arguments) types.push_back(a->getType());
+  llvm::CallInst* const made =
+      at.CreateCall(llvm::FunctionType::get(result, types, false), shared_.pointer(function), arguments);
+  made->setDoesNotThrow();
+  if (pure) {
+    made->setDoesNotAccessMemory();
+    made->addFnAttr(llvm::Attribute::WillReturn);
+  }
+  return made;
+}
+
+Value* emitter::allocate(llvm::Type* t, std::uint32_t alignment) {
+  llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+  llvm::AllocaInst* const made = entry.CreateAlloca(t);
+  made->setAlignment(llvm::Align(alignment));
+  return made;
+}
+
+void emitter::fail(std::uint32_t why, Value* address, const instruction& i) {
+  call(reinterpret_cast<const void*>(helpers::fail), at.getVoidTy(),
+       {context, at.getInt32(why), address, shared_.pointer(&i)});
+}
+
+void emitter::emit(const instruction& i) {
+  if (i.kind == kind::nothing) return;
+  if (i.kind == kind::pure) return emit_pure(i);
+  llvm::BasicBlock* rest = nullptr;
+  if (i.guard.is_register()) {
+    llvm::LLVMContext& c = at.getContext();
+    llvm::BasicBlock* const guarded = llvm::BasicBlock::Create(c, "", function_);
+    rest = llvm::BasicBlock::Create(c, "", function_);
+    at.CreateCondBr(condition(i.guard), guarded, rest);
+    at.SetInsertPoint(guarded);
+  }
+  switch (i.kind) {
+    case kind::special: emit_special(i); break;
+    case kind::load: emit_load(i); break;
+    case kind::store: emit_store(i); break;
+    case kind::atomic: emit_atomic(i); break;
+    case kind::copy_async: emit_copy(i); break;
+    case kind::texture: emit_texture(i); break;
+    case kind::address_space: emit_address_space(i); break;
+    case kind::fence: emit_fence(i); break;
+    case kind::call: emit_call(i); break;
+    default: break;
+  }
+  if (rest != nullptr) {
+    at.CreateBr(rest);
+    at.SetInsertPoint(rest);
+  }
+}
+
+}  // namespace hpe::ptx

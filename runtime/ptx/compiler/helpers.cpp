@@ -1,0 +1,51 @@
+#include "runtime/ptx/compiler/helpers.h"
+
+#include <cstring>
+
+#include "runtime/ptx/matrix.h"
+#include "runtime/ptx/system_call.h"
+#include "runtime/ptx/thread_memory.h"
+
+namespace hpe::ptx::helpers {
+
+void fail(block_context* block, std::uint32_t why, std::uint64_t address, const instruction* at) {
+  const launch_configuration& c = *block->configuration;
+  block->fail(static_cast<fault::reason>(why), address, place_of(c.image->program(), *c.kernel, *at));
+}
+
+void call_function(block_context* block, const function* callee, std::uint8_t* formals) {
+  call_system(*block, *callee, formals);
+}
+
+std::uint64_t special(block_context* block, std::uint32_t thread, std::uint32_t which) {
+  return read_special(*block, thread, static_cast<special_register>(which));
+}
+
+std::uint64_t convert_address(block_context* block, const instruction* i, std::uint64_t address) {
+  return ptx::convert_address(*block, *i, address);
+}
+
+void read_texture(block_context* block, const instruction* i, std::uint64_t handle, std::uint64_t x, std::uint64_t y,
+                  std::uint32_t* values) {
+  const auto found = read_texture_at(*block, *i, handle, x, y);
+  std::memcpy(values, found.data(), sizeof found);
+}
+
+void copy_async(block_context* block, std::uint64_t to, std::uint64_t from, std::uint64_t size, std::uint64_t given) {
+  std::uint8_t* const target = block->shared + static_cast<std::uint32_t>(to);
+  given = std::min(given, size);
+  std::memcpy(target, reinterpret_cast<const void*>(from), given);
+  std::memset(target + given, 0, size - given);
+}
+
+void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
+                   std::uint64_t* registers) {
+  ptx::load_fragment(*i, lane, matrix, stride, registers);
+}
+
+void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride,
+                    const std::uint64_t* registers) {
+  ptx::store_fragment(*i, lane, matrix, stride, registers);
+}
+
+}  // namespace hpe::ptx::helpers

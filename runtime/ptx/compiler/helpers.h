@@ -1,0 +1,21 @@
+#pragma once
+
+/// What compiled code calls. Addresses of these are constants in it. All run on behalf of block.current.
+
+#include "runtime/ptx/block.h"
+
+namespace hpe::ptx::helpers {
+
+[[noreturn]] void fail(block_context* block, std::uint32_t why, std::uint64_t address, const instruction* at);
+void call_function(block_context* block, const function* callee, std::uint8_t* formals);
+std::uint64_t special(block_context* block, std::uint32_t thread, std::uint32_t which);
+std::uint64_t convert_address(block_context* block, const instruction* i, std::uint64_t address);
+void read_texture(block_context* block, const instruction* i, std::uint64_t handle, std::uint64_t x, std::uint64_t y,
+                  std::uint32_t* values);
+void copy_async(block_context* block, std::uint64_t to, std::uint64_t from, std::uint64_t size, std::uint64_t given);
+void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
+                   std::uint64_t* registers);
+void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride,
+                    const std::uint64_t* registers);
+
+}  // namespace hpe::ptx::helpers

@@ -1,0 +1,387 @@
+#include "runtime/ptx/compiler/regions.h"
+
+#include <cstddef>
+
+#include "runtime/ptx/block.h"
+
+namespace hpe::ptx {
+
+using llvm::Value;
+
+namespace {
+
+constexpr std::uint32_t no_slot = ~0U;
+constexpr std::uint32_t first_outcome = 0;  // no thread leaves for the entry
+
+}  // namespace
+
+region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel)
+    : shared_(shared),
+      kernel_(kernel),
+      flow_(kernel.code, kernel.registers.size()),
+      loose_(kernel.code, kernel.registers.size()) {}
+
+region_table region_emitter::emit() {
+  find_points();
+  assign_slots();
+  for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
+  return std::move(table_);
+}
+
+void region_emitter::find_points() {
+  points_.push_back(0);
+  point_of_.resize(kernel_.code.size());
+  for (std::uint32_t n = 0; n < kernel_.code.size(); ++n) {
+    if (!is_meeting(kernel_.code[n])) continue;
+    point_of_[n] = static_cast<std::uint32_t>(points_.size());
+    points_.push_back(n);
+  }
+}
+
+// A slot for each register that is alive behind some meeting, or that a meeting reads or writes.
+void region_emitter::assign_slots() {
+  slot_of_.assign(kernel_.registers.size(), no_slot);
+  const auto need = [&](std::uint32_t r) {
+    if (slot_of_[r] == no_slot) slot_of_[r] = table_.slots++;
+  };
+  table_.points.emplace_back();
+  for (std::size_t p = 1; p < points_.size(); ++p) {
+    instruction what = kernel_.code[points_[p]];
+    for (const std::uint32_t r : flow_.alive_at(flow_.block_at(points_[p] + 1)).members()) need(r);
+    for (operand& o : what.sources) {
+      if (!o.is_register()) continue;
+      need(o.index);
+      o.index = slot_of_[o.index];
+    }
+    for (operand& o : what.results) {
+      if (!o.is_register()) continue;
+      need(o.index);
+      o.index = slot_of_[o.index];
+    }
+    what.guard = {};
+    table_.points.push_back(std::move(what));
+  }
+}
+
+Value* region_emitter::frame_place(emitter& e, std::uint32_t r) {
+  Value* const frame = e.member(offsetof(block_context, frame), e.at.getPtrTy());
+  Value* const thread = e.at.CreateMul(e.at.CreateZExt(e.thread, e.at.getInt64Ty()), e.at.getInt64(table_.slots));
+  return e.at.CreateConstGEP1_64(e.at.getInt64Ty(), e.at.CreateGEP(e.at.getInt64Ty(), frame, thread), slot_of_[r]);
+}
+
+llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
+  if (emitted_[block] == nullptr) {
+    emitted_[block] = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
+    open_.push_back(block);
+  }
+  return emitted_[block];
+}
+
+// Keeps what is needed, and goes to the next thread.
+void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
+  const instruction& what = kernel_.code[points_[point]];
+  register_set kept(kernel_.registers.size());
+  kept.unite(flow_.alive_at(flow_.block_at(points_[point] + 1)));
+  for (const operand& o : what.results)
+    if (o.is_register()) kept.remove(o.index);
+  std::vector<bool> shown(kernel_.registers.size());
+  for (const operand& o : what.sources) {
+    if (!o.is_register()) continue;
+    kept.add(o.index);
+    shown[o.index] = true;
+  }
+  for (const std::uint32_t r : kept.members()) {
+    if (!shown[r] && !written_.has(r)) continue;  // its slot holds it since the region began
+    Value* const bits =
+        shown[r] ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
+    e.own(e.at.CreateStore(e.at.CreateZExt(bits, e.at.getInt64Ty()), frame_place(e, r)));
+  }
+  leave_to(e, point);
+}
+
+void region_emitter::leave_to(emitter& e, std::uint32_t next) {
+  outcomes_->addIncoming(e.at.getInt32(next), e.at.GetInsertBlock());
+  e.at.CreateBr(latch_);
+}
+
+void region_emitter::emit_block(emitter& e, std::uint32_t block) {
+  const basic_block& b = flow_.blocks()[block];
+  llvm::LLVMContext& c = e.at.getContext();
+  e.at.SetInsertPoint(emitted_[block]);
+  for (std::uint32_t n = b.first; n + 1 < b.last; ++n) e.emit(kernel_.code[n]);
+  const std::uint32_t last = b.last - 1;
+  const instruction& i = kernel_.code[last];
+  const std::uint32_t after = flow_.block_at(b.last);
+  const bool has_after = after < flow_.blocks().size();
+  const bool leaves = i.kind == kind::exit || i.kind == kind::ret || i.kind == kind::trap || point_of_[last] != 0;
+  if (i.targets.empty() && !leaves) {
+    e.emit(i);
+    e.at.CreateBr(target(e, after));
+    return;
+  }
+  if (i.guard.is_register()) {
+    llvm::BasicBlock* const taken = llvm::BasicBlock::Create(c, "", e.function());
+    e.at.CreateCondBr(e.condition(i.guard), taken, target(e, after));
+    e.at.SetInsertPoint(taken);
+  }
+  if (i.kind == kind::branch) {
+    e.at.CreateBr(target(e, flow_.block_at(i.targets[0])));
+  } else if (i.kind == kind::branch_table) {
+    llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", e.function());
+    llvm::SwitchInst* const choice = e.at.CreateSwitch(e.get(i.sources[0], 32), wrong);
+    for (std::size_t n = 0; n < i.targets.size(); ++n)
+      choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(n)), target(e, flow_.block_at(i.targets[n])));
+    e.at.SetInsertPoint(wrong);
+    e.fail(static_cast<std::uint32_t>(fault::reason::illegal), e.at.getInt64(0), i);
+    e.at.CreateUnreachable();
+  } else if (i.kind == kind::trap) {
+    e.set_member(offsetof(block_context, current), e.thread);
+    e.fail(static_cast<std::uint32_t>(fault::reason::trap), e.at.getInt64(0), i);
+    e.at.CreateUnreachable();
+  } else if (i.op == opcode::pause && has_after) {
+    // Most turns of a waiting loop go on at once.
+    Value* const left =
+        e.at.CreateSub(e.member(offsetof(block_context, budget), e.at.getInt32Ty(), false), e.at.getInt32(1));
+    e.set_member(offsetof(block_context, budget), left);
+    llvm::BasicBlock* const pause = llvm::BasicBlock::Create(c, "", e.function());
+    e.at.CreateCondBr(e.at.CreateICmpSGT(left, e.at.getInt32(0)), target(e, after), pause);
+    e.at.SetInsertPoint(pause);
+    emit_leave(e, point_of_[last]);
+  } else if (point_of_[last] != 0) {
+    emit_leave(e, point_of_[last]);
+  } else {
+    leave_to(e, block_context::ended);
+  }
+}
+
+// The registers that code from a block up to the next meetings writes; at the entry, where no slot holds anything, all.
+void region_emitter::find_written(std::uint32_t first, bool everything) {
+  written_ = register_set(kernel_.registers.size());
+  if (everything) {
+    for (std::uint32_t r = 0; r < kernel_.registers.size(); ++r) written_.add(r);
+    return;
+  }
+  std::vector<bool> seen(flow_.blocks().size());
+  std::vector<std::uint32_t> open{first};
+  while (!open.empty()) {
+    const std::uint32_t block = open.back();
+    open.pop_back();
+    if (seen[block]) continue;
+    seen[block] = true;
+    const basic_block& b = flow_.blocks()[block];
+    for (std::uint32_t n = b.first; n < b.last; ++n)
+      for (const operand& o : kernel_.code[n].results)
+        if (o.is_register() && point_of_[n] == 0) written_.add(o.index);
+    const std::uint32_t meeting = point_of_[b.last - 1];
+    const instruction& end = kernel_.code[b.last - 1];
+    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause)
+      open.insert(open.end(), b.successors.begin(), b.successors.end());
+  }
+}
+
+void region_emitter::emit_region(std::uint32_t point) {
+  llvm::LLVMContext& c = shared_.module.getContext();
+  llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
+  llvm::FunctionType* const signature = llvm::FunctionType::get(i32, {llvm::PointerType::get(c, 0), i32, i32}, false);
+  llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage,
+                                                   "region_" + std::to_string(point), shared_.module);
+  f->setDoesNotThrow();
+  f->addDereferenceableParamAttr(0, sizeof(block_context));
+  llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
+  llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "thread", f);
+  llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
+  latch_ = llvm::BasicBlock::Create(c, "latch", f);
+  outcomes_ = llvm::PHINode::Create(i32, 4, "", latch_);
+  llvm::BasicBlock* const done = llvm::BasicBlock::Create(c, "done", f);
+  emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
+  e.context = f->getArg(0);
+  e.formals_are_invariant = true;
+  e.local_size = kernel_.local_size + (kernel_.scratch_is_local ? kernel_.scratch_size + 64 : 0);
+
+  e.at.SetInsertPoint(body);
+  llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
+  thread->addIncoming(f->getArg(1), entry);
+  e.thread = thread;
+  // Volatile, because a page fault asks for it.
+  llvm::StoreInst* const current = e.at.CreateStore(
+      thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
+  e.own(current);
+  llvm::BasicBlock* const prepared = body;
+  llvm::Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
+  llvm::cast<llvm::Instruction>(parameters)
+      ->setMetadata(llvm::LLVMContext::MD_dereferenceable,
+                    llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(kernel_.origin->formals_size))}));
+  e.formals = parameters;
+  Value* const local =
+      e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
+  Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
+  e.local = e.at.CreateAdd(local, e.at.CreateMul(stride, e.at.CreateZExt(thread, e.at.getInt64Ty())));
+  e.local_end = e.at.CreateSub(e.at.CreateAdd(e.local, stride), e.at.getInt64(64));
+  if (kernel_.scratch_is_local) {
+    e.scratch = e.at.CreateIntToPtr(e.at.CreateAdd(e.local, e.at.getInt64((kernel_.local_size + 63) / 64 * 64)),
+                                    e.at.getPtrTy());
+  } else {
+    e.scratch = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(kernel_.scratch_size, 16U)), 16);
+  }
+
+  emitted_.assign(flow_.blocks().size(), nullptr);
+  open_.clear();
+  const std::uint32_t first = point == 0 ? 0 : flow_.block_at(points_[point] + 1);
+  find_written(first, point == 0);
+  llvm::BasicBlock* const from = target(e, first);
+  while (!open_.empty()) {
+    const std::uint32_t block = open_.back();
+    open_.pop_back();
+    emit_block(e, block);
+  }
+
+  // The registers in use are known now. They begin as zero, but for those that are alive here, which come from the
+  // frame.
+  e.at.SetInsertPoint(start);
+  std::vector<std::pair<std::uint32_t, Value*>> restored;
+  if (point != 0) {
+    for (const std::uint32_t r : flow_.alive_at(first).members())
+      restored.emplace_back(
+          r, e.at.CreateTrunc(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))), e.type_of(r)));
+  }
+  e.clear_registers();
+  for (const auto& [r, value] : restored) e.set_raw(r, value);
+  e.at.CreateBr(from);
+  e.at.SetInsertPoint(prepared);
+  e.at.CreateBr(start);
+
+  // Where all threads leave for the same point it is returned, and told once. Else each tells its own, and whether all
+  // were equal is found on the way.
+  e.at.SetInsertPoint(latch_);
+  Value* result = outcomes_->hasConstantValue();
+  llvm::PHINode* before = nullptr;
+  if (result == nullptr) {
+    e.at.SetInsertPoint(body, body->begin());
+    before = e.at.CreatePHI(i32, 2);
+    before->addIncoming(e.at.getInt32(first_outcome), entry);
+    e.at.SetInsertPoint(latch_);
+    Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
+    e.own(e.at.CreateStore(outcomes_, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty()))));
+    Value* const same =
+        e.at.CreateOr(e.at.CreateICmpEQ(before, outcomes_), e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)));
+    result = e.at.CreateSelect(same, outcomes_, e.at.getInt32(block_context::mixed));
+    before->addIncoming(result, latch_);
+  }
+  Value* const next = e.at.CreateAdd(thread, e.at.getInt32(1));
+  thread->addIncoming(next, latch_);
+  e.at.CreateCondBr(e.at.CreateICmpULT(next, f->getArg(2)), body, done);
+  e.at.SetInsertPoint(done);
+  e.at.CreateRet(result);
+  e.at.SetInsertPoint(entry);
+  e.at.CreateBr(body);
+}
+
+void declare_device_function(module_context& shared, std::uint32_t number) {
+  llvm::LLVMContext& c = shared.module.getContext();
+  llvm::Type* const pointer = llvm::PointerType::get(c, 0);
+  llvm::Type* const i64 = llvm::Type::getInt64Ty(c);
+  const function& what = *shared.image.program().functions[number];
+  std::vector<llvm::Type*> parameters{pointer, llvm::Type::getInt32Ty(c), i64, i64};
+  if (has_scalar_parameters(what)) {
+    for (const formal_parameter& p : what.formals)
+      if (!p.is_result) parameters.push_back(i64);
+  } else {
+    parameters.push_back(pointer);
+  }
+  llvm::FunctionType* const signature =
+      llvm::FunctionType::get(has_scalar_parameters(what) ? i64 : llvm::Type::getVoidTy(c), parameters, false);
+  llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::InternalLinkage,
+                                                   "function_" + std::to_string(number), shared.module);
+  f->setDoesNotThrow();
+  shared.functions[number] = f;
+}
+
+void emit_device_function(module_context& shared, std::uint32_t number) {
+  const function& what = *shared.image.program().functions[number];
+  llvm::Function* const f = shared.functions.at(number);
+  llvm::LLVMContext& c = shared.module.getContext();
+  llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
+  llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
+  const control_flow flow(what.code, what.registers.size());
+  const loose_floats loose(what.code, what.registers.size());
+  emitter e(shared, f, what.code, what.registers, loose);
+  e.context = f->getArg(0);
+  e.thread = f->getArg(1);
+  e.local = f->getArg(2);
+  const bool scalars = has_scalar_parameters(what);
+  e.local_size = what.local_size;
+  e.at.SetInsertPoint(start);
+  e.scratch = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.scratch_size, 16U)), 16);
+
+  if (scalars) {
+    e.formals = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.formals_size, 16U)), 16);
+    unsigned n = 4;
+    for (const formal_parameter& p : what.formals)
+      if (!p.is_result)
+        e.at.CreateStore(e.at.CreateTrunc(f->getArg(n++), e.at.getIntNTy(8 * p.size)),
+                         e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.formals, p.offset));
+  } else {
+    e.formals = f->getArg(4);
+  }
+
+  // Room for local memory, and an end to recursion.
+  llvm::BasicBlock* const full = llvm::BasicBlock::Create(c, "full", f);
+  llvm::BasicBlock* const room = llvm::BasicBlock::Create(c, "room", f);
+  e.local_end = f->getArg(3);
+  e.at.CreateCondBr(e.at.CreateICmpUGT(e.at.CreateAdd(e.local, e.at.getInt64(what.local_size)), e.local_end), full,
+                    room);
+  e.at.SetInsertPoint(full);
+  e.set_member(offsetof(block_context, current), e.thread);
+  e.fail(static_cast<std::uint32_t>(fault::reason::stack), e.at.getInt64(0), what.code[0]);
+  e.at.CreateUnreachable();
+
+  std::vector<llvm::BasicBlock*> blocks;
+  for (std::size_t n = 0; n < flow.blocks().size(); ++n) blocks.push_back(llvm::BasicBlock::Create(c, "", f));
+  for (std::size_t n = 0; n < flow.blocks().size(); ++n) {
+    const basic_block& b = flow.blocks()[n];
+    e.at.SetInsertPoint(blocks[n]);
+    for (std::uint32_t at = b.first; at + 1 < b.last; ++at) e.emit(what.code[at]);
+    const instruction& i = what.code[b.last - 1];
+    const std::uint32_t after = flow.block_at(b.last);
+    const bool leaves = i.kind == kind::ret || i.kind == kind::trap;
+    if (i.targets.empty() && !leaves) {
+      e.emit(i);
+      e.at.CreateBr(blocks[after]);
+      continue;
+    }
+    if (i.guard.is_register()) {
+      llvm::BasicBlock* const taken = llvm::BasicBlock::Create(c, "", f);
+      e.at.CreateCondBr(e.condition(i.guard), taken, blocks[after]);
+      e.at.SetInsertPoint(taken);
+    }
+    if (i.kind == kind::ret && scalars) {
+      const bool has_result = !what.formals.empty() && what.formals[0].is_result;
+      e.at.CreateRet(has_result ? e.at.CreateZExt(e.at.CreateLoad(e.at.getIntNTy(8 * what.formals[0].size), e.formals),
+                                                  e.at.getInt64Ty())
+                                : e.at.getInt64(0));
+    } else if (i.kind == kind::ret) {
+      e.at.CreateRetVoid();
+    } else if (i.kind == kind::trap) {
+      e.set_member(offsetof(block_context, current), e.thread);
+      e.fail(static_cast<std::uint32_t>(fault::reason::trap), e.at.getInt64(0), i);
+      e.at.CreateUnreachable();
+    } else if (i.kind == kind::branch) {
+      e.at.CreateBr(blocks[flow.block_at(i.targets[0])]);
+    } else {
+      llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", f);
+      llvm::SwitchInst* const choice = e.at.CreateSwitch(e.get(i.sources[0], 32), wrong);
+      for (std::size_t t = 0; t < i.targets.size(); ++t)
+        choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(t)), blocks[flow.block_at(i.targets[t])]);
+      e.at.SetInsertPoint(wrong);
+      e.fail(static_cast<std::uint32_t>(fault::reason::illegal), e.at.getInt64(0), i);
+      e.at.CreateUnreachable();
+    }
+  }
+  e.at.SetInsertPoint(room);
+  e.clear_registers();
+  e.at.CreateBr(blocks[0]);
+  e.at.SetInsertPoint(entry);
+  e.at.CreateBr(start);
+}
+
+}  // namespace hpe::ptx

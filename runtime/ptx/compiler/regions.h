@@ -1,0 +1,60 @@
+#pragma once
+
+/// A kernel as LLVM functions: one for each place where threads go on, its entry and behind each meeting.
+///
+/// Such a function runs threads first <= t < last, each from there to its next meeting or its end, in a loop. What a
+/// thread needs later is kept in the block's frame meanwhile. So threads that stay together run in one loop, which LLVM
+/// optimises as any other, and threads that part are still right (compare Karrenberg and Hack, "Improving Performance
+/// of OpenCL on CPUs", 2012; Jaeskelaeinen et al., "pocl", 2015, whose regions these are, found from every meeting
+/// instead of from a tree).
+
+#include "runtime/ptx/compiler/emitter.h"
+#include "runtime/ptx/compiler/flat_kernel.h"
+
+namespace hpe::ptx {
+
+/// What the scheduler must know.
+struct region_table {
+  std::vector<instruction> points;  // with slots in place of registers; [0] is empty
+  std::uint32_t slots = 0;
+};
+
+class region_emitter {
+ public:
+  region_emitter(module_context& shared, const flat_kernel& kernel);
+  /// Emits functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
+  region_table emit();
+
+ private:
+  void find_points();
+  void assign_slots();
+  void emit_region(std::uint32_t point);
+  void emit_block(emitter& e, std::uint32_t block);
+  llvm::BasicBlock* target(emitter& e, std::uint32_t block);
+  void emit_leave(emitter& e, std::uint32_t point);
+  void leave_to(emitter& e, std::uint32_t next);
+  void find_written(std::uint32_t first, bool everything);
+  llvm::Value* frame_place(emitter& e, std::uint32_t r);
+
+  module_context& shared_;
+  const flat_kernel& kernel_;
+  control_flow flow_;
+  loose_floats loose_;
+  std::vector<std::uint32_t> points_;    // positions of meetings in the code; [0] is unused
+  std::vector<std::uint32_t> point_of_;  // by position; 0: none
+  std::vector<std::uint32_t> slot_of_;   // by register
+  region_table table_;
+  // of the region that is being emitted
+  std::vector<llvm::BasicBlock*> emitted_;
+  std::vector<std::uint32_t> open_;
+  register_set written_;
+  llvm::BasicBlock* latch_ = nullptr;
+  llvm::PHINode* outcomes_ = nullptr;  // in the latch: where the thread goes on
+};
+
+/// A device function in which threads do not meet: void(block_context*, i32 thread, i64 local, ptr formals).
+void emit_device_function(module_context& shared, std::uint32_t number);
+/// Its declaration, so that calls can be emitted.
+void declare_device_function(module_context& shared, std::uint32_t number);
+
+}  // namespace hpe::ptx

@@ -1,0 +1,31 @@
+#pragma once
+
+/// What nvcc puts into programs: containers with code for several architectures.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hpe::ptx {
+
+struct fat_binary_entry {
+  enum class kind : std::uint8_t { ptx = 1, cubin = 2, other = 0 };
+  kind what = kind::other;
+  std::uint32_t architecture = 0;  // 90 for compute_90
+  bool is_relocatable = false;     // compiled with -rdc=true: to be linked with others
+  std::string text;                // of PTX, decompressed
+};
+
+/// Reads a container (magic 0xba55ed50), or the wrapper that registration passes (magic 0x466243b1; its container is in
+/// memory). PTX is decompressed; cubins are listed and skipped. bytes bounds the container; a wrapper's container says
+/// its own size.
+///
+/// Throws HPE_ERROR_INVALID_ARGUMENT where the bytes are neither, or end early, or do not decompress.
+[[nodiscard]] std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t bytes);
+
+/// The PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED, with what to tell nvcc, where
+/// there is none.
+[[nodiscard]] const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries);
+
+}  // namespace hpe::ptx

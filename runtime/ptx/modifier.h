@@ -1,0 +1,40 @@
+#pragma once
+
+/// What may follow an opcode besides types: rounding, comparison, state space, scope and so on (modifier.def).
+
+#include <bitset>
+#include <optional>
+#include <string_view>
+
+namespace hpe::ptx {
+
+enum class modifier : unsigned {
+#define PTX_MODIFIER(identifier, spelling) identifier,
+#include "runtime/ptx/modifier.def"
+#undef PTX_MODIFIER
+  count
+};
+
+/// Which modifiers an instruction carries. Their order is not kept: no instruction of PTX gives it a meaning, except
+/// where two types differ in role, and types are kept apart, in order.
+class modifier_set {
+ public:
+  [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }
+  void add(modifier m) { bits_.set(static_cast<std::size_t>(m)); }
+  /// The one of the given modifiers that is in the set, or else count.
+  template <class... Modifiers>
+  [[nodiscard]] modifier one_of(Modifiers... wanted) const {
+    modifier found = modifier::count;
+    ((has(wanted) ? void(found = wanted) : void()), ...);
+    return found;
+  }
+
+ private:
+  std::bitset<static_cast<std::size_t>(modifier::count)> bits_;
+};
+
+/// Without the dot. Cache hints with arguments ("L2::128B", "L1::evict_last") all give L1 or L2.
+[[nodiscard]] std::optional<modifier> modifier_of_name(std::string_view name);
+[[nodiscard]] std::string_view name_of(modifier m);
+
+}  // namespace hpe::ptx

@@ -1,0 +1,137 @@
+#pragma once
+
+/// The typed intermediate form: what the parser makes of PTX text, and what the interpreter and the compiler run.
+///
+/// It is PTX with everything looked up: registers are numbers, labels are positions, each pure instruction has the
+/// function that computes it, and forms with several results are broken into simple ones.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/ptx/instruction_table.h"
+
+namespace hpe::ptx {
+
+/// Computes one result from raw operands. Values narrower than 64 bits are zero-extended, predicates are 0 or 1.
+using scalar_function = std::uint64_t (*)(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
+/// Applies an atomic operation at an aligned address; returns what was there. c is the new value of a compare and swap.
+using atomic_function = std::uint64_t (*)(void* address, std::uint64_t b, std::uint64_t c);
+
+struct operand {
+  enum class kind : std::uint8_t {
+    none,
+    reg,        // a register; in an address, plus value
+    immediate,  // value
+    symbol,     // the address of a variable of the program, plus value
+    formal,     // value is an offset into the parameters of the function or kernel
+    scratch,    // value is an offset into the parameters that the function hands to calls
+    local,      // value is an offset into the function's local memory
+    function,   // the address of a function
+  };
+  kind what = kind::none;
+  bool negated = false;  // of a predicate
+  std::uint32_t index = 0;
+  std::uint64_t value = 0;
+
+  [[nodiscard]] bool is_register() const { return what == kind::reg; }
+};
+
+/// A call's argument or result: a piece of the function's scratch.
+struct argument {
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+};
+
+enum class builtin : std::uint8_t { none, print, allocate, release, assertion };
+
+struct instruction {
+  opcode op = opcode::count;
+  ptx::kind kind = kind::nothing;
+  type types[4] = {type::none, type::none, type::none, type::none};
+  modifier_set modifiers;
+  std::uint8_t vector = 1;  // elements of a load or store
+  operand guard;            // none, or the predicate that must hold
+  std::vector<operand> results;
+  std::vector<operand> sources;  // of a memory access, the address comes first
+  scalar_function scalar = nullptr;
+  atomic_function atomic = nullptr;
+  std::vector<std::uint32_t> targets;  // of branches: positions in the function's code
+  std::uint32_t callee = 0;            // of a direct call: number of the function
+  std::vector<argument> arguments, returns;
+  std::uint32_t line = 0;         // of the PTX text
+  std::uint32_t source_file = 0;  // of the program that was compiled, from .loc; 0 where it is not known
+  std::uint32_t source_line = 0;
+  std::uint32_t text_begin = 0, text_end = 0;  // in the PTX text
+
+  [[nodiscard]] bool has(modifier m) const { return modifiers.has(m); }
+  [[nodiscard]] type second_type() const { return types[1] == type::none ? types[0] : types[1]; }
+};
+
+struct formal_parameter {
+  std::string name;
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t alignment = 1;
+  bool is_result = false;
+};
+
+struct function {
+  std::string name;
+  bool is_kernel = false;
+  bool is_defined = false;
+  builtin system_call = builtin::none;
+  std::vector<type> registers;
+  std::vector<std::string> register_names;
+  std::vector<instruction> code;
+  std::vector<formal_parameter> formals;  // results first
+  std::uint32_t formals_size = 0;
+  std::uint32_t scratch_size = 0;
+  std::uint32_t local_size = 0;
+  std::uint32_t shared_size = 0;  // of a kernel: all that its blocks have, without the dynamic part
+  std::uint32_t max_threads = 0;  // .maxntid or .reqntid; 0 where the kernel does not say
+  std::uint32_t text = 0;         // number of the text it was in
+};
+
+/// A variable outside registers, local memory and parameters.
+struct symbol {
+  enum class space : std::uint8_t { global, constant, shared };
+  struct relocation {
+    std::uint32_t offset = 0;
+    std::uint32_t size = 8;
+    bool is_function = false;
+    std::uint32_t target = 0;  // number of a symbol or function
+    std::uint64_t addend = 0;
+    std::uint64_t mask = ~std::uint64_t{0};  // of the form 0xFF00(name)
+  };
+  std::string name;
+  space where = space::global;
+  std::uint64_t size = 0;
+  std::uint32_t alignment = 1;
+  bool is_defined = true;
+  bool is_managed = false;
+  bool is_dynamic_shared = false;     // extern shared: begins where the static ones end
+  std::uint32_t shared_offset = 0;    // from the start of the block's shared memory; of static ones
+  std::uint32_t owner = no_owner;     // the function that a shared variable is declared in
+  std::vector<std::uint8_t> initial;  // shorter than size where the rest is zero
+  std::vector<relocation> relocations;
+  static constexpr std::uint32_t no_owner = ~0U;
+};
+
+/// One or several PTX texts, linked.
+struct program {
+  std::vector<std::string> texts;
+  std::vector<std::string> files;                    // of .file directives
+  std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
+  std::vector<symbol> symbols;
+  std::uint32_t shared_size = 0;  // of shared variables declared outside functions
+
+  [[nodiscard]] const function* find_kernel(std::string_view name) const;
+  [[nodiscard]] const symbol* find_symbol(std::string_view name) const;
+  /// The text of an instruction, for messages.
+  [[nodiscard]] std::string text_of(const function& f, const instruction& i) const;
+};
+
+}  // namespace hpe::ptx

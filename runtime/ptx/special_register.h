@@ -1,0 +1,22 @@
+#pragma once
+
+/// The registers that tell a thread where it is (special_register.def).
+
+#include <optional>
+#include <string_view>
+
+#include "runtime/ptx/type.h"
+
+namespace hpe::ptx {
+
+enum class special_register : std::uint8_t {
+#define PTX_SPECIAL(identifier, spelling, type) identifier,
+#include "runtime/ptx/special_register.def"
+#undef PTX_SPECIAL
+  count
+};
+
+[[nodiscard]] std::optional<special_register> special_register_of_name(std::string_view name);
+[[nodiscard]] type type_of(special_register r);
+
+}  // namespace hpe::ptx

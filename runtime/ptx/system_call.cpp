@@ -1,0 +1,166 @@
+#include "runtime/ptx/system_call.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace hpe::ptx {
+
+namespace {
+
+template <class T>
+T argument_at(const std::uint8_t* formals, const function& f, std::size_t n) {
+  T value{};
+  std::size_t seen = 0;
+  for (const formal_parameter& p : f.formals) {
+    if (p.is_result || seen++ != n) continue;
+    std::memcpy(&value, formals + p.offset, std::min<std::size_t>(sizeof value, p.size));
+  }
+  return value;
+}
+
+void set_result(std::uint8_t* formals, const function& f, std::uint64_t value) {
+  if (!f.formals.empty() && f.formals[0].is_result)
+    std::memcpy(formals + f.formals[0].offset, &value, std::min<std::size_t>(8, f.formals[0].size));
+}
+
+class argument_reader {
+ public:
+  explicit argument_reader(const void* arguments) : at_(static_cast<const std::uint8_t*>(arguments)) {}
+  template <class T>
+  T take() {
+    offset_ = (offset_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    T value{};
+    std::memcpy(&value, at_ + offset_, sizeof value);
+    offset_ += sizeof value;
+    return value;
+  }
+
+ private:
+  const std::uint8_t* at_;
+  std::size_t offset_ = 0;
+};
+
+template <class T>
+void append(std::string& to, const std::string& specification, T value) {
+  char small[64];
+// The specification was taken apart, and fits the argument.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+  const int length = std::snprintf(small, sizeof small, specification.c_str(), value);
+  if (length < 0) return;
+  if (static_cast<std::size_t>(length) < sizeof small) {
+    to += small;
+    return;
+  }
+  std::string large(static_cast<std::size_t>(length) + 1, '\0');
+  std::snprintf(large.data(), large.size(), specification.c_str(), value);
+#pragma GCC diagnostic pop
+  to.append(large, 0, static_cast<std::size_t>(length));
+}
+
+// One conversion, whose text begins at its %. Returns what follows it.
+const char* convert(std::string& to, const char* from, argument_reader& arguments) {
+  std::string specification = "%";
+  const char* at = from + 1;
+  while (*at != '\0' && std::strchr("-+ #0", *at) != nullptr) specification += *at++;
+  const auto number = [&] {
+    if (*at == '*') {
+      specification += std::to_string(arguments.take<int>());
+      ++at;
+    }
+    while (*at >= '0' && *at <= '9') specification += *at++;
+  };
+  number();
+  if (*at == '.') {
+    specification += *at++;
+    number();
+  }
+  unsigned longs = 0;
+  while (*at != '\0' && std::strchr("hlLzjt", *at) != nullptr) {
+    if (*at != 'h') ++longs;
+    if (*at == 'h') specification += 'h';
+    ++at;
+  }
+  const char conversion = *at;
+  switch (conversion) {
+    case '%': to += '%'; break;
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X':
+      if (longs > 0) {
+        append(to, specification + "ll" + conversion, arguments.take<long long>());
+      } else {
+        append(to, specification + conversion, arguments.take<int>());
+      }
+      break;
+    case 'c': append(to, specification + conversion, arguments.take<int>()); break;
+    case 'e':
+    case 'E':
+    case 'f':
+    case 'F':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A': append(to, specification + conversion, arguments.take<double>()); break;
+    case 'p': append(to, specification + conversion, arguments.take<void*>()); break;
+    case 's': {
+      const char* const text = arguments.take<const char*>();
+      append(to, specification + conversion, text == nullptr ? "(null)" : text);
+      break;
+    }
+    default: to.append(from, static_cast<std::size_t>(at - from)); return at;  // no conversion: as it stands
+  }
+  return at + 1;
+}
+
+}  // namespace
+
+std::string format_message(const char* format, const void* arguments) {
+  std::string text;
+  argument_reader reader(arguments);
+  for (const char* at = format; *at != '\0';) {
+    if (*at == '%') {
+      at = convert(text, at, reader);
+    } else {
+      text += *at++;
+    }
+  }
+  return text;
+}
+
+void call_system(block_context& block, const function& callee, std::uint8_t* formals) {
+  const surroundings& around = *block.configuration->surroundings;
+  switch (callee.system_call) {
+    case builtin::print: {
+      const std::string text =
+          format_message(argument_at<const char*>(formals, callee, 0), argument_at<const void*>(formals, callee, 1));
+      if (around.print) around.print(text);
+      set_result(formals, callee, text.size());
+      return;
+    }
+    case builtin::allocate: {
+      const auto bytes = argument_at<std::uint64_t>(formals, callee, 0);
+      set_result(formals, callee, around.allocate ? reinterpret_cast<std::uint64_t>(around.allocate(bytes)) : 0);
+      return;
+    }
+    case builtin::release: {
+      void* const memory = argument_at<void*>(formals, callee, 0);
+      if (around.release && memory != nullptr) around.release(memory);
+      return;
+    }
+    case builtin::assertion:
+      block.fail(
+          fault::reason::assertion, 0,
+          fmt::format("{}:{}: {}: {}", argument_at<const char*>(formals, callee, 1),
+                      argument_at<std::uint32_t>(formals, callee, 2), argument_at<const char*>(formals, callee, 3),
+                      argument_at<const char*>(formals, callee, 0)));
+    case builtin::none: return;
+  }
+}
+
+}  // namespace hpe::ptx

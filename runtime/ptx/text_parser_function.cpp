@@ -1,0 +1,331 @@
+// Functions: parameters, bodies, statements.
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/error.h"
+#include "runtime/ptx/fold.h"
+#include "runtime/ptx/text_parser.h"
+
+namespace hpe::ptx {
+
+// Parameters of a kernel lie as the host lays them out. Those of functions lie at multiples of 16, so that a call
+// through a pointer knows from the sizes alone where they are.
+void text_parser::parse_formals(function& f, bool results, scope& names) {
+  if (!accept('(')) return;
+  while (!accept(')')) {
+    accept(',');
+    if (!accept_dotted("param")) {
+      if (tokens_.peek().is_dotted("reg")) unsupported("a parameter in a register");
+      fail("a parameter expected");
+    }
+    const variable v = parse_declarator(false);
+    formal_parameter p;
+    p.name = v.name;
+    p.size = static_cast<std::uint32_t>(v.size);
+    p.alignment = std::max<std::uint32_t>(v.alignment, 1);
+    p.is_result = results;
+    const std::uint32_t step = f.is_kernel ? p.alignment : 16;
+    p.offset = (f.formals_size + step - 1) / step * step;
+    f.formals_size = p.offset + p.size;
+    names.declare(v.name, {operand::kind::formal, 0, p.offset, p.size});
+    f.formals.push_back(std::move(p));
+  }
+}
+
+void text_parser::parse_limits(function& f) {
+  while (tokens_.peek().what == token::kind::dotted) {
+    const std::string_view name = tokens_.take().text;
+    const bool limit = name == "maxntid" || name == "reqntid";
+    if (name == "pragma") {
+      skip_past(';');
+      continue;
+    }
+    std::uint64_t product = 1;
+    bool any = false;
+    while (tokens_.peek().what == token::kind::integer || tokens_.peek().is(',')) {
+      if (accept(',')) continue;
+      product *= expect_integer();
+      any = true;
+    }
+    if (limit && any) f.max_threads = static_cast<std::uint32_t>(product);
+  }
+}
+
+void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
+  function header;
+  header.is_kernel = is_kernel;
+  names_.open();  // for the formals; the name itself belongs outside
+  parse_formals(header, true, names_);
+  const std::string_view name = expect_word();
+  parse_formals(header, false, names_);
+  parse_limits(header);
+  const bool has_body = tokens_.peek().is('{');
+  scope inner = names_;
+  names_.close();
+  const std::uint32_t index = declare_function(name, q);
+  function& f = *program_.functions[index];
+  if (!has_body) {
+    expect(';');
+    if (!f.is_defined) {
+      f.is_kernel = is_kernel;
+      f.formals = std::move(header.formals);
+      f.formals_size = header.formals_size;
+    }
+    return;
+  }
+  if (f.is_defined) {
+    if (!q.is_weak) fail(fmt::format("the function {} is defined twice", name));
+    return skip_braces();
+  }
+  f.is_kernel = is_kernel;
+  f.is_defined = true;
+  f.formals = std::move(header.formals);
+  f.formals_size = header.formals_size;
+  f.max_threads = header.max_threads;
+  f.text = text_;
+  inner.declare(name, {operand::kind::function, index, 0, 0});
+  std::swap(names_, inner);
+  function_context context(program_, f, names_);
+  context_ = &context;
+  parse_body(f);
+  context_ = nullptr;
+  std::swap(names_, inner);
+}
+
+void text_parser::parse_body(function& f) {
+  expect('{');
+  parse_block();
+  instruction end;  // a body may end without ret
+  end.op = opcode::ret;
+  end.kind = kind::ret;
+  end.line = tokens_.peek().line;
+  f.code.push_back(end);
+  fold_constants(f);
+  insert_pauses(*context_);
+  resolve_labels(*context_);
+}
+
+void text_parser::parse_block() {
+  names_.open();
+  const std::uint32_t scratch = context_->scratch_top;
+  while (!accept('}')) {
+    const token& next = tokens_.peek();
+    if (next.what == token::kind::end) fail("'}' expected");
+    if (accept('{')) {
+      parse_block();
+    } else if (accept(';')) {
+      continue;
+    } else if (next.what == token::kind::dotted) {
+      parse_body_directive();
+    } else {
+      parse_statement();
+    }
+  }
+  names_.close();
+  context_->scratch_top = scratch;
+}
+
+void text_parser::parse_registers() {
+  if (tokens_.peek().what != token::kind::dotted) fail("a type expected");
+  const std::string_view name = tokens_.take().text;
+  const auto t = type_of_name(name);
+  if (!t || bits_of(*t) > 64) unsupported(fmt::format("a register of type .{}", name));
+  do {
+    const std::string_view prefix = expect_word();
+    if (accept('<')) {
+      const std::uint64_t count = expect_integer();
+      expect('>');
+      if (count > 1 << 24) fail("too many registers");
+      const auto first = static_cast<std::uint32_t>(context_->function.registers.size());
+      for (std::uint64_t n = 0; n < count; ++n) context_->new_register(*t, fmt::format("{}{}", prefix, n));
+      names_.declare_family(prefix, first, static_cast<std::uint32_t>(count));
+    } else {
+      names_.declare(prefix, {operand::kind::reg, context_->new_register(*t, prefix), 0, 0});
+    }
+  } while (accept(','));
+  expect(';');
+}
+
+// .loc file line column [, function_name label [+ offset], inlined_at file line column]
+void text_parser::parse_location() {
+  const std::uint64_t file = expect_integer();
+  const std::uint64_t line = expect_integer();
+  expect_integer();
+  while (accept(',')) {
+    const std::string_view what = expect_word();
+    tokens_.take();
+    if (accept('+')) tokens_.take();
+    if (what == "inlined_at") {
+      expect_integer();
+      expect_integer();
+    }
+  }
+  if (file < files_.size()) context_->source_file = files_[file];
+  context_->source_line = static_cast<std::uint32_t>(line);
+}
+
+void text_parser::parse_body_directive() {
+  const std::string_view name = tokens_.take().text;
+  if (name == "reg") return parse_registers();
+  if (name == "loc") return parse_location();
+  if (name == "pragma") return skip_past(';');
+  if (name == "shared") {
+    const auto owner = names_.find(context_->function.name);
+    return parse_variable(symbol::space::shared, {}, owner->index);
+  }
+  if (name == "extern" && accept_dotted("shared"))
+    return parse_variable(symbol::space::shared, {true, false, false}, symbol::no_owner);
+  if (name == "global") return parse_variable(symbol::space::global, {}, symbol::no_owner);
+  if (name == "const") return parse_variable(symbol::space::constant, {}, symbol::no_owner);
+  if (name == "local" || name == "param") {
+    do {
+      const variable v = parse_declarator(true);
+      function& f = context_->function;
+      if (name == "local") {
+        const std::uint32_t alignment = std::max<std::uint32_t>(v.alignment, 1);
+        const std::uint32_t offset = (f.local_size + alignment - 1) / alignment * alignment;
+        f.local_size = offset + static_cast<std::uint32_t>(v.size);
+        names_.declare(v.name, {operand::kind::local, 0, offset, static_cast<std::uint32_t>(v.size)});
+      } else {
+        const auto size = static_cast<std::uint32_t>(v.size);
+        names_.declare(v.name, {operand::kind::scratch, 0, context_->new_scratch(size), size});
+      }
+    } while (accept(','));
+    return expect(';');
+  }
+  unsupported(fmt::format("the directive .{}", name));
+}
+
+// label: .branchtargets a, b;    label: .callprototype ...;    label: .calltargets f, g;
+void text_parser::parse_labelled_directive(std::string_view label) {
+  if (accept_dotted("branchtargets")) {
+    std::vector<std::uint32_t>& targets = context_->branch_tables[label];
+    do targets.push_back(context_->label(expect_word()));
+    while (accept(','));
+    return expect(';');
+  }
+  if (tokens_.peek().is_dotted("callprototype") || tokens_.peek().is_dotted("calltargets")) return skip_past(';');
+  // .loc and the like after a label on the same line: an ordinary label
+  context_->label_positions[context_->label(label)] = static_cast<std::uint32_t>(context_->function.code.size());
+}
+
+operand_syntax text_parser::parse_number(bool negative) {
+  operand_syntax o;
+  const token t = tokens_.take();
+  o.value = t.value;
+  switch (t.what) {
+    case token::kind::integer:
+      o.what = operand_syntax::kind::integer;
+      if (negative) o.value = std::uint64_t{0} - o.value;
+      break;
+    case token::kind::float32:
+      o.what = operand_syntax::kind::float32;
+      if (negative) o.value ^= 0x80000000U;
+      break;
+    case token::kind::float64:
+      o.what = operand_syntax::kind::float64;
+      if (negative) o.value ^= std::uint64_t{1} << 63;
+      break;
+    default: HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a number expected at '{}'", t.line, t.text);
+  }
+  return o;
+}
+
+std::vector<operand_syntax> text_parser::parse_operands(char close) {
+  std::vector<operand_syntax> parts;
+  while (!accept(close)) {
+    if (!parts.empty()) expect(',');
+    parts.push_back(parse_operand());
+  }
+  return parts;
+}
+
+operand_syntax text_parser::parse_operand() {
+  operand_syntax o;
+  if (accept('{')) {
+    o.what = operand_syntax::kind::vector;
+    o.parts = parse_operands('}');
+    return o;
+  }
+  if (accept('[')) {
+    o.what = operand_syntax::kind::address;
+    o.parts = parse_operands(']');
+    if (o.parts.empty()) fail("an address expected");
+    return o;
+  }
+  if (accept('(')) {
+    o.what = operand_syntax::kind::list;
+    o.parts = parse_operands(')');
+    return o;
+  }
+  if (accept('!')) {
+    o = parse_operand();
+    o.negated = true;
+    return o;
+  }
+  const bool negative = accept('-');
+  if (negative || tokens_.peek().what != token::kind::word) return parse_number(negative);
+  o.what = operand_syntax::kind::word;
+  o.text = tokens_.take().text;
+  if (tokens_.peek().what == token::kind::dotted) o.member = tokens_.take().text;
+  if (accept('+')) {
+    const bool minus = accept('-');
+    o.value = expect_integer();
+    if (minus) o.value = std::uint64_t{0} - o.value;
+  } else if (accept('-')) {
+    o.value = std::uint64_t{0} - expect_integer();
+  } else if (accept('|')) {
+    o.second.push_back(parse_operand());
+  }
+  return o;
+}
+
+void text_parser::parse_statement() {
+  statement s;
+  const token first = tokens_.peek();
+  s.line = first.line;
+  s.text_begin = first.begin;
+  if (accept('@')) {
+    s.guarded = true;
+    s.guard_negated = accept('!');
+    s.guard = expect_word();
+  }
+  const std::string_view mnemonic = expect_word();
+  if (!s.guarded && accept(':')) {
+    if (tokens_.peek().what == token::kind::dotted) return parse_labelled_directive(mnemonic);
+    context_->label_positions[context_->label(mnemonic)] = static_cast<std::uint32_t>(context_->function.code.size());
+    return;
+  }
+  std::vector<token> suffixes;
+  while (tokens_.peek().what == token::kind::dotted) suffixes.push_back(tokens_.take());
+  while (!tokens_.peek().is(';')) {
+    if (tokens_.peek().what == token::kind::end) fail("';' expected");
+    s.operands.push_back(parse_operand());
+    if (!tokens_.peek().is(';') && !accept(',') && s.operands.back().what != operand_syntax::kind::list)
+      fail("',' or ';' expected");
+  }
+  s.text_end = tokens_.peek().end;
+  expect(';');
+  const auto refuse = [&](const std::string& what) {
+    instruction i;
+    i.text_begin = s.text_begin;
+    i.text_end = s.text_end;
+    HPE_THROW(HPE_ERROR_NOT_SUPPORTED, "PTX line {}: '{}' in {}: {} is not supported", s.line,
+              program_.text_of(context_->function, i), context_->function.name, what);
+  };
+  s.form = mnemonic.starts_with('#') ? nullptr : find_form(mnemonic);
+  if (s.form == nullptr) refuse(fmt::format("the instruction {}", mnemonic));
+  for (const token& suffix : suffixes) {
+    if (const auto t = type_of_name(suffix.text)) {
+      s.types.push_back(*t);
+    } else if (const auto m = modifier_of_name(suffix.text); m && s.form->modifiers.has(*m)) {
+      s.modifiers.add(*m);
+    } else {
+      refuse(fmt::format(".{} of {}", suffix.text, mnemonic));
+    }
+  }
+  builder(*context_, s).build();
+}
+
+}  // namespace hpe::ptx

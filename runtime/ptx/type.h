@@ -1,0 +1,50 @@
+#pragma once
+
+/// The types of PTX (PTX ISA 9.0, section 5.2) as instructions and declarations name them.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hpe::ptx {
+
+enum class type : std::uint8_t {
+  none,
+  pred,
+  b8,
+  u8,
+  s8,
+  b16,
+  u16,
+  s16,
+  f16,
+  bf16,
+  b32,
+  u32,
+  s32,
+  f32,
+  f16x2,
+  bf16x2,
+  u16x2,
+  s16x2,
+  tf32,
+  b64,
+  u64,
+  s64,
+  f64,
+  b128,
+};
+
+/// Without the leading dot, as in "u32".
+[[nodiscard]] std::optional<type> type_of_name(std::string_view name);
+[[nodiscard]] std::string_view name_of(type t);
+
+/// 0 for none; a predicate counts as one bit.
+[[nodiscard]] unsigned bits_of(type t);
+/// What a value takes in memory; 0 for none and pred.
+[[nodiscard]] unsigned bytes_of(type t);
+[[nodiscard]] bool is_signed(type t);
+/// f16, bf16, f32, f64 and the packed forms.
+[[nodiscard]] bool is_float(type t);
+
+}  // namespace hpe::ptx

@@ -1,0 +1,74 @@
+#pragma once
+
+/// Loads PTX and runs its kernels with an engine, for tests and benchmarks.
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/ptx/compiler.h"
+#include "runtime/ptx/interpreter.h"
+#include "runtime/ptx/launch.h"
+#include "runtime/ptx/parser.h"
+
+namespace hpe::ptx::test {
+
+enum class engine_kind { interpreter, compiler };
+
+/// The file's bytes. Throws where there is none.
+std::string read_file(const std::string& path);
+
+class kernel_runner {
+ public:
+  kernel_runner(std::vector<std::string> texts, engine_kind kind);
+
+  struct shape {
+    dimensions grid, block;
+    std::uint32_t dynamic_shared = 0;
+    bool together = false;
+  };
+
+  /// Arguments as the kernel declares them, in order.
+  template <class... Arguments>
+  std::optional<fault> launch(const std::string& kernel, const shape& s, const Arguments&... arguments) {
+    const function& f = find(kernel);
+    std::vector<std::uint8_t> parameters(f.formals_size + 16);
+    std::size_t n = 0;
+    ((std::memcpy(parameters.data() + f.formals.at(n++).offset, &arguments, sizeof arguments)), ...);
+    return launch_with(f, s, parameters.data());
+  }
+
+  /// Memory that kernels may touch; zeroed.
+  void* allocate(std::size_t bytes, std::size_t alignment = 256);
+  template <class T>
+  T* upload(const std::vector<T>& values) {
+    auto* const memory = static_cast<T*>(allocate(values.size() * sizeof(T)));
+    if (!values.empty()) std::memcpy(memory, values.data(), values.size() * sizeof(T));
+    return memory;
+  }
+  [[nodiscard]] void* address_of(const std::string& variable) const;
+  [[nodiscard]] const std::string& printed() const { return printed_; }
+  [[nodiscard]] const ptx::program& program() const { return *program_; }
+  [[nodiscard]] std::size_t blocks_on_heap() const { return heap_.size(); }
+  std::shared_ptr<engine> make_engine(const function& kernel);
+  const function& find(const std::string& kernel) const;
+  std::optional<fault> launch_with(const function& f, const shape& s, const void* parameters);
+
+ private:
+  bool may_touch(std::uint64_t address, std::size_t bytes) const;
+
+  engine_kind kind_;
+  std::vector<std::pair<std::uint64_t, std::size_t>> memory_;
+  std::vector<std::unique_ptr<std::uint8_t[]>> owned_;
+  std::vector<std::pair<std::uint64_t, std::size_t>> heap_;
+  std::shared_ptr<const ptx::program> program_;
+  std::unique_ptr<image> image_;
+  std::unique_ptr<compiled_image> compiled_;
+  surroundings surroundings_;
+  std::string printed_;
+};
+
+}  // namespace hpe::ptx::test

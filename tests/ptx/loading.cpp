@@ -1,0 +1,161 @@
+// Reading: fat binaries, and messages for what is no PTX or not supported.
+
+#include <gtest/gtest.h>
+#include <lz4.h>
+#include <zstd.h>
+
+#include <cstring>
+
+#include "hpe/error.hpp"
+#include "runtime/ptx/fat_binary.h"
+#include "runtime/ptx/parser.h"
+
+namespace hpe::ptx {
+namespace {
+
+std::string text_with(const std::string& body) {
+  return ".version 8.6\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<4>;\n.reg "
+         ".b64 %rd<4>;\n.reg .pred %p<3>;\n" +
+         body + "\nret;\n}\n";
+}
+
+// The status and sentence of what parsing throws.
+std::pair<hpeStatus, std::string> refusal(const std::string& text) {
+  try {
+    static_cast<void>(parse({text}));
+  } catch (const error& e) {
+    return {e.status(), e.what()};
+  }
+  return {HPE_SUCCESS, ""};
+}
+
+void expect_refusal(const std::string& body, hpeStatus status, const std::vector<std::string>& words) {
+  const auto [got, sentence] = refusal(text_with(body));
+  EXPECT_EQ(got, status) << body << ": " << sentence;
+  for (const std::string& word : words)
+    EXPECT_NE(sentence.find(word), std::string::npos) << sentence << " lacks " << word;
+}
+
+TEST(Parsing, NamesTheInstructionAndItsLine) {
+  EXPECT_EQ(refusal(text_with("add.s32 %r1, %r2, %r3;")).first, HPE_SUCCESS);
+  expect_refusal("tcgen05.alloc.cta %r1;", HPE_ERROR_NOT_SUPPORTED,
+                 {"line 8", "'tcgen05.alloc.cta %r1;'", "in k", "tcgen05"});
+  expect_refusal("add.rn.s17 %r1, %r2, %r3;", HPE_ERROR_NOT_SUPPORTED, {"line 8", ".s17"});
+  expect_refusal("\nfma.f32 %r1, %r2, %r3, %r1;", HPE_ERROR_NOT_SUPPORTED, {"line 9", "'fma.f32 %r1, %r2, %r3, %r1;'"});
+  expect_refusal("add.s64 %rd1, %r2, %rd3;", HPE_ERROR_INVALID_ARGUMENT, {"line 8", "%r2", "32 bits, expected 64"});
+  expect_refusal("add.s32 %r1, %r2;", HPE_ERROR_INVALID_ARGUMENT, {"2 operands, expected 3"});
+  expect_refusal("add.s32 %r1, %r9, 1;", HPE_ERROR_INVALID_ARGUMENT, {"'%r9' is not declared"});
+  expect_refusal("bra nowhere;", HPE_ERROR_INVALID_ARGUMENT, {"nowhere"});
+  expect_refusal("@%r1 bra x; x:", HPE_ERROR_INVALID_ARGUMENT, {"no predicate"});
+  expect_refusal("ld.global.v4.u32 {%r1, %r2}, [%rd1];", HPE_ERROR_INVALID_ARGUMENT, {"2 registers for a vector of 4"});
+  expect_refusal("call missing;", HPE_ERROR_INVALID_ARGUMENT, {"missing"});
+}
+
+TEST(Parsing, RefusesWhatIsNoPtx) {
+  EXPECT_EQ(refusal("int main() {}").first, HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(refusal("").first, HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(refusal(".version 8.0\n.target sm_75\n.address_size 32\n").first, HPE_ERROR_NOT_SUPPORTED);
+  const std::string whole = text_with("add.s32 %r1, %r2, %r3;");
+  for (std::size_t n = 0; n + 3 < whole.size(); n += 7)
+    EXPECT_NO_FATAL_FAILURE(static_cast<void>(refusal(whole.substr(0, n))));
+}
+
+TEST(Parsing, LinksTexts) {
+  const std::string head = ".version 8.6\n.target sm_75\n.address_size 64\n";
+  const std::string one = head +
+                          ".extern .func (.param .b32 r) twice(.param .b32 a);\n.extern .global .align 4 .u32 "
+                          "number;\n.visible .entry k() {\n.reg .b64 %rd1; mov.u64 %rd1, number;\nret; }\n";
+  const std::string other =
+      head +
+      ".visible .global .align 4 .u32 number = 7;\n.visible .func (.param .b32 r) twice(.param .b32 a) { ret; }\n";
+  const auto linked = parse({one, other});
+  ASSERT_NE(linked->find_symbol("number"), nullptr);
+  EXPECT_TRUE(linked->find_symbol("number")->is_defined);
+  EXPECT_EQ(linked->symbols.size(), 1U);
+  EXPECT_THROW(static_cast<void>(parse({one})), error);
+  EXPECT_THROW(static_cast<void>(parse({other, other})), error);
+}
+
+// A container as nvcc writes it.
+std::string container(const std::string& ptx, std::uint64_t flags) {
+  std::string body = ptx;
+  if ((flags & 0x8000) != 0) {
+    body.resize(ZSTD_compressBound(ptx.size()));
+    body.resize(ZSTD_compress(body.data(), body.size(), ptx.data(), ptx.size(), 3));
+  } else if ((flags & 0x2000) != 0) {
+    body.resize(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(ptx.size()))));
+    body.resize(static_cast<std::size_t>(
+        LZ4_compress_default(ptx.data(), body.data(), static_cast<int>(ptx.size()), static_cast<int>(body.size()))));
+  }
+  std::string entry(64, '\0');
+  const auto put = [](std::string& to, std::size_t at, auto value) {
+    std::memcpy(to.data() + at, &value, sizeof value);
+  };
+  put(entry, 0, std::uint16_t{1});
+  put(entry, 4, std::uint32_t{64});
+  put(entry, 8, std::uint64_t{body.size()});
+  put(entry, 16, static_cast<std::uint32_t>((flags & 0xa000) != 0 ? body.size() : 0));
+  put(entry, 28, std::uint32_t{75});
+  put(entry, 40, flags);
+  put(entry, 56, std::uint64_t{ptx.size()});
+  std::string cubin(64, '\0');
+  put(cubin, 0, std::uint16_t{2});
+  put(cubin, 4, std::uint32_t{64});
+  put(cubin, 8, std::uint64_t{8});
+  cubin += "machine.";
+  std::string head(16, '\0');
+  put(head, 0, std::uint32_t{0xba55ed50});
+  put(head, 4, std::uint16_t{1});
+  put(head, 6, std::uint16_t{16});
+  put(head, 8, std::uint64_t{cubin.size() + entry.size() + body.size()});
+  return head + cubin + entry + body;
+}
+
+TEST(FatBinary, ReadsAllCompressions) {
+  const std::string ptx = text_with("add.s32 %r1, %r2, %r3;");
+  for (const std::uint64_t flags : {0x0ULL, 0x2000ULL, 0x8000ULL}) {
+    const std::string bytes = container(ptx, flags);
+    const auto entries = read_fat_binary(bytes.data(), bytes.size());
+    ASSERT_EQ(entries.size(), 2U);
+    EXPECT_EQ(entries[0].what, fat_binary_entry::kind::cubin);
+    EXPECT_EQ(choose_ptx(entries).text, ptx);
+    EXPECT_EQ(choose_ptx(entries).architecture, 75U);
+    struct {
+      std::uint32_t magic, version;
+      const void* data;
+      void* unused;
+    } const wrapper{0x466243b1, 1, bytes.data(), nullptr};
+    EXPECT_EQ(choose_ptx(read_fat_binary(&wrapper, sizeof wrapper)).text, ptx);
+  }
+}
+
+TEST(FatBinary, SurvivesDamage) {
+  const std::string good = container(text_with("add.s32 %r1, %r2, %r3;"), 0x8000);
+  for (std::size_t n = 0; n < good.size(); n += 5) {
+    EXPECT_THROW(static_cast<void>(read_fat_binary(good.data(), n)), error) << n;
+  }
+  std::string bad = good;
+  bad[bad.size() - 20] = static_cast<char>(bad[bad.size() - 20] ^ 0x55);
+  try {
+    static_cast<void>(read_fat_binary(bad.data(), bad.size()));
+  } catch (const error& e) {
+    EXPECT_EQ(e.status(), HPE_ERROR_INVALID_ARGUMENT);
+  }
+  EXPECT_THROW(static_cast<void>(read_fat_binary("\x7f"
+                                                 "ELF............",
+                                                 16)),
+               error);
+}
+
+TEST(FatBinary, TellsHowToGetPtx) {
+  try {
+    static_cast<void>(choose_ptx({{fat_binary_entry::kind::cubin, 90, false, ""}}));
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED);
+    EXPECT_NE(std::string(e.what()).find("-arch=compute_75"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace hpe::ptx
