@@ -18,7 +18,6 @@
 
 extern "C" {
 ssize_t __send(int, const void*, std::size_t, int);
-ssize_t __recv(int, void*, std::size_t, int);
 ssize_t __recv_chk(int, void*, std::size_t, std::size_t, int);
 ssize_t __recvfrom_chk(int, void*, std::size_t, std::size_t, int, sockaddr*, socklen_t*);
 }
@@ -40,7 +39,6 @@ TEST_P(streams, EverySendReachesEveryReceive) {
   };
   const std::vector<receive_call> receives = {
       [](int s, void* p, std::size_t n) { return ::recv(s, p, n, MSG_WAITALL); },
-      [](int s, void* p, std::size_t n) { return ::__recv(s, p, n, MSG_WAITALL); },
       [](int s, void* p, std::size_t n) { return ::__recv_chk(s, p, n, n, MSG_WAITALL); },
       [](int s, void* p, std::size_t n) { return ::recvfrom(s, p, n, MSG_WAITALL, nullptr, nullptr); },
       [](int s, void* p, std::size_t n) {
