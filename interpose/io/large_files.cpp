@@ -153,6 +153,14 @@ std::optional<ssize_t> move_all(const char* call, int file, range what, Move mov
 
 }  // namespace
 
+void arrivals::add(buffer_access piece, std::size_t bytes) {
+  piece.written(0, bytes);
+  buffer_access& oldest = pieces_[next_];
+  oldest.refresh();
+  oldest = std::move(piece);
+  next_ = (next_ + 1) % most;
+}
+
 std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size_t bytes, std::optional<off_t> offset) {
   if (bytes < least) return {};
   const uncancelled during;
@@ -161,6 +169,7 @@ std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size
   return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
     std::vector<piece> pieces(r.pieces());
     const unsigned helpers = helpers_for_reading();
+    arrivals on_their_way;
     conveyor belt(pieces.size(), helpers + 2, helpers, [&](std::size_t i) {
       piece& it = pieces[i];
       it.memory = buffer_access(static_cast<std::byte*>(p) + i * piece_of_file, r.size_of(i), host_use::write);
@@ -170,7 +179,7 @@ std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size
       belt.wait(i);
       piece it = std::move(pieces[i]);
       if (it.read.count <= 0) return it.read.error;
-      it.memory.written(0, static_cast<std::size_t>(it.read.count));
+      on_their_way.add(std::move(it.memory), static_cast<std::size_t>(it.read.count));
       done += static_cast<std::size_t>(it.read.count);
       if (static_cast<std::size_t>(it.read.count) < r.size_of(i)) return 0;
     }
