@@ -22,7 +22,7 @@ constexpr std::size_t page = 4096;
 
 [[noreturn]] void fail(const char* what, ssize_t moved) {
   fmt::print(stderr, "{} {} bytes: {}\n", what, moved, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  std::exit(1);                                                              // NOLINT(concurrency-mt-unsafe)
+  std::exit(1);                                                                // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace

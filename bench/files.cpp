@@ -107,7 +107,8 @@ void overheads(unsigned repeats, std::vector<result>& results) {
   alignas(64) static char a[4096];
   alignas(64) static char b[4096];
   const auto add = [&](const std::string& what, const auto& ours, const auto& theirs) {
-    const auto times = hpe::bench::paired_medians(repeats, [] {}, ours, [] {}, theirs);
+    const auto times = hpe::bench::paired_medians(
+        repeats, [] {}, ours, [] {}, theirs);
     results.push_back({what + ", over libc's own", (times.first - times.second) / calls * 1e9, "ns", "", true});
     results.push_back({"  libc's own", times.second / calls * 1e9, "ns", "", true});
   };
@@ -117,14 +118,16 @@ void overheads(unsigned repeats, std::vector<result>& results) {
     const auto run = [n](copy* f) {
       for (int i = 0; i < calls; ++i) f(a, b, n);
     };
-    add(fmt::format("memcpy of {} bytes of ordinary memory", n), [&] { run(ours); }, [&] { run(theirs); });
+    add(
+        fmt::format("memcpy of {} bytes of ordinary memory", n), [&] { run(ours); }, [&] { run(theirs); });
   }
   const int zero = ::open("/dev/zero", O_RDONLY);
   const auto run = [zero](read_call* f) {
     for (int i = 0; i < calls; ++i)
       if (f(zero, a, 1) != 1) std::abort();
   };
-  add("read of one byte into ordinary memory", [&] { run(::read); }, [&] { run(of_libc<read_call>("read")); });
+  add(
+      "read of one byte into ordinary memory", [&] { run(::read); }, [&] { run(of_libc<read_call>("read")); });
   ::close(zero);
 }
 
@@ -159,9 +162,9 @@ int main(int argc, char** argv) {
   overheads(arguments.repeats, results);
 
   std::vector<hpe::bench::chart> charts;
-  for (const figure& f : {figure{"page cache to device", true, false}, figure{"device to page cache", false, false},
-                          figure{"disk to device (O_DIRECT)", true, true},
-                          figure{"device to disk (O_DIRECT)", false, true}}) {
+  for (const figure& f :
+       {figure{"page cache to device", true, false}, figure{"device to page cache", false, false},
+        figure{"disk to device (O_DIRECT)", true, true}, figure{"device to disk (O_DIRECT)", false, true}}) {
     const disk_file file(folder, largest, f.direct);
     if (!file.good()) {
       fmt::print("{}: not here ({})\n", f.name, file.why());
@@ -177,7 +180,8 @@ int main(int argc, char** argv) {
       schemes = {{"naive", [&](std::size_t n) { by_hand.naive_in(file, n); }},
                  {"pinned", [&](std::size_t n) { by_hand.pinned_in(file, n); }},
                  {"double-buffered", [&](std::size_t n) { by_hand.doubled_in(file, n); }},
-                 {"hpe", [&](std::size_t n) {
+                 {"hpe",
+                  [&](std::size_t n) {
                     file.read(data.data(), n, 0);
                     hpe::synchronize();
                   }},
@@ -191,7 +195,8 @@ int main(int argc, char** argv) {
     const rates all = measure(schemes, largest, arguments.repeats, prepare);
     report(f, all, f.to_device ? link_up : link_down, memory, results);
 
-    hpe::bench::chart c{f.name, {"bytes", hpe::bench::scale::sizes}, {"times the naive way", hpe::bench::scale::linear}, {}};
+    hpe::bench::chart c{
+        f.name, {"bytes", hpe::bench::scale::sizes}, {"times the naive way", hpe::bench::scale::linear}, {}};
     for (const auto& l : all) {
       if (l.name == "naive" || l.name == "file alone") continue;
       c.lines.push_back({l.name, {}});
@@ -202,6 +207,7 @@ int main(int argc, char** argv) {
   }
   hpe::bench::print("files", results, arguments.json);
   if (!picture.empty())
-    hpe::bench::write_file(picture, hpe::bench::draw("A file and a device: " + std::string(hpe::device_info(0).name), charts));
+    hpe::bench::write_file(picture,
+                           hpe::bench::draw("A file and a device: " + std::string(hpe::device_info(0).name), charts));
   return 0;
 }

@@ -11,20 +11,21 @@
 
 namespace hpe::interpose {
 
-/// Items that are prepared in any order by several threads and taken in their order by one: while one is taken, the next
-/// are prepared. The threads belong to the object, so nothing is left behind in a process that forks or ends.
+/// Items that are prepared in any order by several threads and taken in their order by one: while one is taken, the
+/// next are prepared. The threads belong to the object, so nothing is left behind in a process that forks or ends.
 class conveyor {
  public:
-  /// prepare(i) is called once for each i below `count`, unless the object goes before, and at most `ahead` items beyond
-  /// the one that is waited for. `helpers` threads call it, fewer if the system gives no more, and the one that waits.
+  /// prepare(i) is called once for each i below `count`, unless the object goes before, and at most `ahead` items
+  /// beyond the one that is waited for. `helpers` threads call it, fewer if the system gives no more, and the one that
+  /// waits.
   conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare);
   /// Waits for what is being prepared.
   ~conveyor();
   conveyor(const conveyor&) = delete;
   conveyor& operator=(const conveyor&) = delete;
 
-  /// Item i is ready when this returns, and all before it are done with. One thread asks for one after the other. Throws
-  /// what prepare threw.
+  /// Item i is ready when this returns, and all before it are done with. One thread asks for one after the other.
+  /// Throws what prepare threw.
   void wait(std::size_t i);
 
  private:

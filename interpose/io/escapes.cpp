@@ -1,6 +1,6 @@
 // Calls that memory of hpe escapes through. syscall() is sent the way of the function of libc that does the same, where
-// there is one. The others keep their buffers after they return, or mean the pages and not the data; they fail as without
-// this file, and the log tells why. docs/files.md lists what cannot be seen at all.
+// there is one. The others keep their buffers after they return, or mean the pages and not the data; they fail as
+// without this file, and the log tells why. docs/files.md lists what cannot be seen at all.
 
 #include <aio.h>
 #include <sys/random.h>

@@ -27,7 +27,8 @@ HPE_INTERPOSE ssize_t read(int file, void* p, bytes_of n) {
   if (n == 0 || ordinary(p)) return passed(next::read(file, p, n), "read", p, n);
   if (const auto done = large_read("read", file, p, n)) return *done;
   return with_buffer(
-      "read", host_use::write, p, most_of_stream(file, n, host_use::write), [&](void* q, bytes_of m) { return next::read(file, q, m); },
+      "read", host_use::write, p, most_of_stream(file, n, host_use::write),
+      [&](void* q, bytes_of m) { return next::read(file, q, m); },
       [&](const iovec* v, int count) { return next::readv(file, v, count); });
 }
 
@@ -35,20 +36,23 @@ HPE_INTERPOSE ssize_t write(int file, const void* p, bytes_of n) {
   if (n == 0 || ordinary(p)) return passed(next::write(file, p, n), "write", p, n);
   if (const auto done = large_write("write", file, p, n)) return *done;
   return with_buffer(
-      "write", host_use::read, p, most_of_stream(file, n, host_use::read), [&](void* q, bytes_of m) { return next::write(file, q, m); },
+      "write", host_use::read, p, most_of_stream(file, n, host_use::read),
+      [&](void* q, bytes_of m) { return next::write(file, q, m); },
       [&](const iovec* v, int count) { return next::writev(file, v, count); });
 }
 
 HPE_INTERPOSE ssize_t readv(int file, const iovec* vector, int count) {
   if (ordinary_vector(vector, count)) return next::readv(file, vector, count);
   if (count == 1) return ::read(file, vector->iov_base, vector->iov_len);
-  return with_vector("readv", host_use::write, vector, count, [&](const iovec* v, int n) { return next::readv(file, v, n); });
+  return with_vector("readv", host_use::write, vector, count,
+                     [&](const iovec* v, int n) { return next::readv(file, v, n); });
 }
 
 HPE_INTERPOSE ssize_t writev(int file, const iovec* vector, int count) {
   if (ordinary_vector(vector, count)) return next::writev(file, vector, count);
   if (count == 1) return ::write(file, vector->iov_base, vector->iov_len);
-  return with_vector("writev", host_use::read, vector, count, [&](const iovec* v, int n) { return next::writev(file, v, n); });
+  return with_vector("writev", host_use::read, vector, count,
+                     [&](const iovec* v, int n) { return next::writev(file, v, n); });
 }
 
 HPE_INTERPOSE ssize_t __read(int file, void* p, bytes_of n) { return ::read(file, p, n); }
@@ -81,25 +85,29 @@ HPE_INTERPOSE ssize_t pwrite(int file, const void* p, bytes_of n, off_t offset) 
 HPE_INTERPOSE ssize_t preadv2(int file, const iovec* vector, int count, off_t offset, int flags) {
   if (ordinary_vector(vector, count)) return next::preadv2(file, vector, count, offset, flags);
   if (count == 1 && flags == 0 && offset >= 0) return ::pread(file, vector->iov_base, vector->iov_len, offset);
-  return with_vector("preadv2", host_use::write, vector, count, [&](const iovec* v, int n) { return next::preadv2(file, v, n, offset, flags); });
+  return with_vector("preadv2", host_use::write, vector, count,
+                     [&](const iovec* v, int n) { return next::preadv2(file, v, n, offset, flags); });
 }
 
 HPE_INTERPOSE ssize_t pwritev2(int file, const iovec* vector, int count, off_t offset, int flags) {
   if (ordinary_vector(vector, count)) return next::pwritev2(file, vector, count, offset, flags);
   if (count == 1 && flags == 0 && offset >= 0) return ::pwrite(file, vector->iov_base, vector->iov_len, offset);
-  return with_vector("pwritev2", host_use::read, vector, count, [&](const iovec* v, int n) { return next::pwritev2(file, v, n, offset, flags); });
+  return with_vector("pwritev2", host_use::read, vector, count,
+                     [&](const iovec* v, int n) { return next::pwritev2(file, v, n, offset, flags); });
 }
 
 HPE_INTERPOSE ssize_t preadv(int file, const iovec* vector, int count, off_t offset) {
   if (ordinary_vector(vector, count)) return next::preadv(file, vector, count, offset);
   if (count == 1) return ::pread(file, vector->iov_base, vector->iov_len, offset);
-  return with_vector("preadv", host_use::write, vector, count, [&](const iovec* v, int n) { return next::preadv(file, v, n, offset); });
+  return with_vector("preadv", host_use::write, vector, count,
+                     [&](const iovec* v, int n) { return next::preadv(file, v, n, offset); });
 }
 
 HPE_INTERPOSE ssize_t pwritev(int file, const iovec* vector, int count, off_t offset) {
   if (ordinary_vector(vector, count)) return next::pwritev(file, vector, count, offset);
   if (count == 1) return ::pwrite(file, vector->iov_base, vector->iov_len, offset);
-  return with_vector("pwritev", host_use::read, vector, count, [&](const iovec* v, int n) { return next::pwritev(file, v, n, offset); });
+  return with_vector("pwritev", host_use::read, vector, count,
+                     [&](const iovec* v, int n) { return next::pwritev(file, v, n, offset); });
 }
 
 // On 64-bit machines these are the same functions under other names.

@@ -130,8 +130,8 @@ class reservation {
   bool good_ = true;
 };
 
-// Moves a range. move(range, done) counts in `done` what is moved, in order, and returns the errno of what stopped it, or
-// 0.
+// Moves a range. move(range, done) counts in `done` what is moved, in order, and returns the errno of what stopped it,
+// or 0.
 template <class Move>
 std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
   const reservation position(file, what);

@@ -4,8 +4,9 @@
 /// others. To the program it is one call: its count, errno and file position, and no byte of memory changes beyond the
 /// count.
 ///
-/// The position of the file is moved on first, so that other threads and processes that share it find their own bytes, as
-/// they do with one call of the kernel. A write at the end of a file (O_APPEND) must stay one call and is not done here.
+/// The position of the file is moved on first, so that other threads and processes that share it find their own bytes,
+/// as they do with one call of the kernel. A write at the end of a file (O_APPEND) must stay one call and is not done
+/// here.
 
 #include <sys/types.h>
 
@@ -16,16 +17,16 @@
 
 namespace hpe::interpose {
 
-/// What read, or pread if there is an offset, returns, with its errno. Nothing if the call is too small, or not for this
-/// kind of file or range, or wrong in any way; then nothing has happened. Negative offsets are wrong. p lies in memory of
-/// hpe. Reads through the next functions.
+/// What read, or pread if there is an offset, returns, with its errno. Nothing if the call is too small, or not for
+/// this kind of file or range, or wrong in any way; then nothing has happened. Negative offsets are wrong. p lies in
+/// memory of hpe. Reads through the next functions.
 [[nodiscard]] std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size_t bytes,
                                                 std::optional<off_t> offset = {});
 [[nodiscard]] std::optional<ssize_t> large_write(const char* call, int file, const void* p, std::size_t bytes,
                                                  std::optional<off_t> offset = {});
 
-/// The last pieces that were read and that devices are still copying. There are few, so that the same memory is used again
-/// and again: it stays in the caches, and is pinned once.
+/// The last pieces that were read and that devices are still copying. There are few, so that the same memory is used
+/// again and again: it stays in the caches, and is pinned once.
 class arrivals {
  public:
   /// The first `bytes` bytes of a piece are written; waits for an earlier one. Throws hpe::error.

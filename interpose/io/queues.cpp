@@ -31,9 +31,7 @@ HPE_INTERPOSE int mq_timedsend(mqd_t queue, const char* p, bytes_of n, unsigned 
   }
   return static_cast<int>(with_buffer(
       "mq_timedsend", host_use::read, p, n,
-      [&](void* q, bytes_of m) {
-        return next::mq_timedsend(queue, static_cast<const char*>(q), m, priority, until);
-      },
+      [&](void* q, bytes_of m) { return next::mq_timedsend(queue, static_cast<const char*>(q), m, priority, until); },
       bad_address));
 }
 

@@ -70,18 +70,18 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
   try {
     if (core::host_access::inherited(p)) {
       log(log_level::warn,
-          "{}: the kernel refused {} bytes at {} (EFAULT): memory of hpe is not inherited by a child made by fork", call,
-          bytes, p);
+          "{}: the kernel refused {} bytes at {} (EFAULT): memory of hpe is not inherited by a child made by fork",
+          call, bytes, p);
     } else if (!ordinary(p)) {
       hpePointerInfo info{};
       const bool known = hpeGetPointerInfo(p, &info) == HPE_SUCCESS && info.kind != HPE_MEMORY_ORDINARY;
       if (!known)
-        log(log_level::warn, "{}: the kernel refused {} bytes at {} (EFAULT): no allocation of hpe is there", call, bytes,
-            p);
+        log(log_level::warn, "{}: the kernel refused {} bytes at {} (EFAULT): no allocation of hpe is there", call,
+            bytes, p);
       else if (allocated(p, bytes) < bytes)
         log(log_level::warn,
-            "{}: the kernel refused {} bytes at {} (EFAULT): they leave their allocation of {} bytes at {}", call, bytes,
-            p, info.size, info.base);
+            "{}: the kernel refused {} bytes at {} (EFAULT): they leave their allocation of {} bytes at {}", call,
+            bytes, p, info.size, info.base);
       else
         log(log_level::warn,
             "{}: the kernel refused {} bytes at {} (EFAULT): this is memory of hpe, which this call does not take; see "

@@ -51,8 +51,7 @@ const std::vector<call>& reads() {
          return ::readv(f, &v, 1);
        }},
       {"syscall(SYS_read)", true, [](int f, void* p, std::size_t n, off_t) { return ::syscall(0, f, p, n); }},
-      {"syscall(SYS_pread64)", false,
-       [](int f, void* p, std::size_t n, off_t o) { return ::syscall(17, f, p, n, o); }},
+      {"syscall(SYS_pread64)", false, [](int f, void* p, std::size_t n, off_t o) { return ::syscall(17, f, p, n, o); }},
   };
   return all;
 }

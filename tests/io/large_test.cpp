@@ -248,7 +248,8 @@ TEST(threads, ShareAPosition) {
   for (int i = 0; i < count; ++i) {
     bool found = false;
     for (int k = 0; k < count; ++k)
-      found = found || std::memcmp(copied.data() + std::size_t(i) * each, source.data() + std::size_t(k) * each, each) == 0;
+      found =
+          found || std::memcmp(copied.data() + std::size_t(i) * each, source.data() + std::size_t(k) * each, each) == 0;
     EXPECT_TRUE(found) << "part " << i;
   }
 }
@@ -264,7 +265,7 @@ TEST(threads, ReadAndWriteAtOnce) {
       const file mine;
       for (int round = 0; round < 3; ++round) {
         const hpe::array<std::byte> a = t % 2 == 0 ? hpe::array<std::byte>(10 * mebi)
-                                                  : hpe::array<std::byte>(10 * mebi, hpe::cyclic_distribution());
+                                                   : hpe::array<std::byte>(10 * mebi, hpe::cyclic_distribution());
         wrong += ::pread(f.get(), a.data(), 10 * mebi, 0) != ssize_t(10 * mebi);
         wrong += ::pwrite(mine.get(), a.data(), 10 * mebi, round) != ssize_t(10 * mebi);
         content back(10 * mebi);

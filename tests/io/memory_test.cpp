@@ -35,8 +35,8 @@ class memory_calls : public testing::TestWithParam<place> {};
 TEST_P(memory_calls, CopiesBetweenAllKinds) {
   for (const place other : all_places) {
     SCOPED_TRACE(name_of(other));
-    const std::size_t room = std::min(GetParam() == place::small ? 5000 : (3 << 20) + 100,
-                                      other == place::small ? 5000 : (3 << 20) + 100);
+    const std::size_t room =
+        std::min(GetParam() == place::small ? 5000 : (3 << 20) + 100, other == place::small ? 5000 : (3 << 20) + 100);
     memory to(GetParam(), room);
     memory from(other, room);
     for (auto* copy : {static_cast<void* (*)(void*, const void*, std::size_t)>(copies), copy_checked,

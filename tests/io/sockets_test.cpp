@@ -41,9 +41,7 @@ TEST_P(streams, EverySendReachesEveryReceive) {
       [](int s, void* p, std::size_t n) { return ::recv(s, p, n, MSG_WAITALL); },
       [](int s, void* p, std::size_t n) { return ::__recv_chk(s, p, n, n, MSG_WAITALL); },
       [](int s, void* p, std::size_t n) { return ::recvfrom(s, p, n, MSG_WAITALL, nullptr, nullptr); },
-      [](int s, void* p, std::size_t n) {
-        return ::__recvfrom_chk(s, p, n, n, MSG_WAITALL, nullptr, nullptr);
-      },
+      [](int s, void* p, std::size_t n) { return ::__recvfrom_chk(s, p, n, n, MSG_WAITALL, nullptr, nullptr); },
   };
   memory from(GetParam(), room_for(GetParam()));
   memory to(GetParam(), room_for(GetParam()));

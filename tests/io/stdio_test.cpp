@@ -91,7 +91,8 @@ TEST_P(stdio, EveryFwrite) {
         m.renew();
         std::fputc('x', stream);
         expected.push_back(std::byte{'x'});
-        ASSERT_EQ(unlocked ? ::fwrite_unlocked(m.data() + 7, 1, n, stream) : std::fwrite(m.data() + 7, 1, n, stream), n);
+        ASSERT_EQ(unlocked ? ::fwrite_unlocked(m.data() + 7, 1, n, stream) : std::fwrite(m.data() + 7, 1, n, stream),
+                  n);
         const content part = m.part(7, n);
         expected.insert(expected.end(), part.begin(), part.end());
       }

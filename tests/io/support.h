@@ -84,8 +84,8 @@ struct ends {
   void close_a();
   void close_b();
 };
-[[nodiscard]] ends make_pipe(int flags = 0);            ///< a reads, b writes
-[[nodiscard]] ends make_sockets(int type);              ///< AF_UNIX
+[[nodiscard]] ends make_pipe(int flags = 0);  ///< a reads, b writes
+[[nodiscard]] ends make_sockets(int type);    ///< AF_UNIX
 [[nodiscard]] ends make_tcp();
 
 }  // namespace io_test
