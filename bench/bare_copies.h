@@ -1,7 +1,7 @@
 #pragma once
 
-/// Copies as a program writes them that has no hpe, on a second set of the same devices: the reference of the sweep over
-/// transfer sizes.
+/// Copies as a program writes them that has no hpe, on a second set of the same devices: the reference of the sweep
+/// over transfer sizes.
 
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,5 @@
-// The layout, in pixels: every chart is a box with its title above, ticks and labels at the left and below, and the boxes
-// stand side by side over one legend.
+// The layout, in pixels: every chart is a box with its title above, ticks and labels at the left and below, and the
+// boxes stand side by side over one legend.
 #include "bench/plot.h"
 
 #include <fmt/core.h>
@@ -26,9 +26,12 @@ constexpr std::size_t colour_count = std::size(colours);
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
-    if (c == '<') result += "&lt;";
-    else if (c == '&') result += "&amp;";
-    else result += c;
+    if (c == '<')
+      result += "&lt;";
+    else if (c == '&')
+      result += "&amp;";
+    else
+      result += c;
   }
   return result;
 }
@@ -139,7 +142,8 @@ std::string draw_chart(const chart& c, const std::vector<std::string>& names, do
     s += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}h{}\"/>\n", x0, at_y(t), box_width);
     s += text(x0 - 7, at_y(t) + 4, "tick end", ys.words(t));
   }
-  s += fmt::format("<rect class=\"box\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", x0, y0, box_width, box_height);
+  s += fmt::format("<rect class=\"box\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", x0, y0, box_width,
+                   box_height);
   s += text(x0 + box_width / 2, y0 + box_height + 40, "label", c.x.label);
   s += fmt::format("<text class=\"label\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\">{}</text>\n", x0 - 46,
                    y0 + box_height / 2, escaped(c.y.label));
@@ -214,9 +218,9 @@ std::string as_json(const std::vector<chart>& charts) {
         xs += fmt::format("{}{}", xs.empty() ? "" : ", ", x);
         ys += fmt::format("{}{}", ys.empty() ? "" : ", ", y);
       }
-      s += fmt::format("{}  {{\"chart\": {}, \"line\": {}, \"x_label\": {}, \"y_label\": {}, \"x\": [{}], \"y\": [{}]}}",
-                       s.empty() ? "" : ",\n", quoted(c.title), quoted(l.name), quoted(c.x.label), quoted(c.y.label),
-                       xs, ys);
+      s += fmt::format(
+          "{}  {{\"chart\": {}, \"line\": {}, \"x_label\": {}, \"y_label\": {}, \"x\": [{}], \"y\": [{}]}}",
+          s.empty() ? "" : ",\n", quoted(c.title), quoted(l.name), quoted(c.x.label), quoted(c.y.label), xs, ys);
     }
   return "[\n" + s + "\n]\n";
 }

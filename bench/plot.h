@@ -10,9 +10,9 @@ namespace hpe::bench {
 
 /// How an axis is divided and labelled.
 enum class scale {
-  linear,     ///< from 0, in round steps
-  decades,    ///< logarithmic, a tick for each power of ten
-  sizes,      ///< logarithmic, powers of two as bytes: 4 KiB, 64 KiB, ...
+  linear,   ///< from 0, in round steps
+  decades,  ///< logarithmic, a tick for each power of ten
+  sizes,    ///< logarithmic, powers of two as bytes: 4 KiB, 64 KiB, ...
 };
 
 struct axis {

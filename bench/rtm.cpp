@@ -125,8 +125,7 @@ class by_hand {
       q.taper_z = q.taper_y + grid_.taper_y.size();
       const hpeShape shape = kernels::step_shape(q.part, p.layout);
       p.done = p.work->launch(
-          kernel_,
-          {{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]}},
+          kernel_, {{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]}},
           std::as_bytes(std::span(&q, 1)));
     }
     const std::size_t rim = kernels::stencil_radius * static_cast<std::size_t>(grid_.layout.plane);
@@ -196,13 +195,12 @@ int main(int argc, char** argv) {
       continue;
     }
     const double faster = time_of_one / times.first;
-    const bool same =
-        std::memcmp(field_of_one.data(), waves.field().data(), field_of_one.size() * sizeof(float)) == 0;
+    const bool same = std::memcmp(field_of_one.data(), waves.field().data(), field_of_one.size() * sizeof(float)) == 0;
     results.push_back({name + "faster than one", faster, "x", devices == 4 ? ">= 3.8" : "", faster >= 3.8});
     results.push_back({name + "the same bits as one", same ? 1. : 0., "", "1", same});
   }
-  const std::string size = std::to_string(grid.layout.nx) + " x " + std::to_string(grid.layout.ny) + " x " +
-                           std::to_string(grid.layout.nz);
+  const std::string size =
+      std::to_string(grid.layout.nx) + " x " + std::to_string(grid.layout.ny) + " x " + std::to_string(grid.layout.nz);
   hpe::bench::print("rtm, " + size + " points", results, arguments.json);
   return 0;
 }

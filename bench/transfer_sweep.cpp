@@ -1,6 +1,6 @@
-// Throughput against the size of a transfer, one way and both ways, and how long the thread that asks for it is held: as
-// Figures 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe beside what a
-// program writes without it.
+// Throughput against the size of a transfer, one way and both ways, and how long the thread that asks for it is held:
+// as Figures 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe beside what
+// a program writes without it.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -195,9 +195,8 @@ void print_raw(const figure& f) {
 void measure_without_peers(figure& f, bool gpus, std::size_t largest, unsigned repeats) {
   char self[4096] = "";
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return;
-  const std::string command =
-      fmt::format("{} '{}' --only without-peers --largest {} --repeats {}",
-                  gpus ? "HPE_CUDA_PEERS=off" : "HPE_DEVICES=soft:2x1", self, largest, repeats);
+  const std::string command = fmt::format("{} '{}' --only without-peers --largest {} --repeats {}",
+                                          gpus ? "HPE_CUDA_PEERS=off" : "HPE_DEVICES=soft:2x1", self, largest, repeats);
   std::fflush(stdout);
   std::FILE* const child = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the benchmark itself
   if (child == nullptr) return;
@@ -248,9 +247,8 @@ int main(int argc, char** argv) {
   hpe::bench::bare_copies bare((gpus ? "cuda:" : "soft:") + std::to_string(std::min(devices, 2)), largest);
   hpe::bench::pageable_copy driver(largest);
   const scheme plain{"pinned, or peer copy", [&](direction way, int lane, std::size_t n) { bare.plain(way, lane, n); }};
-  const scheme staged{"one pinned buffer", [&](direction way, int lane, std::size_t n) {
-                        bare.staged(way, lane, data.pageable(lane), n);
-                      }};
+  const scheme staged{"one pinned buffer",
+                      [&](direction way, int lane, std::size_t n) { bare.staged(way, lane, data.pageable(lane), n); }};
   const scheme doubled{"double-buffered by hand", [&](direction way, int lane, std::size_t n) {
                          bare.double_buffered(way, lane, data.pageable(lane), n);
                        }};
@@ -280,9 +278,9 @@ int main(int argc, char** argv) {
     if (between) measure_without_peers(f, gpus, largest, arguments.repeats);
     print(f);
     if (!picture.empty())
-      hpe::bench::write_file(fmt::format("{}-{}.svg", picture, it.file),
-                             hpe::bench::draw(fmt::format("Transfers, {}: {}", it.name, hpe::device_info(0).name),
-                                              f.charts));
+      hpe::bench::write_file(
+          fmt::format("{}-{}.svg", picture, it.file),
+          hpe::bench::draw(fmt::format("Transfers, {}: {}", it.name, hpe::device_info(0).name), f.charts));
     all.insert(all.end(), f.charts.begin(), f.charts.end());
   }
   if (!arguments.json.empty()) hpe::bench::write_file(arguments.json, hpe::bench::as_json(all));

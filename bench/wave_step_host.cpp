@@ -1,5 +1,6 @@
-// The wave step on the cores of this machine, without a runtime. The copy is memcpy of arrays as large as the wave field,
-// by the same threads, each its own part. Threads split the grid as a soft device does: ranges of the launch's tiles.
+// The wave step on the cores of this machine, without a runtime. The copy is memcpy of arrays as large as the wave
+// field, by the same threads, each its own part. Threads split the grid as a soft device does: ranges of the launch's
+// tiles.
 
 #include <sys/mman.h>
 

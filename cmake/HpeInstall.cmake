@@ -6,6 +6,10 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET hpe-mpi)
+  install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
 
 # `hpe bench` finds the benchmarks beside itself.
 set(programs hpe-command)

@@ -63,7 +63,8 @@ struct point {
   int32_t x, y, z;
 };
 
-/// A part of a grid cut along x, and how a launch cuts it further: tiles of tile_x planes by tile_y rows by tile_z cells.
+/// A part of a grid cut along x, and how a launch cuts it further: tiles of tile_x planes by tile_y rows by tile_z
+/// cells.
 struct slab {
   int64_t x0, x1;
   int64_t tile_x, tile_y;
@@ -76,8 +77,8 @@ struct slab {
   }
 };
 
-/// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours) stays in
-/// a second-level cache while the tile moves along x.
+/// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours)
+/// stays in a second-level cache while the tile moves along x.
 [[nodiscard]] constexpr slab make_slab(const field_layout& layout, int64_t x0, int64_t x1, int64_t element_size) {
   constexpr int64_t cache = 1 << 20, tiles_wanted = 16;
   const int64_t rows = cache / ((2 * stencil_radius + 1) * layout.row * element_size) - 2 * stencil_radius;
@@ -87,7 +88,8 @@ struct slab {
   return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
 }
 
-/// The tiles of GPUs. In three dimensions a block of threads takes one, four cells of a row each thread, and moves along x.
+/// The tiles of GPUs. In three dimensions a block of threads takes one, four cells of a row each thread, and moves
+/// along x.
 inline constexpr int64_t march_rows = 16, march_cells = 64;
 inline constexpr int64_t cuda_threads = march_rows * march_cells / 4;
 /// Blocks that a multiprocessor has at a time.
@@ -97,7 +99,8 @@ inline constexpr int64_t march_blocks = 2;
 [[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
                                             int64_t multiprocessors) {
   if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};
-  // Tiles come in rounds, as many at a time as fit; each also fetches the planes at its ends. What takes the least time:
+  // Tiles come in rounds, as many at a time as fit; each also fetches the planes at its ends. What takes the least
+  // time:
   constexpr int64_t least = 16;
   const slab whole{x0, x1, x1 - x0, march_rows, march_cells};
   const int64_t columns = int64_t(whole.tiles_y(layout.ny)) * whole.tiles_z(layout.nz);

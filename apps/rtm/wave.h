@@ -15,8 +15,8 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]). Steps are launched in pieces:
-/// the planes that neighbours wait for come before all others, so that the neighbours never wait for the rest.
+/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]). Steps are launched in
+/// pieces: the planes that neighbours wait for come before all others, so that the neighbours never wait for the rest.
 struct decomposition {
   std::vector<std::int64_t> planes;
   std::vector<piece> pieces;
@@ -128,7 +128,7 @@ class propagator {
   const grid grid_;
   const decomposition parts_;
   array<T> now_, next_;
-  std::vector<array<T>> tapers_;  ///< x, then y, then z; a copy for each device
+  std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device
   std::vector<kernels::slab> cuts_;   ///< by piece
   kernel<kernels::wave_step<T>> step_;

@@ -49,9 +49,9 @@ class region {
   mutable std::mutex mutex;
 
   // All below: under the mutex.
-  bool alive = false;     ///< made, and not freed
+  bool alive = false;        ///< made, and not freed
   bool shadow_used = false;  ///< some block was on the host
-  bool degraded = false;  ///< mappings ran out: one block is the whole region
+  bool degraded = false;     ///< mappings ran out: one block is the whole region
   region_description is;
   hpeAdvice advice = HPE_ADVISE_DEFAULT;
   std::vector<block> blocks;

@@ -31,7 +31,8 @@ write_behind::liveness write_behind::live() const noexcept {
 }
 
 std::uint64_t write_behind::most_ahead() const noexcept {
-  return std::max({window_ / (2 * std::max<std::uint64_t>(live().walks, 1)), std::min(window_ / 4, least_ahead), std::uint64_t{1}});
+  return std::max(
+      {window_ / (2 * std::max<std::uint64_t>(live().walks, 1)), std::min(window_ / 4, least_ahead), std::uint64_t{1}});
 }
 
 bool write_behind::given_up() const noexcept {

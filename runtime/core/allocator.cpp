@@ -162,7 +162,7 @@ void allocator::remove_region(region& r) {
   env_.directory.clear(base, granules);
   const kept_memory::place left{&segment_of(base), base, r.is.extent, granules + guard};
   backing_.take(r.is);
-  r.is.kind != region_kind::host && r.shadow_used ? kept_.keep(left) : kept_.drop(left);
+  r.is.kind != region_kind::host&& r.shadow_used ? kept_.keep(left) : kept_.drop(left);
   env_.regions.give_back(r);
 }
 

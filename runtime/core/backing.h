@@ -6,7 +6,8 @@
 
 namespace hpe::core {
 
-/// What lies behind the addresses of a region, for devices: memory of its homes, or pinned pages of the host. Any thread.
+/// What lies behind the addresses of a region, for devices: memory of its homes, or pinned pages of the host. Any
+/// thread.
 class backing {
  public:
   backing(device::device_set& devices, const memory::uvas& space) : devices_(devices), space_(space) {}

@@ -12,16 +12,16 @@
 
 namespace hpe::core {
 
-/// What freed allocations leave for new ones of the same size: address space with its view mapped (and closed), and host
-/// pages that copies find pinned. To make these costs several times what it costs to fill them over the link of a GPU.
-/// The pages hold bytes of the allocation that is gone. Any thread.
+/// What freed allocations leave for new ones of the same size: address space with its view mapped (and closed), and
+/// host pages that copies find pinned. To make these costs several times what it costs to fill them over the link of a
+/// GPU. The pages hold bytes of the allocation that is gone. Any thread.
 class kept_memory {
  public:
   struct place {
     memory::segment_allocator* segment = nullptr;
     std::byte* base = nullptr;
-    std::uint64_t extent = 0;   ///< bytes of the view
-    std::size_t granules = 0;   ///< of the segment
+    std::uint64_t extent = 0;  ///< bytes of the view
+    std::size_t granules = 0;  ///< of the segment
   };
 
   /// limit: the most bytes kept.

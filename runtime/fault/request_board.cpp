@@ -7,14 +7,15 @@
 
 // A slot goes free -> claimed (by compare and swap, in the faulting thread) -> posted -> answered (by the lane) -> free
 // (by the faulting thread, which read the answer). The lane keeps a pointer to a slot from take() until answer() only.
-// A thread that goes to sleep says so, posted -> slept_on, so that answers to threads that are awake need no system call.
+// A thread that goes to sleep says so, posted -> slept_on, so that answers to threads that are awake need no system
+// call.
 
 namespace hpe::fault {
 
 namespace {
 
-// Longer than the pieces of a long copy take: a thread that sleeps is late by 20 to 200 microseconds (a virtual machine with
-// H200s). Where cores are few, the lane and the devices need them more.
+// Longer than the pieces of a long copy take: a thread that sleeps is late by 20 to 200 microseconds (a virtual machine
+// with H200s). Where cores are few, the lane and the devices need them more.
 constexpr std::chrono::microseconds patience{500};
 
 // How many threads may wait awake at once.
@@ -68,8 +69,7 @@ std::uint32_t request_board::wait_for_answer(request& slot) noexcept {
   awake.fetch_sub(1);
   if (answered(state)) return state;
   slot.state_.compare_exchange_strong(state, request::slept_on, std::memory_order_acq_rel);
-  while (!answered(state = slot.state_.load(std::memory_order_acquire)))
-    os::futex_wait(slot.state_, request::slept_on);
+  while (!answered(state = slot.state_.load(std::memory_order_acquire))) os::futex_wait(slot.state_, request::slept_on);
   return state;
 }
 

@@ -66,7 +66,7 @@ class request_board {
 
   std::array<request, slot_count> slots_;
   std::vector<lane_state> lanes_;
-  os::futex_word freed_{0};  // changes when a slot becomes free
+  os::futex_word freed_{0};                 // changes when a slot becomes free
   std::atomic<std::uint32_t> slotless_{0};  // threads that wait for one
 };
 

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t slice = std::size_t{256} << 10;
 constexpr std::size_t worth_helping = 2 * slice;
 constexpr unsigned most_threads = 8;
-// How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where cores
-// are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
+// How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where
+// cores are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
 std::chrono::microseconds patience() {
   constexpr unsigned enough_cores = 8;
   static const bool patient = std::thread::hardware_concurrency() >= enough_cores;

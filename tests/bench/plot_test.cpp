@@ -37,8 +37,7 @@ TEST(Plot, PlacesPointsInProportion) {
 }
 
 TEST(Plot, LogarithmicAxesHaveEqualStepsForEqualFactors) {
-  const std::string svg =
-      draw("", {one_line(scale::sizes, scale::decades, {{4096, 1}, {65536, 10}, {1048576, 100}})});
+  const std::string svg = draw("", {one_line(scale::sizes, scale::decades, {{4096, 1}, {65536, 10}, {1048576, 100}})});
   const auto x = circles(svg, "cx"), y = circles(svg, "cy");
   ASSERT_GE(x.size(), 3U);
   EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.2);
@@ -56,7 +55,8 @@ TEST(Plot, LinesOfOneNameLookAlikeAndAreNamedOnce) {
 }
 
 TEST(Plot, NothingAndStrangeNamesAreDrawnToo) {
-  const std::string svg = draw("a < b & c", {chart{"empty", {"x"}, {"y"}, {}}, chart{"no points", {"x"}, {"y"}, {{"l", {}}}}});
+  const std::string svg =
+      draw("a < b & c", {chart{"empty", {"x"}, {"y"}, {}}, chart{"no points", {"x"}, {"y"}, {{"l", {}}}}});
   EXPECT_EQ(count(svg, "a &lt; b &amp; c"), 1U);
   EXPECT_EQ(count(svg, "nan"), 0U);
   EXPECT_EQ(count(svg, "inf"), 0U);

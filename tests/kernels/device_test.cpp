@@ -1,5 +1,5 @@
-// The kernels on devices: whatever a device is, it computes the bits that the host bodies compute on a machine that fuses
-// a * b + c, however the grid is divided.
+// The kernels on devices: whatever a device is, it computes the bits that the host bodies compute on a machine that
+// fuses a * b + c, however the grid is divided.
 
 #include <gtest/gtest.h>
 
@@ -113,9 +113,9 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
     p.record = record.data();
     p.recorded_count = static_cast<int64_t>(from.size());
     launch_on(device, step, step_shape(part, g.layout), p,
-              in(plane(now, part.x0 - stencil_radius, part.x1 + stencil_radius)),
-              inout(plane(next, part.x0, part.x1)), in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz),
-              in(at_sources), in(amplitude), in(at_receivers), out(record));
+              in(plane(now, part.x0 - stencil_radius, part.x1 + stencil_radius)), inout(plane(next, part.x0, part.x1)),
+              in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz), in(at_sources), in(amplitude),
+              in(at_receivers), out(record));
     for (std::size_t i = 0; i < from.size(); ++i) o.record[from[i]] = record[i];
     device = (device + 1) % devices;
   }

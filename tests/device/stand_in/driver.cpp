@@ -87,8 +87,8 @@ CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t /*alignment*/, CUdeviceptr hint,
                              unsigned long long /*flags*/) {
   void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): the driver's own type
-  void* const got = ::mmap(wished, size, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const got =
+      ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   *address = reinterpret_cast<CUdeviceptr>(got);
   return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
