@@ -85,10 +85,9 @@ void report(const figure& f, const rates& all, double link, double memory, std::
   results.push_back({f.name + ", hpe", mine, "GB/s", "", true});
   for (const auto& l : all)
     if (l.name != "hpe") results.push_back({"  " + l.name, l.points.back().second, "GB/s", "", true});
-  if (f.direct)
-    ratio("the same calls on ordinary memory", rate_of(all, "file alone"), ">= 0.95", 0.95);
-  else
-    ratio("the slower of link and memcpy", std::min(link, memory), ">= 0.85", 0.85);
+  // The kernel's own copy into the page cache, pages and bookkeeping with it, is slower than memcpy.
+  ratio("the same call on ordinary memory", rate_of(all, "file alone"), f.direct ? ">= 0.95" : "", f.direct ? 0.95 : 0);
+  if (!f.direct) ratio("the slower of link and memcpy", std::min(link, memory), ">= 0.85", 0.85);
   ratio("naive", rate_of(all, "naive"), "2.4 to 2.9", 2.4);
   ratio("double-buffered by hand", rate_of(all, "double-buffered"), "", 0);
 }
