@@ -83,7 +83,7 @@ unsigned helpers_for_reading(bool direct) {
 constexpr unsigned helpers_for_writing = 2;
 
 // A disk is idle between two writes, so there are fewer.
-constexpr std::size_t piece_of_direct_write = 4 * piece_of_file;
+constexpr std::size_t piece_of_direct_write = 8 * piece_of_file;
 
 // What may be moved of a range, if it can be done here.
 std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {

@@ -7,11 +7,13 @@
 #include "tests/core/kernels.h"
 #include "tests/io/support.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): names of libc
 extern "C" {
 void* __memcpy_chk(void*, const void*, std::size_t, std::size_t) noexcept;
 void* __memmove_chk(void*, const void*, std::size_t, std::size_t) noexcept;
 void* __memset_chk(void*, int, std::size_t, std::size_t) noexcept;
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 

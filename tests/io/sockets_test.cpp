@@ -16,11 +16,13 @@
 
 #include "tests/io/support.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): names of libc
 extern "C" {
 ssize_t __send(int, const void*, std::size_t, int);
 ssize_t __recv_chk(int, void*, std::size_t, std::size_t, int);
 ssize_t __recvfrom_chk(int, void*, std::size_t, std::size_t, int, sockaddr*, socklen_t*);
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 
