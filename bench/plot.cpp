@@ -98,7 +98,7 @@ class range {
     const double last = std::max(std::ceil(log(most) - 1e-9), first + 1);
     low_ = std::pow(base, first);
     high_ = std::pow(base, last);
-    constexpr double most_ticks = 10;
+    constexpr double most_ticks = 7;
     const double step = std::ceil((last - first + 1) / most_ticks);
     for (double e = first; e <= last; e += step) ticks_.push_back(std::pow(base, e));
   }

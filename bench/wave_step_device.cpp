@@ -1,13 +1,12 @@
 // The wave step on a GPU. Launches follow each other without a pause; the copy is the driver's own, from one array of
 // the wave field to the other.
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/device_copy.h"
 #include "bench/wave_step.h"
 #include "hpe/hpe.hpp"
 #include "kernels/wave.h"
@@ -19,20 +18,6 @@ using hpe::bench::result;
 
 constexpr double bar = 0.7;
 constexpr int at_once = 8;
-
-/// What the driver is asked to copy on a stream of hpe.
-struct driver_copy {
-  unsigned long long to, from;
-  std::size_t bytes;
-
-  static int queue(void* stream, void* self) {
-    using function = int (*)(unsigned long long, unsigned long long, std::size_t, void*);
-    static const auto copy =
-        reinterpret_cast<function>(::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyDtoDAsync_v2"));
-    const auto& it = *static_cast<driver_copy*>(self);
-    return copy(it.to, it.from, it.bytes, stream);
-  }
-};
 
 class stepper {
  public:
@@ -73,10 +58,7 @@ class stepper {
 
   void copy() {
     for (int i = 0; i < at_once; ++i) {
-      const auto number = [](const float* p) { return reinterpret_cast<unsigned long long>(p); };
-      driver_copy what{number(next_.data()), number(now_.data()), now_.size() * sizeof(float)};
-      const hpeAccess accesses[] = {out(next_), in(now_)};
-      hpe::check(hpeEnqueue(0, driver_copy::queue, &what, accesses, std::size(accesses)));
+      hpe::bench::copy_on_device(next_.data(), now_.data(), now_.size() * sizeof(float));
       std::swap(now_, next_);
     }
     hpe::synchronize();

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "hpe/hpe.h"
+#include "kernels/columns.h"
 
 namespace hpe::kernels {
 
@@ -69,12 +70,11 @@ struct slab {
   int64_t x0, x1;
   int64_t tile_x, tile_y;
   int64_t tile_z = 0;  ///< 0: whole rows, as bodies for soft devices want them
+  int64_t whole = 0;   ///< so many columns of tiles are not cut along x (kernels/columns.h); on GPUs
 
   [[nodiscard]] constexpr uint32_t tiles_x() const { return uint32_t((x1 - x0 + tile_x - 1) / tile_x); }
   [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
-  [[nodiscard]] constexpr uint32_t tiles_z(int64_t nz) const {
-    return tile_z == 0 ? 1 : uint32_t((nz + tile_z - 1) / tile_z);
-  }
+  [[nodiscard]] constexpr uint32_t tiles_z(int64_t nz) const { return uint32_t((nz + tile_z - 1) / tile_z); }
 };
 
 /// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours)
@@ -88,40 +88,23 @@ struct slab {
   return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
 }
 
-/// The tiles of GPUs. In three dimensions a block of threads takes one, four cells of a row each thread, and moves
-/// along x.
-inline constexpr int64_t march_rows = 16, march_cells = 64;
-inline constexpr int64_t cuda_threads = march_rows * march_cells / 4;
-/// Blocks that a multiprocessor has at a time.
-inline constexpr int64_t march_blocks = 2;
-
 /// Planes x0 to x1 for a GPU with that many multiprocessors.
 [[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
                                             int64_t multiprocessors) {
   if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};
-  // Tiles come in rounds, as many at a time as fit; each also fetches the planes at its ends. What takes the least
-  // time:
-  constexpr int64_t least = 16;
-  const slab whole{x0, x1, x1 - x0, march_rows, march_cells};
-  const int64_t columns = int64_t(whole.tiles_y(layout.ny)) * whole.tiles_z(layout.nz);
-  slab best = whole;
-  int64_t best_cost = INT64_MAX;
-  for (int64_t parts = 1; parts == 1 || (x1 - x0) / parts >= least; ++parts) {
-    const int64_t tile_x = (x1 - x0 + parts - 1) / parts;
-    const int64_t at_a_time = march_blocks * multiprocessors;
-    const int64_t rounds = (columns * ((x1 - x0 + tile_x - 1) / tile_x) + at_a_time - 1) / at_a_time;
-    const int64_t cost = rounds * (tile_x + stencil_radius);
-    if (cost >= best_cost) continue;
-    best_cost = cost;
-    best.tile_x = tile_x;
-  }
-  return best;
+  slab part{x0, x1, x1 - x0, march_rows, march_cells};
+  const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
+  const column_cut cut = cut_columns(columns, x1 - x0, multiprocessors);
+  part.tile_x = cut.tile_x;
+  part.whole = cut.whole;
+  return part;
 }
 
 /// The shape of a launch of wave_step.
 [[nodiscard]] constexpr hpeShape step_shape(const slab& part, const field_layout& layout) {
   if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(layout.ny), 1}, {1, 1, 1}};
-  return {{part.tiles_z(layout.nz), part.tiles_y(layout.ny), part.tiles_x()}, {uint32_t(cuda_threads), 1, 1}};
+  const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
+  return {{count_tiles({part.whole, part.tile_x}, columns, part.x1 - part.x0), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 /// One time step of (1 + a) p+ - 2 p + (1 - a) p- = (c dt)^2 (laplacian p + q), with the damping a given through
@@ -170,7 +153,7 @@ struct window {
   if (part.tile_z == 0) return {{part.tiles_x(), 1, 1}, {1, 1, 1}};
   constexpr int64_t rows_each = 32, most = 2048;
   const int64_t blocks = (cells.nx * cells.ny + rows_each - 1) / rows_each;
-  return {{uint32_t(blocks < 1 ? 1 : blocks < most ? blocks : most), 1, 1}, {uint32_t(cuda_threads), 1, 1}};
+  return {{uint32_t(blocks < 1 ? 1 : blocks < most ? blocks : most), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 /// kept = the window of field.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "apps/fdtd/fdtd_main.h"
 #include "apps/hpe/command.h"
 #include "apps/rtm/rtm_main.h"
 
@@ -13,7 +14,9 @@ namespace {
 
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
+    command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
+    command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists what can be set", help},
 };

@@ -48,7 +48,10 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
                     "; HPE_DEVICES=soft:N gives N");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
-  decomposition parts = decompose(g.layout, s.devices, sizeof(float));
+  // GPUs lose more by small launches of the rims than by waiting for each other at the end of a step (bench/rtm.cpp).
+  const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
+  decomposition parts =
+      decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);
   const std::size_t needed = kept_fields<float>::bytes_per_device(g, parts, kept_count(s));
   for (int d = 0; d < s.devices; ++d)
     if (const auto free = device_info(d).memory_free; needed > free)

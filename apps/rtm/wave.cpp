@@ -30,12 +30,12 @@ std::size_t largest_part(const grid& g, const decomposition& parts) {
 }
 
 /// The first and the last planes of each slab that a neighbour reads, then what lies between.
-std::vector<piece> pieces_of(const decomposition& parts) {
+std::vector<piece> pieces_of(const decomposition& parts, launch_order order) {
   constexpr std::int64_t rim = kernels::stencil_radius;
   std::vector<piece> rims, inner;
   for (int d = 0; d < parts.devices(); ++d) {
     std::int64_t x0 = parts.first(d), x1 = parts.last(d);
-    if (x1 - x0 > 4 * rim) {
+    if (order == launch_order::rims_first && x1 - x0 > 4 * rim) {
       if (d > 0) rims.push_back({d, x0, x0 + rim}), x0 += rim;
       if (d + 1 < parts.devices()) rims.push_back({d, x1 - rim, x1}), x1 -= rim;
     }
@@ -63,7 +63,8 @@ std::vector<int> decomposition::list() const {
   return all;
 }
 
-decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size) {
+decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
+                        launch_order order) {
   const auto granule = static_cast<std::int64_t>(granularity());
   const std::int64_t plane = layout.plane * static_cast<std::int64_t>(element_size);
   const std::int64_t granules = (layout.size() * static_cast<std::int64_t>(element_size) + granule - 1) / granule;
@@ -75,7 +76,7 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
     const bool inner = d > 0 && d < devices;
     parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
   }
-  parts.pieces = pieces_of(parts);
+  parts.pieces = pieces_of(parts, order);
   return parts;
 }
 

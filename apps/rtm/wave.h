@@ -15,8 +15,11 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]). Steps are launched in
-/// pieces: the planes that neighbours wait for come before all others, so that the neighbours never wait for the rest.
+/// How a step of a device is launched: as one piece, or in pieces of which those that neighbours wait for come first,
+/// so that the neighbours never wait for the rest.
+enum class launch_order { at_once, rims_first };
+
+/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]).
 struct decomposition {
   std::vector<std::int64_t> planes;
   std::vector<piece> pieces;
@@ -28,7 +31,8 @@ struct decomposition {
 };
 
 /// Equal slabs, moved to the boundaries of placement where that unbalances them by less than a fiftieth.
-decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size);
+decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
+                        launch_order order = launch_order::rims_first);
 
 /// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
 /// Each device holds the points of its pieces.

@@ -1,14 +1,13 @@
 #pragma once
 
-/// The wave step in three dimensions as a march along x: a block of threads owns a tile of y and z and walks through its
-/// planes. What a point needs of its column along x stays in registers of its thread; what it needs of its plane lies in
-/// shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough loads are in flight to fill
-/// the memory's bandwidth.
+/// A time step of a wave equation in three dimensions as a march along x: a block of threads owns a tile of y and z and
+/// walks through its planes. What a point needs of its column along x stays in registers of its thread; what it needs of its
+/// plane lies in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough loads are in
+/// flight to fill the memory's bandwidth.
 ///
 /// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points a thread.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
-#include "kernels/wave.h"
 
 namespace hpe::kernels::cuda {
 
@@ -37,64 +36,90 @@ __device__ void await_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
 }
 
-/// Where a thread stands in its tile, and what it fetches of the rim of a plane: the rows before and after the tile, a quad
+/// What a march computes: the cells [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0, tile_z0).
+/// z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is no multiple of 4. Rows hold
+/// something harmless `radius` cells before and behind their cells, and so do planes and the grid.
+struct march_range {
+  int64_t x0, x1, y1, z1;
+  int64_t tile_y0, tile_z0;
+};
+
+/// Where a thread stands in its tile, and what it fetches of the rim of a plane: the rows before and after the tile, quads
 /// before and after each of its rows.
-template <int tile_z, int tile_y>
+template <int radius, int tile_z, int tile_y>
 struct place {
-  static constexpr int radius = stencil_radius;
   static constexpr int lanes = tile_z / 4;
   static constexpr int threads = lanes * tile_y;
-  static constexpr int width = lanes + 2;  // of a plane in shared memory
-  static constexpr int rim = 2 * radius * lanes + 2 * tile_y;
+  static constexpr int beside = (radius + 3) / 4;       // quads on either side of a row
+  static constexpr int width = lanes + 2 * beside;      // of a plane in shared memory
+  static constexpr int rim_rows = 2 * radius * lanes;   // quads in the rows before and after
+  static constexpr int rim = rim_rows + 2 * beside * tile_y;
   static constexpr int rim_each = (rim + threads - 1) / threads;
 
   int lane, row;
   int64_t y, z;
-  bool reads, writes;          // there is memory at its cells; they are cells of the grid
+  bool reads, writes;          // there is memory at its cells; they are to be computed
   int64_t column;              // index of its first cell in plane 0
   int64_t rim_from[rim_each];  // likewise; < 0: zeros
   int rim_to[rim_each];        // in the plane in shared memory; < 0: nothing
 
-  __device__ place(const field_layout& layout, int64_t y0, int64_t z0) {
+  template <class Layout>
+  __device__ place(const Layout& layout, const march_range& range) {
     const auto me = static_cast<int>(threadIdx.x);
     lane = me % lanes;
     row = me / lanes;
-    y = y0 + row;
-    z = z0 + 4 * lane;
-    // A row holds zeros from its last cell to its end, and so do the rows behind the last one.
+    y = range.tile_y0 + row;
+    z = range.tile_z0 + 4 * lane;
+    // Nothing is read that no cell of the range needs, and nothing beyond the end of a row.
     const auto readable = [&](int64_t y, int64_t z) {
-      return y < layout.ny + radius && z < layout.row - layout.lead;
+      return y < range.y1 + radius && z < range.z1 + 4 * beside && z < layout.row - layout.lead;
     };
     reads = readable(y, z);
-    writes = y < layout.ny && z < (layout.nz + row_multiple - 1) / row_multiple * row_multiple;
+    writes = y < range.y1 && z < range.z1;
     column = reads ? layout.index(0, y, z) : layout.index(0, 0, 0);
 #pragma unroll
     for (int i = 0; i < rim_each; ++i) {
-      const int n = me + i * threads, beside = n - 2 * radius * lanes;
-      const int r = beside >= 0 ? beside / 2 + radius : n / lanes + (n / lanes < radius ? 0 : tile_y);
-      const int c = beside >= 0 ? beside % 2 * (lanes + 1) : n % lanes + 1;
-      const int64_t rim_y = y0 + r - radius, rim_z = z0 + 4 * (c - 1);
+      const int n = me + i * threads, side = n - rim_rows;
+      int r = n / lanes, c = n % lanes + beside;
+      if (side >= 0) {
+        r = side / (2 * beside) + radius;
+        c = side % (2 * beside);
+        if (c >= beside) c += lanes;
+      } else if (r >= radius) {
+        r += tile_y;
+      }
+      const int64_t rim_y = range.tile_y0 + r - radius, rim_z = range.tile_z0 + 4 * (c - beside);
       rim_to[i] = n < rim ? r * width + c : -1;
       rim_from[i] = n < rim && readable(rim_y, rim_z) ? layout.index(0, rim_y, rim_z) : -1;
     }
   }
 };
 
-/// Planes [x0, x1) of the tile of tile_z cells (a multiple of 4) by tile_y rows at (y0, z0), by a block of
-/// tile_z / 4 * tile_y threads that fetch `depth` planes ahead. z0 is a multiple of 4; the tile may reach over the ends of
-/// rows and planes.
-template <int tile_z, int tile_y, int depth>
-__device__ void march(const wave_step<float>& p, int64_t x0, int64_t x1, int64_t y0, int64_t z0) {
-  using my = place<tile_z, tile_y>;
-  constexpr int radius = stencil_radius;
-  // What was fetched: for the plane itself, four planes ahead, and the rims of the planes; the thread that fetched a quad
-  // reads it, except for rims.
-  __shared__ quad before[depth][my::threads], speed[depth][my::threads], ahead[depth][my::threads];
-  __shared__ quad planes[depth + 1][tile_y + 2 * radius][my::width];
+/// The shared memory of a march. What was fetched: for the plane itself, `radius` planes ahead, and the rims of the planes;
+/// the thread that fetched a quad reads it, except for rims.
+template <int radius, int tile_z, int tile_y, int depth>
+struct march_memory {
+  using my = place<radius, tile_z, tile_y>;
+  quad before[depth][my::threads], speed[depth][my::threads], ahead[depth][my::threads];
+  quad planes[depth + 1][tile_y + 2 * radius][my::width];
+};
 
-  const my at(p.layout, y0, z0);
+/// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads that fetch `depth` planes
+/// ahead. p has now, next, speed, layout, centre and weights[3], as the parameters of the steps have. point is told where it
+/// is by start(whether it computes anything, y, z) and plane(x), and step(i, here, before, speed, laplacian) gives cell i of
+/// its quad.
+template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
+__device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
+                      const march_range& range, Point point) {
+  using my = place<radius, tile_z, tile_y>;
+  auto& before = memory.before;
+  auto& speed = memory.speed;
+  auto& ahead = memory.ahead;
+  auto& planes = memory.planes;
+
+  const my at(p.layout, range);
   const int me = static_cast<int>(threadIdx.x);
-  const int64_t stride = p.layout.plane;
+  const int64_t stride = p.layout.plane, x0 = range.x0, x1 = range.x1;
   const auto fetch = [&](int64_t x, int slot, int plane_slot) {
     if (x < x1) {
       copy_async(&ahead[slot][me], p.now + at.column + (x + radius) * stride, at.reads);
@@ -109,9 +134,8 @@ __device__ void march(const wave_step<float>& p, int64_t x0, int64_t x1, int64_t
     end_group();
   };
 
-  const float taper_y = at.writes ? p.taper_y[at.y] : 0;
-  const quad taper_z = at.writes ? load_quad(p.taper_z + at.z) : quad{};
-  quad column[2 * radius + 1];  // planes x - 4 to x + 4
+  point.start(at.writes, at.y, at.z);
+  quad column[2 * radius + 1];  // planes x - radius to x + radius
 #pragma unroll
   for (int k = 0; k < 2 * radius; ++k)
     column[k] = at.reads ? load_quad(p.now + at.column + (x0 + k - radius) * stride) : quad{};
@@ -125,47 +149,49 @@ __device__ void march(const wave_step<float>& p, int64_t x0, int64_t x1, int64_t
     const quad& here = column[radius];
     column[2 * radius] = ahead[slot][me];
     const quad old = before[slot][me], c2 = speed[slot][me];
-    plane[at.row + radius][at.lane + 1] = here;
+    plane[at.row + radius][at.lane + my::beside] = here;
     // The plane is complete, and nobody reads the one before it any more, whose place is filled next.
     __syncthreads();
     fetch(x + depth, slot, plane_slot == 0 ? depth : plane_slot - 1);
 
     if (at.writes) {
-      const float twice = 2 * multiply(p.taper_x[x], taper_y);
-      const quad left = plane[at.row + radius][at.lane], right = plane[at.row + radius][at.lane + 2];
-      float line[12];
+      point.plane(x);
+      float line[4 * (2 * my::beside + 1)];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        line[i] = left.v[i];
-        line[i + 4] = here.v[i];
-        line[i + 8] = right.v[i];
+      for (int q = 0; q < 2 * my::beside + 1; ++q) {
+        const quad part = q == my::beside ? here : plane[at.row + radius][at.lane + q];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) line[4 * q + i] = part.v[i];
       }
+      const auto& w = p.weights;
       quad along_zx, along_y;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float(&w)[3][stencil_radius] = p.weights;
-        const auto pair_z = [&](int k) { return add(line[i + 4 - k], line[i + 4 + k]); };
+        const auto pair_z = [&](int k) { return add(line[4 * my::beside + i - k], line[4 * my::beside + i + k]); };
         const auto pair_x = [&](int k) { return add(column[radius - k].v[i], column[radius + k].v[i]); };
-        const float z1 = multiply_add(w[2][0], pair_z(1), multiply(p.centre, here.v[i]));
-        const float along_z = axis(w[2], z1, pair_z(2), pair_z(3), pair_z(4));
-        const float along_x = axis(w[0], multiply(w[0][0], pair_x(1)), pair_x(2), pair_x(3), pair_x(4));
+        float along_z = multiply_add(w[2][0], pair_z(1), multiply(p.centre, here.v[i]));
+        float along_x = multiply(w[0][0], pair_x(1));
+#pragma unroll
+        for (int k = 2; k <= radius; ++k) {
+          along_z = multiply_add(w[2][k - 1], pair_z(k), along_z);
+          along_x = multiply_add(w[0][k - 1], pair_x(k), along_x);
+        }
         along_zx.v[i] = add(along_z, along_x);
       }
 #pragma unroll
       for (int k = 1; k <= radius; ++k) {
-        const quad above = plane[at.row + radius - k][at.lane + 1], below = plane[at.row + radius + k][at.lane + 1];
-        const float w = p.weights[1][k - 1];
+        const quad above = plane[at.row + radius - k][at.lane + my::beside];
+        const quad below = plane[at.row + radius + k][at.lane + my::beside];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float pair = add(above.v[i], below.v[i]);
-          along_y.v[i] = k == 1 ? multiply(w, pair) : multiply_add(w, pair, along_y.v[i]);
+          along_y.v[i] = k == 1 ? multiply(w[1][0], pair) : multiply_add(w[1][k - 1], pair, along_y.v[i]);
         }
       }
       quad result;
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        result.v[i] =
-            stepped(here.v[i], old.v[i], c2.v[i], add(along_zx.v[i], along_y.v[i]), twice, taper_z.v[i]);
+        result.v[i] = point.step(i, here.v[i], old.v[i], c2.v[i], add(along_zx.v[i], along_y.v[i]));
       store_once(p.next + at.column + x * stride, result);
     }
 #pragma unroll

@@ -2,6 +2,7 @@
 // variants are exported too, as name_variant, so that they can be tested and compared.
 
 #include "hpe/kernel.h"
+#include "kernels/fdtd.h"
 #include "kernels/wave.h"
 
 namespace {

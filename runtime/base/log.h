@@ -13,6 +13,9 @@ namespace hpe {
 
 enum class log_level : std::uint8_t { silent, error, warn, info, debug };
 
+/// The level that HPE_LOG names. Throws HPE_ERROR_INITIALIZATION for any other text.
+[[nodiscard]] log_level parse_log_level(std::string_view name);
+
 void set_log_level(log_level level) noexcept;
 [[nodiscard]] bool log_enabled(log_level level) noexcept;
 

@@ -39,7 +39,13 @@ void region::reset_patterns() {
   rolling_mode mode = rolling_mode::sequential;
   if (advice == HPE_ADVISE_ROLLING) mode = rolling_mode::always;
   if (advice == HPE_ADVISE_LAZY || rolling_window_ == 0 || single_copy() || degraded) mode = rolling_mode::never;
-  writer.reset(blocks.size(), rolling_window_ / is.block_size, mode);
+  // What is left in the window when the host is done is uploaded while a launch waits: of small regions it has to be
+  // less.
+  constexpr std::uint64_t least_blocks = 8;
+  constexpr std::uint64_t windows = 16;
+  const std::uint64_t window =
+      std::min(rolling_window_ / is.block_size, std::max(least_blocks, blocks.size() / windows));
+  writer.reset(blocks.size(), window, mode);
 }
 
 void region::advise(hpeAdvice how) {

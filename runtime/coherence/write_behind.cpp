@@ -31,8 +31,8 @@ write_behind::liveness write_behind::live() const noexcept {
 }
 
 std::uint64_t write_behind::most_ahead() const noexcept {
-  return std::max(
-      {window_ / (2 * std::max<std::uint64_t>(live().walks, 1)), std::min(window_ / 4, least_ahead), std::uint64_t{1}});
+  const std::uint64_t share = window_ / std::max<std::uint64_t>(8, 2 * live().walks);
+  return std::max({share, std::min(window_ / 4, least_ahead), std::uint64_t{1}});
 }
 
 bool write_behind::given_up() const noexcept {
@@ -76,7 +76,9 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
     }
     return result;
   }
-  const std::uint64_t most_open = std::max(window_, 2 * live().ahead);
+  const liveness writers = live();
+  const std::uint64_t share = writers.walks > 1 ? window_ : std::min(window_, most_for_one);
+  const std::uint64_t most_open = std::max(share, 2 * writers.ahead);
   while (open_blocks_ > most_open && open_.size() > 1) {
     const block_run oldest = open_.front();
     open_.pop_front();

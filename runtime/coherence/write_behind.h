@@ -44,6 +44,8 @@ class write_behind {
   };
   static constexpr std::uint64_t slack = 4;
   static constexpr std::uint64_t least_ahead = 2;
+  // A single walk leaves no more behind, because its last blocks are uploaded while a launch waits.
+  static constexpr std::uint64_t most_for_one = 8;
   // One that was not used for so many touches is no longer counted as live.
   static constexpr std::uint64_t recent = 32;
   // A thread among several that is held up for a moment finds some of its blocks uploaded too early; that is no reason
@@ -58,8 +60,8 @@ class write_behind {
     std::uint64_t ahead = 0;
   };
   [[nodiscard]] liveness live() const noexcept;
-  /// What is opened for a walk at once. All together open half of the window, so that a walk is through with what is
-  /// uploaded; but none is held up at every block because there are others.
+  /// What is opened for a walk at once. All together open half of the window at most, so that a walk is through with
+  /// what is uploaded; but none is held up at every block because there are others.
   [[nodiscard]] std::uint64_t most_ahead() const noexcept;
   [[nodiscard]] bool given_up() const noexcept;
 

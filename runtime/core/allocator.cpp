@@ -1,5 +1,7 @@
 #include "runtime/core/allocator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -29,6 +31,9 @@ namespace {
 // are apart, so that protecting a whole region never splits one.
 constexpr std::size_t guard = 1;
 
+// An eighth of the machine's memory.
+std::uint64_t most_to_keep() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size() / 8; }
+
 std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_size) / granule_size; }
 
 }  // namespace
@@ -37,7 +42,7 @@ allocator::allocator(const environment& env)
     : env_(env),
       backing_(env.devices, env.space),
       mover_(env, backing_),
-      kept_(env.space, env.devices, env.option.kept_memory),
+      kept_(env.space, env.devices, std::min(env.option.kept_memory, most_to_keep())),
       host_segment_(env.space.segment_begin(segment_kind::host), env.space.layout().segment_size / granule_size),
       striped_segment_(env.space.segment_begin(segment_kind::striped), env.space.layout().segment_size / granule_size) {
   for (unsigned d = 0; d < env.devices.size(); ++d) {

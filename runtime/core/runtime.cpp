@@ -17,13 +17,6 @@ namespace {
 // only afterwards: there are segments for the most there can be. Unused ones cost nothing.
 constexpr unsigned most_devices = 16;
 
-log_level level_from(const std::string& name) {
-  static constexpr const char* names[] = {"silent", "error", "warn", "info", "debug"};
-  for (unsigned i = 0; i < std::size(names); ++i)
-    if (name == names[i]) return static_cast<log_level>(i);
-  HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_LOG=\"{}\" is none of silent, error, warn, info and debug", name);
-}
-
 void check(const options& o) {
   const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
   HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
@@ -37,13 +30,24 @@ void check(const options& o) {
               o.staging_chunk, o.segment_size);
 }
 
+transfer::engine::staging_options staging_from(const options& o) {
+  using fitting = transfer::engine::fitting;
+  HPE_REQUIRE(o.copy_threads <= 64, HPE_ERROR_INITIALIZATION, "HPE_COPY_THREADS={} is not a number from 0 to 64",
+              o.copy_threads);
+  HPE_REQUIRE(o.calibration == "on" || o.calibration == "again" || o.calibration == "off", HPE_ERROR_INITIALIZATION,
+              "HPE_CALIBRATION=\"{}\" is none of on, again and off", o.calibration);
+  fitting fit = o.calibration == "again" ? fitting::again : fitting::once;
+  if (o.calibration == "off") fit = fitting::off;
+  return {o.staging_chunk, o.staging_buffers, static_cast<unsigned>(o.copy_threads), fit};
+}
+
 std::atomic<runtime*> the_runtime{nullptr};
 std::atomic<pid_t> started_by{0};
 
 }  // namespace
 
 runtime::runtime(const options& chosen) : option_(chosen) {
-  set_log_level(level_from(option_.log));
+  set_log_level(parse_log_level(option_.log));
   check(option_);
   device::prepare_devices(option_.devices);
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
@@ -54,8 +58,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
-  engine_ =
-      std::make_unique<transfer::engine>(*devices_, *space_, option_.staging_chunk, option_.staging_buffers, count_);
+  engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_), count_);
   views_ = std::make_unique<fault::host_view>(count_);
   faults_ = std::make_unique<fault::service>(
       *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, count_}, devices_->size());

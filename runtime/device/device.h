@@ -148,6 +148,10 @@ class device_set {
   virtual void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) = 0;
   virtual void unregister_host(void* address, std::size_t bytes) = 0;
 
+  /// A hint: copies are about to use these bytes of registered memory, from the first to the last. Returns at once.
+  /// Devices that hold on to pages do so ahead of the copies.
+  virtual void expect_copies(const void* address, std::size_t bytes) = 0;
+
   /// The pages behind a part of registered memory were given back to the system, and others take their place when it is
   /// used again: devices that hold on to pages let go of these. Waits for copies that use neighbouring bytes.
   virtual void release_host(void* address, std::size_t bytes) = 0;

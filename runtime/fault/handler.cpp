@@ -16,12 +16,21 @@ namespace hpe::fault {
 namespace {
 
 std::atomic<service*> current{nullptr};
+std::atomic<other_faults> others{nullptr};
 std::atomic<pid_t> owner{0};
+
+os::fault_verdict offer_to_others(const os::fault& f) noexcept {
+  const other_faults resolve = others.load(std::memory_order_acquire);
+  if (resolve == nullptr || ::getpid() != owner.load(std::memory_order_relaxed)) return os::fault_verdict::not_ours;
+  const bool write = f.access != os::fault_access::read;
+  return resolve(static_cast<std::byte*>(f.address), write) == verdict::retry ? os::fault_verdict::retry
+                                                                              : os::fault_verdict::not_ours;
+}
 
 os::fault_verdict on_fault(const os::fault& f) noexcept {
   service* const to = current.load(std::memory_order_acquire);
   auto* const address = static_cast<std::byte*>(f.address);
-  if (to == nullptr || !to->covers(address)) return os::fault_verdict::not_ours;
+  if (to == nullptr || !to->covers(address)) return offer_to_others(f);
   if (::getpid() != owner.load(std::memory_order_relaxed)) {
     handler_line()
         .text("hpe: ")
@@ -50,6 +59,12 @@ void handle_faults_with(service* to) {
   owner.store(::getpid(), std::memory_order_relaxed);
   current.store(to, std::memory_order_release);
   if (to != nullptr) os::install_fault_handler(on_fault);
+}
+
+void handle_other_faults_with(other_faults resolve) {
+  owner.store(::getpid(), std::memory_order_relaxed);
+  others.store(resolve, std::memory_order_release);
+  if (resolve != nullptr) os::install_fault_handler(on_fault);
 }
 
 }  // namespace hpe::fault

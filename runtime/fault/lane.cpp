@@ -3,17 +3,16 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
-#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/explain.h"
 #include "runtime/os/signals.h"
 
 // Invariants, under the region's mutex:
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
-//  that writes the
-//    block takes it out of that state, and the fetch then leaves it alone.
+//    that writes the block takes it out of that state, and the fetch then leaves it alone.
 //  - A fetch that was issued is recorded in the region's order as a reader of the home, so device work that writes
-//  waits for it.
+//  waits
+//    for it.
 //  - A view is opened only in the same hold of the mutex that gives the block a state whose shadow is valid.
 
 namespace hpe::fault {
@@ -31,10 +30,6 @@ using device::priority;
 namespace {
 
 thread_local bool this_is_a_lane = false;
-
-// One copy is at most this long, so that views open while a long window is still on its way.
-// Copies of 8 MiB fill the link of a GPU (54.7 of 55.4 GB/s); those of 2 MiB do not (52.7).
-constexpr std::uint64_t fetch_piece = 4 * granule_size;
 
 }  // namespace
 
@@ -183,185 +178,10 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
   r.set_state(block, block_state::host);
+  if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});
   if (env_.views.set(r, {block, end}, os::access::read_write)) return std::move(plan.upload);
   degrade(r);
   return {};
-}
-
-void lane::upload_behind(region& r, const std::deque<block_run>& runs) {
-  try {
-    for (const block_run& run : runs)
-      if (!r.degraded) upload_behind(r, run);  // one of them may make all blocks one
-  } catch (const error& e) {
-    // Nobody waits for this. Who needs the data at home meets the same failure and is told.
-    log(log_level::debug, "upload behind a writer: {}", e.what());
-  }
-}
-
-void lane::upload_behind(region& r, block_run run) {
-  for (std::uint64_t b = run.begin; b < run.end;) {
-    if (!apply(r.blocks[b].state, block_event::flush).actions.upload) {
-      ++b;
-      continue;
-    }
-    const byte_range first = r.bytes_of({b, b + 1});
-    const std::uint64_t home_end = r.end_of_home(first.begin, r.bytes_of(run).end);
-    std::uint64_t end = b + 1;
-    while (end < run.end && r.blocks[end].state == block_state::host && r.bytes_of({end, end + 1}).end <= home_end)
-      ++end;
-
-    // Closed to writers before the copy reads the shadow, so that no write is lost.
-    if (!env_.views.set(r, {b, end}, os::access::read)) return degrade(r);
-    const byte_range bytes = r.bytes_of({b, end});
-    point_set after;
-    r.order.before_write(bytes, after);
-    // If this throws, the host keeps what it wrote.
-    r.order.record_write(bytes, env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
-                                                   after.points(), priority::rolling));
-    for (; b < end; ++b) {
-      r.set_state(b, block_state::shared);
-      r.blocks[b].rolled = true;
-      counters::add(env_.count.blocks_rolled, 1);
-    }
-  }
-}
-
-void lane::start_fetches(region& r, block_run run, priority level) {
-  run.end = std::min<std::uint64_t>(run.end, r.blocks.size());
-  for (std::uint64_t b = run.begin; b < run.end;) {
-    if (!apply(r.blocks[b].state, block_event::prefetch).actions.fetch) {
-      ++b;
-      continue;
-    }
-    const std::uint64_t begin = r.bytes_of({b, b + 1}).begin;
-    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.is.block_size));
-    fetch f{&r, {b, b}, ++last_fetch_, level, {}, {}};
-    do {
-      r.set_state(b, block_state::fetching);
-      r.blocks[b].fetch = f.number;
-      ++b;
-    } while (b < run.end && r.blocks[b].state == block_state::device && r.bytes_of({b, b + 1}).end <= limit);
-    f.run.end = b;
-    if (level == priority::prefetch) counters::add(env_.count.blocks_prefetched, f.run.end - f.run.begin);
-    r.order.before_read(r.bytes_of(f.run), f.after);
-    if (reached(f.after)) issue(f);
-    fetches_.push_back(std::move(f));
-  }
-}
-
-void lane::fetch_ahead(region& r, block_run run) {
-  try {
-    start_fetches(r, run, priority::prefetch);
-  } catch (const error& e) {
-    log(log_level::debug, "prefetch: {}", e.what());
-  }
-}
-
-void lane::issue(fetch& f) {
-  region& r = *f.region;
-  f.after.clear();
-  if (r.single_copy()) return;  // waiting was all
-  const byte_range bytes = r.bytes_of(f.run);
-  try {
-    for (std::uint64_t at = bytes.begin; at < bytes.end;) {
-      const std::uint64_t end = r.end_of_home(at, bytes.end);
-      const timepoint copied = env_.engine.download(r.home_of(at), r.is.base + at, end - at, {}, f.level);
-      r.order.record_read({at, end}, copied);
-      f.copies.add(copied);
-      at = end;
-    }
-  } catch (...) {
-    for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) r.set_state(b, block_state::device);
-    throw;
-  }
-}
-
-bool lane::owns(const fetch& f, std::uint64_t b) {
-  const region& r = *f.region;
-  return r.alive && b < r.blocks.size() && r.blocks[b].state == block_state::fetching && r.blocks[b].fetch == f.number;
-}
-
-bool lane::advance(fetch& f) {
-  const bool held = !f.after.empty();
-  if (!reached(held ? f.after : f.copies)) return false;
-
-  region& r = *f.region;
-  const std::lock_guard lock(r.mutex);
-  if (held) {
-    // Device work may have overwritten some of the blocks meanwhile. The first unbroken run goes on; what lies behind
-    // it is fetched again when somebody touches it.
-    while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
-    std::uint64_t end = f.run.begin;
-    while (end < f.run.end && owns(f, end)) ++end;
-    for (std::uint64_t b = end; b < f.run.end; ++b)
-      if (owns(f, b)) r.set_state(b, block_state::device);
-    f.run.end = end;
-    if (f.run.empty()) return true;
-    try {
-      issue(f);
-    } catch (const error& e) {
-      give_up(f, e.what());
-      return true;
-    }
-    if (!reached(f.copies)) return false;
-  }
-  for (const timepoint p : f.copies.points()) {
-    if (const auto failure = env_.devices.status_of(p)) {
-      give_up(f, failure->what());
-      return true;
-    }
-  }
-  try {
-    complete(f);
-  } catch (const error& e) {
-    log(log_level::error, "opening {} bytes at {}: {}", r.is.bytes, static_cast<void*>(r.is.base), e.what());
-  }
-  return true;
-}
-
-void lane::give_up(const fetch& f, const char* why) {
-  region& r = *f.region;
-  for (std::uint64_t b = f.run.begin; b < f.run.end; ++b)
-    if (owns(f, b)) r.set_state(b, block_state::device);
-  std::erase_if(waiting_, [&](request* w) {
-    if (!r.contains(w->address())) return false;
-    const std::uint64_t b = r.block_of(r.offset_of(w->address()));
-    if (b < f.run.begin || b >= f.run.end) return false;
-    log(log_level::error, "the data at {} cannot be brought to the host: {}", static_cast<void*>(w->address()), why);
-    w->answer(verdict::not_ours);
-    return true;
-  });
-}
-
-bool lane::wanted_for_writing(const region& r, std::uint64_t block) const {
-  return std::any_of(waiting_.begin(), waiting_.end(), [&](const request* w) {
-    return w->write() && r.contains(w->address()) && r.block_of(r.offset_of(w->address())) == block;
-  });
-}
-
-void lane::complete(const fetch& f) {
-  region& r = *f.region;
-  // Neighbours that get the same protection get it in one call.
-  block_run same;
-  os::access allowed = os::access::none;
-  bool mappings_left = true;
-  const auto open_run = [&] {
-    if (allowed != os::access::none) mappings_left = mappings_left && env_.views.set(r, same, allowed);
-  };
-  for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) {
-    if (!owns(f, b)) continue;
-    const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b);
-    r.set_state(b, apply(block_state::fetching, write ? block_event::fetched_for_write : block_event::fetched).next);
-    const os::access its = !write && r.reader.is_marker(b) ? os::access::none : access_for(r.blocks[b].state);
-    if (b != same.end || its != allowed) {
-      open_run();
-      same = {b, b};
-      allowed = its;
-    }
-    same.end = b + 1;
-  }
-  open_run();
-  if (!mappings_left) degrade(r);
 }
 
 void lane::degrade(region& r) {

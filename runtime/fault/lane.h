@@ -71,12 +71,16 @@ class lane {
   void upload_behind(coherence::region& r, const std::deque<coherence::block_run>& runs);
   void upload_behind(coherence::region& r, coherence::block_run run);
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level);
+  /// Tells the engine what follows a run that a walk has come to.
+  void expect_copies(const coherence::region& r, coherence::block_run behind);
   /// The same before anybody asks: what cannot be fetched is left to who touches it.
   void fetch_ahead(coherence::region& r, coherence::block_run run);
   /// True when the fetch is over.
   bool advance(fetch& f);
   void issue(fetch& f);
   void complete(const fetch& f);
+  /// Lets the threads go on that wait for blocks whose views were just opened.
+  void answer_those_in(const coherence::region& r, coherence::block_run run);
   void give_up(const fetch& f, const char* why);
   void degrade(coherence::region& r);
   [[nodiscard]] static bool owns(const fetch& f, std::uint64_t block);

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +17,9 @@ namespace {
 // From Linux 5.14; the headers of older systems lack the names.
 constexpr int advise_populate_read = 22;
 constexpr int advise_populate_write = 23;
+constexpr int advise_collapse = 25;
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 int protection_bits(access allowed) noexcept {
   switch (allowed) {
@@ -103,6 +107,21 @@ void populate_for_writing(void* address, std::size_t size) noexcept { ::madvise(
 
 bool prefer_huge_pages(void* address, std::size_t size) noexcept {
   return ::madvise(address, size, MADV_HUGEPAGE) == 0;
+}
+
+void populate_with_huge_pages(void* address, std::size_t size) noexcept {
+  auto* const begin = static_cast<std::byte*>(address);
+  const auto up = [](std::uintptr_t a) { return (a + huge_page - 1) / huge_page * huge_page; };
+  const std::uintptr_t first = up(reinterpret_cast<std::uintptr_t>(address));
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(address) + size) / huge_page * huge_page;
+  if (first < end) {
+    std::byte* const whole = begin + (first - reinterpret_cast<std::uintptr_t>(address));
+    // One page of each has to be there for the others to be joined with it. One call joins all, because each makes
+    // every processor of the machine tidy up first.
+    for (std::size_t at = 0; at < end - first; at += huge_page) populate_for_writing(whole + at, page_size());
+    ::madvise(whole, end - first, advise_collapse);
+  }
+  populate_for_writing(address, size);  // what could not be joined
 }
 
 void exclude_from_fork(void* address, std::size_t size) {

@@ -61,6 +61,11 @@ void populate_for_writing(void* address, std::size_t size) noexcept;
 /// Asks for huge pages where the kernel allows them for such memory. A hint; true if the kernel took it.
 bool prefer_huge_pages(void* address, std::size_t size) noexcept;
 
+/// Gives [address, address + size) of a writable shared mapping pages, where it has none, without changing what it
+/// holds: huge ones where the kernel can (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else small ones.
+/// A hint; failures are ignored.
+void populate_with_huge_pages(void* address, std::size_t size) noexcept;
+
 /// Children made by fork do not get these pages.
 void exclude_from_fork(void* address, std::size_t size);
 

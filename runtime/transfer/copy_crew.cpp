@@ -11,7 +11,6 @@ namespace hpe::transfer {
 namespace {
 
 constexpr std::size_t slice = std::size_t{256} << 10;
-constexpr std::size_t worth_helping = 2 * slice;
 constexpr unsigned most_threads = 8;
 // How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where
 // cores are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
@@ -23,14 +22,14 @@ std::chrono::microseconds patience() {
 
 void relax() { __builtin_ia32_pause(); }
 
-void copy_alone(void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
-  how == copy_crew::writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
-}
-
 }  // namespace
 
-unsigned copy_crew::helpers_for_this_machine() {
-  return std::min(most_threads, std::max(1U, std::thread::hardware_concurrency() / 2)) - 1;
+unsigned copy_crew::threads_for_this_machine() {
+  return std::min(most_threads, std::max(1U, std::thread::hardware_concurrency() / 2));
+}
+
+void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writing how) {
+  how == writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
 }
 
 copy_crew::copy_crew(unsigned helpers) : helpers_(helpers) {}

@@ -14,20 +14,26 @@ namespace hpe::transfer {
 class copy_crew {
  public:
   /// helpers: how many threads help; the default fits the machine.
-  explicit copy_crew(unsigned helpers = helpers_for_this_machine());
+  explicit copy_crew(unsigned helpers = threads_for_this_machine() - 1);
   ~copy_crew();
   copy_crew(const copy_crew&) = delete;
   copy_crew& operator=(const copy_crew&) = delete;
+
+  /// The most threads that make sense, the calling one among them.
+  [[nodiscard]] static unsigned threads_for_this_machine();
 
   /// How the bytes are written. What a device reads next is best left in the caches; what goes to the program's memory
   /// is best written past them, or else each line is read before it is written.
   enum class writing : std::uint8_t { cached, past_caches };
 
+  /// Smaller copies are made by one thread.
+  static constexpr std::size_t worth_helping = std::size_t{512} << 10;
+  static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
+
   /// memcpy.
   void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached);
 
  private:
-  static unsigned helpers_for_this_machine();
   void help();
   /// Copies slices of the job in hand until none is left.
   void work(std::uint32_t job);

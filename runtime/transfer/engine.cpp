@@ -3,18 +3,20 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
 
 namespace hpe::transfer {
 
 using device::priority;
 
-engine::engine(device::device_set& devices, const memory::uvas& space, std::size_t staging_buffer,
-               std::size_t staging_count, counters& count)
+engine::engine(device::device_set& devices, const memory::uvas& space, const staging_options& staging, counters& count)
     : devices_(devices),
       space_(space),
+      options_(staging),
       count_(count),
-      staging_(devices, space.alias(space.segment_begin(memory::segment_kind::runtime)), staging_buffer,
-               staging_count) {
+      staging_(devices, space.alias(space.segment_begin(memory::segment_kind::runtime)), staging.buffer, staging.count),
+      piece_(staging.buffer) {
   for (unsigned d = 0; d < devices.size(); ++d) {
     device_streams streams{};
     for (const priority level : {priority::waiting_host, priority::launch, priority::prefetch, priority::rolling})
@@ -57,10 +59,52 @@ timepoint engine::fill(unsigned home, std::byte* address, std::uint8_t value, st
   return stream.fill(address, value, bytes);
 }
 
+void engine::copy(void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
+  if (bytes < copy_crew::worth_helping) return copy_crew::copy_alone(to, from, bytes, how);
+  std::call_once(fitted_, [&] {
+    const calibration found = fit();
+    piece_.store(found.piece, std::memory_order_relaxed);
+    crew_ = std::make_unique<copy_crew>(found.threads - 1);
+  });
+  crew_->copy(to, from, bytes, how);
+}
+
+calibration engine::fit() noexcept {
+  const unsigned most_threads = copy_crew::threads_for_this_machine();
+  calibration result{staging_.buffer_size(), most_threads};
+  const device::properties& first = devices_.at(0).info();
+  // The links of soft devices are copies of the host's themselves.
+  if (options_.fit != fitting::off && first.kind == HPE_DEVICE_CUDA) {
+    try {
+      const auto cache = calibration_cache::of(devices_, first);
+      const auto known =
+          options_.fit == fitting::again ? std::nullopt : cache.load(staging_.buffer_size(), most_threads);
+      if (known) {
+        result = *known;
+      } else {
+        // Nothing else backs the addresses of the staging buffers with device memory. The caller may hold a buffer, so
+        // none is waited for.
+        std::byte* const place = space_.segment_begin(memory::segment_kind::runtime);
+        const std::size_t bytes = round_up(staging_.buffer_size(), granule_size);
+        if (const auto buffer = try_borrow()) {
+          devices_.at(0).map(place, bytes);
+          result = calibrate(devices_, 0, place, buffer->data(), buffer->size(), most_threads);
+          devices_.at(0).unmap(place, bytes);
+          cache.store(result);
+        }
+      }
+    } catch (const std::exception& e) {
+      log(log_level::debug, "calibration of transfers: {}", e.what());
+    }
+  }
+  if (options_.threads != 0) result.threads = options_.threads;
+  return result;
+}
+
 staged engine::stage(const void* source, std::size_t bytes) {
   HPE_INVARIANT(bytes <= staging_.buffer_size());
   staged buffer(staging_, staging_.take(), bytes);
-  crew_.copy(buffer.data(), source, bytes);
+  copy(buffer.data(), source, bytes, copy_crew::writing::cached);
   return buffer;
 }
 
@@ -125,7 +169,8 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
 
 timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                        points after, staged& through, std::size_t offset) {
-  device::stream& out = stream_of(from, priority::launch);
+  // In streams of their own: else what comes in for one direction of an exchange holds up what goes out for the other.
+  device::stream& out = stream_of(from, priority::prefetch);
   device::stream& in = stream_of(to, priority::launch);
   wait_all(out, after);
   // The buffer's users come one after the other, so that the last one stands for all of them.

@@ -9,7 +9,10 @@
 ///
 /// Throws hpe::error, HPE_ERROR_DEVICE_LOST among them, with nothing of the failed piece queued. Any thread.
 
+#include <atomic>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
+#include "runtime/transfer/calibration.h"
 #include "runtime/transfer/copy_crew.h"
 #include "runtime/transfer/route.h"
 #include "runtime/transfer/staging.h"
@@ -27,14 +31,25 @@ using points = std::span<const timepoint>;
 
 class engine {
  public:
+  /// How copies through staging buffers are fitted to the machine, when the first large one comes.
+  enum class fitting : std::uint8_t { off, once, again };
+  struct staging_options {
+    std::size_t buffer = 0;
+    std::size_t count = 0;
+    unsigned threads = 0;  ///< 0: as the fitting finds
+    fitting fit = fitting::off;
+  };
+
   /// The whole alias of the UVAS is registered with the devices already. The staging buffers lie in its runtime
   /// segment.
-  engine(device::device_set& devices, const memory::uvas& space, std::size_t staging_buffer, std::size_t staging_count,
-         counters& count);
+  engine(device::device_set& devices, const memory::uvas& space, const staging_options& staging, counters& count);
 
   /// Shadow to home, and home to shadow, of [address, address + bytes).
   timepoint upload(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
   timepoint download(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
+
+  /// A hint: uploads or downloads of the bytes from address on are likely, one after the other.
+  void expect(const std::byte* address, std::size_t bytes) { devices_.expect_copies(space_.alias(address), bytes); }
 
   /// Sets device memory.
   timepoint fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after);
@@ -42,17 +57,18 @@ class engine {
   /// From any host memory to a home, in two steps of at most staging_size() bytes, so that the caller need hold nothing
   /// while the source is read: stage copies the source, which may be changed then; write queues a part of it. The
   /// buffer may be let go at once.
-  [[nodiscard]] std::size_t staging_size() const noexcept { return staging_.buffer_size(); }
+  [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
   [[nodiscard]] staged stage(const void* source, std::size_t bytes);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
   /// Copies between host memories in the calling thread, and on more cores where that is faster.
   void copy_on_host(void* to, const void* from, std::size_t bytes) {
-    crew_.copy(to, from, bytes, copy_crew::writing::past_caches);
+    copy(to, from, bytes, copy_crew::writing::past_caches);
   }
 
-  /// An empty buffer of staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
-  /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.
+  /// An empty buffer of at least staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks
+  /// does not wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are
+  /// taken.
   [[nodiscard]] staged borrow();
   [[nodiscard]] std::optional<staged> try_borrow();
 
@@ -92,12 +108,19 @@ class engine {
   }
   static void wait_all(device::stream& stream, points after);
 
+  /// The first large one fits the crew to the machine, which may take 100 ms.
+  void copy(void* to, const void* from, std::size_t bytes, copy_crew::writing how);
+  [[nodiscard]] calibration fit() noexcept;
+
   device::device_set& devices_;
   const memory::uvas& space_;
+  const staging_options options_;
   counters& count_;
   std::vector<device_streams> streams_;
   staging_ring staging_;
-  copy_crew crew_;
+  std::atomic<std::size_t> piece_;
+  std::once_flag fitted_;
+  std::unique_ptr<copy_crew> crew_;
   bool all_connected_ = true;
 };
 

@@ -87,7 +87,7 @@ TEST(write_behind, a_sequential_writer_leaves_a_window_behind) {
     EXPECT_EQ(host.useless, 0u);
     EXPECT_GE(host.uploads, blocks - window - 1);
     EXPECT_LE(host.uploads, blocks) << "each block once";
-    EXPECT_LE(host.faults, window < 8 ? blocks : 4 * blocks / window + 12);
+    EXPECT_LE(host.faults, window < 8 ? blocks : 8 * blocks / window + 12);
     host.release();
     EXPECT_LE(host.left, window + 1);
     EXPECT_EQ(host.uploads + host.left, blocks);

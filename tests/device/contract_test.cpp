@@ -209,6 +209,34 @@ TEST_P(contract, host_memory_inside_the_space_is_reached_by_kernels) {
   EXPECT_EQ(thrown_by([&] { m.stream(0).copy(m.address(0), place, 4); }), HPE_ERROR_INVALID_ARGUMENT);
 }
 
+TEST_P(contract, expected_copies_change_nothing_but_time) {
+  constexpr std::size_t bytes = 40 * MiB;
+  m.device(0).map(m.address(0), bytes);
+  for (int round = 0; round < 3; ++round) {
+    host_buffer host(m.set(), bytes);
+    const auto values = host.as<std::uint32_t>();
+    std::iota(values.begin(), values.begin() + 5000, 3U + static_cast<unsigned>(round));
+    // All, parts that overlap, more than there is, nothing, memory that nobody registered.
+    m.set().expect_copies(host.data() + 4096, bytes - 4096);
+    m.set().expect_copies(host.data() + 5 * MiB + 77, 9 * MiB);
+    m.set().expect_copies(host.data() + bytes - MiB, 64 * MiB);
+    m.set().expect_copies(host.data(), 0);
+    m.set().expect_copies(&bytes, MiB);
+    // Copies come at once, in the middle of it and at both ends.
+    for (const std::size_t at : {std::size_t{0}, 17 * MiB + 4096, bytes - 2 * MiB})
+      m.stream(0).copy(m.address(0, at), host.data() + at, 2 * MiB);
+    m.finish(m.stream(0).last());
+    std::fill(values.begin(), values.end(), 1U);
+    m.finish(m.stream(0).copy(host.data(), m.address(0), 2 * MiB));
+    for (unsigned i = 0; i < 5000; ++i) ASSERT_EQ(values[i], 3U + static_cast<unsigned>(round) + i);
+    EXPECT_EQ(values[5001], 0U);
+    EXPECT_EQ(values[bytes / 4 - 1], 1U);
+    // The pages are given back, perhaps while they are still being made.
+    m.set().release_host(host.data(), bytes);
+    m.set().expect_copies(host.data(), bytes);
+  }
+}
+
 TEST_P(contract, every_tile_runs_once) {
   m.device(0).map(m.address(0), 2 * MiB);
   host_buffer back(m.set(), 2 * MiB);

@@ -181,8 +181,9 @@ TEST(OnDevices, TilesOfAnySizeGiveTheSameBits) {
   if (!has_gpus()) GTEST_SKIP() << "soft devices run the host bodies, whose tiles have a test of their own";
   const problem<float> g(30, 45, 131, y_ends::closed, true);
   const outcome<float> wanted = on_devices(g, {make_cuda_slab(g.layout, g.ends, 0, 30, 132)});
-  for (const slab& part : {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
-                           slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
+  for (const slab& part :
+       {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
+        slab{0, 30, 9, march_rows, march_cells, 4}, slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
     const outcome<float> got = on_devices(g, {part});
     EXPECT_TRUE(same_bits(wanted.next, got.next)) << part.tile_x;
     EXPECT_TRUE(same_bits(wanted.record, got.record)) << part.tile_x;
@@ -228,10 +229,18 @@ TEST(CudaSlab, TilesCoverIt) {
     for (const y_ends ends : {y_ends::flat, y_ends::periodic, y_ends::closed}) {
       const field_layout l = make_layout(n, ends == y_ends::flat ? 1 : n, n, ends, false);
       const slab s = make_cuda_slab(l, ends, 0, n, 132);
-      EXPECT_GE(s.tile_x * s.tiles_x(), n);
-      EXPECT_LT(s.tile_x * (s.tiles_x() - 1), n);
       EXPECT_GE(s.tile_y * s.tiles_y(l.ny), l.ny);
       EXPECT_GE(s.tile_z * s.tiles_z(n), n);
+      const int64_t columns = int64_t{s.tiles_y(l.ny)} * s.tiles_z(n);
+      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // so far, of each column
+      for (int64_t i = 0; i < step_shape(s, l).grid[0]; ++i) {
+        const column_tile t = find_tile({s.whole, s.tile_x}, columns, n, i);
+        ASSERT_LT(t.column, columns);
+        ASSERT_EQ(t.x0, reached[static_cast<std::size_t>(t.column)]);
+        ASSERT_LT(t.x0, t.x1);
+        reached[static_cast<std::size_t>(t.column)] = t.x1;
+      }
+      for (const int64_t planes : reached) ASSERT_EQ(planes, n);
     }
 }
 

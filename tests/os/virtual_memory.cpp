@@ -172,6 +172,20 @@ TEST_F(MemoryFile, ExcludedPagesAreAbsentInChildren) {
 
 TEST_F(MemoryFile, IsClosedOnExec) { EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0); }
 
+TEST(Populate, GivesPagesAndKeepsWhatTheyHold) {
+  // Begins and ends between the boundaries of huge pages, with something in it already.
+  const auto file = os::create_memory_file("hpe-test", 8 * MiB);
+  const os::reservation r(hint, 8 * MiB, 2 * MiB);
+  os::map_file(r.data(), 8 * MiB, access::read_write, file.get(), 0);
+  std::memset(r.data() + 3 * MiB, 7, 4096);
+  os::populate_with_huge_pages(r.data() + MiB, 6 * MiB);
+  struct stat s {};
+  ASSERT_EQ(::fstat(file.get(), &s), 0);
+  EXPECT_EQ(static_cast<std::size_t>(s.st_blocks) * 512, 6 * MiB);
+  for (std::size_t at = 0; at < 8 * MiB; at += 512)
+    ASSERT_EQ(r.data()[at], at / 4096 == 3 * MiB / 4096 ? std::byte{7} : std::byte{0}) << at;
+}
+
 TEST(MemoryFileErrors, NameTheFile) {
   try {
     const auto file = os::create_memory_file("hpe-huge", std::uint64_t{1} << 63);

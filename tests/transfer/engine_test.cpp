@@ -68,7 +68,7 @@ class engine_test : public testing::TestWithParam<const char*> {
 
   machine soft{GetParam()};
   counters count;
-  engine move{*soft.set, soft.space, buffer, 4, count};
+  engine move{*soft.set, soft.space, {.buffer = buffer, .count = 4}, count};
 };
 
 TEST_P(engine_test, host_memory_of_any_size_goes_and_comes_back) {

@@ -47,9 +47,10 @@ cuda_set::cuda_set(std::optional<unsigned> wished, const uvas_layout& layout, co
   for (const auto& device : devices_) device->find_peers();
   const auto forever = std::chrono::steady_clock::time_point::max();
   memory_ = std::make_unique<device_memory>(cu_, layout_);
-  host_ = std::make_unique<host_memory>(cu_, layout_, pin_budget(wanted.pinned_memory),
-                                        host_memory::order{[this](timepoint p) { return reached(p); },
-                                                           [this, forever](timepoint p) { wait(p, forever); }});
+  host_ = std::make_unique<host_memory>(
+      cu_, layout_, pin_budget(wanted.pinned_memory),
+      host_memory::set_access{[this](timepoint p) { return reached(p); },
+                              [this, forever](timepoint p) { wait(p, forever); }, [this] { return live_context(); }});
   kernels_ = std::make_unique<kernel_table>(cu_, std::move(contexts));
 }
 
@@ -80,6 +81,10 @@ void cuda_set::register_host(void* address, std::size_t bytes, int fd, std::int6
 void cuda_set::unregister_host(void* address, std::size_t bytes) {
   const entered here(cu_, live_context());
   host_->erase(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+void cuda_set::expect_copies(const void* address, std::size_t bytes) {
+  host_->expect(reinterpret_cast<std::uintptr_t>(address), bytes);
 }
 
 void cuda_set::release_host(void* address, std::size_t bytes) {

@@ -4,6 +4,7 @@
 /// far it is.
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <limits>
 #include <mutex>
@@ -77,6 +78,7 @@ class cuda_stream final : public stream {
   std::mutex pending_mutex_;  // held shortly
   std::deque<command> pending_;
   std::vector<CUevent> unused_;
+  std::chrono::steady_clock::time_point asked_{};  // when the first of pending_ was not ready yet
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> lost_after_{all};
 };

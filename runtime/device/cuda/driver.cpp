@@ -17,14 +17,28 @@ constexpr int oldest = 12000;  // CUDA 12.0
 #define HPE_CUDA_STRING(name) #name
 #define HPE_CUDA_STRING_OF(name) HPE_CUDA_STRING(name)
 
-template <class Function>
-void find(void* handle, const char* name, Function& entry) {
-  entry = reinterpret_cast<Function>(::dlsym(handle, name));
-}
+// In a program that hpe was preloaded into, what has the driver's name is hpe's own library (interpose/cuda), which
+// tells what the driver behind it has.
+class library_entries {
+ public:
+  explicit library_entries(void* handle)
+      : handle_(handle), behind_(reinterpret_cast<look_up*>(::dlsym(handle, "hpe_cuda_driver_entry"))) {}
+
+  template <class Function>
+  void find(const char* name, Function& entry) const {
+    entry = reinterpret_cast<Function>(behind_ != nullptr ? behind_(name) : ::dlsym(handle_, name));
+  }
+
+ private:
+  using look_up = void*(const char*);
+
+  void* handle_;
+  look_up* behind_;
+};
 
 template <class Function>
-void require(void* handle, const char* name, Function& entry) {
-  find(handle, name, entry);
+void require(const library_entries& library, const char* name, Function& entry) {
+  library.find(name, entry);
   HPE_REQUIRE(entry != nullptr, HPE_ERROR_INITIALIZATION,
               "the CUDA driver of this machine has no {}: it is too old; hpe needs one for CUDA {}.{} or later", name,
               oldest / 1000, oldest % 1000 / 10);
@@ -38,8 +52,9 @@ driver::driver() {
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_INITIALIZATION,
               "this machine has no CUDA driver ({}); HPE_DEVICES=soft:2 needs none",
               ::dlerror());  // NOLINT(concurrency-mt-unsafe): glibc's is
-#define HPE_CUDA_REQUIRED(name) require(handle, HPE_CUDA_STRING_OF(name), name);
-#define HPE_CUDA_OPTIONAL(name) find(handle, HPE_CUDA_STRING_OF(name), name);
+  const library_entries entries(handle);
+#define HPE_CUDA_REQUIRED(name) require(entries, HPE_CUDA_STRING_OF(name), name);
+#define HPE_CUDA_OPTIONAL(name) entries.find(HPE_CUDA_STRING_OF(name), name);
 #include "runtime/device/cuda/symbols.def"
 #undef HPE_CUDA_REQUIRED
 #undef HPE_CUDA_OPTIONAL

@@ -1,5 +1,6 @@
-// Invariants: pieces are disjoint and each lies in one range. A piece is unpinned only when no copy is being queued on
-// it and all its users are reached. Copies never cross the end of a piece, which the driver refuses.
+// Invariants: pieces are disjoint and each lies in one range. A piece that is not pinned yet belongs to one thread,
+// which pins it without the mutex and then says so, or erases it. A piece is unpinned only when no copy is being queued
+// on it and all its users are reached. Copies never cross the end of a piece, which the driver refuses.
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/os/signals.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::cuda {
@@ -18,6 +20,13 @@ namespace {
 // a walk pins larger and larger pieces, and a single copy little.
 constexpr std::size_t smallest_piece = granule_size;
 constexpr std::size_t largest_piece = 16 * granule_size;
+
+// What one thread makes and pins at a time of what is expected. Of 8 MiB too much time goes into what each piece costs,
+// of 32 MiB the first copies come late.
+constexpr std::size_t expected_piece = 8 * granule_size;
+
+// More threads only wait for each other in the kernel and in the driver.
+unsigned thread_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1U, 8U); }
 
 void* pointer(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): it was a pointer before
@@ -33,10 +42,16 @@ auto containing(Map& map, std::uintptr_t address) {
 
 }  // namespace
 
-host_memory::host_memory(const driver& cu, const uvas_layout& layout, std::size_t budget, order points)
-    : cu_(cu), layout_(layout), budget_(budget), points_(std::move(points)) {}
+host_memory::host_memory(const driver& cu, const uvas_layout& layout, std::size_t budget, set_access set)
+    : cu_(cu), layout_(layout), budget_(budget), set_(std::move(set)) {}
 
 host_memory::~host_memory() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& t : threads_) t.join();
   for (const auto& [begin, p] : pieces_) cu_.cuMemHostUnregister(pointer(begin));
 }
 
@@ -59,7 +74,7 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
       HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes of host memory cannot be pinned for the devices: {}", bytes,
                 cu_.words_for(result));
     }
-    pieces_.emplace(address, piece{address + bytes, 0, {}, 0});
+    pieces_.emplace(address, piece{address + bytes, true, 0, {}, 0});
   }
   ranges_.emplace(address, range{address + bytes, for_kernels});
 }
@@ -75,11 +90,22 @@ void host_memory::erase(std::uintptr_t address, std::size_t bytes) {
 }
 
 void host_memory::release(std::uintptr_t address, std::size_t bytes) {
-  std::unique_lock lock(mutex_);
+  locked lock(mutex_);
+  const std::uintptr_t end = address + bytes;
+  std::deque<gap> kept;
+  for (const gap& g : expected_) {
+    if (g.begin < address) kept.push_back({g.begin, std::min(g.end, address)});
+    if (g.end > end) kept.push_back({std::max(g.begin, end), g.end});
+  }
+  expected_ = std::move(kept);
   for (;;) {
     auto p = containing(pieces_, address);
     if (p == pieces_.end()) p = pieces_.lower_bound(address);
-    if (p == pieces_.end() || p->first >= address + bytes) return;
+    if (p == pieces_.end() || p->first >= end) return;
+    if (!p->second.pinned) {
+      changed_.wait(lock);
+      continue;
+    }
     if (idle(p->second)) {
       unpin(p);
       continue;
@@ -87,7 +113,7 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
     // Others may use its neighbours: their copies are waited for without the mutex, and then it is looked for again.
     const std::vector<timepoint> users = p->second.users;
     lock.unlock();
-    for (const timepoint user : users) points_.wait(user);
+    for (const timepoint user : users) set_.wait(user);
     std::this_thread::yield();
     lock.lock();
   }
@@ -101,13 +127,9 @@ std::optional<std::uintptr_t> host_memory::find(std::uintptr_t address) const {
 }
 
 host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  auto p = containing(pieces_, address);
-  if (p == pieces_.end()) {
-    const auto in = containing(ranges_, address);
-    HPE_INVARIANT(in != ranges_.end());
-    p = pin(address, bytes, in->second);
-  }
+  locked lock(mutex_);
+  auto p = pinned_piece(lock, address);
+  if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes))) p = pinned_piece(lock, address);
   if (p == pieces_.end()) {
     const auto next = pieces_.upper_bound(address);
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
@@ -115,6 +137,14 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   ++p->second.busy;
   p->second.age = ++clock_;
   return {p->first, std::min(p->second.end, address + bytes)};
+}
+
+host_memory::pieces::iterator host_memory::pinned_piece(locked& lock, std::uintptr_t address) {
+  for (;;) {
+    const auto p = containing(pieces_, address);
+    if (p == pieces_.end() || p->second.pinned) return p;
+    changed_.wait(lock);
+  }
 }
 
 void host_memory::done(std::span<const use> uses, timepoint by) {
@@ -134,36 +164,101 @@ void host_memory::done(std::span<const use> uses, timepoint by) {
   }
 }
 
-host_memory::pieces::iterator host_memory::pin(std::uintptr_t address, std::size_t bytes, const range& in) {
-  std::uintptr_t begin = address / smallest_piece * smallest_piece;
-  std::uintptr_t end = round_up(address + std::min(bytes, largest_piece), smallest_piece);
+host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t bytes) const {
+  const auto in = std::prev(ranges_.upper_bound(address));
+  HPE_INVARIANT(address < in->second.end);
+  gap result{address / smallest_piece * smallest_piece,
+             round_up(address + std::min(bytes, largest_piece), smallest_piece)};
   const auto next = pieces_.upper_bound(address);
   if (next != pieces_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
-    begin = std::max(begin, previous.end);
-    if (previous.end == begin)
-      end = std::max(end, begin + std::min(2 * (previous.end - previous_begin), largest_piece));
+    result.begin = std::max(result.begin, previous.end);
+    if (previous.end == result.begin)
+      result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
-  const auto range_begin = std::prev(ranges_.upper_bound(address))->first;
-  begin = std::max(begin, range_begin);
-  end = std::min(end, in.end);
-  if (next != pieces_.end()) end = std::min(end, next->first);
+  result.begin = std::max(result.begin, in->first);
+  result.end = std::min(result.end, in->second.end);
+  if (next != pieces_.end()) result.end = std::min(result.end, next->first);
+  return result;
+}
 
-  if (!make_room(end - begin)) return pieces_.end();
-  const CUresult result = cu_.cuMemHostRegister(pointer(begin), end - begin, CU_MEMHOSTREGISTER_PORTABLE);
-  if (result != CUDA_SUCCESS) {
-    log(log_level::debug, "{} bytes of host memory cannot be pinned: {}", end - begin, cu_.words_for(result));
-    return pieces_.end();
+bool host_memory::pin(locked& lock, gap where) {
+  const std::size_t bytes = where.end - where.begin;
+  if (!make_room(bytes)) return false;
+  pieces_.emplace(where.begin, piece{where.end, false, 0, {}, 0});
+  pinned_ += bytes;
+  lock.unlock();
+  os::populate_with_huge_pages(pointer(where.begin), bytes);
+  const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE);
+  lock.lock();
+  if (result == CUDA_SUCCESS) {
+    pieces_.at(where.begin).pinned = true;
+  } else {
+    log(log_level::debug, "{} bytes of host memory cannot be pinned: {}", bytes, cu_.words_for(result));
+    pieces_.erase(where.begin);
+    pinned_ -= bytes;
   }
-  pinned_ += end - begin;
-  return pieces_.emplace(begin, piece{end, 0, {}, 0}).first;
+  changed_.notify_all();
+  return result == CUDA_SUCCESS;
+}
+
+void host_memory::expect(std::uintptr_t address, std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto in = containing(ranges_, address);
+    if (bytes == 0 || in == ranges_.end()) return;
+    const gap all{address / smallest_piece * smallest_piece,
+                  std::min(round_up(address + bytes, smallest_piece), in->second.end)};
+    const auto there = containing(pieces_, all.begin);
+    const bool nothing_left = there != pieces_.end() && there->second.end >= all.end;
+    const bool known = std::any_of(expected_.begin(), expected_.end(),
+                                   [&](const gap& g) { return g.begin <= all.begin && all.end <= g.end; });
+    if (nothing_left || known) return;
+    expected_.push_back(all);
+    const os::signals_blocked in_them;
+    while (threads_.size() < thread_count()) threads_.emplace_back([this] { pin_what_is_expected(); });
+  }
+  changed_.notify_all();
+}
+
+host_memory::gap host_memory::next_expected() {
+  while (!expected_.empty()) {
+    gap& first = expected_.front();
+    // Behind the piece that it begins in, up to the next one.
+    if (const auto in = containing(pieces_, first.begin); in != pieces_.end()) first.begin = in->second.end;
+    const auto next = pieces_.lower_bound(first.begin);
+    const gap result{first.begin, std::min({first.end, first.begin + expected_piece,
+                                            next == pieces_.end() ? first.end : next->first})};
+    if (result.begin >= first.end) {
+      expected_.pop_front();
+      continue;
+    }
+    if (result.begin == result.end) continue;  // a piece begins here
+    first.begin = result.end;
+    return result;
+  }
+  return {};
+}
+
+void host_memory::pin_what_is_expected() {
+  locked lock(mutex_);
+  while (!stop_) {
+    const gap next = next_expected();
+    if (next.begin == next.end) {
+      changed_.wait(lock);
+      continue;
+    }
+    const entered here(cu_, set_.context());
+    if (!pin(lock, next)) expected_.clear();  // there is no room
+  }
 }
 
 bool host_memory::make_room(std::size_t bytes) {
   while (pinned_ + bytes > budget_) {
     auto oldest = pieces_.end();
     for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
-      if (!in_space(p->first) && idle(p->second) && (oldest == pieces_.end() || p->second.age < oldest->second.age))
+      if (!in_space(p->first) && p->second.pinned && idle(p->second) &&
+          (oldest == pieces_.end() || p->second.age < oldest->second.age))
         oldest = p;
     if (oldest == pieces_.end()) return false;
     unpin(oldest);
@@ -172,8 +267,7 @@ bool host_memory::make_room(std::size_t bytes) {
 }
 
 bool host_memory::idle(const piece& p) const {
-  return p.busy == 0 &&
-         std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return points_.reached(user); });
+  return p.busy == 0 && std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return set_.reached(user); });
 }
 
 void host_memory::unpin(pieces::iterator p) {

@@ -32,6 +32,7 @@ class soft_set final : public device_set {
   [[nodiscard]] device& at(unsigned index) override;
   void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) override;
   void unregister_host(void* address, std::size_t bytes) override;
+  void expect_copies(const void* /*address*/, std::size_t /*bytes*/) override {}
   void release_host(void* /*address*/, std::size_t /*bytes*/) override {}  // a mapped file changes its pages itself
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;

@@ -1,6 +1,8 @@
-// The kernels of kernels/wave.h for GPUs. A block of threads takes one tile; blockIdx counts tiles along z, y and x.
-//
-// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
+#pragma once
+
+/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
+///
+/// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
@@ -18,8 +20,11 @@ struct tile {
 };
 
 __device__ tile my_tile(const slab& part, const field_layout& layout) {
-  const int64_t x = part.x0 + blockIdx.z * part.tile_x, y = blockIdx.y * part.tile_y, z = blockIdx.x * part.tile_z;
-  return {x, min(x + part.tile_x, part.x1), y, min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
+  const int64_t tiles_z = part.tiles_z(layout.nz), columns = part.tiles_y(layout.ny) * tiles_z;
+  const column_tile mine = find_tile({part.whole, part.tile_x}, columns, part.x1 - part.x0, blockIdx.x);
+  const int64_t y = mine.column / tiles_z * part.tile_y, z = mine.column % tiles_z * part.tile_z;
+  return {part.x0 + mine.x0,                part.x0 + mine.x1,           y,
+          min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
 }
 
 /// The sums of the pairs at distances 1 to 4 in one direction.
@@ -64,22 +69,39 @@ __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   }
 }
 
+/// A quad of a march.
+struct damped_point {
+  const wave_step<float>& p;
+  float taper_y, twice;
+  quad taper_z;
+
+  __device__ void start(bool computes, int64_t y, int64_t z) {
+    taper_y = computes ? p.taper_y[y] : 0;
+    taper_z = computes ? load_quad(p.taper_z + z) : quad{};
+  }
+  __device__ void plane(int64_t x) { twice = 2 * multiply(p.taper_x[x], taper_y); }
+  __device__ float step(int i, float here, float before, float speed, float laplacian) const {
+    return stepped(here, before, speed, laplacian, twice, taper_z.v[i]);
+  }
+};
+
 template <class T>
 __device__ void step_tile(const wave_step<T>& p, const tile& t) {
   step_cells(p, t);
 }
 __device__ void step_tile(const wave_step<float>& p, const tile& t) {
-  const bool fits = p.part.tile_y == march_rows && p.part.tile_z == march_cells && blockDim.x == cuda_threads;
-  if (p.ends == y_ends::closed && fits)
-    march<march_cells, march_rows, 2>(p, t.x0, t.x1, t.y0, t.z0);
-  else
-    step_cells(p, t);
+  const bool fits = p.part.tile_y == march_rows && p.part.tile_z == march_cells && blockDim.x == march_threads;
+  if (p.ends != y_ends::closed || !fits) return step_cells(p, t);
+  // Up to the end of a vector there are zeros, and stay zeros.
+  const int64_t z1 = (p.layout.nz + row_multiple - 1) / row_multiple * row_multiple;
+  __shared__ march_memory<stencil_radius, march_cells, march_rows, 2> memory;
+  march(memory, p, march_range{t.x0, t.x1, p.layout.ny, z1, t.y0, t.z0}, damped_point{p, 0, 0, {}});
 }
 
 /// A cell that is listed several times gets its amplitudes in the order of the list, from the thread of the first one.
 template <class T>
 __device__ void inject(const wave_step<T>& p, const tile& t) {
-  __shared__ int64_t cells[cuda_threads];
+  __shared__ int64_t cells[march_threads];
   const auto me = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   for (int64_t begin = 0; begin < p.injected_count; begin += threads) {
     int64_t mine = -1;
@@ -104,9 +126,8 @@ __device__ void inject(const wave_step<T>& p, const tile& t) {
 /// The blocks share all points of the slab.
 template <class T>
 __device__ void record(const wave_step<T>& p) {
-  const int64_t block = blockIdx.x + int64_t{gridDim.x} * (blockIdx.y + int64_t{gridDim.y} * blockIdx.z);
-  const int64_t threads = int64_t{gridDim.x} * gridDim.y * gridDim.z * blockDim.x;
-  for (int64_t i = block * blockDim.x + threadIdx.x; i < p.recorded_count; i += threads) {
+  const int64_t threads = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < p.recorded_count; i += threads) {
     const point at = p.recorded[i];
     p.record[i] = p.now[p.layout.index(at.x, at.y, at.z)];
   }
@@ -168,10 +189,3 @@ __device__ void run(const correlate<T>& p) {
 
 }  // namespace
 }  // namespace hpe::kernels::cuda
-
-#define HPE_KERNEL(name, ...)                                                                          \
-  extern "C" __global__ void __launch_bounds__(hpe::kernels::cuda_threads, hpe::kernels::march_blocks) \
-      name(const __grid_constant__ __VA_ARGS__ p) {                                                    \
-    hpe::kernels::cuda::run(p);                                                                        \
-  }
-#include "kernels/kernels.def"

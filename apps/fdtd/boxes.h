@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/fdtd.h"
+
+namespace hpe::fdtd {
+
+/// A wish that cannot be fulfilled as it is; the sentence says what would be possible.
+class bad_input : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Which axes of a grid are cut: x; x and y; or all three.
+enum class cut { slabs, pencils, boxes };
+
+using triple = std::array<std::int64_t, 3>;
+
+/// How many parts each axis is cut into: factors of `devices` that are as equal as they can be, the larger ones first.
+[[nodiscard]] triple arrange(int devices, cut how);
+
+/// The six sides of a box: 2 * axis for the lower one, and one more for the upper one.
+inline constexpr int sides = 6;
+[[nodiscard]] constexpr int opposite(int side) { return side ^ 1; }
+
+/// One device's part of a grid.
+struct box {
+  int device;
+  triple origin;                     ///< its first cell
+  triple cells;                      ///< how many along each axis
+  std::array<int, sides> neighbour;  ///< number of the box behind each side; -1: the end of the grid
+  kernels::box_layout layout;
+
+  [[nodiscard]] kernels::cell_range all() const { return {0, cells[0], 0, cells[1], 0, cells[2]}; }
+  /// The cells of the box that the neighbour behind a side reads.
+  [[nodiscard]] kernels::cell_range face(int side) const;
+  /// Where this box keeps the neighbour's.
+  [[nodiscard]] kernels::cell_range rim(int side) const;
+};
+
+/// Cuts a grid. Throws bad_input if a part would have fewer cells along a cut axis than the stencil reaches.
+[[nodiscard]] std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple& parts);
+
+/// The cells of a box in disjoint ranges: those that neighbours wait for, and what lies between them.
+struct order_of_work {
+  std::vector<kernels::cell_range> first;
+  std::vector<kernels::cell_range> then;
+};
+[[nodiscard]] order_of_work rims_first(const box& b);
+
+}  // namespace hpe::fdtd

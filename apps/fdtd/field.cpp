@@ -1,0 +1,156 @@
+#include "apps/fdtd/field.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace hpe::fdtd {
+
+namespace {
+
+std::int64_t checked_radius(std::int64_t order) {
+  if (order < 2 || order > 2 * kernels::fdtd_most_radius || order % 2 != 0)
+    throw bad_input("order " + std::to_string(order) + ": possible are the even numbers from 2 to " +
+                    std::to_string(2 * kernels::fdtd_most_radius));
+  return order / 2;
+}
+
+std::vector<box> checked_boxes(const triple& cells, std::int64_t radius, const triple& parts) {
+  for (const std::int64_t n : cells)
+    if (n < 1) throw bad_input("a grid needs at least one cell along each axis");
+  const std::int64_t wanted = parts[0] * parts[1] * parts[2];
+  if (wanted > device_count())
+    throw bad_input(std::to_string(wanted) + " devices: there are " + std::to_string(device_count()) +
+                    "; HPE_DEVICES=soft:N gives N");
+  return cut_grid(cells, radius, parts);
+}
+
+/// Planes [x0, x1) of an array laid out as a box.
+std::span<float> planes(const array<float>& a, const kernels::box_layout& layout, std::int64_t x0, std::int64_t x1) {
+  return a.subspan(static_cast<std::size_t>((x0 + layout.radius) * layout.plane),
+                   static_cast<std::size_t>((x1 - x0) * layout.plane));
+}
+
+}  // namespace
+
+double stable_speed(std::int64_t order) {
+  // The largest eigenvalue of the negative laplacian: the weights alternate in sign, as the fastest wave does.
+  double largest = 0;
+  for (std::int64_t k = -order / 2; k <= order / 2; ++k)
+    largest += std::abs(kernels::fdtd_weight(order / 2, std::abs(k)));
+  return 4 / (3 * largest);
+}
+
+field::field(const triple& cells, std::int64_t order, const triple& parts,
+             const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed)
+    : cells_(cells), radius_(checked_radius(order)), boxes_(checked_boxes(cells, radius_, parts)) {
+  check(hpeModuleGetKernel(&step_, module().get(), ("fdtd_step_" + std::to_string(order) + "_f32").c_str()));
+  for (const box& b : boxes_) {
+    const auto size = static_cast<std::size_t>(b.layout.size());
+    const auto on = on_device(b.device);
+    const hpeDeviceInfo device = device_info(b.device);
+    part p{array<float>(size, on), array<float>(size, on), array<float>(size, on), {}, {}, rims_first(b), 0};
+    if (device.kind == HPE_DEVICE_CUDA) p.multiprocessors = device.compute_units;
+    for (int side = 0; side < sides; ++side) {
+      const bool there = b.neighbour[static_cast<std::size_t>(side)] >= 0;
+      const auto face = there ? static_cast<std::size_t>(b.face(side).count()) : 0;
+      p.sent.emplace_back(face, on);
+      p.received.emplace_back(face, on);
+    }
+    for (const array<float>* a : {&p.now, &p.next, &p.speed}) fill(a->data(), 0, size * sizeof(float));
+    for (std::int64_t x = 0; x < b.cells[0]; ++x)
+      for (std::int64_t y = 0; y < b.cells[1]; ++y) {
+        float* const row = p.speed.data() + b.layout.index(x, y, 0);
+        for (std::int64_t z = 0; z < b.cells[2]; ++z) row[z] = speed(b.origin[0] + x, b.origin[1] + y, b.origin[2] + z);
+      }
+    parts_.push_back(std::move(p));
+  }
+}
+
+void field::set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value) {
+  for (std::size_t n = 0; n < boxes_.size(); ++n) {
+    const box& b = boxes_[n];
+    for (std::int64_t x = 0; x < b.cells[0]; ++x)
+      for (std::int64_t y = 0; y < b.cells[1]; ++y) {
+        const auto first = static_cast<std::size_t>(b.layout.index(x, y, 0));
+        for (std::int64_t z = 0; z < b.cells[2]; ++z)
+          parts_[n].now[first + static_cast<std::size_t>(z)] = parts_[n].next[first + static_cast<std::size_t>(z)] =
+              value(b.origin[0] + x, b.origin[1] + y, b.origin[2] + z);
+      }
+    send(n, parts_[n].now);
+  }
+}
+
+void field::send(std::size_t number, const array<float>& from) {
+  const box& b = boxes_[number];
+  for (int side = 0; side < sides; ++side) {
+    const array<float>& packed = parts_[number].sent[static_cast<std::size_t>(side)];
+    if (packed.size() == 0) continue;
+    const kernels::cell_range face = b.face(side);
+    const kernels::fdtd_pack<float> p{{packed.data(), from.data(), b.layout, face}};
+    launch_on(b.device, pack_, kernels::fdtd_shape<float>(p), p, out(packed),
+              in(planes(from, b.layout, face.x0, face.x1)));
+  }
+}
+
+void field::receive(std::size_t number) {
+  const box& b = boxes_[number];
+  part& mine = parts_[number];
+  for (int side = 0; side < sides; ++side) {
+    const array<float>& packed = mine.received[static_cast<std::size_t>(side)];
+    if (packed.size() == 0) continue;
+    const auto other = static_cast<std::size_t>(b.neighbour[static_cast<std::size_t>(side)]);
+    const array<float>& theirs = parts_[other].sent[static_cast<std::size_t>(opposite(side))];
+    copy(packed.data(), theirs.data(), packed.size() * sizeof(float));
+    const kernels::cell_range rim = b.rim(side);
+    const kernels::fdtd_unpack<float> p{{packed.data(), mine.now.data(), b.layout, rim}};
+    launch_on(b.device, unpack_, kernels::fdtd_shape<float>(p), p, in(packed),
+              inout(planes(mine.now, b.layout, rim.x0, rim.x1)));
+  }
+}
+
+void field::compute(std::size_t number, const kernels::cell_range& cells) {
+  const box& b = boxes_[number];
+  const part& mine = parts_[number];
+  kernels::fdtd_step<float> p{};
+  p.next = mine.next.data();
+  p.now = mine.now.data();
+  p.speed = mine.speed.data();
+  p.layout = b.layout;
+  p.cells = cells;
+  p.centre = static_cast<float>(3 * kernels::fdtd_weight(radius_, 0));
+  for (auto& axis : p.weights)
+    for (std::int64_t k = 0; k < radius_; ++k) axis[k] = static_cast<float>(kernels::fdtd_weight(radius_, k + 1));
+  const hpeShape shape = kernels::fdtd_shape(p, mine.multiprocessors);
+  const hpeAccess accesses[] = {in(planes(mine.now, b.layout, cells.x0 - radius_, cells.x1 + radius_)),
+                                inout(planes(mine.next, b.layout, cells.x0, cells.x1)),
+                                in(planes(mine.speed, b.layout, cells.x0, cells.x1))};
+  check(hpeLaunch(b.device, step_, &shape, &p, sizeof p, accesses, std::size(accesses)));
+}
+
+void field::step() {
+  for (std::size_t n = 0; n < boxes_.size(); ++n) receive(n);
+  for (std::size_t n = 0; n < boxes_.size(); ++n) {
+    for (const kernels::cell_range& cells : parts_[n].work.first) compute(n, cells);
+    send(n, parts_[n].next);
+  }
+  for (std::size_t n = 0; n < boxes_.size(); ++n)
+    for (const kernels::cell_range& cells : parts_[n].work.then) compute(n, cells);
+  for (part& p : parts_) std::swap(p.now, p.next);
+}
+
+std::vector<float> field::values() const {
+  std::vector<float> all(static_cast<std::size_t>(cells_[0] * cells_[1] * cells_[2]));
+  for (std::size_t n = 0; n < boxes_.size(); ++n) {
+    const box& b = boxes_[n];
+    for (std::int64_t x = 0; x < b.cells[0]; ++x)
+      for (std::int64_t y = 0; y < b.cells[1]; ++y) {
+        const float* const row = parts_[n].now.data() + b.layout.index(x, y, 0);
+        std::copy(row, row + b.cells[2],
+                  all.begin() + (((b.origin[0] + x) * cells_[1] + b.origin[1] + y) * cells_[2] + b.origin[2]));
+      }
+  }
+  return all;
+}
+
+}  // namespace hpe::fdtd

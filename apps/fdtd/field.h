@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/fdtd/boxes.h"
+#include "hpe/hpe.hpp"
+#include "kernels/fdtd.h"
+
+namespace hpe::fdtd {
+
+/// A wave on a grid of cells whose ends hold it at zero, in boxes on devices. Each step first moves the faces between
+/// neighbours, then computes and packs what they wait for, then the rest; all calls return at once, and what runs
+/// beside what follows from the memory that each launch names.
+class field {
+ public:
+  /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order).
+  field(const triple& cells, std::int64_t order, const triple& parts,
+        const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed);
+
+  /// Sets the field, now and one step ago.
+  void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
+
+  void step();
+
+  /// The field now, z fastest; for the host.
+  [[nodiscard]] std::vector<float> values() const;
+
+  [[nodiscard]] const std::vector<box>& boxes() const { return boxes_; }
+
+ private:
+  /// What one device has.
+  struct part {
+    array<float> now, next, speed;
+    std::vector<array<float>> sent, received;  ///< by side; empty where there is no neighbour
+    order_of_work work;
+    std::int64_t multiprocessors;
+  };
+
+  void send(std::size_t number, const array<float>& from);
+  void receive(std::size_t number);
+  void compute(std::size_t number, const kernels::cell_range& cells);
+
+  const triple cells_;
+  const std::int64_t radius_;
+  const std::vector<box> boxes_;
+  std::vector<part> parts_;
+  hpeKernel step_ = nullptr;
+  kernel<kernels::fdtd_pack<float>> pack_{module(), "fdtd_pack_f32"};
+  kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
+};
+
+/// The largest speed for which the steps of an order are stable in three dimensions.
+[[nodiscard]] double stable_speed(std::int64_t order);
+
+}  // namespace hpe::fdtd

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+// So that the older entries can be named.
+#undef cuCtxDestroy
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
+#undef cuMemcpyBatchAsync
+#undef cuMemcpy3DBatchAsync
+#undef cuStreamBatchMemOp
+#undef cuStreamWriteValue32
+#undef cuStreamWriteValue64
+
+// Types of entries that cuda.h does not spell any more; nothing of this name is defined.
+extern "C" {
+CUresult CUDAAPI hpe_copy_batch_of_12080(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
+                                         CUmemcpyAttributes* attributes, std::size_t* attribute_indices,
+                                         std::size_t attribute_count, std::size_t* failed, CUstream stream);
+CUresult CUDAAPI hpe_copy_3d_batch_of_12080(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, std::size_t* failed,
+                                            unsigned long long flags, CUstream stream);
+}
+
+namespace hpe::cuda_hooks {
+
+/// The driver's own functions behind the hooks. The shim writes them before it gives any hook out.
+struct real_entries {
+#define HPE_HOOK(symbol, declaration, function) decltype(&::declaration) symbol = nullptr;
+#include "interpose/cuda/hooks.def"
+#undef HPE_HOOK
+};
+
+extern constinit real_entries real;
+
+}  // namespace hpe::cuda_hooks

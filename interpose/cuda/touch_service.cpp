@@ -1,0 +1,68 @@
+#include "interpose/cuda/touch_service.h"
+
+#include "runtime/fault/handler.h"
+#include "runtime/os/futex.h"
+#include "runtime/os/signals.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+constinit thread_local bool serving = false;
+constinit std::atomic<touch_service*> the_service{nullptr};
+
+fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
+  // A fault of the service itself is a defect, and goes to the program's own action.
+  return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
+}
+
+// Waits for nothing but its bell.
+class bell final : public device::gate {
+ public:
+  void ring() noexcept override {
+    rings_.fetch_add(1);
+    os::futex_wake_all(rings_);
+  }
+  void sleep(std::span<const timepoint> /*points*/, std::chrono::steady_clock::time_point deadline) override {
+    os::futex_wait_until(rings_, seen_, deadline);
+    seen_ = rings_.load();
+  }
+
+ private:
+  os::futex_word rings_{0};
+  std::uint32_t seen_ = 0;
+};
+
+}  // namespace
+
+touch_service::touch_service(adopted_memory& memory, trace::profile* profile)
+    : memory_(memory), profile_(profile), gate_(std::make_unique<bell>()) {
+  device::gate* const gates[] = {gate_.get()};
+  board_ = std::make_unique<fault::request_board>(gates);
+  const os::signals_blocked quiet;
+  thread_ = std::thread([this] { run(); });
+  the_service.store(this);
+  fault::handle_other_faults_with(resolve_in_handler);
+}
+
+fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
+  if (profile_ == nullptr) return board_->ask(0, address, write);
+  const auto begin = std::chrono::steady_clock::now();
+  const fault::verdict result = board_->ask(0, address, write);
+  if (result == fault::verdict::retry) profile_->add(trace::way::touch, 0, std::chrono::steady_clock::now() - begin);
+  return result;
+}
+
+void touch_service::run() {
+  serving = true;
+  std::vector<fault::request*> requests;
+  for (;;) {
+    board_->take(0, requests);
+    if (requests.empty()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());
+    for (fault::request* r : requests)
+      r->answer(memory_.touch(reinterpret_cast<CUdeviceptr>(r->address()), r->write()));
+    requests.clear();
+  }
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "interpose/cuda/adopted_memory.h"
+#include "runtime/fault/request_board.h"
+#include "runtime/trace/profile.h"
+
+namespace hpe::cuda_hooks {
+
+/// The thread that serves faults of the program on device memory. Faulting threads sleep meanwhile. Lives to the end of
+/// the process.
+class touch_service {
+ public:
+  touch_service(adopted_memory& memory, trace::profile* profile);
+
+  /// In the faulting thread's signal handler. profile: where touches are counted, or nullptr.
+  fault::verdict resolve(std::byte* address, bool write) noexcept;
+
+ private:
+  void run();
+
+  adopted_memory& memory_;
+  trace::profile* const profile_;
+  std::unique_ptr<device::gate> gate_;
+  std::unique_ptr<fault::request_board> board_;
+  std::thread thread_;
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,59 @@
+#pragma once
+
+/// How GPUs share a box of cells: blocks of threads march along x through columns of tiles
+/// (kernels/cuda/wave_march.cuh).
+
+#include <stdint.h>
+
+namespace hpe::kernels {
+
+/// The tile of a column: cells along z by rows, four cells a thread.
+inline constexpr int64_t march_rows = 16, march_cells = 64;
+inline constexpr int64_t march_threads = march_rows * march_cells / 4;
+/// Blocks that a multiprocessor has at a time.
+inline constexpr int64_t march_blocks = 2;
+
+/// Columns [0, whole) are one block each. The others are cut along x into tiles of tile_x planes.
+struct column_cut {
+  int64_t whole;
+  int64_t tile_x;
+};
+
+/// Blocks come in rounds, as many at a time as fit. Whole columns fill all rounds but the last ones; what is left is
+/// cut so that it fills those. A tile also fetches the planes beyond its ends, which takes it as long as some planes
+/// more.
+[[nodiscard]] constexpr column_cut cut_columns(int64_t columns, int64_t planes, int64_t multiprocessors) {
+  constexpr int64_t ends = 4, most_rounds = 8, least = 8;
+  const int64_t at_a_time = march_blocks * multiprocessors;
+  column_cut best{columns / at_a_time * at_a_time, planes};
+  const int64_t left = columns - best.whole;
+  int64_t best_cost = planes + ends;
+  for (int64_t rounds = 1; rounds <= most_rounds && left > 0; ++rounds) {
+    const int64_t parts = rounds * at_a_time / left;
+    const int64_t tile_x = (planes + parts - 1) / parts;
+    const int64_t cost = rounds * (tile_x + ends);
+    if (tile_x < least || cost >= best_cost) continue;
+    best_cost = cost;
+    best.tile_x = tile_x;
+  }
+  return best;
+}
+
+/// One block of a launch: column `column` of the tiles of y and z, planes [x0, x1) of [0, planes).
+struct column_tile {
+  int64_t column, x0, x1;
+};
+
+[[nodiscard]] constexpr uint32_t count_tiles(const column_cut& cut, int64_t columns, int64_t planes) {
+  return uint32_t(cut.whole + (columns - cut.whole) * ((planes + cut.tile_x - 1) / cut.tile_x));
+}
+
+/// Tile number n of them. Neighbours in y and z come after one another, so that they find each other's cells in the
+/// cache.
+[[nodiscard]] constexpr column_tile find_tile(const column_cut& cut, int64_t columns, int64_t planes, int64_t n) {
+  if (n < cut.whole) return {n, 0, planes};
+  const int64_t left = columns - cut.whole, part = (n - cut.whole) / left, x0 = part * cut.tile_x;
+  return {cut.whole + (n - cut.whole) % left, x0, x0 + cut.tile_x < planes ? x0 + cut.tile_x : planes};
+}
+
+}  // namespace hpe::kernels

@@ -1,0 +1,20 @@
+#pragma once
+
+/// What the bodies for soft devices compute with. What is rounded, and in which order, is fixed by their text:
+/// contraction is off, and fused operations are written out. HPE_FUSED says whether a * b + c is one operation.
+
+namespace {
+
+inline constexpr bool fused = HPE_FUSED;
+
+// a * b + c
+inline float multiply_add(float a, float b, float c) {
+  if constexpr (fused) return __builtin_fmaf(a, b, c);
+  return a * b + c;
+}
+inline double multiply_add(double a, double b, double c) {
+  if constexpr (fused) return __builtin_fma(a, b, c);
+  return a * b + c;
+}
+
+}  // namespace

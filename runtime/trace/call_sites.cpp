@@ -1,0 +1,74 @@
+// A slot belongs to the key that was first written into it, for good. Its stack is written once, by the thread that
+// wrote the key, and may be read when `frames` is not 0.
+#include "runtime/trace/call_sites.h"
+
+#include <execinfo.h>
+
+#include <algorithm>
+
+namespace hpe::trace {
+
+namespace {
+
+// FNV-1a.
+std::uint64_t hash_of(unsigned kind, void* const* stack, int frames) {
+  std::uint64_t hash = (0xcbf29ce484222325ULL ^ kind) * 0x100000001b3ULL;
+  for (int i = 0; i < frames; ++i) hash = (hash ^ reinterpret_cast<std::uintptr_t>(stack[i])) * 0x100000001b3ULL;
+  return hash | 1;  // 0 is nobody's
+}
+
+}  // namespace
+
+call_sites::call_sites() : slots_(std::make_unique<slot[]>(capacity + 1)) {
+  // The first call loads the unwinder, which a handler must not.
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
+}
+
+call_sites::slot& call_sites::find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept {
+  constexpr std::size_t probes = 64;
+  for (std::size_t i = 0; i < probes; ++i) {
+    slot& s = slots_[(key + i) % capacity];
+    std::uint64_t seen = s.key.load(std::memory_order_relaxed);
+    if (seen == 0 && s.key.compare_exchange_strong(seen, key)) {
+      std::copy(stack, stack + frames, s.stack.begin());
+      s.kind = kind;
+      s.frames.store(frames, std::memory_order_release);
+      return s;
+    }
+    if (seen == key) return s;
+  }
+  return slots_[capacity];
+}
+
+void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from) noexcept {
+  void* all[depth];
+  void** const end = all + std::max(1, ::backtrace(all, depth));
+  void** const found = std::find(all, end, from);
+  void** const stack = found != end ? found : all;
+  const auto frames = static_cast<int>(end - stack);
+  slot& s = find(hash_of(kind, stack, frames), kind, stack, frames);
+  s.calls.fetch_add(1, std::memory_order_relaxed);
+  s.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  s.nanoseconds.fetch_add(time.count(), std::memory_order_relaxed);
+}
+
+std::vector<site> call_sites::all() const {
+  std::vector<site> result;
+  for (std::size_t i = 0; i <= capacity; ++i) {
+    const slot& s = slots_[i];
+    const std::uint64_t calls = s.calls.load(std::memory_order_relaxed);
+    if (calls == 0) continue;
+    const int frames = s.frames.load(std::memory_order_acquire);
+    result.push_back({{s.stack.begin(), s.stack.begin() + frames},
+                      s.kind,
+                      calls,
+                      s.bytes.load(std::memory_order_relaxed),
+                      std::chrono::nanoseconds(s.nanoseconds.load(std::memory_order_relaxed))});
+  }
+  std::sort(result.begin(), result.end(),
+            [](const site& a, const site& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.time > b.time; });
+  return result;
+}
+
+}  // namespace hpe::trace

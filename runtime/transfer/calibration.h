@@ -1,0 +1,46 @@
+#pragma once
+
+/// How copies through staging buffers go best on this machine: found by trying, once, and kept in a file of the user.
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/device/device.h"
+
+namespace hpe::transfer {
+
+struct calibration {
+  std::size_t piece = 0;  ///< bytes of one command
+  unsigned threads = 1;   ///< that copy between pageable memory and a staging buffer, the calling one among them
+
+  friend bool operator==(const calibration&, const calibration&) = default;
+};
+
+/// Tries pieces up to `size` bytes and up to `most_threads` threads, for about 30 ms, with a staging buffer that is the
+/// caller's and device memory of at least that size. Takes the smallest piece and the fewest threads that keep the link
+/// busy. Throws what copies throw.
+[[nodiscard]] calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory,
+                                    std::byte* buffer, std::size_t size, unsigned most_threads);
+
+/// What was found earlier. One file for each machine, driver and kind of device, in $XDG_CACHE_HOME/hpe or
+/// ~/.cache/hpe. Files that cannot be read, or make no sense, count as none; those that cannot be written are not.
+class calibration_cache {
+ public:
+  /// folder: empty where there is no place for caches.
+  calibration_cache(std::filesystem::path folder, std::string key);
+  /// For this user, this machine, and the devices of a set.
+  [[nodiscard]] static calibration_cache of(const device::device_set& devices, const device::properties& first);
+
+  [[nodiscard]] std::optional<calibration> load(std::size_t largest_piece, unsigned most_threads) const;
+  void store(const calibration& found) const;
+
+ private:
+  [[nodiscard]] std::filesystem::path file() const;
+
+  std::filesystem::path folder_;
+  std::string key_;
+};
+
+}  // namespace hpe::transfer

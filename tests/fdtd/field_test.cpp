@@ -1,0 +1,117 @@
+// The wave on devices: against the same in double precision, and the same bits for every order, number of devices and
+// cut.
+
+#include "apps/fdtd/field.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace hpe::fdtd {
+namespace {
+
+struct problem {
+  triple cells;
+  std::vector<float> speed, start;
+
+  problem(const triple& size, std::int64_t order, unsigned seed) : cells(size) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> any(-1, 1);
+    const auto fast = static_cast<float>(stable_speed(order));
+    for (std::int64_t i = 0; i < size[0] * size[1] * size[2]; ++i) {
+      speed.push_back(fast * (0.6F + 0.3F * any(random)));
+      start.push_back(any(random));
+    }
+  }
+  [[nodiscard]] std::size_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
+    return static_cast<std::size_t>((x * cells[1] + y) * cells[2] + z);
+  }
+};
+
+std::vector<float> on_devices(const problem& g, std::int64_t order, const triple& parts, int steps) {
+  field f(g.cells, order, parts, [&](auto x, auto y, auto z) { return g.speed[g.index(x, y, z)]; });
+  f.set([&](auto x, auto y, auto z) { return g.start[g.index(x, y, z)]; });
+  for (int t = 0; t < steps; ++t) f.step();
+  return f.values();
+}
+
+std::vector<double> reference(const problem& g, std::int64_t order, int steps) {
+  std::vector<double> now(g.start.begin(), g.start.end()), next = now;
+  const auto at = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    const bool inside = x >= 0 && x < g.cells[0] && y >= 0 && y < g.cells[1] && z >= 0 && z < g.cells[2];
+    return inside ? now[g.index(x, y, z)] : 0.0;
+  };
+  for (int t = 0; t < steps; ++t) {
+    for (std::int64_t x = 0; x < g.cells[0]; ++x)
+      for (std::int64_t y = 0; y < g.cells[1]; ++y)
+        for (std::int64_t z = 0; z < g.cells[2]; ++z) {
+          double laplacian = 0;
+          for (std::int64_t k = -order / 2; k <= order / 2; ++k)
+            laplacian +=
+                kernels::fdtd_weight(order / 2, std::abs(k)) * (at(x + k, y, z) + at(x, y + k, z) + at(x, y, z + k));
+          double& n = next[g.index(x, y, z)];
+          n = 2 * at(x, y, z) - n + static_cast<double>(g.speed[g.index(x, y, z)]) * laplacian;
+        }
+    std::swap(now, next);
+  }
+  return now;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Field, IsNearTheReferenceForEveryOrder) {
+  const unsigned seed = std::random_device{}();
+  for (std::int64_t order = 2; order <= 16; order += 2) {
+    const problem g({21, 18, 37}, order, seed);
+    const std::vector<double> wanted = reference(g, order, 6);
+    const std::vector<float> got = on_devices(g, order, {1, 1, 1}, 6);
+    double worst = 0;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      worst = std::max(worst, std::abs(wanted[i] - static_cast<double>(got[i])));
+    EXPECT_LT(worst, 2e-5) << "order " << order << ", seed " << seed;
+  }
+}
+
+TEST(Field, AnyCutGivesTheSameBits) {
+  const int devices = device_count();
+  const unsigned seed = std::random_device{}();
+  for (const std::int64_t order : {2, 6, 8, 16}) {
+    const problem g({40, 35, 101}, order, seed);
+    const std::vector<float> wanted = on_devices(g, order, {1, 1, 1}, 9);
+    for (const triple& parts : {triple{2, 1, 1}, triple{1, 2, 1}, triple{1, 1, 2}, triple{4, 1, 1}, triple{2, 2, 1},
+                                triple{1, 2, 2}, triple{2, 2, 2}}) {
+      if (parts[0] * parts[1] * parts[2] > devices) continue;
+      EXPECT_TRUE(same_bits(wanted, on_devices(g, order, parts, 9)))
+          << "order " << order << ", " << parts[0] << " x " << parts[1] << " x " << parts[2] << ", seed " << seed;
+    }
+  }
+}
+
+TEST(Field, SmallGridsWork) {
+  for (const triple& cells : {triple{1, 1, 1}, triple{1, 5, 3}, triple{16, 2, 1}}) {
+    const problem g(cells, 4, 5);
+    const std::vector<double> wanted = reference(g, 4, 3);
+    const std::vector<float> got = on_devices(g, 4, {1, 1, 1}, 3);
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5);
+  }
+  if (device_count() < 2) return;
+  const problem thin({4, 3, 5}, 4, 6);  // each half is as thin as the stencil reaches
+  EXPECT_TRUE(same_bits(on_devices(thin, 4, {1, 1, 1}, 5), on_devices(thin, 4, {2, 1, 1}, 5)));
+}
+
+TEST(Field, RefusesWhatCannotBe) {
+  const auto none = [](auto, auto, auto) { return 0.F; };
+  for (const std::int64_t order : {0, 1, 3, 18, -2}) EXPECT_THROW(field({8, 8, 8}, order, {1, 1, 1}, none), bad_input);
+  EXPECT_THROW(field({8, 8, 0}, 2, {1, 1, 1}, none), bad_input);
+  EXPECT_THROW(field({8, 8, 8}, 8, {3, 1, 1}, none), bad_input);
+  EXPECT_THROW(field({800, 8, 8}, 2, {device_count() + 1, 1, 1}, none), bad_input);
+}
+
+}  // namespace
+}  // namespace hpe::fdtd

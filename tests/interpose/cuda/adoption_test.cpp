@@ -1,0 +1,227 @@
+// Device memory that the program got from the driver, in CPU code. The stand-in's device memory lies elsewhere than its
+// addresses say, and nobody can read it there, as with a GPU.
+#include <cuda.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tests/interpose/cuda/driver_under_test.h"
+
+namespace {
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+
+struct add_parameters {
+  std::uint64_t address;
+  std::uint64_t count;
+  std::uint64_t summand;
+};
+
+// p[i] += summand, over 64-bit words.
+void add_body(const std::uint64_t* parameters) {
+  auto* const words = reinterpret_cast<std::uint64_t*>(stand_in::memory(parameters[0]));
+  for (std::uint64_t i = 0; i < parameters[1]; ++i) words[i] += parameters[2];
+}
+
+const stand_in::kernel add_kernel{add_body, 3};
+
+CUresult add(CUdeviceptr address, std::uint64_t count, std::uint64_t summand, CUstream stream = nullptr) {
+  std::uint64_t at = address;
+  void* parameters[] = {&at, &count, &summand};
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&add_kernel));
+  return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+}
+
+std::uint64_t* words_at(CUdeviceptr address) { return reinterpret_cast<std::uint64_t*>(address); }
+
+void enter() {
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+}
+
+class Adoption : public testing::Test {
+ protected:
+  void SetUp() override {
+    enter();
+    ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+    const std::vector<std::uint64_t> initial = numbers();
+    ASSERT_EQ(cuMemcpyHtoD(device, initial.data(), bytes), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS);  // 0 is nothing to free
+  }
+
+  static std::vector<std::uint64_t> numbers() {
+    std::vector<std::uint64_t> result(count);
+    for (std::size_t i = 0; i < count; ++i) result[i] = i * 3;
+    return result;
+  }
+
+  static constexpr std::size_t bytes = 9 * MiB + 8 * 77;
+  static constexpr std::size_t count = bytes / 8;
+  CUdeviceptr device = 0;
+};
+
+TEST_F(Adoption, TheHostReadsWhatADeviceWrote) {
+  ASSERT_EQ(add(device, count, 5), CUDA_SUCCESS);
+  const std::uint64_t* const p = words_at(device);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) wrong += p[i] != i * 3 + 5 ? 1 : 0;
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_F(Adoption, ADeviceReadsWhatTheHostWrote) {
+  std::uint64_t* const p = words_at(device);
+  for (std::size_t i = 0; i < count; i += 1000) p[i] = i;
+  ASSERT_EQ(add(device, count, 7), CUDA_SUCCESS);
+  std::vector<std::uint64_t> back(count);
+  ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) wrong += back[i] != (i % 1000 == 0 ? i : i * 3) + 7 ? 1 : 0;
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_F(Adoption, InTurns) {
+  std::uint64_t* const p = words_at(device);
+  std::uint64_t expected = p[count - 1];
+  for (std::uint64_t round = 1; round < 20; ++round) {
+    p[count - 1] += round;
+    ASSERT_EQ(add(device, count, 100), CUDA_SUCCESS);
+    expected += round + 100;
+    ASSERT_EQ(p[count - 1], expected) << "round " << round;
+    ASSERT_EQ(p[0], 100 * round);
+  }
+}
+
+TEST_F(Adoption, WithFillsAndCopiesOfTheProgram) {
+  std::uint64_t* const p = words_at(device);
+  p[1] = 1;
+  ASSERT_EQ(cuMemsetD8(device, 0x11, 64), CUDA_SUCCESS);
+  EXPECT_EQ(p[1], 0x1111111111111111U);
+  EXPECT_EQ(p[8], 24U);
+  const std::uint64_t value = 99;
+  ASSERT_EQ(cuMemcpyHtoD(device + 8, &value, 8), CUDA_SUCCESS);
+  EXPECT_EQ(p[1], 99U);
+  p[2] = 17;
+  CUdeviceptr other = 0;
+  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoD(other, device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(words_at(other)[2], 17U);
+  EXPECT_EQ(words_at(other)[count - 1], (count - 1) * 3);
+  // A read of the device leaves the host's rights to read; what it wrote is there.
+  std::uint64_t back = 0;
+  p[3] = 18;
+  ASSERT_EQ(cuMemcpyDtoH(&back, device + 24, 8), CUDA_SUCCESS);
+  EXPECT_EQ(back, 18U);
+  p[3] = 19;
+  ASSERT_EQ(cuMemcpyDtoH(&back, device + 24, 8), CUDA_SUCCESS);
+  EXPECT_EQ(back, 19U);
+  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+}
+
+TEST_F(Adoption, ATouchWaitsForQueuedWork) {
+  stand_in::pause(true);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stand_in::pause(false);
+  });
+  EXPECT_EQ(words_at(device)[4], 13U);
+  later.join();
+}
+
+TEST_F(Adoption, SmallAllocationsThatShareAPage) {
+  std::vector<CUdeviceptr> small(20);
+  for (CUdeviceptr& s : small) ASSERT_EQ(cuMemAlloc(&s, 8), CUDA_SUCCESS);
+  for (std::size_t i = 0; i < small.size(); ++i) *words_at(small[i]) = i;
+  for (const CUdeviceptr s : small) ASSERT_EQ(add(s, 1, 50), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(small[3]), CUDA_SUCCESS);
+  for (std::size_t i = 4; i < small.size(); ++i) *words_at(small[i]) += 1000;
+  ASSERT_EQ(cuMemFree(small[4]), CUDA_SUCCESS) << "what its neighbours hold must stay";
+  for (std::size_t i = 5; i < small.size(); ++i) {
+    std::uint64_t value = 0;
+    ASSERT_EQ(cuMemcpyDtoH(&value, small[i], 8), CUDA_SUCCESS);
+    EXPECT_EQ(value, i + 1050);
+    EXPECT_EQ(*words_at(small[i]), i + 1050);
+  }
+  for (std::size_t i = 0; i < small.size(); ++i) EXPECT_EQ(cuMemFree(i == 3 || i == 4 ? 0 : small[i]), CUDA_SUCCESS);
+}
+
+TEST_F(Adoption, OfManyThreads) {
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  constexpr std::size_t part = count / 8;
+  for (std::size_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      enter();
+      const CUdeviceptr mine = device + t * part * 8;
+      bool right = true;
+      for (std::uint64_t round = 1; round <= 10; ++round) {
+        words_at(mine)[t] += 1;
+        right = right && add(mine, part, 10) == CUDA_SUCCESS;
+        right = right && words_at(mine)[t] == (t * part + t) * 3 + round * 11;
+        right = right && words_at(mine)[part - 1] == (t * part + part - 1) * 3 + round * 10;
+      }
+      good += right ? 1 : 0;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(good, 8);
+}
+
+sigjmp_buf escape;
+void leave(int) { siglongjmp(escape, 1); }
+
+bool faults(const std::uint64_t* address) {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = leave;
+  sigaction(SIGSEGV, &action, &before);
+  volatile bool faulted = true;  // lives over the jump
+  if (sigsetjmp(escape, 1) == 0) {
+    (void)*const_cast<const volatile std::uint64_t*>(address);
+    faulted = false;
+  }
+  sigaction(SIGSEGV, &before, nullptr);
+  return faulted;
+}
+
+TEST_F(Adoption, FreedMemoryFaultsAgain) {
+  EXPECT_FALSE(faults(words_at(device)));
+  const CUdeviceptr freed = device;
+  ASSERT_EQ(cuMemFree(device), CUDA_SUCCESS);
+  device = 0;
+  EXPECT_TRUE(faults(words_at(freed)));
+  EXPECT_TRUE(faults(nullptr)) << "faults that are not hpe's are the program's";
+}
+
+TEST_F(Adoption, LastsOverTheEndOfAContext) {
+  words_at(device)[5] = 4;
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS) << "others keep the context; nothing is lost";
+  std::uint64_t back = 0;
+  ASSERT_EQ(cuMemcpyDtoH(&back, device + 40, 8), CUDA_SUCCESS);
+  EXPECT_EQ(back, 4U);
+  EXPECT_EQ(words_at(device)[5], 4U);
+}
+
+TEST_F(Adoption, ChildrenOfForkHaveNoPartInIt) {
+  EXPECT_EQ(words_at(device)[1], 3U);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);
+    (void)*const_cast<volatile std::uint64_t*>(words_at(device));
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+}  // namespace

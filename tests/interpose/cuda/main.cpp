@@ -1,0 +1,36 @@
+// The stand-in has to be named before the first call of the driver; the environment is read then.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <cstdlib>
+
+#include "tests/interpose/cuda/driver_under_test.h"
+
+namespace stand_in {
+
+namespace {
+
+// Past the shim: its dlopen gives itself for the driver's file.
+template <class Function>
+Function* find(const char* name) {
+  const auto behind = reinterpret_cast<void* (*)(const char*)>(::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry"));
+  return reinterpret_cast<Function*>(behind(name));
+}
+
+}  // namespace
+
+std::string file() { return HPE_TEST_STAND_IN; }
+unsigned calls(const char* symbol) { return find<count_function>("stand_in_count")(symbol); }
+std::byte* memory(CUdeviceptr address) {
+  return static_cast<std::byte*>(find<memory_function>("stand_in_memory")(address));
+}
+void pause(bool paused) { find<pause_function>("stand_in_pause")(paused ? 1 : 0); }
+
+}  // namespace stand_in
+
+int main(int argc, char** argv) {
+  ::setenv("HPE_CUDA_DRIVER", HPE_TEST_STAND_IN, 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,116 @@
+// `hpe run` as a user calls it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+struct outcome {
+  int status = -1;  // as waitpid has it
+  std::string text;
+};
+
+outcome shell(const std::string& line) {
+  outcome result;
+  FILE* const pipe = ::popen((line + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return result;
+  std::array<char, 4096> buffer{};
+  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    result.text.append(buffer.data(), got);
+  result.status = ::pclose(pipe);
+  return result;
+}
+
+const std::string hpe = HPE_COMMAND;
+const std::string with_stand_in = "HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " ";
+const std::string without_driver = "HPE_CUDA_DRIVER=/no/such/driver ";
+
+int exit_status(const outcome& o) { return WIFEXITED(o.status) ? WEXITSTATUS(o.status) : -1; }
+
+TEST(Run, StatusAndStreamsAreTheProgramsOwn) {
+  const outcome o = shell("echo given | " + hpe + " run -- sh -c 'read word; echo got $word; exit 7'");
+  EXPECT_EQ(exit_status(o), 7);
+  EXPECT_EQ(o.text, "got given\n");
+}
+
+TEST(Run, SignalsAreTheProgramsOwn) {
+  const outcome o = shell("exec " + hpe + " run -- sh -c 'kill -TERM $$'");
+  EXPECT_TRUE(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGTERM) << o.status;
+}
+
+TEST(Run, OptionsAreVariablesOfTheProgram) {
+  const outcome o = shell(hpe + " run --devices soft:3 --log debug -- sh -c 'echo $HPE_DEVICES $HPE_LOG'");
+  EXPECT_EQ(o.text, "soft:3 debug\n");
+}
+
+TEST(Run, WordsAfterTheProgramAreItsOwn) { EXPECT_EQ(shell(hpe + " run echo --log -- x").text, "--log -- x\n"); }
+
+TEST(Run, RefusesWhatCannotBeMeant) {
+  EXPECT_EQ(exit_status(shell(hpe + " run")), 2);
+  EXPECT_EQ(exit_status(shell(hpe + " run --log")), 2);
+  const outcome o = shell(hpe + " run --lgo x -- true");
+  EXPECT_EQ(exit_status(o), 2);
+  EXPECT_NE(o.text.find("--log"), std::string::npos) << o.text;
+}
+
+TEST(Run, SaysWhyAProgramCannotRun) {
+  const outcome none = shell(hpe + " run -- /no/such/program");
+  EXPECT_EQ(exit_status(none), 127);
+  EXPECT_NE(none.text.find("No such file"), std::string::npos) << none.text;
+  EXPECT_EQ(exit_status(shell(hpe + " run -- /etc/passwd")), 126);
+}
+
+TEST(Run, KeepsWhatTheUserPreloads) {
+  const outcome o = shell("LD_PRELOAD=libm.so.6 " + with_stand_in + hpe + " run -- sh -c 'echo $LD_PRELOAD'");
+  EXPECT_NE(o.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("libhpe.so"), std::string::npos) << o.text;
+  EXPECT_TRUE(o.text.ends_with(":libm.so.6\n")) << o.text;
+}
+
+TEST(Run, AProgramLinkedWithTheDriver) {
+  const outcome o = shell(with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_EQ(exit_status(o), 5);
+  EXPECT_EQ(o.text, "cuInit 0\ncopies 0 0 the same\ndirect 152399025\n");
+}
+
+TEST(Run, ChildrenOfTheProgramToo) {
+  const outcome o = shell(with_stand_in + hpe + " run -- sh -c 'sh -c " HPE_TEST_LINKED_PROGRAM "'");
+  EXPECT_EQ(exit_status(o), 5);
+  EXPECT_NE(o.text.find("direct 152399025\n"), std::string::npos) << o.text;
+}
+
+TEST(Run, HostAccessCanBeTurnedOff) {
+  const outcome o =
+      shell("HPE_CUDA_HOST_ACCESS=off " + with_stand_in + "exec " + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_TRUE(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGSEGV) << o.status;
+}
+
+TEST(Run, AProfileTellsOfCopiesAndTouches) {
+  const outcome o = shell(with_stand_in + hpe + " run --profile -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_EQ(exit_status(o), 5);
+  EXPECT_NE(o.text.find("hpe profile"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("to devices, staged by hpe"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("touches of device memory"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("2.0 MiB to the host"), std::string::npos) << o.text;
+  EXPECT_EQ(shell("HPE_PROFILE=0 " + with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM).text.find("hpe profile"),
+            std::string::npos);
+}
+
+TEST(Run, WithoutADriverProgramsFailAsTheyWould) {
+  const outcome plain = shell(HPE_TEST_LINKED_PROGRAM);
+  const outcome inside = shell(without_driver + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_EQ(inside.status, plain.status);
+  EXPECT_EQ(inside.text, plain.text);
+}
+
+TEST(Run, TheLogTellsOfEntriesThatHpeDoesNotKnowAndOfHooksThatAreNotReached) {
+  const outcome o = shell("HPE_LOG=info " + with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_EQ(o.text.find("does not lead to hpe"), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find("the host touches device memory"), std::string::npos) << o.text;
+}
+
+}  // namespace

@@ -1,0 +1,27 @@
+#pragma once
+
+/// The stand-in for the CUDA driver: a shared object with the driver's ABI, for programs that call it themselves. It
+/// has one device, whose memory is host memory that nobody reads at the device's addresses; copies, fills and kernels
+/// run in a thread of their own, in the order in which they were queued, a little after the call. It counts the calls.
+///
+/// Not for the CUDA runtime, which asks the driver whether it is NVIDIA's.
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace stand_in {
+
+/// A kernel: a function that gets the launch's parameters, each of 8 bytes, and addresses of device memory as they are
+/// in kernels. A CUfunction is a pointer to one of these.
+struct kernel {
+  void (*body)(const std::uint64_t* parameters);
+  unsigned parameters;
+};
+
+/// What the test asks of the stand-in, by name in its shared object.
+using count_function = unsigned(const char* symbol);  ///< stand_in_count: calls of an entry so far
+using memory_function = void*(CUdeviceptr address);   ///< stand_in_memory: where a byte of device memory is
+using pause_function = void(int paused);              ///< stand_in_pause: whether queued work waits
+
+}  // namespace stand_in

@@ -1,0 +1,65 @@
+#include "runtime/trace/call_sites.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+namespace hpe::trace {
+namespace {
+
+using std::chrono::nanoseconds;
+
+[[gnu::noinline]] void here(call_sites& sites, std::uint64_t bytes) { sites.add(1, bytes, nanoseconds(10)); }
+[[gnu::noinline]] void there(call_sites& sites, std::uint64_t bytes) { sites.add(1, bytes, nanoseconds(20)); }
+
+TEST(call_sites, count_by_stack_and_kind) {
+  call_sites sites;
+#pragma GCC unroll 1  // one call in the code
+  for (int i = 0; i < 3; ++i) here(sites, 100);
+  there(sites, 50);
+  sites.add(2, 7, nanoseconds(1));
+  const auto all = sites.all();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].calls, 3U);
+  EXPECT_EQ(all[0].bytes, 300U);
+  EXPECT_EQ(all[0].time, nanoseconds(30));
+  EXPECT_EQ(all[0].kind, 1U);
+  EXPECT_EQ(all[1].bytes, 50U);
+  EXPECT_EQ(all[2].kind, 2U);
+  for (const site& s : all) EXPECT_FALSE(s.stack.empty());
+}
+
+TEST(call_sites, of_nothing_are_none) { EXPECT_TRUE(call_sites().all().empty()); }
+
+TEST(call_sites, lose_no_count_between_threads) {
+  call_sites sites;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) i % 2 == 0 ? here(sites, 1) : there(sites, 2);
+    });
+  for (std::thread& t : threads) t.join();
+  const auto all = sites.all();
+  EXPECT_EQ(
+      std::accumulate(all.begin(), all.end(), std::uint64_t{0}, [](auto sum, const site& s) { return sum + s.bytes; }),
+      8U * 3000);
+}
+
+TEST(call_sites, that_find_no_room_are_counted_together) {
+  call_sites sites;
+  for (unsigned kind = 0; kind < 6000; ++kind) sites.add(kind, 1, nanoseconds(1));
+  const auto all = sites.all();
+  EXPECT_LE(all.size(), 4097U);
+  std::uint64_t bytes = 0;
+  bool together = false;
+  for (const site& s : all) {
+    bytes += s.bytes;
+    together = together || (s.stack.empty() && s.calls > 1);
+  }
+  EXPECT_EQ(bytes, 6000U);
+  EXPECT_TRUE(together);
+}
+
+}  // namespace
+}  // namespace hpe::trace
