@@ -76,7 +76,8 @@ void conveyor::wait(std::size_t i) {
   taken_ = i;
   changed_.notify_all();
   while (ready_[i] == 0) {
-    if (may_start())
+    // With helpers it is better at hand for what comes next.
+    if (helpers_.empty())
       prepare_one(lock);
     else
       changed_.wait(lock);

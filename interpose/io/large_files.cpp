@@ -38,10 +38,12 @@ struct range {
   off_t begin;
   std::size_t bytes;
   bool at_position;
+  bool direct;
+  std::size_t piece;
 
-  [[nodiscard]] std::size_t pieces() const { return (bytes + piece_of_file - 1) / piece_of_file; }
-  [[nodiscard]] std::size_t size_of(std::size_t i) const { return std::min(piece_of_file, bytes - i * piece_of_file); }
-  [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * piece_of_file); }
+  [[nodiscard]] std::size_t pieces() const { return (bytes + piece - 1) / piece; }
+  [[nodiscard]] std::size_t size_of(std::size_t i) const { return std::min(piece, bytes - i * piece); }
+  [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * piece); }
 };
 
 // Nobody cancels the thread while this lives. A request that is there already is obeyed first, as by any call that
@@ -72,12 +74,16 @@ class errno_kept {
   const int before_ = errno;
 };
 
-unsigned helpers_for_reading() {
-  static const unsigned number = std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U);
-  return number;
+// Where the page cache is read, each keeps a core busy; where a disk is, they wait.
+unsigned helpers_for_reading(bool direct) {
+  static const unsigned cores = std::thread::hardware_concurrency();
+  return direct ? 6 : std::clamp(cores / 2, 1U, 8U);
 }
 
 constexpr unsigned helpers_for_writing = 2;
+
+// A disk is idle between two writes, so there are fewer.
+constexpr std::size_t piece_of_direct_write = 8 * piece_of_file;
 
 // What may be moved of a range, if it can be done here.
 std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {
@@ -107,7 +113,7 @@ std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optio
     most = std::min(most, direct ? (left + alignment_of_direct - 1) / alignment_of_direct * alignment_of_direct : left);
   }
   if (most < least || allocated(p, most) < most) return {};
-  return range{begin, most, !offset};
+  return range{begin, most, !offset, direct, writes && direct ? piece_of_direct_write : piece_of_file};
 }
 
 // Moves the position over the range, and back over what was not moved after all.
@@ -153,6 +159,14 @@ std::optional<ssize_t> move_all(const char* call, int file, range what, Move mov
 
 }  // namespace
 
+void arrivals::add(buffer_access piece, std::size_t bytes) {
+  piece.written(0, bytes);
+  buffer_access& oldest = pieces_[next_];
+  oldest.refresh();
+  oldest = std::move(piece);
+  next_ = (next_ + 1) % most;
+}
+
 std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size_t bytes, std::optional<off_t> offset) {
   if (bytes < least) return {};
   const uncancelled during;
@@ -160,17 +174,18 @@ std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size
   if (!what) return {};
   return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
     std::vector<piece> pieces(r.pieces());
-    const unsigned helpers = helpers_for_reading();
-    conveyor belt(pieces.size(), helpers + 2, helpers, [&](std::size_t i) {
+    const unsigned helpers = helpers_for_reading(r.direct);
+    arrivals on_their_way;
+    conveyor belt(pieces.size(), helpers + 3, helpers, [&](std::size_t i) {
       piece& it = pieces[i];
-      it.memory = buffer_access(static_cast<std::byte*>(p) + i * piece_of_file, r.size_of(i), host_use::write);
+      it.memory = buffer_access(static_cast<std::byte*>(p) + i * r.piece, r.size_of(i), host_use::write);
       it.read = outcome(next::pread(file, it.memory.data(), r.size_of(i), r.begin_of(i)));
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       belt.wait(i);
       piece it = std::move(pieces[i]);
       if (it.read.count <= 0) return it.read.error;
-      it.memory.written(0, static_cast<std::size_t>(it.read.count));
+      on_their_way.add(std::move(it.memory), static_cast<std::size_t>(it.read.count));
       done += static_cast<std::size_t>(it.read.count);
       if (static_cast<std::size_t>(it.read.count) < r.size_of(i)) return 0;
     }
@@ -186,8 +201,8 @@ std::optional<ssize_t> large_write(const char* call, int file, const void* p, st
   if (!what) return {};
   return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
     std::vector<buffer_access> pieces(r.pieces());
-    conveyor belt(pieces.size(), helpers_for_writing + 2, helpers_for_writing, [&](std::size_t i) {
-      pieces[i] = buffer_access(static_cast<const std::byte*>(p) + i * piece_of_file, r.size_of(i), host_use::read);
+    conveyor belt(pieces.size(), helpers_for_writing + 1, helpers_for_writing, [&](std::size_t i) {
+      pieces[i] = buffer_access(static_cast<const std::byte*>(p) + i * r.piece, r.size_of(i), host_use::read);
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       belt.wait(i);

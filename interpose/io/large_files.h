@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 
 #include "interpose/buffer_access.h"
@@ -23,6 +24,19 @@ namespace hpe::interpose {
                                                 std::optional<off_t> offset = {});
 [[nodiscard]] std::optional<ssize_t> large_write(const char* call, int file, const void* p, std::size_t bytes,
                                                  std::optional<off_t> offset = {});
+
+/// The last pieces that were read and that devices are still copying. There are few, so that the same memory is used
+/// again and again: it stays in the caches, and is pinned once.
+class arrivals {
+ public:
+  /// The first `bytes` bytes of a piece are written; waits for an earlier one. Throws hpe::error.
+  void add(buffer_access piece, std::size_t bytes);
+
+ private:
+  static constexpr std::size_t most = 4;
+  buffer_access pieces_[most];
+  std::size_t next_ = 0;
+};
 
 /// Bytes of a piece, a multiple of every alignment that files ask for.
 inline constexpr std::size_t piece_of_file = std::size_t{4} << 20;

@@ -131,18 +131,12 @@ HPE_INTERPOSE int sendmmsg(int socket, mmsghdr* messages, unsigned count, int fl
   }));
 }
 
-HPE_INTERPOSE int __sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
-  return ::sendmmsg(socket, messages, count, flags);
-}
-
 // ---- receiving
 
 HPE_INTERPOSE ssize_t recv(int socket, void* p, bytes_of n, int flags) {
   if (n == 0 || ordinary(p)) return passed(next::recv(socket, p, n, flags), "recv", p, n);
   return ::recvfrom(socket, p, n, flags, nullptr, nullptr);
 }
-
-HPE_INTERPOSE ssize_t __recv(int socket, void* p, bytes_of n, int flags) { return ::recv(socket, p, n, flags); }
 
 HPE_INTERPOSE ssize_t __recv_chk(int socket, void* p, bytes_of n, bytes_of room, int flags) {
   return n > room ? next::__recv_chk(socket, p, n, room, flags) : ::recv(socket, p, n, flags);

@@ -82,11 +82,12 @@ bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) 
   const bytes_of good = allocated(p, total);
   int error = errno;
   const bytes_of done = through(call, stream, [&](bytes_of& sum) {
+    arrivals on_their_way;
     for (bytes_of i = 0; i < pieces_of(good); ++i) {
       buffer_access it(p + i * piece_of_file, size_of_piece(i, good), host_use::write);
       const bytes_of got = next::fread(it.data(), 1, size_of_piece(i, good), stream);
       error = errno;
-      if (got > 0) it.written(0, got);
+      if (got > 0) on_their_way.add(std::move(it), got);
       sum += got;
       if (got < size_of_piece(i, good)) return;
     }

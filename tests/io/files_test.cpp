@@ -12,6 +12,7 @@
 
 #include "tests/io/support.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): names of libc
 extern "C" {
 ssize_t __read(int, void*, std::size_t);
 ssize_t __write(int, const void*, std::size_t);
@@ -21,6 +22,7 @@ ssize_t __read_chk(int, void*, std::size_t, std::size_t);
 ssize_t __pread_chk(int, void*, std::size_t, off_t, std::size_t);
 ssize_t __pread64_chk(int, void*, std::size_t, off_t, std::size_t);
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 

@@ -283,7 +283,7 @@ TEST(special_files, AreReadInOneCall) {
   content ordinary(9 * mebi);
   EXPECT_GT(::read(maps, m.data(), 9 * mebi), 100);
   ::close(maps);
-  EXPECT_NE(std::string(reinterpret_cast<const char*>(m.data()), 100).find("-"), std::string::npos);
+  EXPECT_NE(std::string(reinterpret_cast<const char*>(m.data()), 100).find('-'), std::string::npos);
   const int zero = ::open("/dev/zero", O_RDONLY);
   EXPECT_EQ(::read(zero, m.data(), 9 * mebi), ssize_t(9 * mebi));
   ::close(zero);

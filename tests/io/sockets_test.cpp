@@ -16,12 +16,13 @@
 
 #include "tests/io/support.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): names of libc
 extern "C" {
 ssize_t __send(int, const void*, std::size_t, int);
-ssize_t __recv(int, void*, std::size_t, int);
 ssize_t __recv_chk(int, void*, std::size_t, std::size_t, int);
 ssize_t __recvfrom_chk(int, void*, std::size_t, std::size_t, int, sockaddr*, socklen_t*);
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 
@@ -40,7 +41,6 @@ TEST_P(streams, EverySendReachesEveryReceive) {
   };
   const std::vector<receive_call> receives = {
       [](int s, void* p, std::size_t n) { return ::recv(s, p, n, MSG_WAITALL); },
-      [](int s, void* p, std::size_t n) { return ::__recv(s, p, n, MSG_WAITALL); },
       [](int s, void* p, std::size_t n) { return ::__recv_chk(s, p, n, n, MSG_WAITALL); },
       [](int s, void* p, std::size_t n) { return ::recvfrom(s, p, n, MSG_WAITALL, nullptr, nullptr); },
       [](int s, void* p, std::size_t n) { return ::__recvfrom_chk(s, p, n, n, MSG_WAITALL, nullptr, nullptr); },

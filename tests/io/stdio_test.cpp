@@ -13,10 +13,12 @@
 
 #include "tests/io/support.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): names of libc
 extern "C" {
 std::size_t __fread_chk(void*, std::size_t, std::size_t, std::size_t, std::FILE*);
 std::size_t __fread_unlocked_chk(void*, std::size_t, std::size_t, std::size_t, std::FILE*);
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 
