@@ -117,7 +117,7 @@ enum class fft_effort : int32_t { estimate, measure, patient };
 
 /// Transforms of one or two dimensions on a soft device, by FFTW: `count` arrays that follow each other, `per_tile` of
 /// them in each tile. lengths[0] is 1 for one dimension. target is source, or does not overlap it.
-/// With planned set, only the plans are made, for data aligned as source and target are, and *planned becomes 1.
+/// The first launch of its kind makes FFTW's plans.
 template <class T>
 struct fft_local {
   const complex_number<T>* source;
@@ -127,18 +127,16 @@ struct fft_local {
   int32_t sign;
   fft_effort effort;
   int32_t threads;
-  int32_t* planned;
 };
 
 /// A transpose and then a transform of each row of the target, on a soft device: what fft_transpose and fft_local do, with
-/// rows that stay in the cache in between. A tile is line_block rows. Plans as above.
+/// rows that stay in the cache in between. A tile is line_block rows.
 inline constexpr int64_t line_block = 16;
 
 template <class T>
 struct fft_lines {
   fft_transpose<T> gather;
   fft_effort effort;
-  int32_t* planned;
 };
 
 }  // namespace hpe::kernels

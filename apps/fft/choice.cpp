@@ -30,7 +30,7 @@ void check(const problem& p, const machine& on) {
 
 /// Below this many bytes of one array the launches cost more than the devices save.
 std::int64_t worth_sharing(const machine& on) {
-  constexpr std::int64_t soft_bytes = std::int64_t{1} << 20, gpu_bytes = std::int64_t{1} << 24;
+  constexpr std::int64_t soft_bytes = std::int64_t{1} << 19, gpu_bytes = std::int64_t{1} << 24;
   return on.soft ? soft_bytes : gpu_bytes;
 }
 

@@ -18,8 +18,6 @@ class exchange_method final : public method<T> {
       : devices_(c.made.devices), part_(c.what.length / devices_), transforms_(make_local_transforms<T>(c)),
         parts_(static_cast<std::size_t>(c.what.length), block_distribution(first_devices(devices_))) {
     while (1 << bits_ < devices_) ++bits_;
-    for (int d = 0; d < devices_; ++d)
-      for (const int sign : {forward_sign, inverse_sign}) transforms_->prepare(d, {{1, part_}, 1}, sign, false, d * part_);
   }
 
   void run(int sign, const number<T>* in, number<T>* out) override {

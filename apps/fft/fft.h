@@ -53,7 +53,8 @@ struct settings {
   bool fused = true;                    ///< soft devices: transpose and transform in one kernel
 };
 
-/// A transform that is prepared. It owns what it needs beside the data: up to two more arrays of the size of one of
+/// A transform that can be done again and again; the first time in each direction takes longer, because cuFFT or FFTW
+/// makes its plans then. It owns what it needs beside the data: up to two more arrays of the size of one of
 /// the batch, or in the form `convolution` eight.
 ///
 /// Calls return as soon as the work is queued, in the order of the data as everywhere in hpe. One thread at a time.

@@ -11,13 +11,7 @@ namespace {
 template <class T>
 class local_method final : public method<T> {
  public:
-  explicit local_method(const circumstances& c) : c_(c), transforms_(make_local_transforms<T>(c)) {
-    std::int64_t at = 0;
-    for (int d = 0; d < c.made.devices; at += mine(d).elements(), ++d)
-      for (const int sign : {forward_sign, inverse_sign})
-        for (const bool in_place : {false, true})
-          if (mine(d).count > 0) transforms_->prepare(d, mine(d), sign, in_place, at);
-  }
+  explicit local_method(const circumstances& c) : c_(c), transforms_(make_local_transforms<T>(c)) {}
 
   void run(int sign, const number<T>* in, number<T>* out) override {
     std::int64_t at = 0;

@@ -30,11 +30,7 @@ class local_transforms {
  public:
   virtual ~local_transforms() = default;
 
-  /// Makes what run needs for data that begins `offset` elements after allocations do, and waits until it is made, so that
-  /// run does not wait.
-  virtual void prepare(int device, const shape& what, int sign, bool in_place, std::int64_t offset) = 0;
-
-  /// Queues the transforms from in to out, which are the same or do not overlap.
+  /// Queues the transforms from in to out, which are the same or do not overlap. The first use of a shape makes plans.
   virtual void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) = 0;
 };
 

@@ -92,8 +92,6 @@ class one_plan {
 template <class T>
 class cufft_transforms final : public local_transforms<T> {
  public:
-  void prepare(int device, const shape& what, int /*sign*/, bool /*in_place*/, std::int64_t /*offset*/) override { find(device, what); }
-
   void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) override {
     find(device, what).run(read(in, what.elements()), written(out, what.elements(), in == out),
                            const_cast<number<T>*>(in), out, sign);

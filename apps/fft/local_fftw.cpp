@@ -17,18 +17,6 @@ class fftw_transforms final : public local_transforms<T> {
     for (int d = 0; d < device_count(); ++d) units_.push_back(static_cast<int>(device_info(d).compute_units));
   }
 
-  void prepare(int device, const shape& what, int sign, bool in_place, std::int64_t offset) override {
-    const array<std::int32_t> planned(1, on_device(device));
-    auto p = parameters(device, what, sign);
-    p.planned = planned.data();
-    // Only the alignment matters, which is that of an allocation.
-    constexpr std::int64_t elsewhere = 1 << 10;
-    p.target = reinterpret_cast<number<T>*>(planned.data()) + offset;
-    p.source = in_place ? p.target : p.target + elsewhere;
-    launch_on(device, kernels_.local, grid(1), p, out(planned));
-    expect_planned(planned);
-  }
-
   void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) override {
     auto p = parameters(device, what, sign);
     p.source = in;

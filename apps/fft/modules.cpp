@@ -31,11 +31,4 @@ fftw_kernel_set<T>::fftw_kernel_set()
 template struct fftw_kernel_set<float>;
 template struct fftw_kernel_set<double>;
 
-void expect_planned(const array<std::int32_t>& planned) {
-  if (planned[0] == 1) return;
-  const hpeStatus status = hpeSynchronize();
-  throw error(status == HPE_SUCCESS ? HPE_ERROR_INTERNAL : status,
-              std::string("FFTW made no plan: ") + hpeGetLastErrorMessage());
-}
-
 }  // namespace hpe::fft

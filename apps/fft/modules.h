@@ -37,7 +37,4 @@ struct fftw_kernel_set {
   kernel<kernels::fft_lines<T>> lines;
 };
 
-/// Waits until a kernel that only makes plans has written 1 to this, and throws if it did not.
-void expect_planned(const array<std::int32_t>& planned);
-
 }  // namespace hpe::fft

@@ -50,9 +50,6 @@ class transpose_method final : public method<T> {
       : c_(c), forward_(stages_of(c, forward_sign)), inverse_(stages_of(c, inverse_sign)),
         transforms_(make_local_transforms<T>(c)) {
     if (c.soft && c.wish.fused) fused_.emplace();
-    for (const int sign : {forward_sign, inverse_sign})
-      for (const stage& s : sign == forward_sign ? forward_ : inverse_)
-        for (int d = 0; d < c_.made.devices; ++d) prepare(d, s, sign);
   }
 
   void run(int sign, const number<T>* in, number<T>* out) override {
@@ -86,18 +83,6 @@ class transpose_method final : public method<T> {
 
   static shape rows_of(const stage& s, const range& r) { return {{1, s.columns}, r.size()}; }
 
-  void prepare(int device, const stage& s, int sign) {
-    const range mine = part_of(s.rows, device, c_.made.devices);
-    if (!s.transform || mine.size() == 0) return;
-    const std::int64_t offset = mine.begin * s.columns;
-    if (!fused_ || !s.transposed) return transforms_->prepare(device, rows_of(s, mine), sign, s.transposed, offset);
-    const array<std::int32_t> planned(1, on_device(device));
-    kernels::fft_lines<T> p{gather(device, s, sign, nullptr, nullptr), c_.wish.soft_effort, planned.data()};
-    p.gather.target = reinterpret_cast<number<T>*>(planned.data()) + offset;
-    launch_on(device, fused_->lines, grid(1), p, out(planned));
-    expect_planned(planned);
-  }
-
   [[nodiscard]] kernels::fft_transpose<T> gather(int device, const stage& s, int sign, const number<T>* source,
                                                  number<T>* target) const {
     const range mine = part_of(s.rows, device, c_.made.devices);
@@ -114,7 +99,7 @@ class transpose_method final : public method<T> {
     const hpeAccess from = read(source, s.rows * s.columns), to = written(own, mine.size() * s.columns, false);
     if (fused_ && s.transform) {
       const auto blocks = static_cast<std::uint32_t>(kernels::parts_of(mine.size(), kernels::line_block));
-      return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort, nullptr}, from, to);
+      return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort}, from, to);
     }
     launch_on(device, kernels_.transpose, grid(static_cast<std::uint32_t>(p.tiles())), p, from, to);
     if (s.transform) transforms_->run(device, rows_of(s, mine), sign, own, own);

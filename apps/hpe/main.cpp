@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "apps/fft/fft_main.h"
 #include "apps/hpe/command.h"
 #include "apps/rtm/rtm_main.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
+    command{"fft", "Fourier transforms of any length over all devices", fft_main},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists what can be set", help},

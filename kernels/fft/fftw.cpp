@@ -18,7 +18,6 @@
 
 #include "hpe/kernel.h"
 #include "kernels/fft.h"
-#include "kernels/fft/roots.h"
 
 extern "C" {
 void fft_transpose_f32(const void* parameters, const hpeTiles* tiles);
@@ -105,11 +104,6 @@ class transforms {
     names<T>::execute(find(s, from, to), from, to);
   }
 
-  /// Makes the plan for data aligned as these pointers are.
-  void prepare(const shape& s, const complex_number<T>* source, complex_number<T>* target) {
-    find(s, reinterpret_cast<element*>(const_cast<complex_number<T>*>(source)), reinterpret_cast<element*>(target));
-  }
-
  private:
   using key = std::tuple<int64_t, int64_t, int64_t, int32_t, fft_effort, int32_t, bool, int, int>;
 
@@ -158,15 +152,6 @@ void run(const fft_local<T>& p, const hpeTiles& tiles) {
     return shape{{p.lengths[0], p.lengths[1]}, count, p.sign, p.effort, p.threads};
   };
   auto& all = transforms<T>::all();
-  if (p.planned != nullptr) {
-    all.prepare(of(std::min(p.per_tile, p.count)), p.source, p.target);
-    if (const int64_t rest = p.count % p.per_tile; p.count > p.per_tile && rest != 0) {
-      const int64_t at = (p.count - rest) * one;
-      all.prepare(of(rest), p.source + at, p.target + at);
-    }
-    *p.planned = 1;
-    return;
-  }
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {
     const int64_t first = static_cast<int64_t>(tile) * p.per_tile;
     all.execute(of(std::min(p.per_tile, p.count - first)), p.source + first * one, p.target + first * one);
@@ -179,15 +164,6 @@ void run(const fft_lines<T>& p, const hpeTiles& tiles) {
   const auto of = [&](int64_t count) { return shape{{1, g.columns}, count, g.sign, p.effort, 1}; };
   const auto buffer = make_scratch<complex_number<T>>(line_block * g.columns);
   auto& all = transforms<T>::all();
-  if (p.planned != nullptr) {
-    const int64_t rows = g.end - g.begin;
-    all.prepare(of(std::min(line_block, rows)), buffer.get(), g.target);
-    if (rows > line_block && rows % line_block != 0)
-      all.prepare(of(rows % line_block), buffer.get(), g.target + rows / line_block * line_block * g.columns);
-    if (g.root != 0) static_cast<void>(roots_of_unity(g.root));
-    *p.planned = 1;
-    return;
-  }
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {
     fft_transpose<T> block = g;
     block.begin = g.begin + static_cast<int64_t>(tile) * line_block;
