@@ -2,6 +2,8 @@
 // in one run. Soft devices: FFTW on as many threads as the devices have. GPUs: cuFFT, cufftXt, and the exchange between
 // pairs with the copy schemes of the thesis.
 
+#include "apps/fft/fft.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <optional>
 #include <vector>
 
-#include "apps/fft/fft.h"
 #include "bench/fft_peers.h"
 #include "bench/measure.h"
 #include "hpe/hpe.hpp"
@@ -29,7 +30,8 @@ class through_hpe final : public peer {
  public:
   through_hpe(const peer_problem& p, const fft::settings& s)
       : plan_({.rows = p.rows, .length = p.length, .batch = p.batch}, s),
-        in_(static_cast<std::size_t>(p.rows * p.length * p.batch), over(s)), out_(in_.size(), over(s)) {
+        in_(static_cast<std::size_t>(p.rows * p.length * p.batch), over(s)),
+        out_(in_.size(), over(s)) {
     hpe::fill(in_.data(), 1, in_.size() * sizeof(std::complex<T>));
   }
   void run(int times) override {
@@ -101,9 +103,12 @@ void soft(table& all, int devices) {
 
 void one_gpu(table& all) {
   const fft::settings one{.devices = 1};
-  for (const peer_problem& p :
-       {peer_problem{.length = std::int64_t{1} << 26}, {.length = 1 << 26, .single = false}, {.length = 1 << 20},
-        {.length = 4096, .batch = 1 << 14}, {.rows = 8192, .length = 8192}, {.length = 50000017}}) {
+  for (const peer_problem& p : {peer_problem{.length = std::int64_t{1} << 26},
+                                {.length = 1 << 26, .single = false},
+                                {.length = 1 << 20},
+                                {.length = 4096, .batch = 1 << 14},
+                                {.rows = 8192, .length = 8192},
+                                {.length = 50000017}}) {
     const auto other = hpe::bench::make_cufft(p);
     const std::string what = name_of(p) + ": speed of cuFFT, one GPU";
     const double bar = p.length == std::int64_t{1} << 26 ? 0.97 : 0;

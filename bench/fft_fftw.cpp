@@ -43,8 +43,8 @@ class fftw final : public peer {
     Names::threads(threads);
     const int lengths[2] = {static_cast<int>(what.rows), static_cast<int>(what.length)};
     const int flat = what.rows == 1 ? 1 : 0, one = lengths[0] * lengths[1];
-    plan_ = Names::make(2 - flat, lengths + flat, static_cast<int>(what.batch), in_, nullptr, 1, one, out_, nullptr, 1, one,
-                        FFTW_FORWARD, FFTW_MEASURE | FFTW_PRESERVE_INPUT);
+    plan_ = Names::make(2 - flat, lengths + flat, static_cast<int>(what.batch), in_, nullptr, 1, one, out_, nullptr, 1,
+                        one, FFTW_FORWARD, FFTW_MEASURE | FFTW_PRESERVE_INPUT);
     for (std::size_t i = 0; i < count; ++i) in_[i][0] = in_[i][1] = static_cast<float>(i % 17) - 8;
   }
   fftw(const fftw&) = delete;

@@ -32,8 +32,8 @@ std::unique_ptr<peer> make_cufft(const peer_problem& what);
 /// own; with `ordered` they are put in natural order too.
 std::unique_ptr<peer> make_cufft_over(std::int64_t length, int gpus, bool ordered);
 
-/// The exchange between pairs of GPUs with copies written by hand, in the schemes of J. Cabezas, 2015, section 5.5: through
-/// ordinary host memory; through pinned host memory; from GPU to GPU. It ends in natural order.
+/// The exchange between pairs of GPUs with copies written by hand, in the schemes of J. Cabezas, 2015, section 5.5:
+/// through ordinary host memory; through pinned host memory; from GPU to GPU. It ends in natural order.
 enum class scheme { naive, pinned, peer };
 std::unique_ptr<peer> make_by_hand(std::int64_t length, int gpus, scheme copies);
 

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The kernels of Fourier transforms: what they compute, and their parameters. Both sides include this header: a program
-/// fills the structs in, a kernel body reads them. It needs nothing but <stdint.h>.
+/// The kernels of Fourier transforms: what they compute, and their parameters. Both sides include this header: a
+/// program fills the structs in, a kernel body reads them. It needs nothing but <stdint.h>.
 ///
-/// Notation: w_n = exp(2 pi i / n). sign is -1 in forward transforms and +1 in inverse ones, as an exponent of w. Nothing
-/// is scaled. Counts and distances are complex elements; matrices lie in memory row by row without gaps.
+/// Notation: w_n = exp(2 pi i / n). sign is -1 in forward transforms and +1 in inverse ones, as an exponent of w.
+/// Nothing is scaled. Counts and distances are complex elements; matrices lie in memory row by row without gaps.
 
 #include <stdint.h>
 
@@ -21,8 +21,8 @@ inline constexpr int64_t transpose_edge = 32;
 
 [[nodiscard]] constexpr int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns; target points
-/// to its row `begin`. root 0: no factor. Elsewhere root = rows * columns, so that r c < root.
+/// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns; target
+/// points to its row `begin`. root 0: no factor. Elsewhere root = rows * columns, so that r c < root.
 ///
 /// When all devices transpose at once, each reads from every other. Neighbouring tiles therefore take their source rows
 /// from different parts of the source: `spread` parts, starting with part `first`. Results do not depend on either.
@@ -78,8 +78,8 @@ struct fft_butterfly {
   int32_t sign;
 };
 
-/// target[i] = source[reversed(i mod parts)][i div parts] for begin <= i < end, where source has `parts` = 2^bits rows of
-/// `length` and reversed() turns round the order of the bits. It puts in order what butterflies leave.
+/// target[i] = source[reversed(i mod parts)][i div parts] for begin <= i < end, where source has `parts` = 2^bits rows
+/// of `length` and reversed() turns round the order of the bits. It puts in order what butterflies leave.
 template <class T>
 struct fft_interleave {
   const complex_number<T>* source;
@@ -129,8 +129,8 @@ struct fft_local {
   int32_t threads;
 };
 
-/// A transpose and then a transform of each row of the target, on a soft device: what fft_transpose and fft_local do, with
-/// rows that stay in the cache in between. A tile is line_block rows.
+/// A transpose and then a transform of each row of the target, on a soft device: what fft_transpose and fft_local do,
+/// with rows that stay in the cache in between. A tile is line_block rows.
 inline constexpr int64_t line_block = 16;
 
 template <class T>

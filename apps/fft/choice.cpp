@@ -10,7 +10,9 @@ namespace hpe::fft {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) { throw error(HPE_ERROR_INVALID_ARGUMENT, "Fourier transform: " + why); }
+[[noreturn]] void refuse(const std::string& why) {
+  throw error(HPE_ERROR_INVALID_ARGUMENT, "Fourier transform: " + why);
+}
 
 std::string in_words(const problem& p) {
   std::string text = p.rows > 1 ? std::to_string(p.rows) + " x " : "";
@@ -30,7 +32,7 @@ void check(const problem& p, const machine& on) {
 
 /// Below this many bytes of one array the launches cost more than the devices save.
 std::int64_t worth_sharing(const machine& on) {
-  constexpr std::int64_t soft_bytes = std::int64_t{1} << 19, gpu_bytes = std::int64_t{1} << 24;
+  constexpr std::int64_t soft_bytes = std::int64_t{1} << 20, gpu_bytes = std::int64_t{1} << 24;
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
@@ -100,7 +102,8 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
         refuse("the form exchange ends in natural order; transpose can leave the elements scrambled");
       if (made.devices < 2)
         refuse(in_words(p) + " on " + std::to_string(on.devices) +
-               " devices: the form exchange needs two or more devices and an even length; transpose and convolution do not");
+               " devices: the form exchange needs two or more devices and an even length; transpose and convolution do "
+               "not");
       break;
     case form::transpose: {
       const factors f = p.rows > 1 ? factors{p.rows, p.length} : nearest_factors(p.length);

@@ -10,10 +10,10 @@ namespace hpe::fft {
 
 struct choice {
   form how = form::local;
-  int devices = 1;           ///< that take part
-  std::int64_t first = 0;    ///< form transpose: the length is first * second, first <= second
+  int devices = 1;         ///< that take part
+  std::int64_t first = 0;  ///< form transpose: the length is first * second, first <= second
   std::int64_t second = 0;
-  std::int64_t longer = 0;   ///< form convolution: the length of the convolution
+  std::int64_t longer = 0;  ///< form convolution: the length of the convolution
 };
 
 /// What the choice depends on beside the problem.

@@ -4,7 +4,8 @@
 //   X[k] = c[k] * sum over n of (x[n] c[n]) conj(c[k - n])
 //
 // a convolution, which transforms of a convenient length M >= 2 N - 1 do. Their order in between does not matter, so it
-// stays scrambled. The transform of conj(c) is made once; c is even, so that the one for the other sign is its conjugate.
+// stays scrambled. The transform of conj(c) is made once; c is even, so that the one for the other sign is its
+// conjugate.
 //
 // L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform", 1970.
 
@@ -27,8 +28,14 @@ template <class T>
 class convolution_method final : public method<T> {
  public:
   explicit convolution_method(const circumstances& c)
-      : devices_(c.made.devices), length_(c.what.length), longer_(c.made.longer), transforms_(make_transpose<T>(inner(c))),
-        chirp_(spread(length_)), filter_(spread(longer_)), padded_(spread(longer_)), transformed_(spread(longer_)) {
+      : devices_(c.made.devices),
+        length_(c.what.length),
+        longer_(c.made.longer),
+        transforms_(make_transpose<T>(inner(c))),
+        chirp_(spread(length_)),
+        filter_(spread(longer_)),
+        padded_(spread(longer_)),
+        transformed_(spread(longer_)) {
     // conj(c) of forward transforms, wrapped round.
     write_chirp(chirp_, length_, 0, forward_sign);
     write_chirp(padded_, longer_, longer_, inverse_sign);
@@ -59,14 +66,14 @@ class convolution_method final : public method<T> {
       const range mine = part_of(count, d, devices_);
       if (mine.size() == 0) continue;
       number<T>* const own = target.data() + mine.begin;
-      launch_on(d, kernels_.chirp, tiles_for(mine.size()),
-                {target.data(), length_, period, mine.begin, mine.end, sign}, written(own, mine.size(), false));
+      launch_on(d, kernels_.chirp, tiles_for(mine.size()), {target.data(), length_, period, mine.begin, mine.end, sign},
+                written(own, mine.size(), false));
     }
   }
 
   /// target[i] = left[i] * right[i] * scale for i < given, and zero up to count.
-  void multiply(number<T>* target, std::int64_t count, const number<T>* left, const number<T>* right, std::int64_t given,
-                T scale, bool conjugate) {
+  void multiply(number<T>* target, std::int64_t count, const number<T>* left, const number<T>* right,
+                std::int64_t given, T scale, bool conjugate) {
     for (int d = 0; d < devices_; ++d) {
       const range mine = part_of(count, d, devices_);
       if (mine.size() == 0) continue;

@@ -1,7 +1,8 @@
 #pragma once
 
 /// cuFFT, loaded when it is first needed: programs start where it is not installed, and are built where it is not. The
-/// declarations are those of <cufft.h>, whose types and numbers are fixed; tests/fft compares them where there is a toolkit.
+/// declarations are those of <cufft.h>, whose types and numbers are fixed; tests/fft compares them where there is a
+/// toolkit.
 
 #include <cstddef>
 

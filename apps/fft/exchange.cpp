@@ -1,8 +1,8 @@
-// The form `exchange`, as the FFT of the thesis (J. Cabezas, 2015, section 5.5: "data must be exchanged between different
-// pairs of GPUs at each step"): W devices, a power of two that divides the length, have a part each. At each of log2 W
-// steps pairs of parts are combined by radix-2 butterflies, decimation in frequency; of a pair, each device computes half
-// of the butterflies and reads and writes the other's part through the shared pointer. Then every part is a transform of
-// its own, and the elements of part d are X[W k + reversed(d)]; a last pass puts them in order.
+// The form `exchange`, as the FFT of the thesis (J. Cabezas, 2015, section 5.5: "data must be exchanged between
+// different pairs of GPUs at each step"): W devices, a power of two that divides the length, have a part each. At each
+// of log2 W steps pairs of parts are combined by radix-2 butterflies, decimation in frequency; of a pair, each device
+// computes half of the butterflies and reads and writes the other's part through the shared pointer. Then every part is
+// a transform of its own, and the elements of part d are X[W k + reversed(d)]; a last pass puts them in order.
 
 #include "apps/fft/method.h"
 #include "apps/fft/modules.h"
@@ -15,7 +15,9 @@ template <class T>
 class exchange_method final : public method<T> {
  public:
   explicit exchange_method(const circumstances& c)
-      : devices_(c.made.devices), part_(c.what.length / devices_), transforms_(make_local_transforms<T>(c)),
+      : devices_(c.made.devices),
+        part_(c.what.length / devices_),
+        transforms_(make_local_transforms<T>(c)),
         parts_(static_cast<std::size_t>(c.what.length), block_distribution(first_devices(devices_))) {
     while (1 << bits_ < devices_) ++bits_;
   }
@@ -29,8 +31,9 @@ class exchange_method final : public method<T> {
     const std::int64_t length = devices_ * part_;
     for (int d = 0; d < devices_; ++d) {
       const range mine = part_of(length, d, devices_);
-      launch_on(d, kernels_.interleave, tiles_for(mine.size()), {parts_.data(), out, part_, mine.begin, mine.end, bits_},
-                hpe::in(parts_), written(out + mine.begin, mine.size(), false));
+      launch_on(d, kernels_.interleave, tiles_for(mine.size()),
+                {parts_.data(), out, part_, mine.begin, mine.end, bits_}, hpe::in(parts_),
+                written(out + mine.begin, mine.size(), false));
     }
   }
 

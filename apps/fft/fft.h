@@ -6,9 +6,9 @@
 ///   hpe::fft::plan<float> plan({.length = n});
 ///   plan.forward(x.data(), x.data());
 ///
-/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: the same with +. Neither is scaled, as in FFTW and cuFFT:
-/// inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs the transforms of one
-/// device are cuFFT's, which is loaded when the first plan is made; on soft devices FFTW's.
+/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: the same with +. Neither is scaled, as in FFTW and
+/// cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs the
+/// transforms of one device are cuFFT's, which is loaded when the first plan is made; on soft devices FFTW's.
 
 #include <complex>
 #include <cstdint>
@@ -48,9 +48,9 @@ using effort = kernels::fft_effort;
 struct settings {
   form how = form::automatic;
   order elements = order::natural;
-  int devices = 0;                      ///< use the first so many; 0: all
-  effort soft_effort = effort::measure; ///< soft devices: how long FFTW looks for its plans
-  bool fused = true;                    ///< soft devices: transpose and transform in one kernel
+  int devices = 0;                       ///< use the first so many; 0: all
+  effort soft_effort = effort::measure;  ///< soft devices: how long FFTW looks for its plans
+  bool fused = true;                     ///< soft devices: transpose and transform in one kernel
 };
 
 /// A transform that can be done again and again; the first time in each direction takes longer, because cuFFT or FFTW
@@ -68,8 +68,8 @@ class plan {
   plan& operator=(plan&&) noexcept;
   ~plan();
 
-  /// in and out are hpe pointers to problem::elements() elements each; they are the same or do not overlap. Elsewhere in
-  /// is left as it was.
+  /// in and out are hpe pointers to problem::elements() elements each; they are the same or do not overlap. Elsewhere
+  /// in is left as it was.
   void forward(const std::complex<T>* in, std::complex<T>* out);
   void inverse(const std::complex<T>* in, std::complex<T>* out);
 

@@ -142,7 +142,8 @@ int run(request r) {
              r.what.rows > 1 ? fmt::format("{} x ", r.what.rows) : "", r.what.length, r.twice ? "double" : "single",
              r.inverse ? ", inverse" : "", how.explain());
   fmt::print("{:.3f} ms, {:.2f} Gflop/s\n", seconds * 1e3, operations / seconds / 1e9);
-  fmt::print("there and back: relative error {:.2e} (up to {:.2e} is right); Parseval: {:.2e}\n", error, allowed, parseval);
+  fmt::print("there and back: relative error {:.2e} (up to {:.2e} is right); Parseval: {:.2e}\n", error, allowed,
+             parseval);
   // Not (error > allowed): a result that is no number is wrong too.
   if (error <= allowed && parseval <= allowed) return 0;
   fmt::print(stderr, "hpe fft: the result is not as exact as it has to be\n");

@@ -93,8 +93,9 @@ template <class T>
 class cufft_transforms final : public local_transforms<T> {
  public:
   void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) override {
-    find(device, what).run(read(in, what.elements()), written(out, what.elements(), in == out),
-                           const_cast<number<T>*>(in), out, sign);
+    find(device, what)
+        .run(read(in, what.elements()), written(out, what.elements(), in == out), const_cast<number<T>*>(in), out,
+             sign);
   }
 
  private:

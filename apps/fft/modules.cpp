@@ -17,8 +17,9 @@ namespace {
 module fftw_module() {
   const std::string path = module_path("libhpe-fft-fftw.so");
   if (!std::filesystem::exists(path))
-    throw error(HPE_ERROR_NOT_SUPPORTED, "Fourier transforms on soft devices need FFTW, and hpe was built without it: " +
-                                             path + " does not exist (install libfftw3-dev and build again)");
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                "Fourier transforms on soft devices need FFTW, and hpe was built without it: " + path +
+                    " does not exist (install libfftw3-dev and build again)");
   return module(path);
 }
 
@@ -26,7 +27,9 @@ module fftw_module() {
 
 template <class T>
 fftw_kernel_set<T>::fftw_kernel_set()
-    : from(fftw_module()), local(from, name_for<T>("fft_local").c_str()), lines(from, name_for<T>("fft_lines").c_str()) {}
+    : from(fftw_module()),
+      local(from, name_for<T>("fft_local").c_str()),
+      lines(from, name_for<T>("fft_lines").c_str()) {}
 
 template struct fftw_kernel_set<float>;
 template struct fftw_kernel_set<double>;

@@ -31,7 +31,8 @@ void check_arrays(const void* in, const void* out, std::size_t bytes) {
     const hpePointerInfo into = pointer_info(pointer);
     if (into.kind == HPE_MEMORY_ORDINARY)
       throw error(HPE_ERROR_NOT_A_REGION, "Fourier transform: the data must lie in memory of hpe, as hpe::array gives");
-    const auto left = static_cast<std::size_t>(static_cast<char*>(into.base) + into.size - static_cast<const char*>(pointer));
+    const auto left =
+        static_cast<std::size_t>(static_cast<char*>(into.base) + into.size - static_cast<const char*>(pointer));
     if (left < bytes)
       throw error(HPE_ERROR_INVALID_ARGUMENT, "Fourier transform of " + std::to_string(bytes) +
                                                   " bytes: the allocation ends after " + std::to_string(left));

@@ -48,7 +48,8 @@ void set_size(request& r, const std::string& text) {
 }
 
 template <class Value>
-Value one_of(const std::string& name, const std::string& text, const std::vector<std::pair<std::string, Value>>& known) {
+Value one_of(const std::string& name, const std::string& text,
+             const std::vector<std::pair<std::string, Value>>& known) {
   std::string names;
   for (const auto& [word, value] : known) {
     if (word == text) return value;
@@ -65,9 +66,8 @@ form form_named(const std::string& text) {
 }
 
 effort effort_named(const std::string& text) {
-  return one_of<effort>(
-      "--effort", text,
-      {{"estimate", effort::estimate}, {"measure", effort::measure}, {"patient", effort::patient}});
+  return one_of<effort>("--effort", text,
+                        {{"estimate", effort::estimate}, {"measure", effort::measure}, {"patient", effort::patient}});
 }
 
 const std::vector<option>& options() {
@@ -81,13 +81,16 @@ const std::vector<option>& options() {
       {"--inverse", "", "the inverse transform, which is not scaled either",
        [](request& r, const std::string&) { r.inverse = true; }},
       {"--form", "FORM",
-       "how devices share an array: local, exchange (pairs of devices, log2 W steps), transpose\n(six-step), convolution "
+       "how devices share an array: local, exchange (pairs of devices, log2 W steps), transpose\n(six-step), "
+       "convolution "
        "(any length), or automatic",
        [](request& r, const std::string& v) { r.how.how = form_named(v); }},
       {"--scrambled", "", "leave the elements in the order that is quickest",
        [](request& r, const std::string&) { r.how.elements = order::scrambled; }},
       {"--devices", "N", "use the first N devices (all; HPE_DEVICES=soft:N makes N)",
-       [](request& r, const std::string& v) { r.how.devices = static_cast<int>(whole("--devices", v, 1, most_devices)); }},
+       [](request& r, const std::string& v) {
+         r.how.devices = static_cast<int>(whole("--devices", v, 1, most_devices));
+       }},
       {"--effort", "EFFORT", "soft devices: how FFTW looks for its plans: estimate (default), measure, patient",
        [](request& r, const std::string& v) { r.how.soft_effort = effort_named(v); }},
       {"--repeats", "N", "timed transforms, of which the median is told (5)",
@@ -131,7 +134,8 @@ std::string help_text() {
   std::string help =
       "Usage: hpe fft [options]\n"
       "\n"
-      "Transforms complex numbers by the fast Fourier transform over all devices, goes back, and tells how long it took\n"
+      "Transforms complex numbers by the fast Fourier transform over all devices, goes back, and tells how long it "
+      "took\n"
       "and how exact it was. Any length is possible. Nothing is scaled: forward and inverse give the input times its\n"
       "length. Without options it transforms 2^20 random numbers.\n"
       "\n";

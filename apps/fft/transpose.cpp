@@ -1,11 +1,11 @@
-// The form `transpose`. An array of N = first * second elements is a matrix of so many rows and columns, cut along its rows
-// over the devices. With n = n1 * second + n2 and k = k1 + first * k2
+// The form `transpose`. An array of N = first * second elements is a matrix of so many rows and columns, cut along its
+// rows over the devices. With n = n1 * second + n2 and k = k1 + first * k2
 //
 //   X[k] = sum over n2 of (w_N^(n2 k1) * sum over n1 of x[n] w_first^(n1 k1)) w_second^(n2 k2)
 //
 // which is transforms of columns, factors, transforms of rows, and ends with the elements at [k1][k2]; a last transpose
-// puts them in order. Two dimensions are the same without factors. Each transpose is a gather: a device reads from all others
-// and writes the rows that it is going to work on, so that what devices write never overlaps.
+// puts them in order. Two dimensions are the same without factors. Each transpose is a gather: a device reads from all
+// others and writes the rows that it is going to work on, so that what devices write never overlaps.
 //
 // D. H. Bailey, "FFTs in external or hierarchical memory", 1990 (the four- and six-step forms).
 
@@ -21,7 +21,7 @@ namespace {
 
 /// One pass over the whole matrix: its rows become those of the target.
 struct stage {
-  bool transposed;  ///< the source is the other way round
+  bool transposed;             ///< the source is the other way round
   std::int64_t rows, columns;  ///< of the target
   std::int64_t root;           ///< of the factors; 0: none
   bool transform;              ///< along the rows of the target
@@ -47,7 +47,9 @@ template <class T>
 class transpose_method final : public method<T> {
  public:
   explicit transpose_method(const circumstances& c)
-      : c_(c), forward_(stages_of(c, forward_sign)), inverse_(stages_of(c, inverse_sign)),
+      : c_(c),
+        forward_(stages_of(c, forward_sign)),
+        inverse_(stages_of(c, inverse_sign)),
         transforms_(make_local_transforms<T>(c)) {
     if (c.soft && c.wish.fused) fused_.emplace();
   }
@@ -86,8 +88,9 @@ class transpose_method final : public method<T> {
   [[nodiscard]] kernels::fft_transpose<T> gather(int device, const stage& s, int sign, const number<T>* source,
                                                  number<T>* target) const {
     const range mine = part_of(s.rows, device, c_.made.devices);
-    return {source, target + mine.begin * s.columns, s.rows, s.columns, mine.begin, mine.end, s.root,
-            sign,   c_.made.devices,                 device};
+    return {
+        source, target + mine.begin * s.columns, s.rows, s.columns, mine.begin, mine.end, s.root, sign, c_.made.devices,
+        device};
   }
 
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {

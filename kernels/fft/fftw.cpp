@@ -1,5 +1,5 @@
-// Transforms on soft devices, by FFTW. This is the only file of hpe that uses FFTW, and only processes of soft devices load
-// the shared object that it is in.
+// Transforms on soft devices, by FFTW. This is the only file of hpe that uses FFTW, and only processes of soft devices
+// load the shared object that it is in.
 //
 // Invariants: FFTW's planner is not thread safe and is called under one lock. Plans live as long as the process. A
 // plan is executed on other data than it was made for, so its key has everything that FFTW demands to be the same.
@@ -67,14 +67,15 @@ unsigned flags(fft_effort effort) {
 }
 
 struct aligned_delete {
-  void operator()(void* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+  void operator()(void* memory) const { ::operator delete (memory, std::align_val_t{64}); }
 };
 template <class E>
 using scratch = std::unique_ptr<E[], aligned_delete>;
 
 template <class E>
 scratch<E> make_scratch(int64_t count) {
-  return scratch<E>(static_cast<E*>(::operator new(sizeof(E) * static_cast<std::size_t>(count), std::align_val_t{64})));
+  return scratch<E>(
+      static_cast<E*>(::operator new (sizeof(E) * static_cast<std::size_t>(count), std::align_val_t{64})));
 }
 
 /// Transforms that follow each other, from one place to another or in place.
@@ -113,8 +114,8 @@ class transforms {
 
   typename names<T>::plan find(const shape& s, element* from, element* to) {
     const int alignment_from = names<T>::alignment(&(*from)[0]), alignment_to = names<T>::alignment(&(*to)[0]);
-    const key wanted{s.lengths[0], s.lengths[1],   s.count,     s.sign, s.effort,
-                     s.threads,    from == to, alignment_from, alignment_to};
+    const key wanted{s.lengths[0], s.lengths[1], s.count,        s.sign,      s.effort,
+                     s.threads,    from == to,   alignment_from, alignment_to};
     const std::lock_guard lock(mutex_);
     auto& plan = plans_[wanted];
     if (plan == nullptr) plan = make(s, from == to, alignment_from, alignment_to);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Roots of unity from two small tables: w_n^m = coarse[m >> shift] * fine[m & mask], for 0 <= m < n, in double precision.
+/// Roots of unity from two small tables: w_n^m = coarse[m >> shift] * fine[m & mask], for 0 <= m < n, in double
+/// precision.
 
 #include <stdint.h>
 

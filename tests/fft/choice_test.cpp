@@ -76,7 +76,8 @@ TEST(choice, refuses_what_cannot_be_meant) {
   EXPECT_TRUE(says(asked({.length = 0}, {}, two), "length 0"));
   EXPECT_TRUE(says(asked({.length = -4}, {}, two), "must be at least 1"));
   EXPECT_TRUE(says(asked({.length = 4, .batch = 0}, {}, two), "batch 0"));
-  EXPECT_TRUE(says(asked({.length = std::int64_t{1} << 40, .batch = std::int64_t{1} << 40}, {}, two), "can be addressed"));
+  EXPECT_TRUE(
+      says(asked({.length = std::int64_t{1} << 40, .batch = std::int64_t{1} << 40}, {}, two), "can be addressed"));
   EXPECT_TRUE(says(asked({.length = 7}, {.how = form::exchange}, two), "even length"));
   EXPECT_TRUE(says(asked({.length = 8}, {.how = form::exchange}, {1, true, 8}), "two or more devices"));
   EXPECT_TRUE(says(asked({.rows = 2, .length = 8}, {.how = form::exchange}, two), "one dimension"));
@@ -93,9 +94,11 @@ TEST(plan, refuses_memory_that_will_not_do) {
   plan<float> made({.length = 64});
   const array<std::complex<float>> data(96);
   std::vector<std::complex<float>> ordinary(64);
-  EXPECT_TRUE(says(refusal(HPE_ERROR_NOT_A_REGION, [&] { made.forward(ordinary.data(), data.data()); }), "memory of hpe"));
+  EXPECT_TRUE(
+      says(refusal(HPE_ERROR_NOT_A_REGION, [&] { made.forward(ordinary.data(), data.data()); }), "memory of hpe"));
   EXPECT_TRUE(says(refusal(HPE_ERROR_NOT_A_REGION, [&] { made.forward(data.data(), nullptr); }), "memory of hpe"));
-  EXPECT_TRUE(says(refusal(HPE_ERROR_INVALID_ARGUMENT, [&] { made.forward(data.data(), data.data() + 16); }), "overlap"));
+  EXPECT_TRUE(
+      says(refusal(HPE_ERROR_INVALID_ARGUMENT, [&] { made.forward(data.data(), data.data() + 16); }), "overlap"));
   EXPECT_TRUE(says(refusal(HPE_ERROR_INVALID_ARGUMENT, [&] { made.inverse(data.data() + 64, data.data() + 64); }),
                    "the allocation ends after 256"));
 }

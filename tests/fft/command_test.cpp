@@ -56,7 +56,8 @@ TEST(command, transforms_files) {
   const auto x = reference::random_vector<double>(300, 5);
   std::ofstream(folder / "in", std::ios::binary)
       .write(reinterpret_cast<const char*>(x.data()), static_cast<std::streamsize>(x.size() * sizeof(x[0])));
-  const outcome o = command("--double --input '" + (folder / "in").string() + "' --output '" + (folder / "out").string() + "'");
+  const outcome o =
+      command("--double --input '" + (folder / "in").string() + "' --output '" + (folder / "out").string() + "'");
   EXPECT_EQ(o.status, 0) << o.text;
   reference::vector<double> y(x.size() + 1);
   std::ifstream out(folder / "out", std::ios::binary);

@@ -1,12 +1,11 @@
 // The kernels alone, without a runtime: every variant against what kernels/fft.h says, in any division into launches.
 
-#include "kernels/fft.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "hpe/kernel.h"
+#include "kernels/fft.h"
 #include "tests/fft/reference.h"
 
 extern "C" {
@@ -26,14 +25,15 @@ namespace {
 namespace reference = hpe::fft::reference;
 
 /// The kernel of a name that this machine can run, in all its variants.
-std::vector<hpeHostKernel> usable(hpeHostKernel chosen, hpeHostKernel baseline, hpeHostKernel avx2, hpeHostKernel avx512) {
+std::vector<hpeHostKernel> usable(hpeHostKernel chosen, hpeHostKernel baseline, hpeHostKernel avx2,
+                                  hpeHostKernel avx512) {
   std::vector<hpeHostKernel> all{chosen, baseline};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(avx2);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     all.push_back(avx512);
   return all;
 }
-#define VARIANTS(name)                                                                                 \
+#define VARIANTS(name)                                                                                              \
   (sizeof(TypeParam) == sizeof(float) ? usable(name##_f32, name##_f32_baseline, name##_f32_avx2, name##_f32_avx512) \
                                       : usable(name##_f64, name##_f64_baseline, name##_f64_avx2, name##_f64_avx512))
 
@@ -91,8 +91,9 @@ TYPED_TEST(kernels, transpose) {
             auto target = poison<TypeParam>(rows * columns);
             const std::int64_t half = rows / 2;
             for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, half}, {half, rows}}) {
-              const fft_transpose<TypeParam> p{raw(source), raw(target) + begin * columns, rows, columns, begin, end, root, sign,
-                                               spread, spread / 2};
+              const fft_transpose<TypeParam> p{
+                  raw(source), raw(target) + begin * columns, rows, columns, begin, end, root, sign, spread,
+                  spread / 2};
               launch(kernel, p, static_cast<std::uint64_t>(p.tiles()));
             }
             ASSERT_LT(units(target, wanted), 1) << rows << " x " << columns << ", root " << root;
@@ -133,8 +134,15 @@ TYPED_TEST(kernels, butterfly) {
     for (const bool in_place : {false, true}) {
       auto lower = in_place ? a : poison<TypeParam>(part), upper = in_place ? b : lower;
       for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 4500}, {4500, part}}) {
-        const fft_butterfly<TypeParam> p{in_place ? raw(lower) : raw(a), in_place ? raw(upper) : raw(b), raw(lower), raw(upper),
-                                         begin, end, offset, root, 1};
+        const fft_butterfly<TypeParam> p{in_place ? raw(lower) : raw(a),
+                                         in_place ? raw(upper) : raw(b),
+                                         raw(lower),
+                                         raw(upper),
+                                         begin,
+                                         end,
+                                         offset,
+                                         root,
+                                         1};
         launch(kernel, p, tiles_of(end - begin));
       }
       EXPECT_LT(units(lower, low), 1);
@@ -155,7 +163,8 @@ TYPED_TEST(kernels, interleave) {
     for (const hpeHostKernel kernel : VARIANTS(fft_interleave)) {
       auto target = poison<TypeParam>(count);
       for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 1234}, {1234, count}})
-        launch(kernel, fft_interleave<TypeParam>{raw(source), raw(target), length, begin, end, bits}, tiles_of(end - begin));
+        launch(kernel, fft_interleave<TypeParam>{raw(source), raw(target), length, begin, end, bits},
+               tiles_of(end - begin));
       EXPECT_EQ(target, wanted) << bits;
     }
   }
@@ -173,9 +182,10 @@ TYPED_TEST(kernels, multiply) {
     for (const hpeHostKernel kernel : VARIANTS(fft_multiply)) {
       auto target = poison<TypeParam>(count);
       for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 100}, {100, 9000}, {9000, count}})
-        launch(kernel,
-               fft_multiply<TypeParam>{raw(target), raw(left), raw(right), begin, end, given, TypeParam(0.25), conjugate},
-               tiles_of(end - begin));
+        launch(
+            kernel,
+            fft_multiply<TypeParam>{raw(target), raw(left), raw(right), begin, end, given, TypeParam(0.25), conjugate},
+            tiles_of(end - begin));
       EXPECT_LT(units(target, wanted), 1);
     }
   }

@@ -50,7 +50,8 @@ TYPED_TEST(properties, linearity) {
     auto wanted = run(made, x, forward, place::out);
     const auto other = run(made, y, forward, place::out);
     for (std::size_t i = 0; i < sum.size(); ++i) wanted[i] += factor * other[i];
-    EXPECT_LT(reference::error_of(run(made, sum, forward, place::out), wanted, n), bound) << n << ", seed " << fresh_seed();
+    EXPECT_LT(reference::error_of(run(made, sum, forward, place::out), wanted, n), bound)
+        << n << ", seed " << fresh_seed();
   }
 }
 

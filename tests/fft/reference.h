@@ -29,7 +29,8 @@ vector<T> random_vector(std::int64_t count, unsigned seed) {
 inline vector<long double> roots(std::int64_t n) {
   vector<long double> list;
   for (std::int64_t m = 0; m < n; ++m) {
-    const long double angle = 2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(n);
+    const long double angle =
+        2 * std::numbers::pi_v<long double> * static_cast<long double>(m) / static_cast<long double>(n);
     list.emplace_back(std::cos(angle), std::sin(angle));
   }
   return list;
@@ -37,8 +38,8 @@ inline vector<long double> roots(std::int64_t n) {
 
 /// X[k] of n elements that are `stride` apart. root: roots(n).
 template <class T>
-std::complex<long double> element(const std::complex<T>* x, std::int64_t n, std::int64_t stride, std::int64_t k, int sign,
-                                  const vector<long double>& root) {
+std::complex<long double> element(const std::complex<T>* x, std::int64_t n, std::int64_t stride, std::int64_t k,
+                                  int sign, const vector<long double>& root) {
   std::complex<long double> sum = 0;
   std::int64_t m = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -72,7 +73,8 @@ long double squares(const vector<T>& x) {
   return sum;
 }
 
-/// The root mean square of the error, relative to what is wanted, in units of eps * max(1, log2 n). NaN where a result is.
+/// The root mean square of the error, relative to what is wanted, in units of eps * max(1, log2 n). NaN where a result
+/// is.
 template <class T, class U>
 double error_of(const vector<T>& got, const vector<U>& wanted, std::int64_t n) {
   long double wrong = 0;
