@@ -44,7 +44,7 @@ class through_hpe final : public peer {
   static hpe::placement over(const fft::settings& s) {
     std::vector<int> list;
     for (int d = 0; d < s.devices; ++d) list.push_back(d);
-    return hpe::block_distribution(list);
+    return s.devices == 1 ? hpe::on_device(0) : hpe::block_distribution(list);
   }
 
   fft::plan<T> plan_;

@@ -16,7 +16,8 @@ struct complex_number {
   T re, im;
 };
 
-/// Transposes are done in squares of this many elements, one for each tile of the launch.
+/// Transposes are done in squares of this many elements, one for each tile. On a GPU the launch may have fewer blocks
+/// than tiles.
 inline constexpr int64_t transpose_edge = 32;
 
 [[nodiscard]] constexpr int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }

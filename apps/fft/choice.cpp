@@ -36,15 +36,17 @@ std::int64_t worth_sharing(const machine& on) {
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
-/// The transposes move 3 (W - 1) / W of the data, and the exchange 2 log2(W) / 2 + (W - 1) / W: with two devices they
-/// move the same and the exchange makes one pass less over the memory.
+/// Both forms move the same with two devices, and transposes move less with more (W devices: 3 (W - 1) / W of the data
+/// against log2 W + (W - 1) / W). But a matrix of few rows is transposed slowly, and then parts are exchanged if all
+/// devices can have one.
 form pick(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   if (on.devices == 1 || p.batch >= on.devices || one * on.element_bytes < worth_sharing(on)) return form::local;
   if (p.rows > 1) return form::transpose;
-  if (nearest_factors(one).first >= on.devices) return form::transpose;
+  const std::int64_t rows = nearest_factors(one).first;
+  if (rows >= std::max<std::int64_t>(kernels::transpose_edge, on.devices)) return form::transpose;
   if (wish.elements == order::natural && exchanging(one, on.devices) == on.devices) return form::exchange;
-  return form::convolution;
+  return rows >= on.devices ? form::transpose : form::convolution;
 }
 
 }  // namespace

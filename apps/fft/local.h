@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 
 #include "apps/fft/fft.h"
 #include "hpe/hpe.hpp"
@@ -22,7 +23,9 @@ struct shape {
   std::int64_t count;
 
   [[nodiscard]] std::int64_t elements() const { return lengths[0] * lengths[1] * count; }
-  auto operator<=>(const shape&) const = default;
+  bool operator<(const shape& o) const {
+    return std::tie(lengths[0], lengths[1], count) < std::tie(o.lengths[0], o.lengths[1], o.count);
+  }
 };
 
 template <class T>

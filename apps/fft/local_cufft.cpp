@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <tuple>
-#include <type_traits>
+#include <utility>
 
 #include "apps/fft/cufft.h"
 #include "apps/fft/local.h"
@@ -100,10 +99,10 @@ class cufft_transforms final : public local_transforms<T> {
 
  private:
   one_plan& find(int device, const shape& what) {
-    return plans_.try_emplace(std::tuple(device, what), device, what, is_single(T{})).first->second;
+    return plans_.try_emplace(std::pair(device, what), device, what, is_single(T{})).first->second;
   }
 
-  std::map<std::tuple<int, shape>, one_plan> plans_;
+  std::map<std::pair<int, shape>, one_plan> plans_;
 };
 
 }  // namespace

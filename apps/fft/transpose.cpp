@@ -9,6 +9,7 @@
 //
 // D. H. Bailey, "FFTs in external or hierarchical memory", 1990 (the four- and six-step forms).
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -85,26 +86,37 @@ class transpose_method final : public method<T> {
 
   static shape rows_of(const stage& s, const range& r) { return {{1, s.columns}, r.size()}; }
 
-  [[nodiscard]] kernels::fft_transpose<T> gather(int device, const stage& s, int sign, const number<T>* source,
-                                                 number<T>* target) const {
-    const range mine = part_of(s.rows, device, c_.made.devices);
-    return {
-        source, target + mine.begin * s.columns, s.rows, s.columns, mine.begin, mine.end, s.root, sign, c_.made.devices,
-        device};
+  /// A soft device wants to know all tiles. On a GPU a few blocks for each multiprocessor keep the links busy.
+  [[nodiscard]] std::uint32_t blocks_for(std::int64_t tiles) const {
+    constexpr std::int64_t blocks_per_unit = 4;
+    return static_cast<std::uint32_t>(c_.soft ? tiles : std::min(tiles, blocks_per_unit * units_));
   }
 
+  /// The rows of a device, in pieces where a piece can be transformed while the next one is on its way.
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {
     const range mine = part_of(s.rows, device, c_.made.devices);
+    constexpr std::int64_t worth_a_launch = std::int64_t{1} << 21, most = 4;
+    const bool overlap = !c_.soft && s.transposed && s.transform;
+    const auto pieces =
+        overlap ? static_cast<int>(std::clamp<std::int64_t>(mine.size() * s.columns / worth_a_launch, 1, most)) : 1;
+    for (int i = 0; i < pieces; ++i) {
+      const range piece = part_of(mine.size(), i, pieces);
+      run(device, s, {mine.begin + piece.begin, mine.begin + piece.end}, sign, source, target);
+    }
+  }
+
+  void run(int device, const stage& s, const range& mine, int sign, const number<T>* source, number<T>* target) {
     if (mine.size() == 0) return;
     number<T>* const own = target + mine.begin * s.columns;
     if (!s.transposed) return transforms_->run(device, rows_of(s, mine), sign, source + mine.begin * s.columns, own);
-    const auto p = gather(device, s, sign, source, target);
+    const kernels::fft_transpose<T> p{source, own,     s.rows, s.columns,       mine.begin,
+                                      mine.end, s.root, sign,   c_.made.devices, device};
     const hpeAccess from = read(source, s.rows * s.columns), to = written(own, mine.size() * s.columns, false);
     if (fused_ && s.transform) {
       const auto blocks = static_cast<std::uint32_t>(kernels::parts_of(mine.size(), kernels::line_block));
       return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort}, from, to);
     }
-    launch_on(device, kernels_.transpose, grid(static_cast<std::uint32_t>(p.tiles())), p, from, to);
+    launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to);
     if (s.transform) transforms_->run(device, rows_of(s, mine), sign, own, own);
   }
 
@@ -118,6 +130,7 @@ class transpose_method final : public method<T> {
   }
 
   circumstances c_;
+  std::int64_t units_ = device_info(0).compute_units;
   std::vector<stage> forward_, inverse_;
   kernel_set<T> kernels_;
   std::unique_ptr<local_transforms<T>> transforms_;

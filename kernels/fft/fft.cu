@@ -1,4 +1,4 @@
-// The kernels for GPUs. One tile is one block of threads; see kernels/fft.h for what they compute.
+// The kernels for GPUs. A tile is done by one block of 256 threads; see kernels/fft.h for what they compute.
 //
 // Invariants: every loop runs over neighbouring elements with neighbouring threads. Factors of single precision are rounded
 // once: the angle is reduced to an eighth of a turn in integers and double precision first.
@@ -66,27 +66,58 @@ __device__ word_of<T> root(long long m, long long n, double part, int sign) {
   return w;
 }
 
-// Squares go through shared memory, so that rows of both sides are read and written along.
+// Squares go through shared memory, so that rows of both sides are read and written along. A block takes every
+// gridDim-th square and reads the next one while it writes: few blocks keep the links busy, and leave room on the
+// multiprocessors for transforms that run at the same time.
+template <class T>
+struct square {
+  static constexpr int edge = transpose_edge, step = 256 / edge, each = edge / step;
+  word_of<T> held[each];
+
+  __device__ void fetch(const fft_transpose<T>& p, typename fft_transpose<T>::corner at) {
+    const long long r = at.r + threadIdx.x % edge;
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const long long c = at.c + threadIdx.x / edge + i * step;
+      if (r < p.end && c < p.columns) held[i] = load(p.source + c * p.rows + r);
+    }
+  }
+
+  __device__ void put(word_of<T> (&shared)[edge][edge + 1]) const {
+#pragma unroll
+    for (int i = 0; i < each; ++i) shared[threadIdx.x / edge + i * step][threadIdx.x % edge] = held[i];
+  }
+
+  static __device__ void write(const fft_transpose<T>& p, typename fft_transpose<T>::corner at, double part,
+                               const word_of<T> (&shared)[edge][edge + 1]) {
+    const long long c = at.c + threadIdx.x % edge;
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const int k = threadIdx.x / edge + i * step;
+      const long long r = at.r + k;
+      if (r >= p.end || c >= p.columns) continue;
+      word_of<T> value = shared[threadIdx.x % edge][k];
+      if (p.root != 0) value = times(value, root<T>(r * c, p.root, part, p.sign));
+      store(p.target + (r - p.begin) * p.columns + c, value);
+    }
+  }
+};
+
 template <class T>
 __device__ void run(const fft_transpose<T>& p) {
-  __shared__ word_of<T> square[transpose_edge][transpose_edge + 1];
-  const int edge = transpose_edge, along = threadIdx.x % edge, step = blockDim.x / edge;
-  const auto at = p.at(blockIdx.x);
-  if (at.c >= p.columns) return;
-  const long long r_in = at.r + along;
-#pragma unroll 4
-  for (int k = threadIdx.x / edge; k < edge; k += step)
-    if (r_in < p.end && at.c + k < p.columns) square[k][along] = load(p.source + (at.c + k) * p.rows + r_in);
-  __syncthreads();
+  __shared__ word_of<T> shared[square<T>::edge][square<T>::edge + 1];
   const double part = p.root == 0 ? 0 : 1.0 / static_cast<double>(p.root);
-  const long long c = at.c + along;
-#pragma unroll 4
-  for (int k = threadIdx.x / edge; k < edge; k += step) {
-    const long long r = at.r + k;
-    if (r >= p.end || c >= p.columns) continue;
-    word_of<T> value = square[along][k];
-    if (p.root != 0) value = times(value, root<T>(r * c, p.root, part, p.sign));
-    store(p.target + (r - p.begin) * p.columns + c, value);
+  const long long tiles = p.tiles();
+  square<T> next;
+  auto at = p.at(blockIdx.x);
+  next.fetch(p, at);
+  for (long long tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    next.put(shared);
+    __syncthreads();
+    const auto here = at;
+    if (tile + gridDim.x < tiles) next.fetch(p, at = p.at(tile + gridDim.x));
+    square<T>::write(p, here, part, shared);
+    __syncthreads();
   }
 }
 

@@ -64,7 +64,8 @@ TEST(choice, follows_size_and_devices) {
   EXPECT_EQ(choose({.length = large, .batch = 3}, {}, gpus).how, form::transpose);
   EXPECT_EQ(choose({.rows = 1 << 13, .length = 1 << 13}, {}, gpus).how, form::transpose);
   EXPECT_EQ(choose({.length = (std::int64_t{1} << 31) - 1}, {}, gpus).how, form::convolution);
-  EXPECT_EQ(choose({.length = 4 * 67108859LL}, {}, gpus).how, form::transpose);
+  EXPECT_EQ(choose({.length = 4 * 67108859LL}, {}, gpus).how, form::exchange);
+  EXPECT_EQ(choose({.length = 5 * 67108859LL}, {}, gpus).how, form::transpose);
   EXPECT_EQ(choose({.length = 1 << 18}, {}, {2, true, 8}).how, form::transpose);
 }
 
