@@ -12,15 +12,15 @@ namespace hpe::bench {
 
 namespace {
 
-double timed(const std::function<void()>& body) {
+double seconds_of(const std::function<void()>& body) {
   const double start = now();
   body();
   return now() - start;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+timing summary(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {values[values.size() / 2], values.front(), values.back()};
 }
 
 }  // namespace
@@ -28,7 +28,11 @@ double median(std::vector<double> values) {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double median_seconds(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body) {
-  return paired_medians(
+  return timed(repeats, prepare, body).median;
+}
+
+timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body) {
+  return paired_timings(
              repeats, prepare, body, [] {}, [] {})
       .first;
 }
@@ -36,24 +40,31 @@ double median_seconds(unsigned repeats, const std::function<void()>& prepare, co
 pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& prepare_first,
                                const std::function<void()>& first, const std::function<void()>& prepare_second,
                                const std::function<void()>& second) {
+  const pair_of_timings both = paired_timings(repeats, prepare_first, first, prepare_second, second);
+  return {both.first.median, both.second.median};
+}
+
+pair_of_timings paired_timings(unsigned repeats, const std::function<void()>& prepare_first,
+                               const std::function<void()>& first, const std::function<void()>& prepare_second,
+                               const std::function<void()>& second) {
   std::vector<double> a;
   std::vector<double> b;
   for (unsigned i = 0; i <= repeats; ++i) {
     prepare_first();
-    const double one = timed(first);
+    const double one = seconds_of(first);
     prepare_second();
-    const double other = timed(second);
+    const double other = seconds_of(second);
     if (i == 0) continue;  // warm-up
     a.push_back(one);
     b.push_back(other);
   }
-  return {median(a), median(b)};
+  return {summary(std::move(a)), summary(std::move(b))};
 }
 
 void print(const std::string& title, const std::vector<result>& results, const std::string& json) {
   fmt::print("{}\n", title);
   for (const result& r : results)
-    fmt::print("  {:<58} {:>10.3f} {:<8} {:<14} {}\n", r.what, r.value, r.unit, r.bar,
+    fmt::print("  {:<66} {:>10.3f} {:<5} {:<17} {:<10} {}\n", r.what, r.value, r.unit, r.spread, r.bar,
                r.bar.empty() ? "" : (r.reached ? "reached" : "MISSED"));
   if (json.empty()) return;
   std::FILE* file = std::fopen(json.c_str(), "w");
@@ -63,14 +74,17 @@ void print(const std::string& title, const std::vector<result>& results, const s
   }
   fmt::print(file, "[\n");
   for (std::size_t i = 0; i < results.size(); ++i)
-    fmt::print(file, "  {{\"what\": \"{}\", \"value\": {}, \"unit\": \"{}\", \"bar\": \"{}\", \"reached\": {}}}{}\n",
-               results[i].what, results[i].value, results[i].unit, results[i].bar, results[i].reached,
-               i + 1 < results.size() ? "," : "");
+    fmt::print(
+        file,
+        "  {{\"what\": \"{}\", \"value\": {}, \"unit\": \"{}\", \"spread\": \"{}\", \"bar\": \"{}\", \"reached\": "
+        "{}}}{}\n",
+        results[i].what, results[i].value, results[i].unit, results[i].spread, results[i].bar, results[i].reached,
+        i + 1 < results.size() ? "," : "");
   fmt::print(file, "]\n");
   std::fclose(file);
 }
 
-arguments parse(int argc, char** argv, const char* sentence) {
+arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more) {
   arguments result;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -83,9 +97,13 @@ arguments parse(int argc, char** argv, const char* sentence) {
           "{}\n\n  --repeats N   counted runs of each measurement (default {})\n  --json FILE   write the table as "
           "JSON too\n",
           sentence, result.repeats);
+      for (const option& o : more) fmt::print("  {:<13} {}\n", o.name + " " + o.value, o.help);
       std::exit(0);  // NOLINT(concurrency-mt-unsafe)
     }
-    if (word == "--repeats" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
+    const auto own = std::find_if(more.begin(), more.end(), [&](const option& o) { return o.name == word; });
+    if (own != more.end() && i + 1 < argc) {
+      *own->place = argv[++i];
+    } else if (word == "--repeats" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
       result.repeats = static_cast<unsigned>(std::atoi(argv[++i]));
     } else if (word == "--json" && i + 1 < argc) {
       result.json = argv[++i];

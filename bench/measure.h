@@ -16,23 +16,40 @@ namespace hpe::bench {
 [[nodiscard]] double median_seconds(unsigned repeats, const std::function<void()>& prepare,
                                     const std::function<void()>& body);
 
+/// Likewise, with the fastest and the slowest repeat.
+struct timing {
+  double median;
+  double fastest;
+  double slowest;
+};
+[[nodiscard]] timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body);
+
 /// Likewise for two bodies in turn (A B A B ...), so that a drifting machine meets both alike.
 struct pair_of_medians {
   double first;
   double second;
 };
+struct pair_of_timings {
+  timing first;
+  timing second;
+};
+[[nodiscard]] pair_of_timings paired_timings(unsigned repeats, const std::function<void()>& prepare_first,
+                                             const std::function<void()>& first,
+                                             const std::function<void()>& prepare_second,
+                                             const std::function<void()>& second);
 [[nodiscard]] pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& prepare_first,
                                              const std::function<void()>& first,
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
 
-/// A line of the result table. bar: what is asked for, as text.
+/// A line of the result table. bar: what is asked for, as text. spread: of the repeats, likewise.
 struct result {
   std::string what;
   double value;
   std::string unit;
   std::string bar;
   bool reached;
+  std::string spread = {};
 };
 
 /// Prints the table; `json` names a file for the same as JSON ("" for none).
@@ -44,6 +61,14 @@ struct arguments {
   unsigned repeats = 7;
   std::string json;
 };
-[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence);
+
+/// An option of one benchmark alone: --name VALUE.
+struct option {
+  std::string name;   ///< with its dashes
+  std::string value;  ///< what kind of value, for --help
+  std::string help;
+  std::string* place;
+};
+[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more = {});
 
 }  // namespace hpe::bench

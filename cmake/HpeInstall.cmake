@@ -1,11 +1,15 @@
 # What `cmake --install` leaves: the headers, the library, the hpe command with its benchmarks, and how other projects find
-# them (find_package(hpe), pkg-config hpe). What the library starts and loads (hpe-softd, libhpe-kernels-host.so) is
+# them (find_package(hpe), pkg-config hpe). What the library starts and loads (hpe-softd, libhpe-kernels.so) is
 # installed where it is built, because the library knows where it looks for it.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET hpe-mpi)
+  install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
 
 # `hpe bench` finds the benchmarks beside itself.
 set(programs hpe-command)

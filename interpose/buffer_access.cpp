@@ -19,21 +19,25 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   }
   copy_ = access->borrow(address, bytes);
   data_ = copy_.data();
-  if (use != host_use::write) access->read(data_, address_, bytes_);
+  if (use != host_use::write && !again) access->read(data_, address_, bytes_);
 }
 
 void buffer_access::refresh() {
   if (access_ == nullptr) return;
-  if (copy_.data() == nullptr) {
+  if (in_place()) {
     (void)access_->in_place(address_, bytes_, use_);
     return;
   }
-  access_->settle(copy_);
+  settle();
   if (use_ != host_use::write) access_->read(data_, address_, bytes_);
 }
 
+void buffer_access::settle() {
+  if (!in_place()) access_->settle(copy_);
+}
+
 void buffer_access::written(std::size_t offset, std::size_t bytes) {
-  if (copy_.data() != nullptr) access_->write(address_ + offset, copy_, data_ + offset, bytes);
+  if (!in_place()) access_->write(address_ + offset, copy_, data_ + offset, bytes);
 }
 
 }  // namespace hpe::interpose

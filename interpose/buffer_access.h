@@ -29,7 +29,8 @@ class buffer_access {
 
   /// Ordinary memory passes through for the price of a look-up. For use read and read_write, the bytes are at data()
   /// when the constructor returns; it waits for the kernels that write them. For use write, what is at data() is
-  /// undefined. `again` says that refresh() will be called: data() then stays what it is.
+  /// undefined. `again` says that refresh() is called before each use: data() then stays what it is, and has no bytes
+  /// before.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false);
 
   buffer_access(buffer_access&&) noexcept = default;
@@ -41,6 +42,9 @@ class buffer_access {
   /// Whether address is memory of hpe.
   [[nodiscard]] bool staged() const noexcept { return access_ != nullptr; }
 
+  /// Whether host code uses the memory itself and no copy: written() then does nothing.
+  [[nodiscard]] bool in_place() const noexcept { return copy_.data() == nullptr; }
+
   /// Before host code uses it once more: waits, and copies the bytes again if they are read.
   void refresh();
 
@@ -48,6 +52,9 @@ class buffer_access {
   /// without this call may be lost.
   void written(std::size_t offset, std::size_t bytes);
   void written() { written(0, bytes_); }
+
+  /// Before host code changes again what it said was written: waits until that is in place.
+  void settle();
 
  private:
   core::host_access* access_ = nullptr;

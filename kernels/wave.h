@@ -1,7 +1,7 @@
 #pragma once
 
 /// The kernels of reverse time migration: what they compute, and their parameters. Both sides include this header: a
-/// program fills the structs in, a kernel body reads them. It needs nothing but <stdint.h>.
+/// program fills the structs in, a kernel body reads them.
 ///
 /// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Neighbours outside the
 /// cells exist in memory and hold zero, so that the stencil has no branches:
@@ -16,6 +16,8 @@
 /// instruction set, by whether a * b + c is rounded once or twice.
 
 #include <stdint.h>
+
+#include "hpe/hpe.h"
 
 namespace hpe::kernels {
 
@@ -61,17 +63,22 @@ struct point {
   int32_t x, y, z;
 };
 
-/// A part of a grid cut along x, and how the launch cuts it further: tiles of tile_x planes by tile_y rows.
+/// A part of a grid cut along x, and how a launch cuts it further: tiles of tile_x planes by tile_y rows by tile_z
+/// cells.
 struct slab {
   int64_t x0, x1;
   int64_t tile_x, tile_y;
+  int64_t tile_z = 0;  ///< 0: whole rows, as bodies for soft devices want them
 
   [[nodiscard]] constexpr uint32_t tiles_x() const { return uint32_t((x1 - x0 + tile_x - 1) / tile_x); }
   [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
+  [[nodiscard]] constexpr uint32_t tiles_z(int64_t nz) const {
+    return tile_z == 0 ? 1 : uint32_t((nz + tile_z - 1) / tile_z);
+  }
 };
 
-/// Planes x0 to x1 in tiles whose working set (nine planes of tile_y rows and their neighbours) stays in a second-level
-/// cache while the tile moves along x. Launch it on a grid of tiles_x() by tiles_y(ny).
+/// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours)
+/// stays in a second-level cache while the tile moves along x.
 [[nodiscard]] constexpr slab make_slab(const field_layout& layout, int64_t x0, int64_t x1, int64_t element_size) {
   constexpr int64_t cache = 1 << 20, tiles_wanted = 16;
   const int64_t rows = cache / ((2 * stencil_radius + 1) * layout.row * element_size) - 2 * stencil_radius;
@@ -79,6 +86,42 @@ struct slab {
   const int64_t tiles_y = (layout.ny + tile_y - 1) / tile_y;
   const int64_t tile_x = (x1 - x0) * tiles_y / tiles_wanted;
   return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
+}
+
+/// The tiles of GPUs. In three dimensions a block of threads takes one, four cells of a row each thread, and moves
+/// along x.
+inline constexpr int64_t march_rows = 16, march_cells = 64;
+inline constexpr int64_t cuda_threads = march_rows * march_cells / 4;
+/// Blocks that a multiprocessor has at a time.
+inline constexpr int64_t march_blocks = 2;
+
+/// Planes x0 to x1 for a GPU with that many multiprocessors.
+[[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
+                                            int64_t multiprocessors) {
+  if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};
+  // Tiles come in rounds, as many at a time as fit; each also fetches the planes at its ends. What takes the least
+  // time:
+  constexpr int64_t least = 16;
+  const slab whole{x0, x1, x1 - x0, march_rows, march_cells};
+  const int64_t columns = int64_t(whole.tiles_y(layout.ny)) * whole.tiles_z(layout.nz);
+  slab best = whole;
+  int64_t best_cost = INT64_MAX;
+  for (int64_t parts = 1; parts == 1 || (x1 - x0) / parts >= least; ++parts) {
+    const int64_t tile_x = (x1 - x0 + parts - 1) / parts;
+    const int64_t at_a_time = march_blocks * multiprocessors;
+    const int64_t rounds = (columns * ((x1 - x0 + tile_x - 1) / tile_x) + at_a_time - 1) / at_a_time;
+    const int64_t cost = rounds * (tile_x + stencil_radius);
+    if (cost >= best_cost) continue;
+    best_cost = cost;
+    best.tile_x = tile_x;
+  }
+  return best;
+}
+
+/// The shape of a launch of wave_step.
+[[nodiscard]] constexpr hpeShape step_shape(const slab& part, const field_layout& layout) {
+  if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(layout.ny), 1}, {1, 1, 1}};
+  return {{part.tiles_z(layout.nz), part.tiles_y(layout.ny), part.tiles_x()}, {uint32_t(cuda_threads), 1, 1}};
 }
 
 /// One time step of (1 + a) p+ - 2 p + (1 - a) p- = (c dt)^2 (laplacian p + q), with the damping a given through
@@ -116,11 +159,19 @@ struct wave_step {
 };
 
 /// The cells of a grid that are kept: nx * ny * nz of them from (x, y, z) on, packed with z fastest. A launch treats
-/// those whose x lies in its slab, on a grid of slab.tiles_x() tiles.
+/// those whose x lies in its slab.
 struct window {
   int64_t x, y, z;
   int64_t nx, ny, nz;
 };
+
+/// The shape of a launch of keep or correlate.
+[[nodiscard]] constexpr hpeShape window_shape(const slab& part, const window& cells) {
+  if (part.tile_z == 0) return {{part.tiles_x(), 1, 1}, {1, 1, 1}};
+  constexpr int64_t rows_each = 32, most = 2048;
+  const int64_t blocks = (cells.nx * cells.ny + rows_each - 1) / rows_each;
+  return {{uint32_t(blocks < 1 ? 1 : blocks < most ? blocks : most), 1, 1}, {uint32_t(cuda_threads), 1, 1}};
+}
 
 /// kept = the window of field.
 template <class T>

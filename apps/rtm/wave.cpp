@@ -29,6 +29,30 @@ std::size_t largest_part(const grid& g, const decomposition& parts) {
   return most;
 }
 
+/// The first and the last planes of each slab that a neighbour reads, then what lies between.
+std::vector<piece> pieces_of(const decomposition& parts) {
+  constexpr std::int64_t rim = kernels::stencil_radius;
+  std::vector<piece> rims, inner;
+  for (int d = 0; d < parts.devices(); ++d) {
+    std::int64_t x0 = parts.first(d), x1 = parts.last(d);
+    if (x1 - x0 > 4 * rim) {
+      if (d > 0) rims.push_back({d, x0, x0 + rim}), x0 += rim;
+      if (d + 1 < parts.devices()) rims.push_back({d, x1 - rim, x1}), x1 -= rim;
+    }
+    inner.push_back({d, x0, x1});
+  }
+  rims.insert(rims.end(), inner.begin(), inner.end());
+  return rims;
+}
+
+/// The planes of one device, cut as it wants them.
+template <class T>
+kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
+  const hpeDeviceInfo it = device_info(device);
+  if (it.kind == HPE_DEVICE_SOFT) return kernels::make_slab(g.layout, x0, x1, sizeof(T));
+  return kernels::make_cuda_slab(g.layout, g.ends, x0, x1, it.compute_units);
+}
+
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -51,20 +75,22 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
     const bool inner = d > 0 && d < devices;
     parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
   }
+  parts.pieces = pieces_of(parts);
   return parts;
 }
 
 template <class T>
 traces<T>::traces(const decomposition& parts, const std::vector<kernels::point>& points, std::int64_t steps)
-    : steps_(steps), count_(points.size()), shares_(static_cast<std::size_t>(parts.devices())) {
-  for (int d = 0; d < parts.devices(); ++d) {
-    share& s = shares_[static_cast<std::size_t>(d)];
+    : steps_(steps), count_(points.size()), shares_(parts.pieces.size()) {
+  for (std::size_t n = 0; n < shares_.size(); ++n) {
+    const piece& mine = parts.pieces[n];
+    share& s = shares_[n];
     for (std::size_t i = 0; i < points.size(); ++i)
-      if (points[i].x >= parts.first(d) && points[i].x < parts.last(d)) s.numbers.push_back(i);
+      if (points[i].x >= mine.x0 && points[i].x < mine.x1) s.numbers.push_back(i);
     if (s.numbers.empty()) continue;
-    s.points = array<kernels::point>(s.count(), on_device(d));
+    s.points = array<kernels::point>(s.count(), on_device(mine.device));
     for (std::size_t i = 0; i < s.count(); ++i) s.points[i] = points[s.numbers[i]];
-    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(d));
+    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(mine.device));
     std::fill(s.samples.begin(), s.samples.end(), T(0));
   }
 }
@@ -146,10 +172,11 @@ propagator<T>::propagator(const grid& g, const decomposition& parts)
   std::vector<double> all;
   for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
   for (int d = 0; d < parts.devices(); ++d) {
-    slabs_.push_back(kernels::make_slab(g.layout, parts.first(d), parts.last(d), sizeof(T)));
+    slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d)));
     tapers_.emplace_back(all.size(), on_device(d));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
   }
+  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1));
   reset();
 }
 
@@ -181,18 +208,19 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
   p.ends = grid_.ends;
   p.free_surface = grid_.free_surface;
 
-  for (int d = 0; d < parts_.devices(); ++d) {
-    const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
+  for (std::size_t n = 0; n < parts_.pieces.size(); ++n) {
+    const int d = parts_.pieces[n].device;
+    const kernels::slab& slab = cuts_[n];
     const array<T>& tapers = tapers_[static_cast<std::size_t>(d)];
     std::span<kernels::point> sources, receivers;
     std::span<T> amplitude, record;
-    if (injected != nullptr && injected->on(d).count() > 0) {
-      sources = injected->on(d).points.span();
-      amplitude = injected->on(d).row(t);
+    if (injected != nullptr && injected->of(n).count() > 0) {
+      sources = injected->of(n).points.span();
+      amplitude = injected->of(n).row(t);
     }
-    if (recorded != nullptr && recorded->on(d).count() > 0) {
-      receivers = recorded->on(d).points.span();
-      record = recorded->on(d).row(t);
+    if (recorded != nullptr && recorded->of(n).count() > 0) {
+      receivers = recorded->of(n).points.span();
+      record = recorded->of(n).row(t);
     }
     p.part = slab;
     p.taper_x = tapers.data();
@@ -204,7 +232,7 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
     p.recorded = receivers.data();
     p.record = record.data();
     p.recorded_count = static_cast<std::int64_t>(receivers.size());
-    launch_on(d, step_, hpe::grid(slab.tiles_x(), slab.tiles_y(grid_.layout.ny)), p,
+    launch_on(d, step_, kernels::step_shape(slab, grid_.layout), p,
               in(planes(now_, slab.x0 - radius, slab.x1 + radius)), inout(planes(next_, slab.x0, slab.x1)),
               in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
               out(record));
@@ -220,7 +248,7 @@ void propagator<T>::keep(const kept_fields<T>& to, std::int64_t number) {
     if (w.nx == 0) continue;
     const std::span<T> kept = to.on(d, number);
     const kernels::keep<T> p{kept.data(), now_.data(), grid_.layout, slab, w};
-    launch_on(d, keep_, hpe::grid(slab.tiles_x()), p, out(kept), in(planes(now_, slab.x0, slab.x1)));
+    launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(planes(now_, slab.x0, slab.x1)));
   }
 }
 
@@ -235,7 +263,7 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
     const std::span<T> image = onto.image.subspan(first, kept.size());
     const std::span<T> illumination = onto.illumination.subspan(first, kept.size());
     const kernels::correlate<T> p{image.data(), illumination.data(), kept.data(), now_.data(), grid_.layout, slab, w};
-    launch_on(d, correlate_, hpe::grid(slab.tiles_x()), p, inout(image), inout(illumination), in(kept),
+    launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
               in(planes(now_, slab.x0, slab.x1)));
   }
 }

@@ -9,9 +9,17 @@
 
 namespace hpe::rtm {
 
-/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]).
+/// Planes [x0, x1) that one launch of a step computes.
+struct piece {
+  int device;
+  std::int64_t x0, x1;
+};
+
+/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]). Steps are launched in
+/// pieces: the planes that neighbours wait for come before all others, so that the neighbours never wait for the rest.
 struct decomposition {
   std::vector<std::int64_t> planes;
+  std::vector<piece> pieces;
 
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
   [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
@@ -23,7 +31,7 @@ struct decomposition {
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size);
 
 /// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
-/// Each device holds the points of its slab.
+/// Each device holds the points of its pieces.
 template <class T>
 class traces {
  public:
@@ -36,7 +44,7 @@ class traces {
   [[nodiscard]] std::vector<T> read() const;
   void write(const std::vector<T>& samples);
 
-  /// What one device holds: its points, and their samples [step][point].
+  /// What belongs to one piece: its points, and their samples [step][point].
   struct share {
     std::vector<std::size_t> numbers;  ///< of the points, as given
     array<kernels::point> points;
@@ -47,7 +55,7 @@ class traces {
       return samples.subspan(static_cast<std::size_t>(step) * count(), count());
     }
   };
-  [[nodiscard]] const share& on(int device) const { return shares_[static_cast<std::size_t>(device)]; }
+  [[nodiscard]] const share& of(std::size_t piece) const { return shares_[piece]; }
 
  private:
   std::int64_t steps_;
@@ -120,8 +128,9 @@ class propagator {
   const grid grid_;
   const decomposition parts_;
   array<T> now_, next_;
-  std::vector<array<T>> tapers_;  ///< x, then y, then z; a copy for each device
-  std::vector<kernels::slab> slabs_;
+  std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
+  std::vector<kernels::slab> slabs_;  ///< by device
+  std::vector<kernels::slab> cuts_;   ///< by piece
   kernel<kernels::wave_step<T>> step_;
   kernel<kernels::keep<T>> keep_;
   kernel<kernels::correlate<T>> correlate_;

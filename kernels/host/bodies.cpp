@@ -198,4 +198,4 @@ void run(const correlate<T>& p, const hpeTiles& tiles) {
 #define HPE_DEFINE(name, Parameters) \
   HPE_HOST_KERNEL(name, Parameters) { run(*parameters, *tiles); }
 #define HPE_KERNEL(name, ...) HPE_DEFINE(HPE_JOIN(name, HPE_VARIANT), __VA_ARGS__)
-#include "kernels/host/kernels.def"
+#include "kernels/kernels.def"

@@ -36,5 +36,5 @@ extern "C" {
     static const hpeHostKernel body = pick(name##_baseline, name##_avx2, name##_avx512);            \
     body(parameters, tiles);                                                                        \
   }
-#include "kernels/host/kernels.def"
+#include "kernels/kernels.def"
 }

@@ -21,8 +21,14 @@ void region::begin(region_description description, std::uint64_t prefetch_window
   rolling_window_ = rolling_window;
   advice = HPE_ADVISE_DEFAULT;
   degraded = false;
+  shadow_used = false;
   reset_patterns();
   alive = true;
+}
+
+void region::begin_at_home() noexcept {
+  shadow_used = true;
+  for (std::uint64_t b = 0; b < blocks.size(); ++b) set_state(b, block_state::device);
 }
 
 void region::reset_patterns() {
@@ -76,6 +82,7 @@ void region::set_state(std::uint64_t index, block_state next) noexcept {
   if (b.state != block_state::device && next == block_state::device) --off_device;
   if (b.state == block_state::device && next != block_state::device) ++off_device;
   b.state = next;
+  shadow_used = shadow_used || next == block_state::host || next == block_state::fetching;
 }
 
 }  // namespace hpe::coherence

@@ -49,8 +49,9 @@ class region {
   mutable std::mutex mutex;
 
   // All below: under the mutex.
-  bool alive = false;     ///< made, and not freed
-  bool degraded = false;  ///< mappings ran out: one block is the whole region
+  bool alive = false;        ///< made, and not freed
+  bool shadow_used = false;  ///< some block was on the host
+  bool degraded = false;     ///< mappings ran out: one block is the whole region
   region_description is;
   hpeAdvice advice = HPE_ADVISE_DEFAULT;
   std::vector<block> blocks;
@@ -66,6 +67,10 @@ class region {
   void begin(region_description description, std::uint64_t prefetch_window, std::uint64_t rolling_window);
   /// Is no region any more.
   void end() noexcept { alive = false; }
+
+  /// Of a region that just began: its shadow has pages with bytes of an allocation that is gone, and its home, which
+  /// reads as zero, is the valid copy.
+  void begin_at_home() noexcept;
 
   /// Applies advice from now on.
   void advise(hpeAdvice advice);

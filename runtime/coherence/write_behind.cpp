@@ -20,9 +20,19 @@ void write_behind::released() {
   mistakes_ = 0;
 }
 
-std::uint64_t write_behind::live_walks() const noexcept {
-  return static_cast<std::uint64_t>(std::count_if(
-      walks_.begin(), walks_.end(), [&](const walk& w) { return w.ahead != 0 && w.used + recent > clock_; }));
+write_behind::liveness write_behind::live() const noexcept {
+  liveness result;
+  for (const walk& w : walks_) {
+    if (w.ahead == 0 || w.used + recent <= clock_) continue;
+    ++result.walks;
+    result.ahead += w.ahead;
+  }
+  return result;
+}
+
+std::uint64_t write_behind::most_ahead() const noexcept {
+  return std::max(
+      {window_ / (2 * std::max<std::uint64_t>(live().walks, 1)), std::min(window_ / 4, least_ahead), std::uint64_t{1}});
 }
 
 bool write_behind::given_up() const noexcept {
@@ -46,7 +56,7 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
   const bool recognised = current != nullptr;
   if (recognised) {
     current->used = clock_;
-    current->ahead = std::min(current->ahead * 2, std::max<std::uint64_t>(window_ / (4 * live_walks()), 1));
+    current->ahead = std::min(current->ahead * 2, most_ahead());
     result.open = {block + 1, std::min(block + current->ahead, blocks_)};
   } else {
     current =
@@ -66,7 +76,7 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
     }
     return result;
   }
-  const std::uint64_t most_open = std::max(window_, 2 * live_walks());
+  const std::uint64_t most_open = std::max(window_, 2 * live().ahead);
   while (open_blocks_ > most_open && open_.size() > 1) {
     const block_run oldest = open_.front();
     open_.pop_front();

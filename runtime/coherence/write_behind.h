@@ -25,8 +25,8 @@ class write_behind {
     std::deque<block_run> upload;  ///< the writer is `window` past these
   };
 
-  /// Starts anew: at most `window` blocks (and at least two for each writer) are open for writing
-  /// before the oldest are uploaded.
+  /// Starts anew: at most `window` blocks (and for each writer what is opened for it twice) are open for writing before
+  /// the oldest are uploaded.
   void reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode);
 
   /// The host is about to write a closed block. uploaded_before: it was uploaded by a plan since the last release, so
@@ -43,6 +43,7 @@ class write_behind {
     std::uint64_t used = 0;
   };
   static constexpr std::uint64_t slack = 4;
+  static constexpr std::uint64_t least_ahead = 2;
   // One that was not used for so many touches is no longer counted as live.
   static constexpr std::uint64_t recent = 32;
   // A thread among several that is held up for a moment finds some of its blocks uploaded too early; that is no reason
@@ -51,9 +52,15 @@ class write_behind {
   static constexpr std::uint64_t uploads_for_a_mistake = 8;
 
   walk* find_walk(std::uint64_t block) noexcept;
-  /// Between how many walks the window is shared. What they open ahead is a quarter of it, all together, and each
-  /// may have two blocks open, or else blocks would be uploaded before they are written.
-  [[nodiscard]] std::uint64_t live_walks() const noexcept;
+  /// Between how many walks the window is shared, and how many blocks they open at once, all together.
+  struct liveness {
+    std::uint64_t walks = 0;
+    std::uint64_t ahead = 0;
+  };
+  [[nodiscard]] liveness live() const noexcept;
+  /// What is opened for a walk at once. All together open half of the window, so that a walk is through with what is
+  /// uploaded; but none is held up at every block because there are others.
+  [[nodiscard]] std::uint64_t most_ahead() const noexcept;
   [[nodiscard]] bool given_up() const noexcept;
 
   std::array<walk, 8> walks_{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -34,6 +35,9 @@ std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_s
 
 allocator::allocator(const environment& env)
     : env_(env),
+      backing_(env.devices, env.space),
+      mover_(env, backing_),
+      kept_(env.space, env.devices, env.option.kept_memory),
       host_segment_(env.space.segment_begin(segment_kind::host), env.space.layout().segment_size / granule_size),
       striped_segment_(env.space.segment_begin(segment_kind::striped), env.space.layout().segment_size / granule_size) {
   for (unsigned d = 0; d < env.devices.size(); ++d) {
@@ -98,7 +102,13 @@ std::byte* allocator::make_region(std::size_t bytes, region_description what, me
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, env_.option.block_size);
-  what.base = segment.allocate(with_guard);
+  const bool reuse = what.kind != region_kind::host;
+  const std::optional<std::byte*> had = reuse ? kept_.take(segment, what.extent) : std::nullopt;
+  what.base = had ? *had : segment.allocate(with_guard);
+  if (what.base == nullptr) {
+    kept_.clear();
+    what.base = segment.allocate(with_guard);
+  }
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
               "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
               env_.space.layout().segment_size);
@@ -106,62 +116,24 @@ std::byte* allocator::make_region(std::size_t bytes, region_description what, me
   const std::uint16_t home = what.homes[0];
   bool backed = false;
   try {
-    back(what);
+    backing_.give(what);
     backed = true;
-    env_.space.map_view(base, what.extent, os::access::none);
+    if (!had) env_.space.map_view(base, what.extent, os::access::none);
     region& r = env_.regions.take();
     {
       const std::lock_guard lock(r.mutex);
       r.begin(what, env_.option.prefetch_window, env_.option.rolling_window);
+      if (had) r.begin_at_home();
     }
     env_.directory.assign(base, granules, {r.id, home, 0});
     if (what.homes.size() > 1)
       for (std::size_t g = 0; g < granules; ++g) env_.directory.set_home(base + g * granule_size, 1, what.homes[g]);
   } catch (...) {
-    if (backed) take_backing(what, granules * granule_size);
-    segment.free(base, with_guard);
+    if (backed) backing_.take(what);
+    had ? kept_.drop({&segment, base, what.extent, with_guard}) : segment.free(base, with_guard);
     throw;
   }
   return base;
-}
-
-void allocator::back(const region_description& what) {
-  if (what.kind == region_kind::host) {
-    env_.devices.register_host(what.base, what.extent, env_.space.shadow_file(),
-                               static_cast<std::int64_t>(env_.space.offset(what.base)));
-    return;
-  }
-  const std::uint64_t end = round_up(what.bytes, granule_size);
-  std::uint64_t at = 0;
-  try {
-    while (at < end) {
-      std::uint64_t stop = end;
-      const std::uint16_t home = what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
-      if (what.homes.size() > 1) {
-        stop = at;
-        while (stop < end && what.homes[stop / granule_size] == home) stop += granule_size;
-      }
-      env_.devices.at(home).map(what.base + at, stop - at);
-      at = stop;
-    }
-  } catch (...) {
-    take_backing(what, at);
-    throw;
-  }
-}
-
-void allocator::take_backing(const region_description& what, std::uint64_t end) noexcept {
-  if (what.kind == region_kind::host) return env_.devices.unregister_host(what.base, what.extent);
-  for (std::uint64_t at = 0; at < end;) {
-    const std::uint16_t home = what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
-    std::uint64_t stop = what.homes.size() == 1 ? end : at + granule_size;
-    while (stop < end && what.homes[stop / granule_size] == home) stop += granule_size;
-    try {
-      env_.devices.at(home).unmap(what.base + at, stop - at);
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch): a lost device has no memory to give back
-    }
-    at = stop;
-  }
 }
 
 void allocator::free(void* pointer) {
@@ -188,10 +160,9 @@ void allocator::remove_region(region& r) {
   env_.faults.look_again(r.id);  // who waits for its data is told that it was freed
   env_.wait_for(users);
   env_.directory.clear(base, granules);
-  env_.space.unmap_view(base, r.is.extent);
-  env_.devices.release_host(env_.space.alias(base), r.is.extent);
-  take_backing(r.is, round_up(r.is.bytes, granule_size));
-  segment_of(base).free(base, granules + guard);
+  const kept_memory::place left{&segment_of(base), base, r.is.extent, granules + guard};
+  backing_.take(r.is);
+  r.is.kind != region_kind::host&& r.shadow_used ? kept_.keep(left) : kept_.drop(left);
   env_.regions.give_back(r);
 }
 
@@ -293,60 +264,7 @@ void allocator::migrate(const void* p, unsigned device) {
   HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
               "the allocation at {} is host memory, which every device reaches where it is",
               static_cast<void*>(r.is.base));
-  move(r, device);
-}
-
-void allocator::move(region& r, unsigned device) {
-  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory", device);
-  if (r.is.homes.size() == 1 && r.is.homes[0] == device) return;
-  const std::size_t free = env_.devices.at(device).memory().free;
-  const std::uint64_t granules = granules_for(r.is.bytes);
-  const std::uint64_t there = std::count(r.is.homes.begin(), r.is.homes.end(), device);
-  const std::uint64_t needed = (granules - there) * granule_size;
-  HPE_REQUIRE(needed <= free, HPE_ERROR_OUT_OF_MEMORY,
-              "device {} has {} bytes free and cannot take the {} bytes of the allocation at {} that it does not have",
-              device, free, needed, static_cast<void*>(r.is.base));
-
-  bring_to_host(r);
-  region_description moved = r.is;
-  moved.homes = {static_cast<std::uint16_t>(device)};
-  take_backing(r.is, granules * granule_size);
-  try {
-    back(moved);
-  } catch (const error&) {
-    // The room that was free is gone. What was moved to the shadow is safe there; the old home gets it back.
-    back(r.is);
-    throw;
-  }
-  r.is.homes = moved.homes;
-  env_.directory.set_home(r.is.base, granules, static_cast<std::uint16_t>(device));
-  counters::add(env_.count.migrations, 1);
-}
-
-// One address cannot be backed by two devices at once, so a region moves through the shadow: what the home alone has is
-// copied there, and all is the host's then. The next device work uploads it as it uploads what the host wrote.
-void allocator::bring_to_host(region& r) {
-  point_set users;
-  r.order.before_write(r.whole(), users);
-  env_.wait_for(users);
-  const auto at_home_only = [&](std::uint64_t b) {
-    return r.blocks[b].state == block_state::device || r.blocks[b].state == block_state::fetching;
-  };
-  point_set copies;
-  for (std::uint64_t b = 0; b < r.blocks.size(); ++b) {
-    if (!at_home_only(b)) continue;
-    const byte_range bytes = r.bytes_of({b, b + 1});
-    for (std::uint64_t at = bytes.begin; at < bytes.end;) {
-      const std::uint64_t end = r.end_of_home(at, bytes.end);
-      copies.add(env_.engine.download(r.home_of(at), r.is.base + at, end - at, {}, device::priority::launch));
-      at = end;
-    }
-  }
-  env_.wait_for(copies);
-  for (const timepoint p : copies.points())
-    if (const auto failure = env_.devices.status_of(p)) throw *failure;
-  for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
-    if (r.blocks[b].state != block_state::fresh) r.set_state(b, block_state::host);
+  mover_.move(r, device);
 }
 
 }  // namespace hpe::core

@@ -5,7 +5,10 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/core/backing.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/kept_memory.h"
+#include "runtime/core/mover.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/small_objects.h"
 
@@ -40,7 +43,7 @@ class allocator {
   /// Gives the region of an allocation another home. Any thread; others that use the region wait.
   void migrate(const void* p, unsigned device);
   /// The same under the region's mutex.
-  void move(coherence::region& r, unsigned device);
+  void move(coherence::region& r, unsigned device) { mover_.move(r, device); }
 
  private:
   /// What small objects with one home share.
@@ -57,13 +60,13 @@ class allocator {
   std::byte* make_region(std::size_t bytes, coherence::region_description description,
                          memory::segment_allocator& segment);
   void remove_region(coherence::region& r);
-  void back(const coherence::region_description& what);
-  void take_backing(const coherence::region_description& what, std::uint64_t end) noexcept;
   memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
-  void bring_to_host(coherence::region& r);
 
   environment env_;
+  backing backing_;
+  mover mover_;
+  kept_memory kept_;
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;
   memory::segment_allocator striped_segment_;

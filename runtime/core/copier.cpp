@@ -21,8 +21,16 @@ using coherence::region;
 
 namespace {
 
-// Larger copies are queued in pieces, so that others get at the region in between.
-constexpr std::uint64_t piece_size = std::uint64_t{64} << 20;
+// Larger copies are queued in pieces, so that others get at the region in between. Each costs the caller some
+// microseconds before it can queue what comes next, perhaps the copy in the other direction.
+constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
+
+// Of a copy through staging buffers, one part at least is not overlapped: the filling of the first buffer, or the
+// emptying of the last one. So the pieces grow from this size at the beginning, and shrink to it at the end.
+constexpr std::uint64_t first_piece = std::uint64_t{512} << 10;
+
+// Buffers that are being filled by a device while one is emptied.
+constexpr std::size_t most_under_way = 3;
 
 }  // namespace
 
@@ -79,8 +87,10 @@ void copier::copy_in(const span& to, const std::byte* source) {
     device_work work(env_, {{&r, to.range, HPE_OUT}}, [&](const device_access&) { require_homes(to); });
     work.commit();
   }
-  for (std::uint64_t at = to.range.begin; at < to.range.end;) {
-    const std::uint64_t size = std::min<std::uint64_t>(env_.engine.staging_size(), to.range.end - at);
+  std::uint64_t piece = first_piece;
+  for (std::uint64_t at = to.range.begin; at < to.range.end; piece *= 2) {
+    piece = std::min<std::uint64_t>(piece, env_.engine.staging_size());
+    const std::uint64_t size = std::min(piece, to.range.end - at);
     auto buffer = env_.engine.stage(source + (at - to.range.begin), size);
     device_work work(env_, {{&r, {at, at + size}, HPE_OUT}});
     for (const std::uint64_t end = at + size; at < end;) {
@@ -117,6 +127,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
   };
 
   std::optional<transfer::staged> buffer;
+  std::uint64_t largest = first_piece;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
     // Nothing is held from one turn to the next but a buffer, so each looks anew at what the next bytes need: to be
     // waited for, a buffer, or the copy itself.
@@ -126,7 +137,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
     {
       const std::lock_guard lock(r.mutex);
       require_alive(from);
-      next = good_stretch(r, {at, from.range.end});
+      next = good_stretch(r, {at, from.range.end}, std::max(first_piece, std::min(largest, (from.range.end - at) / 2)));
       if (!next.on_host) {
         r.order.before_read(next.range, writers);
         queued = buffer && env_.reached(writers);
@@ -140,11 +151,12 @@ void copier::copy_out(std::byte* destination, const span& from) {
     } else if (queued) {
       under_way.push_back({std::move(*buffer), into, next.range.size()});
       buffer.reset();
+      largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
     } else if (!env_.reached(writers)) {
       env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
       continue;
     } else {
-      if (under_way.size() == 2) empty_oldest();
+      if (under_way.size() == most_under_way) empty_oldest();
       std::optional<transfer::staged> another = env_.engine.try_borrow();
       while (!another && !under_way.empty()) empty_oldest();
       buffer.emplace(another ? std::move(*another) : env_.engine.borrow());
@@ -155,7 +167,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
   while (!under_way.empty()) empty_oldest();
 }
 
-copier::stretch copier::good_stretch(const region& r, byte_range wanted) const {
+copier::stretch copier::good_stretch(const region& r, byte_range wanted, std::uint64_t most) const {
   const auto host_has = [&](std::uint64_t b) {
     const block_state s = r.blocks[b].state;
     return s == block_state::host || s == block_state::shared || s == block_state::fresh;
@@ -163,7 +175,7 @@ copier::stretch copier::good_stretch(const region& r, byte_range wanted) const {
   std::uint64_t b = r.block_of(wanted.begin);
   stretch result{wanted, host_has(b)};
   if (!result.on_host) {
-    result.range.end = std::min(wanted.end, wanted.begin + env_.engine.staging_size());
+    result.range.end = std::min(wanted.end, wanted.begin + std::min<std::uint64_t>(most, env_.engine.staging_size()));
     result.range.end = r.end_of_home(wanted.begin, result.range.end);
   }
   const std::uint64_t last = r.block_of(result.range.end - 1);

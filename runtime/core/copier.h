@@ -35,8 +35,9 @@ class copier {
   void copy_across(const span& to, const span& from);
   /// Waits for device work on host memory that the host is about to read or write.
   void wait_for_users(const span& what, bool before_write) const;
-  /// Under the region's mutex.
-  [[nodiscard]] stretch good_stretch(const coherence::region& r, coherence::byte_range wanted) const;
+  /// From a home at most `most` bytes. Under the region's mutex.
+  [[nodiscard]] stretch good_stretch(const coherence::region& r, coherence::byte_range wanted,
+                                     std::uint64_t most) const;
   /// No home of the range is lost.
   void require_homes(const span& what) const;
   static void require_alive(const span& what);

@@ -30,7 +30,11 @@ class HPE_API host_access {
 
   /// nullptr for an address that cannot be memory of hpe: outside its address space, or hpe was not started (in this
   /// process, if it is a child made by fork). Costs a few instructions; starts nothing.
-  [[nodiscard]] static host_access* of(const void* p) noexcept;
+  [[nodiscard, gnu::access(none, 1)]] static host_access* of(const void* p) noexcept;
+  /// Whether there can be memory of hpe: it was started, in this process.
+  [[nodiscard]] static bool in_use() noexcept;
+  /// Whether an address was memory of the process that this one was forked from, which has it no more.
+  [[nodiscard]] static bool inherited(const void* p) noexcept;
   /// Whether a range meets hpe's address space at all.
   [[nodiscard]] static bool meets(const void* p, std::size_t bytes) noexcept;
 

@@ -76,7 +76,7 @@ device::stream& launcher::choose_stream(unsigned device, const point_set& after)
   for (device::stream* s : c.streams) {
     const timepoint last = s->last();
     const auto points = after.points();
-    if (std::find(points.begin(), points.end(), last) != points.end() && !env_.devices.reached(last)) return *s;
+    if (!last.none() && std::find(points.begin(), points.end(), last) != points.end()) return *s;
   }
   for (device::stream* s : c.streams)
     if (env_.devices.reached(s->last())) return *s;

@@ -21,11 +21,11 @@ std::string find_own_kernels(const std::string& option) {
   folders.push_back(fs::read_symlink("/proc/self/exe", ignored).parent_path() / ".." / "lib");
   std::string looked_in;
   for (const fs::path& folder : folders) {
-    const fs::path candidate = (folder / "libhpe-kernels-host.so").lexically_normal();
+    const fs::path candidate = (folder / "libhpe-kernels.so").lexically_normal();
     if (fs::exists(candidate, ignored)) return candidate;
     looked_in.append(" ").append(candidate.parent_path().string());
   }
-  HPE_THROW(HPE_ERROR_NOT_FOUND, "libhpe-kernels-host.so was not found in{}; HPE_KERNELS can name it", looked_in);
+  HPE_THROW(HPE_ERROR_NOT_FOUND, "libhpe-kernels.so was not found in{}; HPE_KERNELS can name it", looked_in);
 }
 
 }  // namespace hpe::core

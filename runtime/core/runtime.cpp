@@ -100,6 +100,13 @@ host_access* host_access::of(const void* p) noexcept {
   return it != nullptr && it->env().space.contains(p) ? &it->for_host_code() : nullptr;
 }
 
+bool host_access::in_use() noexcept { return runtime::started() != nullptr; }
+
+bool host_access::inherited(const void* p) noexcept {
+  const runtime* const its = the_runtime.load(std::memory_order_acquire);
+  return its != nullptr && !in_use() && its->env().space.contains(p);
+}
+
 bool host_access::meets(const void* p, std::size_t bytes) noexcept {
   const runtime* const it = runtime::started();
   if (it == nullptr) return false;

@@ -140,9 +140,10 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
     return outcome::waiting;
   }
   counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
-  if (actions.open_write) open_for_writing(r, block);
+  const auto behind = actions.open_write ? open_for_writing(r, block) : std::deque<block_run>();
   if (actions.open_read) open_for_reading(r, block);
   wish.answer(verdict::retry);
+  upload_behind(r, behind);  // while the thread writes on
   return outcome::answered;
 }
 
@@ -170,8 +171,8 @@ void lane::open_for_reading(region& r, std::uint64_t block) {
   if (!env_.views.set(r, {block, block + 1}, os::access::read)) degrade(r);
 }
 
-void lane::open_for_writing(region& r, std::uint64_t block) {
-  const auto plan = r.writer.touched(block, r.blocks[block].rolled);
+std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
+  auto plan = r.writer.touched(block, r.blocks[block].rolled);
   const auto opens_without_copy = [&](std::uint64_t b) {
     const block_state s = r.blocks[b].state;
     return s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
@@ -182,9 +183,19 @@ void lane::open_for_writing(region& r, std::uint64_t block) {
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
   r.set_state(block, block_state::host);
-  if (!env_.views.set(r, {block, end}, os::access::read_write)) return degrade(r);
-  for (const block_run& run : plan.upload)
-    if (!r.degraded) upload_behind(r, run);  // one of them may have made all blocks one
+  if (env_.views.set(r, {block, end}, os::access::read_write)) return std::move(plan.upload);
+  degrade(r);
+  return {};
+}
+
+void lane::upload_behind(region& r, const std::deque<block_run>& runs) {
+  try {
+    for (const block_run& run : runs)
+      if (!r.degraded) upload_behind(r, run);  // one of them may make all blocks one
+  } catch (const error& e) {
+    // Nobody waits for this. Who needs the data at home meets the same failure and is told.
+    log(log_level::debug, "upload behind a writer: {}", e.what());
+  }
 }
 
 void lane::upload_behind(region& r, block_run run) {
@@ -204,13 +215,9 @@ void lane::upload_behind(region& r, block_run run) {
     const byte_range bytes = r.bytes_of({b, end});
     point_set after;
     r.order.before_write(bytes, after);
-    try {
-      r.order.record_write(bytes, env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
-                                                     after.points(), priority::rolling));
-    } catch (const error& e) {
-      // The host keeps what it wrote; who needs it at home is told.
-      return log(log_level::debug, "upload behind a writer: {}", e.what());
-    }
+    // If this throws, the host keeps what it wrote.
+    r.order.record_write(bytes, env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
+                                                   after.points(), priority::rolling));
     for (; b < end; ++b) {
       r.set_state(b, block_state::shared);
       r.blocks[b].rolled = true;

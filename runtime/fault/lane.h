@@ -66,7 +66,9 @@ class lane {
   outcome serve_locked(request& r, coherence::region& region, std::uint64_t block);
 
   void open_for_reading(coherence::region& r, std::uint64_t block);
-  void open_for_writing(coherence::region& r, std::uint64_t block);
+  /// Gives the blocks to upload behind the writer, once it goes on.
+  [[nodiscard]] std::deque<coherence::block_run> open_for_writing(coherence::region& r, std::uint64_t block);
+  void upload_behind(coherence::region& r, const std::deque<coherence::block_run>& runs);
   void upload_behind(coherence::region& r, coherence::block_run run);
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level);
   /// The same before anybody asks: what cannot be fetched is left to who touches it.

@@ -31,7 +31,7 @@ class request {
 
  private:
   friend class request_board;
-  enum : std::uint32_t { free_slot, claimed, posted, retry_it, refuse_it };
+  enum : std::uint32_t { free_slot, claimed, posted, slept_on, retry_it, refuse_it };
 
   os::futex_word state_{free_slot};
   std::byte* address_ = nullptr;
@@ -62,10 +62,12 @@ class request_board {
   };
 
   std::size_t claim() noexcept;
+  static std::uint32_t wait_for_answer(request& slot) noexcept;
 
   std::array<request, slot_count> slots_;
   std::vector<lane_state> lanes_;
-  os::futex_word freed_{0};  // changes when a slot becomes free
+  os::futex_word freed_{0};                 // changes when a slot becomes free
+  std::atomic<std::uint32_t> slotless_{0};  // threads that wait for one
 };
 
 }  // namespace hpe::fault

@@ -19,8 +19,12 @@ class copy_crew {
   copy_crew(const copy_crew&) = delete;
   copy_crew& operator=(const copy_crew&) = delete;
 
+  /// How the bytes are written. What a device reads next is best left in the caches; what goes to the program's memory
+  /// is best written past them, or else each line is read before it is written.
+  enum class writing : std::uint8_t { cached, past_caches };
+
   /// memcpy.
-  void copy(void* to, const void* from, std::size_t bytes);
+  void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached);
 
  private:
   static unsigned helpers_for_this_machine();
@@ -38,6 +42,7 @@ class copy_crew {
   std::atomic<std::byte*> to_{nullptr};
   std::atomic<const std::byte*> from_{nullptr};
   std::atomic<std::size_t> bytes_{0};
+  std::atomic<writing> how_{writing::cached};
   std::atomic<std::uint64_t> next_{0};    // the job's number, and in the low half its next slice
   std::atomic<std::size_t> finished_{0};  // slices
   std::atomic<std::uint32_t> job_{0};

@@ -47,7 +47,9 @@ class engine {
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
   /// Copies between host memories in the calling thread, and on more cores where that is faster.
-  void copy_on_host(void* to, const void* from, std::size_t bytes) { crew_.copy(to, from, bytes); }
+  void copy_on_host(void* to, const void* from, std::size_t bytes) {
+    crew_.copy(to, from, bytes, copy_crew::writing::past_caches);
+  }
 
   /// An empty buffer of staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks does not
   /// wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are taken.

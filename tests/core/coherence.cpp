@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
@@ -61,6 +63,37 @@ INSTANTIATE_TEST_SUITE_P(Elements, sizes,
 TEST(coherence, NewMemoryReadsAsZero) {
   const hpe::array<std::uint32_t> a(mebi);
   for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 0U);
+}
+
+// Freed allocations leave their host pages to new ones of the same size.
+TEST(coherence, MemoryThatWasUsedBeforeReadsAsZero) {
+  for (const std::size_t n : {3 * mebi + 5, 300000UL}) {
+    for (int round = 0; round < 12; ++round) {
+      const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
+      std::vector<std::uint32_t> seen(n, 1);
+      std::uint32_t written = 0;
+      switch (round % 4) {
+        case 0: std::copy(a.begin(), a.end(), seen.begin()); break;
+        case 1: hpe::copy(seen.data(), a.data(), n * sizeof seen[0]); break;
+        case 2:  // a launch takes what the host wrote, with the zeros around it
+          a[n / 2] = 9;
+          hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 0, 1, 0}, inout(a));
+          hpe::copy(seen.data(), a.data(), n * sizeof seen[0]);
+          written = 9;
+          break;
+        default:
+          hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 0, 1, 0}, inout(a));
+          std::copy(a.begin(), a.end(), seen.begin());
+      }
+      ASSERT_EQ(seen[n / 2], written) << "round " << round;
+      seen[n / 2] = 0;
+      ASSERT_EQ(std::count(seen.begin(), seen.end(), 0U), static_cast<std::ptrdiff_t>(n)) << "round " << round;
+      // What the next round must not see, on the host and at home.
+      std::iota(a.begin(), a.end(), 1U);
+      hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+      ASSERT_EQ(a[n - 1], n + 1);
+    }
+  }
 }
 
 TEST(coherence, SmallObjectsAreClearedWhenReused) {

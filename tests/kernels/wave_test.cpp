@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hpe/kernel.h"
+#include "tests/kernels/problem.h"
 
 extern "C" {
 #define HPE_KERNEL(name, ...)                                          \
@@ -20,7 +21,7 @@ extern "C" {
   void name##_baseline(const void* parameters, const hpeTiles* tiles); \
   void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
   void name##_avx512(const void* parameters, const hpeTiles* tiles);
-#include "kernels/host/kernels.def"
+#include "kernels/kernels.def"
 }
 
 namespace hpe::kernels {
@@ -44,62 +45,6 @@ std::vector<variant> variants() {
   std::erase_if(all, [](const variant& v) { return !v.usable; });
   return all;
 }
-
-/// A step with everything in it, on random numbers.
-template <class T>
-struct problem {
-  field_layout layout;
-  y_ends ends;
-  bool free_surface;
-  std::vector<T> now, next, speed, taper_x, taper_y, taper_z;
-  std::vector<point> injected, recorded;
-  std::vector<T> amplitude;
-
-  problem(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface)
-      : layout(make_layout(nx, ny, nz, how, surface)), ends(how), free_surface(surface) {
-    std::mt19937 random(static_cast<unsigned>(nx * 10007 + ny * 101 + nz));
-    std::uniform_real_distribution<double> any(-1, 1);
-    const auto fill = [&](std::vector<T>& v, double low, double high) {
-      v.assign(static_cast<std::size_t>(layout.size()), T(0));
-      for (int64_t x = 0; x < nx; ++x)
-        for (int64_t y = 0; y < ny; ++y)
-          for (int64_t z = 0; z < nz; ++z)
-            v[static_cast<std::size_t>(layout.index(x, y, z))] =
-                static_cast<T>(low + (high - low) * (any(random) + 1) / 2);
-    };
-    fill(now, -1, 1);
-    fill(next, -1, 1);
-    fill(speed, 0.01, 0.2);
-    const auto taper = [&](std::vector<T>& v, int64_t count) {
-      for (int64_t i = 0; i < count + row_multiple; ++i) v.push_back(static_cast<T>(0.9 + 0.1 * any(random)));
-    };
-    taper(taper_x, nx);
-    taper(taper_y, ny);
-    taper(taper_z, nz);
-    const auto cell = [&](int64_t n) { return static_cast<int32_t>(random() % static_cast<unsigned>(n)); };
-    for (int i = 0; i < 9; ++i) {
-      injected.push_back({cell(nx), cell(ny), cell(nz)});
-      recorded.push_back({cell(nx), cell(ny), cell(nz)});
-      amplitude.push_back(static_cast<T>(any(random)));
-    }
-  }
-
-  wave_step<T> parameters() const {
-    wave_step<T> p{};
-    p.now = now.data();
-    p.speed = speed.data();
-    p.taper_x = taper_x.data();
-    p.taper_y = taper_y.data();
-    p.taper_z = taper_z.data();
-    p.layout = layout;
-    p.ends = ends;
-    p.free_surface = free_surface;
-    p.centre = static_cast<T>((ends == y_ends::flat ? 2 : 3) * stencil_weights[0]);
-    for (auto& axis : p.weights)
-      for (int64_t k = 0; k < stencil_radius; ++k) axis[k] = static_cast<T>(stencil_weights[k + 1]);
-    return p;
-  }
-};
 
 /// The field after the step, and the records of each point.
 template <class T>
@@ -188,25 +133,8 @@ std::vector<long double> reference(const problem<T>& g) {
 }
 
 template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-template <class T>
 hpeHostKernel step_of(const variant& v) {
   return std::is_same_v<T, float> ? v.step_f32 : v.step_f64;
-}
-
-template <class T>
-std::vector<problem<T>> problems() {
-  std::vector<problem<T>> all;
-  all.emplace_back(23, 1, 37, y_ends::flat, false);
-  all.emplace_back(23, 1, 16, y_ends::flat, true);
-  all.emplace_back(12, 3, 45, y_ends::periodic, false);
-  all.emplace_back(17, 19, 29, y_ends::closed, false);
-  all.emplace_back(16, 11, 64, y_ends::closed, true);
-  all.emplace_back(1, 1, 1, y_ends::flat, false);
-  return all;
 }
 
 template <class T>

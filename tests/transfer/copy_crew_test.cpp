@@ -18,12 +18,14 @@ std::vector<std::uint64_t> numbers(std::size_t count, std::uint64_t first) {
 TEST(copy_crew, copies_every_byte_and_no_other) {
   for (const unsigned helpers : {0U, 1U, 3U}) {
     copy_crew crew(helpers);
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{524288}, std::size_t{3000001}}) {
+    for (const std::size_t bytes :
+         {std::size_t{0}, std::size_t{5}, std::size_t{524288}, std::size_t{2999998}, std::size_t{3000001}}) {
       const auto from = numbers(400000, bytes);
       auto to = numbers(400000, 7);
       const auto before = to;
-      crew.copy(reinterpret_cast<std::byte*>(to.data()) + 3, reinterpret_cast<const std::byte*>(from.data()) + 1,
-                bytes);
+      const auto how = bytes % 2 == 0 ? copy_crew::writing::cached : copy_crew::writing::past_caches;
+      crew.copy(reinterpret_cast<std::byte*>(to.data()) + 3, reinterpret_cast<const std::byte*>(from.data()) + 1, bytes,
+                how);
       const auto* got = reinterpret_cast<const unsigned char*>(to.data());
       const auto* expected = reinterpret_cast<const unsigned char*>(from.data());
       const auto* old = reinterpret_cast<const unsigned char*>(before.data());

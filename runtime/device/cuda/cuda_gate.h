@@ -16,8 +16,8 @@ class cuda_set;
 struct polling {
   static constexpr std::chrono::microseconds awake{500};
 
-  // The next fault of a thread that was just served comes within this.
-  static constexpr std::chrono::microseconds awake_without_work{50};
+  // The next fault of a thread that was just served comes within this, even of one that writes what was opened ahead.
+  static constexpr std::chrono::microseconds awake_without_work{500};
 
   [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {
     constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds(20);

@@ -50,14 +50,13 @@ class cuda_set final : public device_set {
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
   cuda_stream& add_stream(cuda_device& device, priority level);
-  /// point is of a stream of this set.
-  [[nodiscard]] cuda_stream& stream_of(timepoint point) const { return *by_timeline_[point.timeline]; }
+  /// nullptr if the point is of no stream of this set.
+  [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   void failed(unsigned device, const error& what);
 
  private:
   static constexpr std::size_t most_streams = 1024;
 
-  [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   [[nodiscard]] std::vector<bool> alive() const;
   /// Of a device that is not lost; the first one's if all are.
   [[nodiscard]] CUcontext live_context() const noexcept;

@@ -39,6 +39,8 @@ class cuda_stream final : public stream {
   [[nodiscard]] cuda_device& device() const noexcept { return device_; }
   /// One load if it is known already, else the query of an event.
   [[nodiscard]] bool reached(std::uint64_t value) noexcept;
+  /// Never asks the driver: false may mean that nobody has looked yet.
+  [[nodiscard]] bool known_reached(std::uint64_t value) const noexcept { return completed_.load() >= value; }
   /// What was done when the device was lost; all while it is not.
   [[nodiscard]] std::uint64_t lost_after() const noexcept { return lost_after_.load(); }
   /// Lets everything count as reached. Gives the name of the kernel that was next, or an empty one.

@@ -1,12 +1,6 @@
-// How fast the wave-step kernel is on this machine, beside the machine's own copy rate, in one run. No runtime takes
-// part.
-//
-// What is counted. A point of the step costs 16 bytes: it reads now, next and speed and writes next, four bytes each;
-// that neighbours come from caches is the kernel's business. The copy is memcpy of arrays as large as the wave field,
-// by the same threads, each its own part, and counts a byte read and a byte written. The ratio is
-// (16 bytes x points / time of a step) / (2 x bytes copied / time of a copy), of medians; steps and copies take turns,
-// so that a change of the machine's speed meets both. Threads split the grid as a soft device does: ranges of the
-// launch's tiles.
+// The wave step on the cores of this machine, without a runtime. The copy is memcpy of arrays as large as the wave
+// field, by the same threads, each its own part. Threads split the grid as a soft device does: ranges of the launch's
+// tiles.
 
 #include <sys/mman.h>
 
@@ -19,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/measure.h"
+#include "bench/wave_step.h"
 #include "hpe/kernel.h"
 #include "kernels/wave.h"
 
@@ -29,7 +23,7 @@ extern "C" {
   void name##_baseline(const void* parameters, const hpeTiles* tiles); \
   void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
   void name##_avx512(const void* parameters, const hpeTiles* tiles);
-#include "kernels/host/kernels.def"
+#include "kernels/kernels.def"
 }
 
 namespace {
@@ -57,9 +51,7 @@ void together(unsigned threads, const std::function<void(unsigned)>& work) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const hpe::bench::arguments options =
-      hpe::bench::parse(argc, argv, "The wave-step kernel of every instruction set against a copy of the same bytes.");
+void hpe::bench::measure_host_step(const arguments& options) {
   constexpr std::int64_t cells = 512;
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 

@@ -1,0 +1,151 @@
+// One pointer on the host and the GPU, and hpeMemcpy.
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "bench/transfers/parts.h"
+#include "tests/core/kernels.h"
+
+namespace hpe::bench {
+
+namespace {
+
+constexpr unsigned crowd = 8;
+constexpr std::uint32_t tiles = 1024;
+constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
+
+volatile std::uint64_t sink;
+
+template <class Body>
+void in_crowd(std::size_t bytes, std::size_t chunk, Body body) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < crowd; ++t)
+    threads.emplace_back([&] {
+      for (std::size_t at = 0; (at = next.fetch_add(chunk)) < bytes;) body(at, std::min(chunk, bytes - at));
+    });
+}
+
+std::byte* bytes_of(const hpe::array<std::uint32_t>& a) { return reinterpret_cast<std::byte*>(a.data()); }
+
+/// Has the system give this process as much memory as the benchmark uses, and take it back. Virtual machines get theirs
+/// only when it is used, which takes longer than anything measured here.
+void wake_memory(std::size_t bytes) {
+  void* const p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return;
+  in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
+    for (std::size_t i = 0; i < size; i += page) static_cast<std::byte*>(p)[at + i] = std::byte{1};
+  });
+  ::munmap(p, bytes);
+}
+
+}  // namespace
+
+void touch_pages(const std::byte* data, std::size_t bytes) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < bytes; i += page) sum += static_cast<std::uint64_t>(data[i]);
+  sink = sum;
+}
+
+void read_all(const std::byte* data, std::size_t bytes) {
+  in_crowd(bytes, mebi, [&](std::size_t at, std::size_t size) {
+    const auto* numbers = reinterpret_cast<const std::uint64_t*>(data + at);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < size / sizeof *numbers; ++i) sum += numbers[i];
+    sink = sum;
+  });
+}
+
+void write_pages(std::byte* data, std::size_t bytes) {
+  const auto value = static_cast<std::byte>(fresh_seed());
+  for (std::size_t i = 0; i < bytes; i += page) data[i] = value;
+}
+
+void write_all(std::byte* data, std::size_t bytes) {
+  const int value = static_cast<int>(fresh_seed() & 255);
+  in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) { std::memset(data + at, value, size); });
+}
+
+void launch_fill(const hpe::array<std::uint32_t>& a) {
+  hpe::launch(test_kernel().fill, hpe::grid(tiles), {a.data(), a.size(), fresh_seed()}, hpe::out(a));
+  hpe::synchronize();
+}
+
+void host_reads(table& t, const link_rates& is) {
+  std::unique_ptr<hpe::array<std::uint32_t>> a;
+  std::vector<std::unique_ptr<hpe::array<std::uint32_t>>> earlier;
+  const auto touch = [&] { touch_pages(bytes_of(*a), stream_bytes); };
+  const auto all = [&] { read_all(bytes_of(*a), stream_bytes); };
+  const auto line = [&](const std::string& what, double bar, const std::function<void()>& prepare,
+                        const std::function<void()>& body) {
+    t.rate("host reads what a kernel wrote, " + what, stream_bytes, timed(t.repeats, prepare, body), is.down,
+           "of the link", bar);
+  };
+  const auto new_array = [&] {
+    a = std::make_unique<hpe::array<std::uint32_t>>(words);
+    launch_fill(*a);
+  };
+  const auto instead_of_another = [&] {
+    a.reset();
+    new_array();
+  };
+  const auto beside_all_others = [&] {
+    if (a) earlier.push_back(std::move(a));
+    new_array();
+  };
+  const auto again = [&] { launch_fill(*a); };
+
+  wake_memory((2 * t.repeats + 4) * stream_bytes);
+  line("pages that no allocation had before, 1 thread", 0, beside_all_others, touch);
+  line("pages that no allocation had before, 8 threads", 0, beside_all_others, all);
+  earlier.clear();
+  line("a new allocation after one was freed, 1 thread", 0.88, instead_of_another, touch);
+  line("a new allocation after one was freed, 8 threads", 0.88, instead_of_another, all);
+  line("1 thread touching pages", 0.95, again, touch);
+  line("8 threads reading all", 0.95, again, all);
+}
+
+void host_writes(table& t, const link_rates& is) {
+  const hpe::array<std::uint32_t> a(words);
+  std::byte* const data = bytes_of(a);
+  write_all(data, stream_bytes);
+  const auto prepare = [&] {
+    launch_fill(a);
+    read_all(data, stream_bytes);  // both copies are good
+  };
+  const auto line = [&](const std::string& what, const std::function<void()>& write) {
+    t.rate("host writes, a kernel reads, " + what, stream_bytes,
+           timed(t.repeats, prepare,
+                 [&] {
+                   write();
+                   hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, hpe::in(a));
+                   hpe::synchronize();
+                 }),
+           is.up, "of the link", 0.92);
+  };
+  line("1 thread touching pages", [&] { write_pages(data, stream_bytes); });
+  line("8 threads filling all", [&] { write_all(data, stream_bytes); });
+}
+
+void pageable_copies(table& t, const link_rates& is) {
+  const hpe::array<std::uint32_t> a(words);
+  std::vector<std::byte> host(stream_bytes, std::byte{1});
+  const auto prepare = [&] { launch_fill(a); };
+  for (const std::size_t size : {64 * mebi, stream_bytes}) {
+    t.rate(fmt::format("hpeMemcpy of pageable memory to the GPU, {} MiB", size / mebi), size,
+           timed(t.repeats, prepare,
+                 [&] {
+                   hpe::copy(a.data(), host.data(), size);
+                   hpe::synchronize();
+                 }),
+           is.up, "of the link", 0.88);
+    t.rate(fmt::format("hpeMemcpy of pageable memory from the GPU, {} MiB", size / mebi), size,
+           timed(t.repeats, prepare, [&] { hpe::copy(host.data(), a.data(), size); }), is.down, "of the link", 0.88);
+  }
+}
+
+}  // namespace hpe::bench

@@ -1,0 +1,91 @@
+// What there is without hpe.
+#include "bench/transfers/parts.h"
+
+namespace hpe::bench {
+
+link_rates plain_copies(table& t, const raw_gpu& gpu) {
+  link_rates result{};
+  {
+    const pinned_buffer pinned(stream_bytes);
+    const timing up = timed(
+        t.repeats, [] {},
+        [&] {
+          gpu.up(gpu.memory, pinned.data(), stream_bytes);
+          gpu.finish();
+        });
+    const timing down = timed(
+        t.repeats, [] {},
+        [&] {
+          gpu.down(pinned.data(), gpu.memory, stream_bytes);
+          gpu.finish();
+        });
+    t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
+    t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
+    result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
+  }
+  std::vector<std::byte> pageable(stream_bytes, std::byte{1});
+  const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
+    t.rate(what, stream_bytes,
+           timed(
+               t.repeats, [] {}, body),
+           of, "of the link");
+  };
+  line("copy of pageable memory to the GPU by the driver", result.up, [&] {
+    gpu.up(gpu.memory, pageable.data(), stream_bytes);
+    gpu.finish();
+  });
+  line("copy of pageable memory from the GPU by the driver", result.down, [&] {
+    gpu.down(pageable.data(), gpu.memory, stream_bytes);
+    gpu.finish();
+  });
+  const pinned_buffer two(2 * raw_gpu::by_hand_buffer);
+  line("the same by hand, two pinned buffers, to the GPU", result.up,
+       [&] { gpu.up_by_hand(gpu.memory, pageable.data(), stream_bytes, two); });
+  line("the same by hand, two pinned buffers, from the GPU", result.down,
+       [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
+  // What eight threads could at most give a link that is faster than they are.
+  const timing fill = timed(
+      t.repeats, [] {}, [&] { write_all(pageable.data(), stream_bytes); });
+  t.rate("8 threads fill ordinary memory", stream_bytes, fill, result.up, "of the link");
+  const timing read = timed(
+      t.repeats, [] {}, [&] { read_all(pageable.data(), stream_bytes); });
+  t.rate("8 threads read ordinary memory", stream_bytes, read, result.down, "of the link");
+  return result;
+}
+
+void managed_memory(table& t, const raw_gpu& gpu, const link_rates& is) {
+  CUdeviceptr memory = 0;
+  CALL(cuMemAllocManaged, &memory, stream_bytes, CU_MEM_ATTACH_GLOBAL);
+  auto* const data = reinterpret_cast<std::byte*>(memory);  // NOLINT(performance-no-int-to-ptr)
+  const auto kernel_writes = [&] {
+    gpu.fill(data, stream_bytes);
+    gpu.finish();
+  };
+  const auto prefetch = [&](CUmemLocationType where, int id) {
+    CUmemLocation place{};
+    place.type = where;
+    place.id = id;
+    CALL(cuMemPrefetchAsync, memory, stream_bytes, place, 0, gpu.stream);
+  };
+  const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
+    t.rate("managed memory: " + what, stream_bytes, timed(t.repeats, kernel_writes, body), of, "of the link");
+  };
+  line("host reads what a kernel wrote, 1 thread", is.down, [&] { touch_pages(data, stream_bytes); });
+  line("the same after a prefetch to the host", is.down, [&] {
+    prefetch(CU_MEM_LOCATION_TYPE_HOST, 0);
+    gpu.finish();
+    touch_pages(data, stream_bytes);
+  });
+  line("host writes, a kernel uses it, 1 thread", is.up, [&] {
+    write_pages(data, stream_bytes);
+    kernel_writes();
+  });
+  line("the same with a prefetch to the GPU", is.up, [&] {
+    write_pages(data, stream_bytes);
+    prefetch(CU_MEM_LOCATION_TYPE_DEVICE, gpu.device);
+    kernel_writes();
+  });
+  CALL(cuMemFree, memory);
+}
+
+}  // namespace hpe::bench

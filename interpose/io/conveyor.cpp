@@ -1,0 +1,87 @@
+#include "interpose/io/conveyor.h"
+
+#include <csignal>
+#include <system_error>
+
+// All members after changed_ are under mutex_.
+
+namespace hpe::interpose {
+
+namespace {
+
+// The program's signals are for its own threads. What is started while this lives has all of them blocked.
+class signals_blocked {
+ public:
+  signals_blocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare)
+    : ahead_(ahead), prepare_(std::move(prepare)), ready_(count), failed_(count) {
+  const signals_blocked during;
+  helpers_.reserve(helpers);
+  try {
+    while (helpers_.size() < helpers) helpers_.emplace_back([this] { help(); });
+  } catch (const std::system_error&) {
+    return;  // the system has no more threads; those that are there do it all
+  }
+}
+
+conveyor::~conveyor() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  helpers_.clear();
+}
+
+void conveyor::prepare_one(std::unique_lock<std::mutex>& lock) {
+  const std::size_t mine = next_++;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    prepare_(mine);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  failed_[mine] = failure;
+  ready_[mine] = 1;
+  changed_.notify_all();
+}
+
+void conveyor::help() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || may_start(); });
+    if (stop_) return;
+    prepare_one(lock);
+  }
+}
+
+void conveyor::wait(std::size_t i) {
+  std::unique_lock lock(mutex_);
+  taken_ = i;
+  changed_.notify_all();
+  while (ready_[i] == 0) {
+    if (may_start())
+      prepare_one(lock);
+    else
+      changed_.wait(lock);
+  }
+  if (failed_[i]) std::rethrow_exception(failed_[i]);
+}
+
+}  // namespace hpe::interpose

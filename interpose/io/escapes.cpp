@@ -1,0 +1,113 @@
+// Calls that memory of hpe escapes through. syscall() is sent the way of the function of libc that does the same, where
+// there is one. The others keep their buffers after they return, or mean the pages and not the data; they fail as without
+// this file, and the log tells why. docs/files.md lists what cannot be seen at all.
+
+#include <aio.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+
+#include "interpose/io/next.h"
+#include "interpose/io/staging.h"
+
+// unistd.h declares it with an ellipsis. As machine code this is the same, and lets most calls pass in one jump.
+extern "C" long hpe_syscall(long number, long a, long b, long c, long d, long e, long f) asm("syscall");
+
+namespace {
+
+using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is a part of it
+
+template <class T>
+T* pointer(long value) noexcept {
+  return reinterpret_cast<T*>(value);
+}
+
+bool any_of_hpe(long a, long b, long c, long d, long e, long f) noexcept {
+  for (const long value : {a, b, c, d, e, f})
+    if (!ordinary(pointer<void>(value))) return true;
+  return false;
+}
+
+// The wrappers look into the vectors and messages.
+bool takes_vector(long number) noexcept {
+  switch (number) {
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_sendmsg:
+    case SYS_recvmsg: return true;
+    default: return false;
+  }
+}
+
+// Linux takes offsets of vectors in two halves, the second of which is 0 on 64-bit machines.
+long through_libc(long number, long a, long b, long c, long d, long e, long f) {
+  const auto file = static_cast<int>(a);
+  const auto n = static_cast<std::size_t>(c);
+  switch (number) {
+    case SYS_read: return ::read(file, pointer<void>(b), n);
+    case SYS_write: return ::write(file, pointer<const void>(b), n);
+    case SYS_pread64: return ::pread(file, pointer<void>(b), n, d);
+    case SYS_pwrite64: return ::pwrite(file, pointer<const void>(b), n, d);
+    case SYS_readv: return ::readv(file, pointer<const iovec>(b), static_cast<int>(c));
+    case SYS_writev: return ::writev(file, pointer<const iovec>(b), static_cast<int>(c));
+    case SYS_preadv: return ::preadv(file, pointer<const iovec>(b), static_cast<int>(c), d);
+    case SYS_pwritev: return ::pwritev(file, pointer<const iovec>(b), static_cast<int>(c), d);
+    case SYS_preadv2: return ::preadv2(file, pointer<const iovec>(b), static_cast<int>(c), d, static_cast<int>(f));
+    case SYS_pwritev2: return ::pwritev2(file, pointer<const iovec>(b), static_cast<int>(c), d, static_cast<int>(f));
+    case SYS_sendto:
+      return ::sendto(file, pointer<const void>(b), n, static_cast<int>(d), pointer<const sockaddr>(e),
+                      static_cast<socklen_t>(f));
+    case SYS_recvfrom:
+      return ::recvfrom(file, pointer<void>(b), n, static_cast<int>(d), pointer<sockaddr>(e), pointer<socklen_t>(f));
+    case SYS_sendmsg: return ::sendmsg(file, pointer<const msghdr>(b), static_cast<int>(c));
+    case SYS_recvmsg: return ::recvmsg(file, pointer<msghdr>(b), static_cast<int>(c));
+    case SYS_getrandom: return ::getrandom(pointer<void>(a), static_cast<std::size_t>(b), static_cast<unsigned>(c));
+    default: break;
+  }
+  const long result = next::syscall(number, a, b, c, d, e, f);
+  if (result == -1)
+    for (const long value : {a, b, c, d, e, f}) explain("syscall", pointer<void>(value), 1);
+  return result;
+}
+
+[[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
+  if (!takes_vector(number) && !any_of_hpe(a, b, c, d, e, f)) return next::syscall(number, a, b, c, d, e, f);
+  return through_libc(number, a, b, c, d, e, f);
+}
+
+// The buffer of a request is looked at after the call, when it is known to be one.
+int watched(int result, const char* call, const aiocb* request) noexcept {
+  if (request != nullptr && !ordinary(const_cast<const void*>(request->aio_buf))) {
+    const int before = errno;
+    errno = EFAULT;  // which the request's own status will tell
+    explain(call, const_cast<const void*>(request->aio_buf), request->aio_nbytes);
+    errno = before;
+  }
+  return result;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) long hpe_syscall(long number, long a, long b, long c, long d, long e,
+                                                                   long f) {
+  if (hpe::core::host_access::in_use()) return look_closer(number, a, b, c, d, e, f);
+  return next::syscall(number, a, b, c, d, e, f);
+}
+
+HPE_INTERPOSE int aio_read(aiocb* request) noexcept { return watched(next::aio_read(request), "aio_read", request); }
+
+HPE_INTERPOSE int aio_write(aiocb* request) noexcept { return watched(next::aio_write(request), "aio_write", request); }
+
+HPE_INTERPOSE int aio_read64(aiocb64* request) noexcept { return ::aio_read(reinterpret_cast<aiocb*>(request)); }
+
+HPE_INTERPOSE int aio_write64(aiocb64* request) noexcept { return ::aio_write(reinterpret_cast<aiocb*>(request)); }
+
+HPE_INTERPOSE ssize_t vmsplice(int pipe, const iovec* vector, std::size_t count, unsigned flags) {
+  const ssize_t result = next::vmsplice(pipe, vector, count, flags);
+  if (result == -1 && !ordinary(vector, count))
+    for (std::size_t i = 0; i < count; ++i) explain("vmsplice", vector[i].iov_base, vector[i].iov_len);
+  return result;
+}

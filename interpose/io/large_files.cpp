@@ -1,0 +1,204 @@
+#include "interpose/io/large_files.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "interpose/io/conveyor.h"
+#include "interpose/io/next.h"
+#include "interpose/io/staged_call.h"
+
+// Invariant: bytes of memory change in order, and only up to the first piece that the kernel did not fill.
+//
+// Pieces of a file are read in any order, by several threads: one core reads the page cache slower than a GPU takes the
+// data, and one request at a time leaves a disk idle. They are written in order, by the calling thread, so that a full
+// disk leaves the file as one call would have left it and signals (SIGXFSZ) reach the caller.
+
+namespace hpe::interpose {
+
+namespace {
+
+constexpr std::size_t alignment_of_direct = 4096;
+
+constexpr std::size_t least = 2 * piece_of_file;
+
+struct piece {
+  buffer_access memory;
+  outcome read{0};
+};
+
+// A range of a file that is moved in pieces.
+struct range {
+  off_t begin;
+  std::size_t bytes;
+  bool at_position;
+
+  [[nodiscard]] std::size_t pieces() const { return (bytes + piece_of_file - 1) / piece_of_file; }
+  [[nodiscard]] std::size_t size_of(std::size_t i) const { return std::min(piece_of_file, bytes - i * piece_of_file); }
+  [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * piece_of_file); }
+};
+
+// Nobody cancels the thread while this lives. A request that is there already is obeyed first, as by any call that
+// can be cancelled.
+class uncancelled {
+ public:
+  uncancelled() {
+    ::pthread_testcancel();
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+  }
+  ~uncancelled() { ::pthread_setcancelstate(before_, nullptr); }
+  uncancelled(const uncancelled&) = delete;
+  uncancelled& operator=(const uncancelled&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+// errno is what it was when this goes.
+class errno_kept {
+ public:
+  errno_kept() = default;
+  ~errno_kept() { errno = before_; }
+  errno_kept(const errno_kept&) = delete;
+  errno_kept& operator=(const errno_kept&) = delete;
+
+ private:
+  const int before_ = errno;
+};
+
+unsigned helpers_for_reading() {
+  static const unsigned number = std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U);
+  return number;
+}
+
+constexpr unsigned helpers_for_writing = 2;
+
+// What may be moved of a range, if it can be done here.
+std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {
+  const errno_kept during;
+  struct stat status {};
+  const int flags = ::fcntl(file, F_GETFL);
+  const bool writes = use == host_use::read;
+  if (flags == -1 || ::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) == (writes ? O_RDONLY : O_WRONLY)) return {};
+  if (writes && (flags & O_APPEND) != 0) return {};
+  const bool direct = (flags & O_DIRECT) != 0;
+  if (direct && bytes % alignment_of_direct != 0) return {};
+
+  const off_t begin = offset ? *offset : ::lseek(file, 0, SEEK_CUR);
+  constexpr off_t last = std::numeric_limits<off_t>::max() - static_cast<off_t>(most_of_one_call);
+  if (begin < 0 || begin > last) return {};
+  std::size_t most = std::min(bytes, most_of_one_call);
+  if (writes) {
+    struct rlimit limit {};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return {};
+    if (limit.rlim_cur != RLIM_INFINITY)
+      most = std::min<std::size_t>(most, limit.rlim_cur - std::min<rlim_t>(limit.rlim_cur, static_cast<rlim_t>(begin)));
+  } else {
+    if (status.st_size <= begin) return {};
+    const auto left = static_cast<std::size_t>(status.st_size - begin);
+    if (left > std::numeric_limits<std::size_t>::max() - alignment_of_direct) return {};
+    most = std::min(most, direct ? (left + alignment_of_direct - 1) / alignment_of_direct * alignment_of_direct : left);
+  }
+  if (most < least || allocated(p, most) < most) return {};
+  return range{begin, most, !offset};
+}
+
+// Moves the position over the range, and back over what was not moved after all.
+class reservation {
+ public:
+  reservation(int file, range& what) : file_(file), bytes_(what.at_position ? what.bytes : 0) {
+    if (bytes_ == 0) return;
+    const off_t end = ::lseek(file, static_cast<off_t>(bytes_), SEEK_CUR);
+    good_ = end >= 0;
+    what.begin = end - static_cast<off_t>(bytes_);
+  }
+  [[nodiscard]] bool good() const { return good_; }
+  void moved(std::size_t bytes) const {
+    if (bytes_ > bytes) ::lseek(file_, static_cast<off_t>(bytes) - static_cast<off_t>(bytes_), SEEK_CUR);
+  }
+
+ private:
+  int file_;
+  std::size_t bytes_;
+  bool good_ = true;
+};
+
+// Moves a range. move(range, done) counts in `done` what is moved, in order, and returns the errno of what stopped it, or
+// 0.
+template <class Move>
+std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
+  const reservation position(file, what);
+  if (!position.good()) return {};
+  return staged_call(call, [&] {
+    std::size_t done = 0;
+    int error = 0;
+    try {
+      error = move(what, done);
+    } catch (const hpe::error& failure) {
+      error = error_number(call, failure);
+    }
+    position.moved(done);
+    // As on a disk that fails on the way, what was moved counts.
+    errno = error;
+    return outcome(done == 0 && error != 0 ? -1 : static_cast<ssize_t>(done));
+  });
+}
+
+}  // namespace
+
+std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size_t bytes, std::optional<off_t> offset) {
+  if (bytes < least) return {};
+  const uncancelled during;
+  const auto what = plan(file, p, bytes, offset, host_use::write);
+  if (!what) return {};
+  return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
+    std::vector<piece> pieces(r.pieces());
+    const unsigned helpers = helpers_for_reading();
+    conveyor belt(pieces.size(), helpers + 2, helpers, [&](std::size_t i) {
+      piece& it = pieces[i];
+      it.memory = buffer_access(static_cast<std::byte*>(p) + i * piece_of_file, r.size_of(i), host_use::write);
+      it.read = outcome(next::pread(file, it.memory.data(), r.size_of(i), r.begin_of(i)));
+    });
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      belt.wait(i);
+      piece it = std::move(pieces[i]);
+      if (it.read.count <= 0) return it.read.error;
+      it.memory.written(0, static_cast<std::size_t>(it.read.count));
+      done += static_cast<std::size_t>(it.read.count);
+      if (static_cast<std::size_t>(it.read.count) < r.size_of(i)) return 0;
+    }
+    return 0;
+  });
+}
+
+std::optional<ssize_t> large_write(const char* call, int file, const void* p, std::size_t bytes,
+                                   std::optional<off_t> offset) {
+  if (bytes < least) return {};
+  const uncancelled during;
+  const auto what = plan(file, p, bytes, offset, host_use::read);
+  if (!what) return {};
+  return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
+    std::vector<buffer_access> pieces(r.pieces());
+    conveyor belt(pieces.size(), helpers_for_writing + 2, helpers_for_writing, [&](std::size_t i) {
+      pieces[i] = buffer_access(static_cast<const std::byte*>(p) + i * piece_of_file, r.size_of(i), host_use::read);
+    });
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      belt.wait(i);
+      const buffer_access it = std::move(pieces[i]);
+      const outcome put(next::pwrite(file, it.data(), r.size_of(i), r.begin_of(i)));
+      if (put.count <= 0) return put.error;
+      done += static_cast<std::size_t>(put.count);
+      if (static_cast<std::size_t>(put.count) < r.size_of(i)) return 0;
+    }
+    return 0;
+  });
+}
+
+}  // namespace hpe::interpose

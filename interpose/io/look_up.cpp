@@ -1,0 +1,22 @@
+// Finds the functions of calls.def when the library is loaded, so that nothing is looked up in a signal handler later.
+// Calls that come before, from constructors of other libraries, look up their own.
+
+#include "interpose/io/next.h"
+
+namespace hpe::interpose {
+
+namespace {
+
+[[gnu::constructor]] void look_up() {
+#define HPE_IO_TAKEN(name, ...) next::name.find();
+#define HPE_IO_WATCHED(name, ...) next::name.find();
+#define HPE_IO_LEFT(name, reason)
+#include "interpose/io/calls.def"
+#undef HPE_IO_TAKEN
+#undef HPE_IO_WATCHED
+#undef HPE_IO_LEFT
+}
+
+}  // namespace
+
+}  // namespace hpe::interpose

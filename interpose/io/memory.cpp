@@ -1,0 +1,192 @@
+// memcpy and its relatives. They are right on memory of hpe as they are, through faults; large ones that devices can do
+// are given to devices. Everybody else pays for one comparison and an indirect jump.
+//
+// They may be called before anything of this library was made ready, its relocations included, and by whatever the
+// look-up of the next function calls. So this file keeps pointers that are null until its constructor has run, and does
+// the work itself, slowly, until then. It must not be compiled into calls of itself (-fno-builtin, no sanitizers).
+//
+// hpe's own copies come here too. They name the alias or ordinary memory, never memory of the program's view.
+
+#undef _FORTIFY_SOURCE
+
+#include <algorithm>
+#include <cstring>
+
+#include "interpose/io/next.h"
+#include "interpose/io/staging.h"
+#include "runtime/core/runtime.h"
+
+namespace {
+
+using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is a part of it
+
+using bytes_of = std::size_t;
+
+// From here on a copy by a device's engine beats faults, which also stream.
+constexpr bytes_of worth_it = bytes_of{1} << 20;
+
+template <class Function>
+using looked_up = std::atomic<Function*>;
+using move = void*(void*, const void*, bytes_of) noexcept;
+
+constinit looked_up<move> next_memcpy{nullptr};
+constinit looked_up<move> next_memmove{nullptr};
+constinit looked_up<void*(void*, int, bytes_of) noexcept> next_memset{nullptr};
+constinit looked_up<int(const void*, const void*, bytes_of) noexcept> next_memcmp{nullptr};
+
+[[gnu::constructor]] void look_up() {
+  next_memcpy.store(next::memcpy.find(), std::memory_order_relaxed);
+  next_memmove.store(next::memmove.find(), std::memory_order_relaxed);
+  next_memset.store(next::memset.find(), std::memory_order_relaxed);
+  next_memcmp.store(next::memcmp.find(), std::memory_order_relaxed);
+}
+
+// ---- until then
+
+void* early_move(void* to, const void* from, bytes_of n) noexcept {
+  auto* destination = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  if (destination <= source || destination >= source + n) {
+    asm volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(n) : : "memory");
+  } else {
+    for (; n > 0; --n) const_cast<volatile std::byte*>(destination)[n - 1] = source[n - 1];
+  }
+  return to;
+}
+
+void* early_set(void* to, int value, bytes_of n) noexcept {
+  void* destination = to;
+  asm volatile("rep stosb" : "+D"(destination), "+c"(n) : "a"(value) : "memory");
+  return to;
+}
+
+int early_compare(const void* a, const void* b, bytes_of n) noexcept {
+  const auto* x = static_cast<const unsigned char*>(a);
+  const auto* y = static_cast<const unsigned char*>(b);
+  for (; n > 0; --n, ++x, ++y)
+    if (*x != *y) return *x < *y ? -1 : 1;
+  return 0;
+}
+
+// ---- large ones
+
+// Whether device work should write a range that is the program's to write: not if the host has it to itself, where
+// plain stores are as good and leave it there. The ends stand for all of it; either way the result is the same.
+bool for_devices(const void* p, bytes_of n) noexcept {
+  const auto host_has_it = [](const void* q) {
+    hpePointerInfo info{};
+    return hpeGetPointerInfo(q, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY ||
+           info.kind == HPE_MEMORY_HOST || (info.on_host != 0 && info.on_device == 0);
+  };
+  return !host_has_it(p) || !host_has_it(static_cast<const std::byte*>(p) + n - 1);
+}
+
+bool apart(const void* a, const void* b, bytes_of n) noexcept {
+  const auto x = reinterpret_cast<std::uintptr_t>(a);
+  const auto y = reinterpret_cast<std::uintptr_t>(b);
+  return (x < y ? y - x : x - y) >= n;
+}
+
+// Runs `body` if it can be done; if not, faults do it, or tell better than this could what is wrong.
+template <class Body>
+bool done(Body body) noexcept {
+  const int before = errno;
+  bool result = true;
+  try {
+    body();
+  } catch (const std::exception&) {
+    result = false;
+  }
+  errno = before;
+  return result;
+}
+
+bool copied(void* to, const void* from, bytes_of n) noexcept {
+  const bool to_ordinary = ordinary(to);
+  if (to_ordinary && ordinary(from)) return false;
+  if (!apart(to, from, n) || (!to_ordinary && !for_devices(to, n))) return false;
+  return done([&] { hpe::core::runtime::instance().copies().copy(to, from, n); });
+}
+
+bool filled(void* to, int value, bytes_of n) noexcept {
+  if (ordinary(to) || !for_devices(to, n)) return false;
+  return done([&] { hpe::core::runtime::instance().copies().fill(to, static_cast<std::uint8_t>(value), n); });
+}
+
+// In pieces, because the first difference is often near the beginning.
+bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
+  if (ordinary(a) && ordinary(b)) return false;
+  return done([&] {
+    for (bytes_of at = 0; at < n && result == 0; at += worth_it) {
+      const bytes_of size = std::min(worth_it, n - at);
+      const buffer_access x(static_cast<const std::byte*>(a) + at, size, host_use::read);
+      const buffer_access y(static_cast<const std::byte*>(b) + at, size, host_use::read);
+      result = next_memcmp.load(std::memory_order_relaxed)(x.data(), y.data(), size);
+    }
+  });
+}
+
+// ---- all; not inlined, so that what is below saves no registers
+
+[[gnu::noinline]] void* move_large(void* to, const void* from, bytes_of n, looked_up<move>& next) noexcept {
+  if (copied(to, from, n)) return to;
+  auto* const known = next.load(std::memory_order_relaxed);
+  return known != nullptr ? known(to, from, n) : early_move(to, from, n);
+}
+
+[[gnu::noinline]] void* set_large(void* to, int value, bytes_of n) noexcept {
+  if (filled(to, value, n)) return to;
+  auto* const known = next_memset.load(std::memory_order_relaxed);
+  return known != nullptr ? known(to, value, n) : early_set(to, value, n);
+}
+
+[[gnu::noinline]] int compare_large(const void* a, const void* b, bytes_of n) noexcept {
+  int result = 0;
+  if (compared(a, b, n, result)) return result;
+  auto* const known = next_memcmp.load(std::memory_order_relaxed);
+  return known != nullptr ? known(a, b, n) : early_compare(a, b, n);
+}
+
+}  // namespace
+
+HPE_INTERPOSE void* memcpy(void* to, const void* from, bytes_of n) noexcept {
+  auto* const known = next_memcpy.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return move_large(to, from, n, next_memcpy);
+  return known(to, from, n);
+}
+
+HPE_INTERPOSE void* memmove(void* to, const void* from, bytes_of n) noexcept {
+  auto* const known = next_memmove.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return move_large(to, from, n, next_memmove);
+  return known(to, from, n);
+}
+
+HPE_INTERPOSE void* memset(void* to, int value, bytes_of n) noexcept {
+  auto* const known = next_memset.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return set_large(to, value, n);
+  return known(to, value, n);
+}
+
+HPE_INTERPOSE int memcmp(const void* a, const void* b, bytes_of n) noexcept {
+  auto* const known = next_memcmp.load(std::memory_order_relaxed);
+  if (n >= worth_it || known == nullptr) [[unlikely]]
+    return compare_large(a, b, n);
+  return known(a, b, n);
+}
+
+// What fortified programs call. libc ends the program if there is too little room.
+
+HPE_INTERPOSE void* __memcpy_chk(void* to, const void* from, bytes_of n, bytes_of room) noexcept {
+  return n > room ? next::__memcpy_chk(to, from, n, room) : ::memcpy(to, from, n);
+}
+
+HPE_INTERPOSE void* __memmove_chk(void* to, const void* from, bytes_of n, bytes_of room) noexcept {
+  return n > room ? next::__memmove_chk(to, from, n, room) : ::memmove(to, from, n);
+}
+
+HPE_INTERPOSE void* __memset_chk(void* to, int value, bytes_of n, bytes_of room) noexcept {
+  return n > room ? next::__memset_chk(to, value, n, room) : ::memset(to, value, n);
+}

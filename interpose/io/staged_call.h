@@ -1,0 +1,70 @@
+#pragma once
+
+/// The one way in which an interposed function makes its call on staged buffers.
+
+#include <algorithm>
+#include <new>
+
+#include "interpose/io/staging.h"
+#include "runtime/core/api_guard.h"
+
+namespace hpe::interpose {
+
+/// The most that Linux moves in one call.
+inline constexpr std::size_t most_of_one_call = 0x7ffff000;
+
+/// Passes on the result of a call whose buffer was ordinary.
+inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
+  if (result == -1) [[unlikely]]
+    explain(call, p, bytes);
+  return result;
+}
+
+/// Runs a call on staged buffers; the body gives an outcome. errno stays what it was if the call succeeds. Lets pass
+/// what cancels the thread.
+template <class Body>
+ssize_t staged_call(const char* call, Body&& body) {
+  const int before = errno;
+  int error = 0;
+  try {
+    core::require_no_callback();
+    const outcome result = body();
+    if (result.count >= 0) {
+      errno = before;
+      return result.count;
+    }
+    error = result.error;
+  } catch (const hpe::error& failure) {
+    error = error_number(call, failure);
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
+  }
+  errno = error;
+  return -1;
+}
+
+/// A call with one buffer: `one` makes it with an address and a size, `many` with a vector where the buffer leaves its
+/// allocation. Both return -1 with errno for failures.
+template <class One, class Many>
+ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n, One one, Many many) {
+  return staged_call(call, [&] {
+    staging buffers(use);
+    buffers.add(p, std::min(n, most_of_one_call));
+    const auto& list = buffers.list();
+    return buffers.finish(call, outcome(buffers.single() && list[0].iov_base != nullptr
+                                            ? one(list[0].iov_base, list[0].iov_len)
+                                            : many(list.data(), static_cast<int>(list.size()))));
+  });
+}
+
+/// A call with a vector.
+template <class Many>
+ssize_t with_vector(const char* call, host_use use, const iovec* vector, std::size_t count, Many many) {
+  return staged_call(call, [&] {
+    staging buffers(use);
+    buffers.add(vector, count);
+    return buffers.finish(call, outcome(many(buffers.list().data(), static_cast<int>(buffers.list().size()))));
+  });
+}
+
+}  // namespace hpe::interpose

@@ -1,0 +1,105 @@
+#include "interpose/io/staging.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "runtime/base/log.h"
+
+// Invariant: list_ is one longer than accesses_ once a buffer leaves its allocation, else as long.
+
+namespace hpe::interpose {
+
+std::size_t allocated(const void* p, std::size_t bytes) noexcept {
+  hpePointerInfo info{};
+  if (hpeGetPointerInfo(p, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY) return 0;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - static_cast<std::byte*>(info.base));
+  return std::min(bytes, info.size - std::min(offset, info.size));
+}
+
+bool ordinary(const iovec* vector, std::size_t count) noexcept {
+  if (!core::host_access::in_use() || vector == nullptr || count > IOV_MAX) return true;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!ordinary(vector[i].iov_base)) return false;
+  return ordinary(vector);
+}
+
+void staging::add(const void* address, std::size_t bytes) {
+  if (leaving_.iov_len > 0) return;
+  if (bytes == 0 || ordinary(address)) {
+    accesses_.emplace_back();
+    list_.push_back({const_cast<void*>(address), bytes});
+    return;
+  }
+  const std::size_t good = allocated(address, bytes);
+  if (good > 0) {
+    const buffer_access& access = accesses_.emplace_back(address, good, use_);
+    list_.push_back({access.data(), good});
+  }
+  if (good == bytes) return;
+  list_.push_back({nullptr, bytes - good});
+  leaving_ = {const_cast<void*>(address), bytes};
+}
+
+void staging::add(const iovec* vector, std::size_t count) {
+  list_.reserve(count + 1);
+  accesses_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) add(vector[i].iov_base, vector[i].iov_len);
+}
+
+void staging::written(std::size_t bytes) {
+  for (std::size_t i = 0; i < accesses_.size() && bytes > 0; ++i) {
+    const std::size_t part = std::min(bytes, list_[i].iov_len);
+    if (accesses_[i].staged()) accesses_[i].written(0, part);
+    bytes -= part;
+  }
+}
+
+int error_number(const char* call, const error& failure) noexcept {
+  log(log_level::error, "{}: {}", call, failure.what());
+  switch (failure.status()) {
+    case HPE_ERROR_OUT_OF_MEMORY: return ENOMEM;
+    case HPE_ERROR_NOT_A_REGION:
+    case HPE_ERROR_INVALID_ARGUMENT:
+    case HPE_ERROR_FORKED: return EFAULT;
+    default: return EIO;
+  }
+}
+
+void explain(const char* call, const void* p, std::size_t bytes) noexcept {
+  if (errno != EFAULT || bytes == 0) return;
+  try {
+    if (core::host_access::inherited(p)) {
+      log(log_level::warn,
+          "{}: the kernel refused {} bytes at {} (EFAULT): memory of hpe is not inherited by a child made by fork", call,
+          bytes, p);
+    } else if (!ordinary(p)) {
+      hpePointerInfo info{};
+      const bool known = hpeGetPointerInfo(p, &info) == HPE_SUCCESS && info.kind != HPE_MEMORY_ORDINARY;
+      if (!known)
+        log(log_level::warn, "{}: the kernel refused {} bytes at {} (EFAULT): no allocation of hpe is there", call, bytes,
+            p);
+      else if (allocated(p, bytes) < bytes)
+        log(log_level::warn,
+            "{}: the kernel refused {} bytes at {} (EFAULT): they leave their allocation of {} bytes at {}", call, bytes,
+            p, info.size, info.base);
+      else
+        log(log_level::warn,
+            "{}: the kernel refused {} bytes at {} (EFAULT): this is memory of hpe, which this call does not take; see "
+            "docs/files.md",
+            call, bytes, p);
+    }
+  } catch (const std::exception&) {
+    return;  // no memory for the sentence
+  }
+}
+
+outcome staging::finish(const char* call, outcome result) {
+  if (result.count > 0 && use_ != host_use::read) written(static_cast<std::size_t>(result.count));
+  if (result.count < 0 && leaving_.iov_len > 0) {
+    errno = result.error;
+    explain(call, leaving_.iov_base, leaving_.iov_len);
+  }
+  return result;
+}
+
+}  // namespace hpe::interpose

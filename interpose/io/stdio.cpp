@@ -1,0 +1,171 @@
+// The functions of stdio.h that pass a program's pointer to the kernel when it is large. Others use the buffer of the
+// stream and touch the program's memory themselves; see calls.def.
+//
+// The data goes through the stream in pieces, with the stream locked, by the function of libc itself. So buffering,
+// indicators and the order of bytes are libc's. While libc writes one piece, the next comes from the device; while it
+// reads one, the last is on its way there.
+
+#undef _FORTIFY_SOURCE
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "interpose/io/conveyor.h"
+#include "interpose/io/large_files.h"
+#include "interpose/io/next.h"
+#include "interpose/io/staged_call.h"
+
+namespace {
+
+using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is a part of it
+
+using bytes_of = std::size_t;
+
+class locked {
+ public:
+  explicit locked(std::FILE* stream) : stream_(stream) { ::flockfile(stream_); }
+  ~locked() { ::funlockfile(stream_); }
+  locked(const locked&) = delete;
+  locked& operator=(const locked&) = delete;
+
+ private:
+  std::FILE* stream_;
+};
+
+bytes_of size_of_piece(bytes_of i, bytes_of total) { return std::min(piece_of_file, total - i * piece_of_file); }
+
+bytes_of pieces_of(bytes_of total) { return (total + piece_of_file - 1) / piece_of_file; }
+
+// As libc does when the kernel fails.
+void set_error(std::FILE* stream) { stream->_flags |= _IO_ERR_SEEN; }
+
+// The stream is locked. Returns how many bytes went through; a failure of hpe is one of the stream.
+template <class Move>
+bytes_of through(const char* call, std::FILE* stream, Move move) {
+  bytes_of done = 0;
+  const ssize_t result = staged_call(call, [&] {
+    move(done);
+    return outcome(0);
+  });
+  if (result < 0) set_error(stream);
+  return done;
+}
+
+bytes_of put(const char* call, const std::byte* p, bytes_of total, std::FILE* stream) {
+  const bytes_of good = allocated(p, total);
+  int error = errno;
+  const bytes_of done = through(call, stream, [&](bytes_of& sum) {
+    std::vector<buffer_access> pieces(pieces_of(good));
+    conveyor belt(pieces.size(), 3, pieces.size() > 1 ? 1 : 0, [&](bytes_of i) {
+      pieces[i] = buffer_access(p + i * piece_of_file, size_of_piece(i, good), host_use::read);
+    });
+    for (bytes_of i = 0; i < pieces.size(); ++i) {
+      belt.wait(i);
+      const buffer_access it = std::move(pieces[i]);
+      const bytes_of put = next::fwrite(it.data(), 1, size_of_piece(i, good), stream);
+      error = errno;
+      sum += put;
+      if (put < size_of_piece(i, good)) return;
+    }
+  });
+  if (done < good) {
+    errno = error;
+    return done;
+  }
+  // What lies past the end of an allocation is what it is for libc.
+  return good == total ? done : done + next::fwrite(p + good, 1, total - good, stream);
+}
+
+bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) {
+  const bytes_of good = allocated(p, total);
+  int error = errno;
+  const bytes_of done = through(call, stream, [&](bytes_of& sum) {
+    for (bytes_of i = 0; i < pieces_of(good); ++i) {
+      buffer_access it(p + i * piece_of_file, size_of_piece(i, good), host_use::write);
+      const bytes_of got = next::fread(it.data(), 1, size_of_piece(i, good), stream);
+      error = errno;
+      if (got > 0) it.written(0, got);
+      sum += got;
+      if (got < size_of_piece(i, good)) return;
+    }
+  });
+  if (done < good) {
+    errno = error;
+    return done;
+  }
+  return good == total ? done : done + next::fread(p + good, 1, total - good, stream);
+}
+
+// Whether hpe takes the call. What is too large to be meant is left to libc.
+bool ours(const void* p, bytes_of size, bytes_of count, bytes_of& total) {
+  return !ordinary(p) && !__builtin_mul_overflow(size, count, &total) && total > 0;
+}
+
+// Whole items, as libc counts them.
+bytes_of items(bytes_of bytes, bytes_of size, bytes_of count, bytes_of total) {
+  return bytes == total ? count : bytes / size;
+}
+
+}  // namespace
+
+HPE_INTERPOSE bytes_of fread(void* p, bytes_of size, bytes_of count, std::FILE* stream) {
+  bytes_of total = 0;
+  if (!ours(p, size, count, total)) return next::fread(p, size, count, stream);
+  const locked during(stream);
+  return items(get("fread", static_cast<std::byte*>(p), total, stream), size, count, total);
+}
+
+HPE_INTERPOSE bytes_of fread_unlocked(void* p, bytes_of size, bytes_of count, std::FILE* stream) {
+  bytes_of total = 0;
+  if (!ours(p, size, count, total)) return next::fread_unlocked(p, size, count, stream);
+  return items(get("fread_unlocked", static_cast<std::byte*>(p), total, stream), size, count, total);
+}
+
+// The program is ended by libc if the items do not fit.
+
+HPE_INTERPOSE bytes_of __fread_chk(void* p, bytes_of room, bytes_of size, bytes_of count, std::FILE* stream) {
+  bytes_of total = 0;
+  if (!ours(p, size, count, total) || total > room) return next::__fread_chk(p, room, size, count, stream);
+  return ::fread(p, size, count, stream);
+}
+
+HPE_INTERPOSE bytes_of __fread_unlocked_chk(void* p, bytes_of room, bytes_of size, bytes_of count, std::FILE* stream) {
+  bytes_of total = 0;
+  if (!ours(p, size, count, total) || total > room) return next::__fread_unlocked_chk(p, room, size, count, stream);
+  return ::fread_unlocked(p, size, count, stream);
+}
+
+HPE_INTERPOSE bytes_of fwrite(const void* p, bytes_of size, bytes_of count, std::FILE* stream) {
+  bytes_of total = 0;
+  if (!ours(p, size, count, total)) return next::fwrite(p, size, count, stream);
+  const locked during(stream);
+  return items(put("fwrite", static_cast<const std::byte*>(p), total, stream), size, count, total);
+}
+
+HPE_INTERPOSE bytes_of fwrite_unlocked(const void* p, bytes_of size, bytes_of count, std::FILE* stream) {
+  bytes_of total = 0;
+  if (!ours(p, size, count, total)) return next::fwrite_unlocked(p, size, count, stream);
+  return items(put("fwrite_unlocked", static_cast<const std::byte*>(p), total, stream), size, count, total);
+}
+
+HPE_INTERPOSE int fputs(const char* text, std::FILE* stream) {
+  if (ordinary(text)) return next::fputs(text, stream);
+  const bytes_of length = std::strlen(text);
+  return ::fwrite(text, 1, length, stream) == length ? 1 : EOF;
+}
+
+HPE_INTERPOSE int fputs_unlocked(const char* text, std::FILE* stream) {
+  if (ordinary(text)) return next::fputs_unlocked(text, stream);
+  const bytes_of length = std::strlen(text);
+  return ::fwrite_unlocked(text, 1, length, stream) == length ? 1 : EOF;
+}
+
+HPE_INTERPOSE int puts(const char* text) {
+  if (ordinary(text)) return next::puts(text);
+  const bytes_of length = std::strlen(text);
+  const locked during(stdout);
+  if (::fwrite_unlocked(text, 1, length, stdout) != length || ::putc_unlocked('\n', stdout) == EOF) return EOF;
+  return static_cast<int>(std::min<bytes_of>(INT_MAX, length + 1));
+}

@@ -1,0 +1,59 @@
+// The buffer of MPI_Bsend. MPI keeps its own records in it and moves messages from it in the background, so ordinary
+// memory of the same size stands for memory of hpe, and the program gets its own address back.
+
+#include <mutex>
+#include <vector>
+
+#include "interpose/mpi/pending.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+struct attached {
+  std::mutex mutex;
+  void* given = nullptr;
+  std::vector<std::byte> instead;
+};
+
+attached& the_one() {
+  static auto* const it = new attached;
+  return *it;
+}
+
+}  // namespace
+
+}  // namespace hpe::interpose::mpi
+
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+
+extern "C" {
+
+int MPI_Buffer_attach(void* buffer, int size) {
+  auto& next = HPE_REAL(Buffer_attach);
+  if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr) return leave(next(buffer, size));
+  std::vector<std::byte> instead(static_cast<std::size_t>(size));
+  const int result = next(instead.data(), size);
+  if (result != MPI_SUCCESS) return leave(result);
+  attached& it = the_one();
+  const std::lock_guard lock(it.mutex);
+  it.given = buffer;
+  it.instead = std::move(instead);
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Buffer_attach, (void*, int))
+
+int MPI_Buffer_detach(void* buffer, int* size) {
+  const int result = HPE_REAL(Buffer_detach)(buffer, size);
+  if (result != MPI_SUCCESS) return leave(result);
+  attached& it = the_one();
+  const std::lock_guard lock(it.mutex);
+  if (it.given != nullptr) {
+    *static_cast<void**>(buffer) = it.given;
+    it.given = nullptr;
+    it.instead.clear();
+  }
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Buffer_detach, (void*, int*))
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Makes the wrappers of functions.txt from the prototypes in mpi.h.
+
+    generate.py mpi.h functions.txt wrappers.cpp
+"""
+
+import re
+import sys
+from pathlib import Path
+
+PROTOTYPE = re.compile(
+    r"OMPI_DECLSPEC\s+([\w\s*]+?)\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi_interface_\w+__\(.*?\)\s*)?;", re.DOTALL)
+PARAMETER = re.compile(r"^(.*?)(\w+)\s*((?:\[\w*\])*)$")
+DIRECTIONS = {"in", "out", "inout", "received"}
+
+
+class Parameter:
+    def __init__(self, text):
+        kind, self.name, array = PARAMETER.match(" ".join(text.split())).groups()
+        self.type = kind.strip() + ("*" if array else "")
+        self.text = f"{self.type} {self.name}"
+
+    @property
+    def may_be_buffer(self):
+        return self.type.replace(" ", "") in ("void*", "constvoid*")
+
+
+def read_prototypes(header):
+    """{name without MPI_: [Parameter]} of all functions that mpi.h declares."""
+    text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
+    found = {}
+    for _, name, parameters in PROTOTYPE.findall(text):
+        if "(" in parameters or parameters.strip() == "void":
+            found[name] = []  # a function of callbacks, or of nothing
+        else:
+            found[name] = [Parameter(p) for p in parameters.split(",") if "..." not in p]
+    return found
+
+
+class Row:
+    def __init__(self, names, clauses):
+        self.names = names
+        self.clauses = clauses  # (direction, pointer, bytes, condition or None)
+
+
+def read_table(path):
+    """Rows, {name: file} of functions written by hand, {name: reason} of functions without buffers."""
+    rows, by_hand, exempt = [], {}, {}
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        names, _, rest = line.partition(":")
+        words = names.split()
+        if words[:2] == ["by", "hand"]:
+            by_hand.update({name: rest.strip() for name in words[2:]})
+        elif words[0] == "exempt":
+            exempt.update({name: rest.strip() for name in words[1:]})
+        else:
+            clauses = []
+            for clause in rest.split(";"):
+                what, _, condition = clause.partition(" when ")
+                direction, pointer, which = what.split(None, 2)
+                if direction not in DIRECTIONS:
+                    sys.exit(f"{path}:{number}: {direction} is none of {', '.join(sorted(DIRECTIONS))}")
+                clauses.append((direction, pointer, which.strip(), condition.strip() or None))
+            rows.append(Row(words, clauses))
+    return rows, by_hand, exempt
+
+
+def wrapper(name, parameters, clauses):
+    names = [p.name for p in parameters]
+    call = f"next({', '.join(names)})"
+    pointers = list(dict.fromkeys(pointer for _, pointer, _, _ in clauses))
+    missing = [p for p in pointers if p not in names]
+    if missing:
+        sys.exit(f"MPI_{name} has no argument {missing[0]}")
+    where = next((n for n in ("comm", "win", "fh") if n in names), "no_object{}")
+
+    persistent = ", true" if name.endswith("_init") else ""
+    lines = [
+        f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
+        f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
+        f"  if (!any_concerns({', '.join(pointers)})) return leave({call});",
+        "  auto with_staging = [=](operation& here) mutable {",
+    ]
+    for direction, pointer, which, condition in clauses:
+        condition = f" && ({condition})" if condition else ""
+        if direction == "out" and pointer == "recvbuf" and "sendbuf" in names:
+            action = f"sendbuf == MPI_IN_PLACE ? here.inout({pointer}, {which}) : here.out({pointer}, {which})"
+        else:
+            action = f"here.{direction}({pointer}, {which})"
+        lines.append(f"    if (concerns({pointer}){condition}) {action};")
+    lambda_call = f"[&] {{ return {call}; }}"
+    if "request" in names and name.endswith("_init"):
+        lines.append(f"    return here.prepare(request, {lambda_call});")
+    elif "request" in names and "win" in names:
+        lines.append(f"    return here.start(request, win, target_rank, {lambda_call});")
+    elif "request" in names:
+        lines.append(f"    return here.start(request, {lambda_call});")
+    elif "win" in names:
+        lines.append(f"    return here.start(win, target_rank, {lambda_call});")
+    elif "status" in names:
+        lines.append(f"    return here.run(status, {lambda_call});")
+    else:
+        lines.append(f"    return here.run({lambda_call});")
+    lines += [
+        "  };",
+        f"  return leave(carry_out({where}, with_staging, [=] {{ return {call}; }}{persistent}));",
+        "}",
+        f'HPE_ALSO_AS_PMPI({name}, ({", ".join(p.type for p in parameters)}))',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main():
+    header, table, output = sys.argv[1:]
+    prototypes = read_prototypes(header)
+    rows, _, _ = read_table(table)
+    text = [
+        "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
+        '#include "interpose/mpi/groups.h"',
+        '#include "interpose/mpi/operation.h"',
+        "",
+        "using namespace hpe::interpose::mpi;",
+        "",
+        'extern "C" {',
+        "",
+    ]
+    for row in rows:
+        for name in row.names:
+            if name not in prototypes:
+                sys.exit(f"{table}: mpi.h declares no MPI_{name}")
+            text.append(wrapper(name, prototypes[name], row.clauses))
+    text.append("}")
+    Path(output).write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+#pragma once
+
+/// Which bytes a buffer argument names, relative to the address in the call: counts, displacements and datatypes turned
+/// into ranges. It stays good when the program frees the datatypes.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "interpose/mpi/real.h"
+
+namespace hpe::interpose::mpi {
+
+/// Thrown where an argument is such that MPI itself must answer: it is given the call as it is.
+struct left_to_mpi {};
+
+struct stretch {
+  MPI_Aint offset = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const stretch&, const stretch&) = default;
+};
+
+/// The data of one element of a datatype in the order of its type map; neighbours that touch are one stretch.
+using type_map = std::vector<stretch>;
+
+/// Kept with the datatype (as an attribute) after the first time. Throws left_to_mpi for a null handle.
+[[nodiscard]] std::shared_ptr<const type_map> map_of(MPI_Datatype type);
+
+class layout {
+ public:
+  /// Adds count elements of a type at a displacement in bytes. Throws left_to_mpi for a negative count or no type.
+  void add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type);
+  void add_bytes(MPI_Aint displacement, std::size_t bytes);
+
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  /// The lowest byte, and the bytes from there to the end of the highest one.
+  [[nodiscard]] MPI_Aint begin() const noexcept { return begin_; }
+  [[nodiscard]] std::size_t extent() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
+  /// Bytes of data.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// The first `bytes` bytes of data in the order of the type maps; stretches that touch come as one.
+  void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;
+
+ private:
+  struct part {
+    MPI_Aint displacement;
+    MPI_Count count;
+    MPI_Aint extent;
+    std::shared_ptr<const type_map> map;
+  };
+
+  void cover(MPI_Aint begin, MPI_Aint end);
+
+  std::vector<part> parts_;
+  MPI_Aint begin_ = 0;
+  MPI_Aint end_ = 0;
+  std::size_t size_ = 0;
+};
+
+// ---- the words of functions.txt ----
+
+/// count elements of a type.
+[[nodiscard]] layout elements(MPI_Count count, MPI_Datatype type);
+/// The same for each of n members, one behind the other.
+[[nodiscard]] layout each(int n, int count, MPI_Datatype type);
+/// n pieces at displacements in extents of the type (one type for all), or in bytes (a type for each).
+[[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype type);
+[[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, const MPI_Datatype* types);
+[[nodiscard]] layout pieces(int n, const int* counts, const MPI_Aint* displacements, const MPI_Datatype* types);
+[[nodiscard]] MPI_Count total(int n, const int* counts);
+/// At most `size` bytes of a buffer of packed data of `room` bytes, from a position on.
+[[nodiscard]] layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size);
+[[nodiscard]] MPI_Aint pack_size(int count, MPI_Datatype type, MPI_Comm comm);
+[[nodiscard]] MPI_Aint pack_external_size(const char* representation, int count, MPI_Datatype type);
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,34 @@
+#include "interpose/mpi/operation.h"
+
+#include <algorithm>
+
+namespace hpe::interpose::mpi {
+
+bool operation::uses_hpe() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(), [](const staged_buffer& b) { return b.staged(); });
+}
+
+std::shared_ptr<pending> operation::make_pending() {
+  return std::make_shared<pending>(object_, std::move(buffers_), received_, persistent_);
+}
+
+void operation::finish(const MPI_Status* status) {
+  for (staged_buffer& b : buffers_) received_&& status != nullptr ? b.written(bytes_received(*status)) : b.written();
+}
+
+int operation::started(MPI_Request* request) {
+  if (!uses_hpe()) return MPI_SUCCESS;
+  return started(request, make_pending());
+}
+
+// What is over already is put in place at once.
+int operation::started(MPI_Request* request, std::shared_ptr<pending> it) {
+  MPI_Status status;
+  // One request stands for all operations that were complete when they began.
+  const bool one_for_many = *request == handles::get().request_empty;
+  if ((one_for_many || it->known_when_complete()) && is_complete(*request, status)) return it->finish(&status);
+  pending_table::all().add(*request, std::move(it));
+  return MPI_SUCCESS;
+}
+
+}  // namespace hpe::interpose::mpi

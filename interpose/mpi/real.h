@@ -1,0 +1,62 @@
+#pragma once
+
+/// The MPI library behind the wrappers. It is looked up when it is first needed, so that libhpe-mpi.so can be preloaded
+/// into anything: into programs without MPI, and into those that load it later (as interpreters do).
+
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
+
+#include <atomic>
+
+namespace hpe::interpose::mpi {
+
+/// The next definition of a function behind this library. Ends the process with a sentence if there is none.
+[[nodiscard]] void* find_function(const char* name);
+/// The address of one of the MPI library's variables.
+[[nodiscard]] void* find_variable(const char* name);
+
+template <class Function>
+class real_function {
+ public:
+  constexpr explicit real_function(const char* name) noexcept : name_(name) {}
+
+  template <class... Arguments>
+  auto operator()(Arguments... arguments) {
+    Function* function = function_.load(std::memory_order_acquire);
+    if (function == nullptr) {
+      function = reinterpret_cast<Function*>(find_function(name_));
+      function_.store(function, std::memory_order_release);
+    }
+    return function(arguments...);
+  }
+
+ private:
+  const char* name_;
+  std::atomic<Function*> function_{nullptr};
+};
+
+/// Handles that mpi.h defines as addresses of variables.
+struct handles {
+  MPI_Comm comm_world;
+  MPI_Comm comm_null;
+  MPI_Datatype byte;
+  MPI_Datatype datatype_null;
+  MPI_File file_null;
+  MPI_Request request_empty;
+  MPI_Request request_null;
+  MPI_Win win_null;
+
+  [[nodiscard]] static const handles& get();
+};
+
+}  // namespace hpe::interpose::mpi
+
+/// The real function MPI_<name>, for calls of hpe's own.
+#define HPE_REAL(name)                                                                                     \
+  ([]() -> auto& {                                                                                         \
+    static constinit ::hpe::interpose::mpi::real_function<decltype(::MPI_##name)> function("PMPI_" #name); \
+    return function;                                                                                       \
+  }())
+
+/// Fortran bindings and tools call the names with P: they reach the wrapper too.
+#define HPE_ALSO_AS_PMPI(name, parameters) int PMPI_##name parameters __attribute__((alias("MPI_" #name)));

@@ -1,0 +1,244 @@
+// The functions that finish, start and free requests, and those that free what pending operations refer to. With
+// nothing pending they cost one load.
+
+#include <array>
+
+#include "interpose/mpi/pending.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+// The requests of one call and the operations behind them, looked up before MPI gives handles back for others to use.
+class watched {
+ public:
+  watched(int count, const MPI_Request* requests) : requests_(requests, requests + count) {
+    for (const MPI_Request r : requests_) {
+      operations_.push_back(pending_table::all().find(r));
+      any_ = any_ || operations_.back() != nullptr;
+    }
+  }
+
+  [[nodiscard]] bool any() const noexcept { return any_; }
+
+  /// MPI has finished request i; `code` is what came of it. Returns an error of hpe's own.
+  int over(int i, int code, const MPI_Status* status) {
+    const auto& operation = operations_[static_cast<std::size_t>(i)];
+    if (operation == nullptr) return MPI_SUCCESS;
+    if (!operation->persistent) pending_table::all().remove(requests_[static_cast<std::size_t>(i)], operation);
+    if (code == MPI_SUCCESS) return operation->finish(status);
+    operation->drop();
+    return MPI_SUCCESS;
+  }
+
+ private:
+  std::vector<MPI_Request> requests_;
+  std::vector<std::shared_ptr<pending>> operations_;
+  bool any_ = false;
+};
+
+// The program's array of statuses, or one of our own where it wants none.
+class status_array {
+ public:
+  status_array(MPI_Status* given, int count)
+      : own_(given == MPI_STATUSES_IGNORE ? static_cast<std::size_t>(count) : 0) {
+    statuses_ = own_.empty() ? given : own_.data();
+  }
+  [[nodiscard]] MPI_Status* get() noexcept { return statuses_; }
+  MPI_Status& operator[](int i) noexcept { return statuses_[i]; }
+
+ private:
+  std::vector<MPI_Status> own_;
+  MPI_Status* statuses_;
+};
+
+void keep_first(int& result, int next) {
+  if (result == MPI_SUCCESS) result = next;
+}
+
+// After a call for all of them, or some of them by their indices.
+int all_over(watched& w, status_array& statuses, int result, int count, const int* indices) {
+  if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
+  const bool in_status = result == MPI_ERR_IN_STATUS;
+  for (int k = 0; k < count; ++k) {
+    const int code = in_status ? statuses[k].MPI_ERROR : MPI_SUCCESS;
+    if (code != MPI_ERR_PENDING) keep_first(result, w.over(indices != nullptr ? indices[k] : k, code, &statuses[k]));
+  }
+  return result;
+}
+
+bool nothing_pending() { return pending_table::all().empty(); }
+
+}  // namespace
+
+}  // namespace hpe::interpose::mpi
+
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+
+extern "C" {
+
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  auto& next = HPE_REAL(Wait);
+  if (nothing_pending() || request == nullptr) return leave(next(request, status));
+  watched w(1, request);
+  if (!w.any()) return leave(next(request, status));
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  int result = next(request, status);
+  keep_first(result, w.over(0, result, status));
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Wait, (MPI_Request*, MPI_Status*))
+
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  auto& next = HPE_REAL(Test);
+  if (nothing_pending() || request == nullptr) return leave(next(request, flag, status));
+  watched w(1, request);
+  if (!w.any()) return leave(next(request, flag, status));
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  int result = next(request, flag, status);
+  if (result != MPI_SUCCESS || *flag != 0) keep_first(result, w.over(0, result, status));
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Test, (MPI_Request*, int*, MPI_Status*))
+
+int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  auto& next = HPE_REAL(Waitany);
+  if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, status));
+  watched w(count, requests);
+  if (!w.any()) return leave(next(count, requests, index, status));
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  *index = MPI_UNDEFINED;
+  int result = next(count, requests, index, status);
+  if (*index != MPI_UNDEFINED) keep_first(result, w.over(*index, result, status));
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Waitany, (int, MPI_Request*, int*, MPI_Status*))
+
+int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  auto& next = HPE_REAL(Testany);
+  if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, flag, status));
+  watched w(count, requests);
+  if (!w.any()) return leave(next(count, requests, index, flag, status));
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  *index = MPI_UNDEFINED;
+  int result = next(count, requests, index, flag, status);
+  if (*index != MPI_UNDEFINED && (result != MPI_SUCCESS || *flag != 0))
+    keep_first(result, w.over(*index, result, status));
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Testany, (int, MPI_Request*, int*, int*, MPI_Status*))
+
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  auto& next = HPE_REAL(Waitall);
+  if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, statuses));
+  watched w(count, requests);
+  if (!w.any()) return leave(next(count, requests, statuses));
+  status_array all(statuses, count);
+  const int result = next(count, requests, all.get());
+  return leave(all_over(w, all, result, count, nullptr));
+}
+HPE_ALSO_AS_PMPI(Waitall, (int, MPI_Request*, MPI_Status*))
+
+int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  auto& next = HPE_REAL(Testall);
+  if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, flag, statuses));
+  watched w(count, requests);
+  if (!w.any()) return leave(next(count, requests, flag, statuses));
+  status_array all(statuses, count);
+  const int result = next(count, requests, flag, all.get());
+  return leave(result == MPI_SUCCESS && *flag == 0 ? result : all_over(w, all, result, count, nullptr));
+}
+HPE_ALSO_AS_PMPI(Testall, (int, MPI_Request*, int*, MPI_Status*))
+
+int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  auto& next = HPE_REAL(Waitsome);
+  if (nothing_pending() || count <= 0 || requests == nullptr)
+    return leave(next(count, requests, done, indices, statuses));
+  watched w(count, requests);
+  if (!w.any()) return leave(next(count, requests, done, indices, statuses));
+  status_array all(statuses, count);
+  const int result = next(count, requests, done, indices, all.get());
+  return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
+}
+HPE_ALSO_AS_PMPI(Waitsome, (int, MPI_Request*, int*, int*, MPI_Status*))
+
+int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  auto& next = HPE_REAL(Testsome);
+  if (nothing_pending() || count <= 0 || requests == nullptr)
+    return leave(next(count, requests, done, indices, statuses));
+  watched w(count, requests);
+  if (!w.any()) return leave(next(count, requests, done, indices, statuses));
+  status_array all(statuses, count);
+  const int result = next(count, requests, done, indices, all.get());
+  return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
+}
+HPE_ALSO_AS_PMPI(Testsome, (int, MPI_Request*, int*, int*, MPI_Status*))
+
+// What is complete here may be used by the program, though the request lives on.
+int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  auto& next = HPE_REAL(Request_get_status);
+  const auto operation = pending_table::all().find(request);
+  if (operation == nullptr) return leave(next(request, flag, status));
+  int result = next(request, flag, status);
+  MPI_Status its;
+  if (result == MPI_SUCCESS && *flag != 0 && is_complete(request, its)) keep_first(result, operation->finish(&its));
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Request_get_status, (MPI_Request, int*, MPI_Status*))
+
+int MPI_Request_free(MPI_Request* request) {
+  auto& next = HPE_REAL(Request_free);
+  const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
+  if (operation == nullptr) return leave(next(request));
+  if (operation->active()) {
+    pending_table::all().abandon(*request, operation);
+    *request = handles::get().request_null;
+    return leave(MPI_SUCCESS);
+  }
+  pending_table::all().remove(*request, operation);
+  return leave(next(request));
+}
+HPE_ALSO_AS_PMPI(Request_free, (MPI_Request*))
+
+int MPI_Start(MPI_Request* request) {
+  auto& next = HPE_REAL(Start);
+  const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
+  if (operation == nullptr) return leave(next(request));
+  if (const int failed = operation->begin(); failed != MPI_SUCCESS) return leave(failed);
+  const int result = next(request);
+  if (result != MPI_SUCCESS) operation->drop();
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Start, (MPI_Request*))
+
+int MPI_Startall(int count, MPI_Request* requests) {
+  auto& next = HPE_REAL(Startall);
+  if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));
+  std::vector<std::shared_ptr<pending>> operations;
+  for (int i = 0; i < count; ++i)
+    if (auto operation = pending_table::all().find(requests[i])) operations.push_back(std::move(operation));
+  for (const auto& operation : operations)
+    if (const int failed = operation->begin(); failed != MPI_SUCCESS) return leave(failed);
+  const int result = next(count, requests);
+  if (result != MPI_SUCCESS)
+    for (const auto& operation : operations) operation->drop();
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Startall, (int, MPI_Request*))
+
+int MPI_Comm_free(MPI_Comm* comm) {
+  if (comm != nullptr) pending_table::all().forget(*comm);
+  return leave(HPE_REAL(Comm_free)(comm));
+}
+HPE_ALSO_AS_PMPI(Comm_free, (MPI_Comm*))
+
+int MPI_Comm_disconnect(MPI_Comm* comm) {
+  if (comm != nullptr) pending_table::all().forget(*comm);
+  return leave(HPE_REAL(Comm_disconnect)(comm));
+}
+HPE_ALSO_AS_PMPI(Comm_disconnect, (MPI_Comm*))
+}

@@ -1,0 +1,109 @@
+// The collective file functions in two halves. MPI allows one of them at a time on each file; its buffer is kept from
+// the first half to the second, which gives MPI the same address again.
+
+#include <map>
+#include <mutex>
+
+#include "interpose/mpi/operation.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+class halves {
+ public:
+  static halves& all() {
+    static auto* const it = new halves;
+    return *it;
+  }
+  void put(MPI_File file, staged_buffer buffer) {
+    const std::lock_guard lock(mutex_);
+    begun_.insert_or_assign(file, std::move(buffer));
+  }
+  std::optional<staged_buffer> take(MPI_File file) {
+    const std::lock_guard lock(mutex_);
+    auto found = begun_.extract(file);
+    if (found.empty()) return std::nullopt;
+    return std::move(found.mapped());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<MPI_File, staged_buffer> begun_;
+};
+
+// A read that meets the end of the file leaves the rest as it was, so reads begin with what is there.
+constexpr host_use reads = host_use::read_write;
+constexpr host_use writes = host_use::read;
+
+template <class Call>
+int begin(MPI_File file, const void* buffer, int count, MPI_Datatype type, host_use use, Call&& call) {
+  if (!concerns(buffer)) return leave(call(buffer));
+  return leave(carry_out(
+      file,
+      [&](operation&) {
+        staged_buffer staged(buffer, elements(count, type), use, false);
+        const int result = call(staged.pointer());
+        if (result == MPI_SUCCESS) halves::all().put(file, std::move(staged));
+        return result;
+      },
+      [&] { return call(buffer); }));
+}
+
+template <class Call>
+int end(MPI_File file, const void* buffer, Call&& call) {
+  if (!concerns(buffer)) return leave(call(buffer));
+  auto staged = halves::all().take(file);
+  if (!staged) return leave(call(buffer));
+  int result = call(staged->pointer());
+  if (result == MPI_SUCCESS) {
+    try {
+      staged->written();
+    } catch (const error& e) {
+      result = raise(file, e);
+    }
+  }
+  return leave(result);
+}
+
+}  // namespace
+
+}  // namespace hpe::interpose::mpi
+
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+
+// The functions of one kind; CONST is the qualifier of its buffers.
+#define HPE_SPLIT(name, use, CONST)                                                             \
+  int MPI_File_##name##_begin(MPI_File fh, CONST void* buf, int count, MPI_Datatype datatype) { \
+    return begin(fh, buf, count, datatype, use, [&](const void* p) {                            \
+      return HPE_REAL(File_##name##_begin)(fh, const_cast<void*>(p), count, datatype);          \
+    });                                                                                         \
+  }                                                                                             \
+  HPE_ALSO_AS_PMPI(File_##name##_begin, (MPI_File, CONST void*, int, MPI_Datatype))             \
+  HPE_SPLIT_END(name, CONST)
+
+#define HPE_SPLIT_AT(name, use, CONST)                                                                             \
+  int MPI_File_##name##_begin(MPI_File fh, MPI_Offset offset, CONST void* buf, int count, MPI_Datatype datatype) { \
+    return begin(fh, buf, count, datatype, use, [&](const void* p) {                                               \
+      return HPE_REAL(File_##name##_begin)(fh, offset, const_cast<void*>(p), count, datatype);                     \
+    });                                                                                                            \
+  }                                                                                                                \
+  HPE_ALSO_AS_PMPI(File_##name##_begin, (MPI_File, MPI_Offset, CONST void*, int, MPI_Datatype))                    \
+  HPE_SPLIT_END(name, CONST)
+
+#define HPE_SPLIT_END(name, CONST)                                                                                     \
+  int MPI_File_##name##_end(MPI_File fh, CONST void* buf, MPI_Status* status) {                                        \
+    return end(fh, buf, [&](const void* p) { return HPE_REAL(File_##name##_end)(fh, const_cast<void*>(p), status); }); \
+  }                                                                                                                    \
+  HPE_ALSO_AS_PMPI(File_##name##_end, (MPI_File, CONST void*, MPI_Status*))
+
+#define HPE_NO_QUALIFIER
+
+extern "C" {
+HPE_SPLIT(read_all, reads, HPE_NO_QUALIFIER)
+HPE_SPLIT(read_ordered, reads, HPE_NO_QUALIFIER)
+HPE_SPLIT_AT(read_at_all, reads, HPE_NO_QUALIFIER)
+HPE_SPLIT(write_all, writes, const)
+HPE_SPLIT(write_ordered, writes, const)
+HPE_SPLIT_AT(write_at_all, writes, const)
+}

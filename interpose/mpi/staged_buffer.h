@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "interpose/buffer_access.h"
+#include "interpose/mpi/layout.h"
+
+namespace hpe::interpose::mpi {
+
+/// Whether a buffer argument may name memory of hpe. A null pointer may, once hpe has started: it is MPI_BOTTOM, and
+/// the datatype has the addresses.
+[[nodiscard]] inline bool concerns(const void* buffer) noexcept {
+  if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
+  return core::host_access::of(buffer) != nullptr;
+}
+
+/// One buffer argument in memory of hpe, and what stands for it in the call to MPI.
+class staged_buffer {
+ public:
+  /// `again`: refresh() comes before each use; see buffer_access. Throws hpe::error if the bytes are not all of one
+  /// allocation, and for MPI_BOTTOM when they are memory of hpe.
+  staged_buffer(const void* given, layout which, host_use use, bool again);
+
+  /// What MPI is given instead.
+  [[nodiscard]] void* pointer() const noexcept { return pointer_; }
+  [[nodiscard]] bool staged() const noexcept { return access_.staged(); }
+  /// Bytes of data.
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] bool is_written() const noexcept { return use_ != host_use::read; }
+
+  void refresh() { access_.refresh(); }
+
+  /// MPI has written the first `bytes` bytes of data, or all.
+  void written(std::size_t bytes);
+  void written() { written(bytes_.size()); }
+
+ private:
+  layout bytes_;
+  host_use use_;
+  buffer_access access_;
+  void* pointer_;
+};
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,105 @@
+#include "interpose/mpi/windows.h"
+
+#include <algorithm>
+#include <cstring>
+
+// Between two calls, `last_` and the public copy differ only where others have written, and `last_` and the memory only
+// where the owner has. What is taken in is first noted in last_ and put in place from there, because others may be
+// writing the public copy at that moment: what they change afterwards differs from the note, and is taken in next time.
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+constexpr std::size_t page = 4096;
+// Equal bytes between two changes that are taken along: one copy costs as much as some of them.
+constexpr std::size_t small_gap = 64;
+
+// Calls change(offset, bytes) for the ranges in which a and b differ; gaps of equal bytes up to `gap` count as
+// different.
+template <class Change>
+void for_each_change(const std::byte* a, const std::byte* b, std::size_t bytes, std::size_t gap, Change change) {
+  std::size_t begin = 0;  // of the change being collected
+  std::size_t end = 0;    // 0: none
+  for (std::size_t at = 0; at < bytes;) {
+    const std::size_t stop = std::min(at + page, bytes);
+    if (std::memcmp(a + at, b + at, stop - at) == 0) {
+      at = stop;
+      continue;
+    }
+    for (; at < stop; ++at) {
+      if (a[at] == b[at]) continue;
+      if (end != 0 && at > end + gap) {
+        change(begin, end - begin);
+        end = 0;
+      }
+      if (end == 0) begin = at;
+      end = at + 1;
+    }
+  }
+  if (end != 0) change(begin, end - begin);
+}
+
+}  // namespace
+
+window::window(void* base, std::size_t bytes)
+    : base_(base), bytes_(bytes), last_(base, bytes, host_use::read_write, true) {
+  last_.refresh();
+  if (last_.in_place()) {
+    exposed_ = static_cast<std::byte*>(last_.data());
+    return;
+  }
+  const auto* const now = static_cast<const std::byte*>(last_.data());
+  public_.assign(now, now + bytes);
+  exposed_ = public_.data();
+}
+
+void window::publish() {
+  const std::lock_guard lock(mutex_);
+  if (last_.in_place()) return last_.refresh();
+  auto* const last = static_cast<std::byte*>(last_.data());
+  last_.settle();
+  const buffer_access now(base_, bytes_, host_use::read);
+  const auto* const memory = static_cast<const std::byte*>(now.data());
+  for_each_change(memory, last, bytes_, 0, [&](std::size_t offset, std::size_t n) {
+    std::memcpy(last + offset, memory + offset, n);
+    std::memcpy(exposed_ + offset, memory + offset, n);
+  });
+}
+
+void window::take_in() {
+  const std::lock_guard lock(mutex_);
+  if (last_.in_place()) return;
+  auto* const last = static_cast<std::byte*>(last_.data());
+  last_.settle();
+  for_each_change(exposed_, last, bytes_, small_gap, [&](std::size_t offset, std::size_t n) {
+    std::memcpy(last + offset, exposed_ + offset, n);
+    last_.written(offset, n);
+  });
+}
+
+window_table& window_table::all() {
+  static auto* const table = new window_table;
+  return *table;
+}
+
+void window_table::add(MPI_Win win, std::shared_ptr<window> made) {
+  const std::lock_guard lock(mutex_);
+  windows_[win] = std::move(made);
+  count_.store(windows_.size(), std::memory_order_relaxed);
+}
+
+std::shared_ptr<window> window_table::find(MPI_Win win) {
+  if (empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(win);
+  return found != windows_.end() ? found->second : nullptr;
+}
+
+void window_table::remove(MPI_Win win) {
+  const std::lock_guard lock(mutex_);
+  windows_.erase(win);
+  count_.store(windows_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,177 @@
+// The kernels of kernels/wave.h for GPUs. A block of threads takes one tile; blockIdx counts tiles along z, y and x.
+//
+// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
+
+#include "kernels/cuda/wave_arithmetic.cuh"
+#include "kernels/cuda/wave_march.cuh"
+#include "kernels/wave.h"
+
+namespace hpe::kernels::cuda {
+namespace {
+
+struct tile {
+  int64_t x0, x1, y0, y1, z0, z1;
+
+  __device__ bool has(const point& p) const {
+    return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1 && p.z >= z0 && p.z < z1;
+  }
+};
+
+__device__ tile my_tile(const slab& part, const field_layout& layout) {
+  const int64_t x = part.x0 + blockIdx.z * part.tile_x, y = blockIdx.y * part.tile_y, z = blockIdx.x * part.tile_z;
+  return {x, min(x + part.tile_x, part.x1), y, min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
+}
+
+/// The sums of the pairs at distances 1 to 4 in one direction.
+template <class T>
+struct pairs {
+  T at[stencil_radius];
+
+  __device__ pairs(const T* cell, int64_t stride) {
+    for (int k = 0; k < stencil_radius; ++k) at[k] = add(cell[-(k + 1) * stride], cell[(k + 1) * stride]);
+  }
+  __device__ pairs(const T* cell, const field_layout& layout, int64_t y) {
+    for (int k = 0; k < stencil_radius; ++k) {
+      const int64_t before = ((y - k - 1) % layout.ny + layout.ny) % layout.ny, after = (y + k + 1) % layout.ny;
+      at[k] = add(cell[(before - y) * layout.row], cell[(after - y) * layout.row]);
+    }
+  }
+};
+
+template <class T>
+__device__ T laplacian(const wave_step<T>& p, const T* cell, int64_t y) {
+  const T(&w)[3][stencil_radius] = p.weights;
+  const pairs<T> z(cell, 1), x(cell, p.layout.plane);
+  const T along_z = axis(w[2], multiply_add(w[2][0], z.at[0], multiply(p.centre, *cell)), z.at[1], z.at[2], z.at[3]);
+  const T along_x = axis(w[0], multiply(w[0][0], x.at[0]), x.at[1], x.at[2], x.at[3]);
+  const T sum = add(along_z, along_x);
+  if (p.ends == y_ends::flat) return sum;
+  const pairs<T> yy = p.ends == y_ends::closed ? pairs<T>(cell, p.layout.row) : pairs<T>(cell, p.layout, y);
+  return add(sum, axis(w[1], multiply(w[1][0], yy.at[0]), yy.at[1], yy.at[2], yy.at[3]));
+}
+
+/// Any tile, by any number of threads.
+template <class T>
+__device__ void step_cells(const wave_step<T>& p, const tile& t) {
+  const int64_t rows = t.y1 - t.y0;
+  const auto width = static_cast<int>(t.z1 - t.z0), cells = static_cast<int>((t.x1 - t.x0) * rows * width);
+  for (int n = static_cast<int>(threadIdx.x); n < cells; n += static_cast<int>(blockDim.x)) {
+    const int64_t x = t.x0 + n / width / rows, y = t.y0 + n / width % rows, z = t.z0 + n % width;
+    const int64_t cell = p.layout.index(x, y, z);
+    const T twice = 2 * multiply(p.taper_x[x], p.taper_y[y]);
+    p.next[cell] =
+        stepped(p.now[cell], p.next[cell], p.speed[cell], laplacian(p, p.now + cell, y), twice, p.taper_z[z]);
+  }
+}
+
+template <class T>
+__device__ void step_tile(const wave_step<T>& p, const tile& t) {
+  step_cells(p, t);
+}
+__device__ void step_tile(const wave_step<float>& p, const tile& t) {
+  const bool fits = p.part.tile_y == march_rows && p.part.tile_z == march_cells && blockDim.x == cuda_threads;
+  if (p.ends == y_ends::closed && fits)
+    march<march_cells, march_rows, 2>(p, t.x0, t.x1, t.y0, t.z0);
+  else
+    step_cells(p, t);
+}
+
+/// A cell that is listed several times gets its amplitudes in the order of the list, from the thread of the first one.
+template <class T>
+__device__ void inject(const wave_step<T>& p, const tile& t) {
+  __shared__ int64_t cells[cuda_threads];
+  const auto me = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (int64_t begin = 0; begin < p.injected_count; begin += threads) {
+    int64_t mine = -1;
+    if (begin + me < p.injected_count) {
+      const point at = p.injected[begin + me];
+      if (t.has(at)) mine = p.layout.index(at.x, at.y, at.z);
+    }
+    cells[me] = mine;
+    if (__syncthreads_or(mine >= 0) == 0) continue;
+    bool first = mine >= 0;
+    for (int n = 0; n < me && first; ++n) first = cells[n] != mine;
+    if (first) {
+      T sum = p.next[mine];
+      for (int n = me; n < threads; ++n)
+        if (cells[n] == mine) sum = multiply_add(p.speed[mine], p.amplitude[begin + n], sum);
+      p.next[mine] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+/// The blocks share all points of the slab.
+template <class T>
+__device__ void record(const wave_step<T>& p) {
+  const int64_t block = blockIdx.x + int64_t{gridDim.x} * (blockIdx.y + int64_t{gridDim.y} * blockIdx.z);
+  const int64_t threads = int64_t{gridDim.x} * gridDim.y * gridDim.z * blockDim.x;
+  for (int64_t i = block * blockDim.x + threadIdx.x; i < p.recorded_count; i += threads) {
+    const point at = p.recorded[i];
+    p.record[i] = p.now[p.layout.index(at.x, at.y, at.z)];
+  }
+}
+
+/// Makes the field odd about z = 0 in the tile's rows.
+template <class T>
+__device__ void mirror(const wave_step<T>& p, const tile& t) {
+  const auto rows = static_cast<int>(t.y1 - t.y0), all = static_cast<int>(t.x1 - t.x0) * rows;
+  for (int n = static_cast<int>(threadIdx.x); n < all; n += static_cast<int>(blockDim.x)) {
+    T* const row = p.next + p.layout.index(t.x0 + n / rows, t.y0 + n % rows, 0);
+    row[0] = 0;
+    for (int k = 1; k <= stencil_radius; ++k) row[-k] = -row[k];
+  }
+}
+
+template <class T>
+__device__ void run(const wave_step<T>& p) {
+  const tile t = my_tile(p.part, p.layout);
+  step_tile(p, t);
+  record(p);
+  if (p.injected_count > 0) {
+    __syncthreads();
+    inject(p, t);
+  }
+  if (p.free_surface && t.z0 == 0) {
+    __syncthreads();
+    mirror(p, t);
+  }
+}
+
+/// Calls cell(place in the packed cells, place in the field) for every cell of the window in the slab, a row a warp.
+template <class Parameters, class Cell>
+__device__ void for_cells(const Parameters& p, Cell cell) {
+  constexpr int lanes = 32;
+  const window& w = p.cells;
+  const int64_t x0 = max(p.part.x0, w.x), rows = (min(p.part.x1, w.x + w.nx) - x0) * w.ny;
+  const int64_t warps = int64_t{gridDim.x} * blockDim.x / lanes;
+  for (int64_t r = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; r < rows; r += warps) {
+    const int64_t x = x0 + r / w.ny, y = r % w.ny;
+    const int64_t packed = ((x - w.x) * w.ny + y) * w.nz, field = p.layout.index(x, w.y + y, w.z);
+    for (int64_t i = threadIdx.x % lanes; i < w.nz; i += lanes) cell(packed + i, field + i);
+  }
+}
+
+template <class T>
+__device__ void run(const keep<T>& p) {
+  for_cells(p, [&](int64_t packed, int64_t cell) { p.kept[packed] = p.field[cell]; });
+}
+
+template <class T>
+__device__ void run(const correlate<T>& p) {
+  for_cells(p, [&](int64_t packed, int64_t cell) {
+    const T kept = p.kept[packed];
+    p.image[packed] = multiply_add(kept, p.field[cell], p.image[packed]);
+    p.illumination[packed] = multiply_add(kept, kept, p.illumination[packed]);
+  });
+}
+
+}  // namespace
+}  // namespace hpe::kernels::cuda
+
+#define HPE_KERNEL(name, ...)                                                                          \
+  extern "C" __global__ void __launch_bounds__(hpe::kernels::cuda_threads, hpe::kernels::march_blocks) \
+      name(const __grid_constant__ __VA_ARGS__ p) {                                                    \
+    hpe::kernels::cuda::run(p);                                                                        \
+  }
+#include "kernels/kernels.def"

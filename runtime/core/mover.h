@@ -1,0 +1,26 @@
+#pragma once
+
+#include "runtime/core/backing.h"
+#include "runtime/core/environment.h"
+
+namespace hpe::core {
+
+/// Gives regions another home. One address cannot be backed by two devices at once, so a region moves through the
+/// shadow: what the home alone has is copied there, and all is the host's then. The next device work uploads it as it
+/// uploads what the host wrote. Any thread.
+class mover {
+ public:
+  mover(const environment& env, backing& homes) : env_(env), backing_(homes) {}
+
+  /// Under the region's mutex. Waits for what uses it. Throws HPE_ERROR_OUT_OF_MEMORY and HPE_ERROR_DEVICE_LOST, with
+  /// the region where it was.
+  void move(coherence::region& r, unsigned device);
+
+ private:
+  void bring_to_host(coherence::region& r);
+
+  environment env_;
+  backing& backing_;
+};
+
+}  // namespace hpe::core

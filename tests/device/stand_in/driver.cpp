@@ -1,0 +1,102 @@
+// A CUDA driver for tests of what hpe says where it cannot work: of no device, too old, and the like. The variable
+// STAND_IN_DRIVER says which of them it plays. Its one GPU has memory that can be asked for and not had.
+#include <cuda.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+bool plays(const char* part) {
+  const char* const chosen = std::getenv("STAND_IN_DRIVER");  // NOLINT(concurrency-mt-unsafe): one thread
+  return chosen != nullptr && std::strcmp(chosen, part) == 0;
+}
+
+CUcontext current = nullptr;
+int context_object = 0;
+int stream_object = 0;
+
+constexpr std::size_t total_memory = std::size_t{8} << 30;
+constexpr std::size_t free_memory = std::size_t{3} << 20;
+
+}  // namespace
+
+CUresult cuInit(unsigned /*flags*/) {
+  if (plays("no device")) return CUDA_ERROR_NO_DEVICE;
+  return plays("mismatch") ? CUDA_ERROR_SYSTEM_DRIVER_MISMATCH : CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int* version) {
+  *version = plays("old") ? 11080 : 13000;
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorName(CUresult error, const char** name) {
+  *name = error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER";
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult /*error*/, const char** sentence) {
+  *sentence = "the stand-in says so";
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int* count) {
+  *count = plays("none") ? 0 : 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char* name, int size, CUdevice /*device*/) {
+  std::strncpy(name, "Stand-in GPU", static_cast<std::size_t>(size));
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice /*device*/) {
+  *value = plays("unsupported") && which == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 0 : 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice /*device*/) {
+  if (plays("exclusive")) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  *context = reinterpret_cast<CUcontext>(&context_object);
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice /*device*/) { return CUDA_SUCCESS; }
+CUresult cuCtxPushCurrent(CUcontext context) {
+  current = context;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  *context = current;
+  current = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = current;
+  return CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* /*mode*/) { return CUDA_SUCCESS; }
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned /*flags*/, int /*priority*/) {
+  *stream = reinterpret_cast<CUstream>(&stream_object);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream /*stream*/) { return CUDA_SUCCESS; }
+CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = free_memory;
+  *total = total_memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t /*alignment*/, CUdeviceptr hint,
+                             unsigned long long /*flags*/) {
+  void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): the driver's own type
+  void* const got =
+      ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  *address = reinterpret_cast<CUdeviceptr>(got);
+  return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
+  ::munmap(reinterpret_cast<void*>(address), size);  // NOLINT(performance-no-int-to-ptr): likewise
+  return CUDA_SUCCESS;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* /*handle*/, std::size_t /*size*/,
+                     const CUmemAllocationProp* /*properties*/, unsigned long long /*flags*/) {
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}

@@ -1,0 +1,11 @@
+// Every entry that hpe takes from a CUDA driver, as one function that refuses. Weak, so that a driver of the tests
+// defines anew what it needs.
+#include <cuda.h>
+
+extern "C" int stand_in_refuses() { return CUDA_ERROR_NOT_SUPPORTED; }
+
+#define NAME(name) #name
+#define NAME_OF(name) NAME(name)
+#define HPE_CUDA_REQUIRED(name) __asm__(".weak " NAME_OF(name) "\n.set " NAME_OF(name) ", stand_in_refuses\n");
+#define HPE_CUDA_OPTIONAL(name)
+#include "runtime/device/cuda/symbols.def"

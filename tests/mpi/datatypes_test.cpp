@@ -1,0 +1,189 @@
+// Derived datatypes: what is received lands on the bytes of the type map and on no others, and what is sent is taken
+// from there. All constructors, nested at random, with negative lower bounds, holes and reordered parts.
+#include <algorithm>
+
+#include "tests/mpi/ranks.h"
+
+namespace {
+
+const MPI_Comm world = MPI_COMM_WORLD;
+
+// A type made at random from others, and the generator that all ranks share.
+class random_types {
+ public:
+  explicit random_types(unsigned s) : random_(s) {}
+
+  // Extents and displacements of the result may be anything; its parts do not overlap.
+  MPI_Datatype make(int depth) {
+    if (depth == 0) {
+      static const std::array<MPI_Datatype, 6> simple{MPI_UINT32_T,  MPI_CHAR,     MPI_DOUBLE,
+                                                      MPI_SHORT_INT, MPI_LONG_INT, MPI_DOUBLE_INT};
+      MPI_Datatype type = MPI_DATATYPE_NULL;
+      MPI_Type_dup(simple[below(simple.size())], &type);
+      return type;
+    }
+    MPI_Datatype inner = make(depth - 1);
+    MPI_Aint lower = 0;
+    MPI_Aint extent = 0;
+    MPI_Type_get_true_extent(inner, &lower, &extent);
+    // A known extent, so that parts side by side do not overlap.
+    MPI_Datatype element = MPI_DATATYPE_NULL;
+    const MPI_Aint room = extent + MPI_Aint(below(3)) * 4;
+    MPI_Type_create_resized(inner, lower, std::max<MPI_Aint>(room, 1), &element);
+    MPI_Type_free(&inner);
+    MPI_Type_get_extent(element, &lower, &extent);
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    const int count = 1 + int(below(3));
+    const int block = 1 + int(below(3));
+    std::vector<int> lengths;
+    std::vector<int> places;
+    std::vector<MPI_Aint> byte_places;
+    for (int i = 0; i < count; ++i) {
+      lengths.push_back(int(below(4)));
+      places.push_back(i * 4 - 3);
+      byte_places.push_back(places.back() * extent);
+    }
+    std::shuffle(places.begin(), places.end(), random_);
+    std::shuffle(byte_places.begin(), byte_places.end(), random_);
+    switch (below(10)) {
+      case 0: MPI_Type_contiguous(count, element, &type); break;
+      case 1: MPI_Type_vector(count, block, (below(2) != 0 ? 1 : -1) * (block + int(below(3))), element, &type); break;
+      case 2: MPI_Type_create_hvector(count, block, (block + 1) * extent, element, &type); break;
+      case 3: MPI_Type_indexed(count, lengths.data(), places.data(), element, &type); break;
+      case 4: MPI_Type_create_hindexed(count, lengths.data(), byte_places.data(), element, &type); break;
+      case 5: MPI_Type_create_indexed_block(count, block, places.data(), element, &type); break;
+      case 6: MPI_Type_create_hindexed_block(count, block, byte_places.data(), element, &type); break;
+      case 7: {
+        std::vector<MPI_Datatype> types(std::size_t(count), element);
+        MPI_Type_create_struct(count, lengths.data(), byte_places.data(), types.data(), &type);
+        break;
+      }
+      case 8: {
+        const std::array<int, 2> sizes{4, 3};
+        const std::array<int, 2> sub{1 + int(below(3)), 2};
+        const std::array<int, 2> starts{int(below(2)), int(below(2))};
+        MPI_Type_create_subarray(2, sizes.data(), sub.data(), starts.data(),
+                                 below(2) != 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN, element, &type);
+        break;
+      }
+      default: {  // Open MPI refuses some types inside a distributed array
+        const std::array<int, 2> sizes{5, 4};
+        const std::array<int, 2> kinds{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
+        const std::array<int, 2> arguments{MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+        const std::array<int, 2> grid{2, 2};
+        MPI_Type_create_darray(4, int(below(4)), 2, sizes.data(), kinds.data(), arguments.data(), grid.data(),
+                               MPI_ORDER_C, MPI_SHORT_INT, &type);
+      }
+    }
+    MPI_Type_free(&element);
+    return type;
+  }
+  std::size_t below(std::size_t n) { return random_() % n; }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(datatypes, AtRandom) {
+  unsigned shared_seed = seed();
+  MPI_Bcast(&shared_seed, 1, MPI_UNSIGNED, 0, world);
+  SCOPED_TRACE("shared seed " + std::to_string(shared_seed));
+  random_types types(shared_seed);
+  for (int round = 0; round < 60; ++round) {
+    MPI_Datatype made = types.make(1 + round % 3);
+    const datatype type(made);
+    MPI_Aint lower = 0;
+    MPI_Aint extent = 0;
+    MPI_Aint true_lower = 0;
+    MPI_Aint true_extent = 0;
+    MPI_Count size = 0;
+    MPI_Type_get_extent(type, &lower, &extent);
+    MPI_Type_get_true_extent(type, &true_lower, &true_extent);
+    MPI_Type_size_x(type, &size);
+    if (size == 0) continue;                          // Open MPI gives it no sensible bounds
+    const int count = extent >= true_extent ? 3 : 1;  // elements of others would overlap
+    const auto words = std::size_t(std::abs(extent) * count + true_extent) / sizeof(word) + 8;
+    const auto base = [&](word* p) {
+      return reinterpret_cast<std::byte*>(p + 4) - std::min<MPI_Aint>(true_lower, 0) * 1;
+    };
+    const auto all = words + std::size_t(std::abs(true_lower)) / sizeof(word) + 8;
+    const int bytes = int(size) * count;
+    same_as_on_host(all, all, [&](buffers b) {
+      // As it is, to as it is; then to and from plain bytes, of which the last ones do not come.
+      MPI_Sendrecv(base(b.send), count, type, next_rank(), 0, base(b.receive), count, type, previous_rank(), 0, world,
+                   MPI_STATUS_IGNORE);
+      std::vector<std::byte> plain(std::size_t(bytes) + 1);
+      MPI_Sendrecv(base(b.send), count, type, next_rank(), 0, plain.data(), bytes, MPI_BYTE, previous_rank(), 0, world,
+                   MPI_STATUS_IGNORE);
+      MPI_Sendrecv(plain.data(), bytes - bytes / 3, MPI_BYTE, next_rank(), 0, base(b.receive), count, type,
+                   previous_rank(), 0, world, MPI_STATUS_IGNORE);
+    });
+    if (HasFailure()) {
+      FAIL() << "round " << round;
+    }
+  }
+}
+
+TEST(datatypes, FreedBeforeTheReceiveIsOver) {
+  same_as_on_host(300, 300, [&](buffers b) {
+    MPI_Datatype type = strided(100);
+    MPI_Type_commit(&type);
+    MPI_Request request;
+    MPI_Irecv(b.receive, 1, type, previous_rank(), 0, world, &request);
+    MPI_Type_free(&type);
+    MPI_Send(b.send, 100, MPI_UINT32_T, next_rank(), 0, world);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  });
+}
+
+TEST(datatypes, AColumnAndItsNeighbours) {
+  // One column arrives while kernels and the host work on the others of the same rows.
+  constexpr int rows = 300;
+  constexpr int columns = 40;
+  const hpe::array<word> matrix(rows * columns);
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Type_vector(rows, 1, columns, MPI_UINT32_T, &made);
+  const datatype column(made);
+  for (word round = 0; round < 5; ++round) {
+    hpe::launch(test_kernel().fill, hpe::grid(1), {matrix.data(), matrix.size(), 0}, hpe::out(matrix));
+    MPI_Request request;
+    MPI_Irecv(matrix.data() + 7, 1, column, previous_rank(), 0, world, &request);
+    hpe::launch(test_kernel().increment, hpe::grid(1), {matrix.data() + 8, 32, 1, 0},
+                hpe::inout(matrix.subspan(8, 32)));
+    matrix[50 * columns + 6] = 5;
+    MPI_Send(matrix.data() + 3, 1, column, next_rank(), 0, world);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    matrix[50 * columns + 8] += 6;
+    for (word r = 0; r < rows; ++r)
+      for (word c = 0; c < columns; ++c) {
+        word expected = r * columns + c;
+        if (c == 7) expected = r * columns + 3;
+        if (r == 0 && c >= 8) expected += 1;
+        if (r == 50 && c == 6) expected = 5;
+        if (r == 50 && c == 8) expected += 6;
+        ASSERT_EQ(matrix[r * columns + c], expected) << "row " << r << " column " << c;
+      }
+  }
+}
+
+TEST(datatypes, PackAndUnpack) {
+  const datatype every_third(strided(50));
+  same_as_on_host(300, 300, [&](buffers b) {
+    int position = 8;
+    MPI_Pack(b.send, 2, every_third, b.receive, 1000, &position, world);
+    EXPECT_EQ(position, 8 + 400);
+    MPI_Pack(b.send + 7, 3, MPI_UINT32_T, b.receive, 1000, &position, world);
+    position = 8;
+    MPI_Unpack(b.receive, 1000, &position, b.send, 1, every_third, world);
+    EXPECT_EQ(position, 8 + 200);
+  });
+  same_as_on_host(300, 300, [&](buffers b) {
+    MPI_Aint position = 4;
+    MPI_Pack_external("external32", b.send, 20, MPI_UINT32_T, b.receive, 1000, &position);
+    EXPECT_EQ(position, 84);
+    position = 4;
+    MPI_Unpack_external("external32", b.receive, 1000, &position, b.send + 30, 1, every_third);
+  });
+}
+
+}  // namespace

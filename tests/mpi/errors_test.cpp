@@ -1,0 +1,146 @@
+// What a program that has asked for error codes gets.
+#include <string>
+
+#include "tests/mpi/ranks.h"
+
+namespace {
+
+constexpr int n = 1000;
+
+class errors : public testing::Test {
+ protected:
+  void SetUp() override {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+  void TearDown() override { MPI_Comm_free(&comm_); }
+
+  static int class_of(int code) {
+    int c = 0;
+    MPI_Error_class(code, &c);
+    return c;
+  }
+  static std::string text_of(int code) {
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(code, text.data(), &length);
+    return text.data();
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+TEST_F(errors, ATruncatedMessageLeavesTheMemoryAsItWas) {
+  const hpe::array<word> a(n);
+  hpe::launch(test_kernel().fill, hpe::grid(1), {a.data(), n, 3}, hpe::out(a));
+  std::vector<word> sent(n);
+  for (const bool blocking : {true, false}) {
+    MPI_Request request;
+    MPI_Isend(sent.data(), n, MPI_UINT32_T, next_rank(), 0, comm_, &request);
+    int code = MPI_SUCCESS;
+    if (blocking) {
+      code = MPI_Recv(a.data(), n / 2, MPI_UINT32_T, previous_rank(), 0, comm_, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Request receive;
+      MPI_Irecv(a.data(), n / 2, MPI_UINT32_T, previous_rank(), 0, comm_, &receive);
+      code = MPI_Wait(&receive, MPI_STATUS_IGNORE);
+      EXPECT_EQ(receive, MPI_REQUEST_NULL);
+    }
+    EXPECT_EQ(class_of(code), MPI_ERR_TRUNCATE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (word i = 0; i < n; ++i) ASSERT_EQ(a[i], 3 + i);
+  }
+}
+
+TEST_F(errors, OneOfSeveralRequestsFails) {
+  const hpe::array<word> a(2 * n);
+  std::vector<word> sent(n, word(rank() + 1));
+  std::array<MPI_Request, 2> sends{};
+  MPI_Isend(sent.data(), n, MPI_UINT32_T, next_rank(), 0, comm_, &sends[0]);
+  MPI_Isend(sent.data(), n, MPI_UINT32_T, next_rank(), 1, comm_, &sends[1]);
+  std::array<MPI_Request, 2> r{};
+  MPI_Irecv(a.data(), n, MPI_UINT32_T, previous_rank(), 0, comm_, &r[0]);
+  MPI_Irecv(a.data() + n, n / 2, MPI_UINT32_T, previous_rank(), 1, comm_, &r[1]);
+  std::array<MPI_Status, 2> statuses{};
+  int code = MPI_SUCCESS;
+  // Not MPI_Waitall: with threads, Open MPI 4.1 waits for ever if one of several requests has failed.
+  for (int flag = 0; flag == 0 && code == MPI_SUCCESS;) code = MPI_Testall(2, r.data(), &flag, statuses.data());
+  EXPECT_EQ(code, MPI_ERR_IN_STATUS);
+  EXPECT_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
+  if (statuses[0].MPI_ERROR == MPI_ERR_PENDING) MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+  MPI_Waitall(2, sends.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < n; ++i) ASSERT_EQ(a[i], word(previous_rank() + 1));
+  for (int i = n; i < 2 * n; ++i) ASSERT_EQ(a[i], 0U);
+}
+
+TEST_F(errors, MpiAnswersForArgumentsThatAreWrong) {
+  const hpe::array<word> a(n);
+  EXPECT_EQ(class_of(MPI_Send(a.data(), -1, MPI_UINT32_T, next_rank(), 0, comm_)), MPI_ERR_COUNT);
+  EXPECT_EQ(class_of(MPI_Send(a.data(), 1, MPI_DATATYPE_NULL, next_rank(), 0, comm_)), MPI_ERR_TYPE);
+  EXPECT_EQ(class_of(MPI_Send(a.data(), 1, MPI_UINT32_T, ranks(), 0, comm_)), MPI_ERR_RANK);
+  EXPECT_EQ(class_of(MPI_Recv(a.data(), 1, MPI_UINT32_T, 0, -7, comm_, MPI_STATUS_IGNORE)), MPI_ERR_TAG);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  EXPECT_EQ(class_of(MPI_Bcast(a.data(), 1, MPI_UINT32_T, 0, MPI_COMM_NULL)), MPI_ERR_COMM);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Barrier(comm_);
+}
+
+TEST_F(errors, ABufferThatLeavesItsAllocation) {
+  const hpe::array<word> a(n);
+  const int code = MPI_Send(a.data() + 1, n, MPI_UINT32_T, next_rank(), 0, comm_);
+  EXPECT_EQ(class_of(code), MPI_ERR_BUFFER);
+  EXPECT_NE(text_of(code).find("4 bytes past the end"), std::string::npos) << text_of(code);
+}
+
+TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
+  const hpe::array<word> a(n);
+  MPI_Aint address = 0;
+  MPI_Get_address(a.data(), &address);
+  const int length = 10;
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Type_create_hindexed(1, &length, &address, MPI_UINT32_T, &made);
+  const datatype absolute(made);
+  const int code = MPI_Send(MPI_BOTTOM, 1, absolute, next_rank(), 0, comm_);
+  EXPECT_EQ(class_of(code), MPI_ERR_BUFFER);
+  EXPECT_NE(text_of(code).find("MPI_BOTTOM"), std::string::npos) << text_of(code);
+
+  // With ordinary memory it goes on.
+  std::vector<word> ordinary(length, 5);
+  MPI_Get_address(ordinary.data(), &address);
+  MPI_Type_create_hindexed(1, &length, &address, MPI_UINT32_T, &made);
+  const datatype host(made);
+  std::vector<word> received(length);
+  MPI_Sendrecv(MPI_BOTTOM, 1, host, next_rank(), 0, received.data(), length, MPI_UINT32_T, previous_rank(), 0, comm_,
+               MPI_STATUS_IGNORE);
+  EXPECT_EQ(received, ordinary);
+}
+
+int seen = MPI_SUCCESS;
+
+void remember(MPI_Comm*, int* code, ...) { seen = *code; }  // NOLINT(cert-dcl50-cpp): MPI asks for it
+
+TEST_F(errors, TheProgramsHandlerIsCalled) {
+  seen = MPI_SUCCESS;
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(remember, &handler);
+  MPI_Comm_set_errhandler(comm_, handler);
+  const hpe::array<word> a(n);
+  const int code = MPI_Send(a.data() + 1, n, MPI_UINT32_T, next_rank(), 0, comm_);
+  EXPECT_NE(code, MPI_SUCCESS);
+  EXPECT_EQ(seen, code);
+  MPI_Errhandler_free(&handler);
+}
+
+TEST_F(errors, MemoryFreedUnderAReceive) {
+  void* p = nullptr;
+  ASSERT_EQ(hpeMalloc(&p, 1 << 20), HPE_SUCCESS);
+  MPI_Request request;
+  MPI_Irecv(p, n, MPI_UINT32_T, previous_rank(), 0, comm_, &request);
+  ASSERT_EQ(hpeFree(p), HPE_SUCCESS);
+  MPI_Barrier(comm_);  // or it may be complete before that
+  std::vector<word> sent(n);
+  MPI_Send(sent.data(), n, MPI_UINT32_T, next_rank(), 0, comm_);
+  EXPECT_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_BUFFER);
+}
+
+}  // namespace

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""What a job gets when a rank goes wrong: the same with memory of hpe as with the host's, and no process stays behind.
+
+    faults_test.py faults libhpe-mpi.so mpirun [arguments of mpirun ...]
+"""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+import uuid
+from pathlib import Path
+
+PROGRAM, LIBRARY, *MPIRUN = sys.argv[1:]
+
+
+def processes_with(token):
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                if token in (process / "environ").read_bytes():
+                    found.append(int(process.name))
+            except OSError:
+                pass
+    return found
+
+
+class Faults(unittest.TestCase):
+    def run_job(self, what, memory):
+        token = uuid.uuid4().hex
+        job = subprocess.run([*MPIRUN, "-x", "HPE_TEST_TOKEN", "-n", "2", PROGRAM, what, memory], capture_output=True,
+                             text=True, timeout=60, env={**os.environ, "HPE_TEST_TOKEN": token})
+        deadline = time.monotonic() + 10
+        while processes_with(token.encode()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(processes_with(token.encode()), [], "processes of the job are left")
+        return job.returncode, job.stdout + job.stderr
+
+    def same_as_on_host(self, what, sentence):
+        host, on_host = self.run_job(what, "host")
+        device, on_device = self.run_job(what, "device")
+        self.assertNotEqual(host, 0)
+        self.assertEqual(device, host)
+        for output in (on_host, on_device):
+            if "ORTE_ERROR_LOG" not in output:  # mpirun has lost its message, as it sometimes does
+                self.assertIn(sentence, output)
+            self.assertNotIn("went on", output)
+
+    def test_a_rank_is_killed_in_the_middle(self):
+        self.same_as_on_host("killed", "signal 9")
+
+    def test_a_message_is_too_long(self):
+        self.same_as_on_host("truncated", "MPI_ERR_TRUNCATE")
+
+    def test_an_error_of_hpe_is_told_by_the_fatal_handler(self):
+        code, output = self.run_job("past-the-end", "device")
+        self.assertNotEqual(code, 0)
+        self.assertIn("1 bytes past the end of the allocation", output)
+
+    def test_a_program_without_mpi_does_not_mind_the_library(self):
+        subprocess.run(["/bin/true"], check=True, env={**os.environ, "LD_PRELOAD": LIBRARY})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,22 @@
+// Runs the tests in every rank. A rank that fails prints its failures; the others go on, because all make the same
+// calls.
+#include "tests/mpi/ranks.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  if (rank() != 0) {
+    auto& listeners = testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    class failures : public testing::EmptyTestEventListener {
+      void OnTestPartResult(const testing::TestPartResult& r) override {
+        if (r.failed()) std::printf("%s:%d: %s\n", r.file_name(), r.line_number(), r.message());
+      }
+    };
+    listeners.Append(new failures);
+  }
+  const int failed = RUN_ALL_TESTS();
+  MPI_Finalize();
+  return failed;
+}

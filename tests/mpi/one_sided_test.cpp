@@ -1,0 +1,196 @@
+// Windows in memory of hpe, and one-sided calls whose own buffers are.
+#include "tests/mpi/ranks.h"
+
+namespace {
+
+constexpr int n = 2000;  // words of a window
+const MPI_Comm world = MPI_COMM_WORLD;
+const MPI_Datatype type = MPI_UINT32_T;
+
+// `receive` is the window of each rank.
+template <class Calls>
+void with_window(std::size_t send, Calls&& calls) {
+  same_as_on_host(send, n, [&](buffers b) {
+    MPI_Win win = MPI_WIN_NULL;
+    ASSERT_EQ(MPI_Win_create(b.receive, n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win), MPI_SUCCESS);
+    calls(b, win);
+    MPI_Win_free(&win);
+  });
+}
+
+TEST(one_sided, PutAndGetBetweenFences) {
+  with_window(n, [&](buffers b, MPI_Win win) {
+    MPI_Win_fence(0, win);
+    MPI_Put(b.send, 100, type, next_rank(), 10, 100, type, win);
+    MPI_Win_fence(0, win);
+    MPI_Get(b.send + 500, 300, type, previous_rank(), 0, 300, type, win);
+    MPI_Win_fence(0, win);
+    b.receive[1] = 77;  // what the owner writes is seen by others behind the next fence
+    MPI_Win_fence(0, win);
+    MPI_Get(b.send + 900, 3, type, next_rank(), 0, 3, type, win);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  });
+}
+
+TEST(one_sided, AccumulateAndItsRelatives) {
+  with_window(n, [&](buffers b, MPI_Win win) {
+    MPI_Win_fence(0, win);
+    MPI_Accumulate(b.send, 50, type, next_rank(), 0, 50, type, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    MPI_Get_accumulate(b.send, 50, type, b.send + 100, 50, type, next_rank(), 60, 50, type, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    MPI_Fetch_and_op(b.send, b.send + 200, type, next_rank(), 5, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    b.send[300] = b.send[200];  // may be equal to what is there, or not
+    MPI_Compare_and_swap(b.send + 1, b.send + 300, b.send + 301, type, next_rank(), 5, win);
+    MPI_Win_fence(0, win);
+  });
+}
+
+TEST(one_sided, WithRequestsOfTheirOwn) {
+  with_window(n, [&](buffers b, MPI_Win win) {
+    MPI_Win_lock_all(0, win);
+    std::array<MPI_Request, 2> requests{};
+    MPI_Rput(b.send, 100, type, next_rank(), 0, 100, type, win, &requests[0]);
+    MPI_Raccumulate(b.send, 100, type, next_rank(), 200, 100, type, MPI_SUM, win, &requests[1]);
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+    MPI_Win_flush_all(win);
+    MPI_Barrier(world);
+    MPI_Rget(b.send + 500, 100, type, next_rank(), 0, 100, type, win, &requests[0]);
+    MPI_Rget_accumulate(b.send, 10, type, b.send + 700, 10, type, next_rank(), 300, 10, type, MPI_SUM, win,
+                        &requests[1]);
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(world);
+  });
+}
+
+TEST(one_sided, WhatAFlushFinishesIsThere) {
+  with_window(n, [&](buffers b, MPI_Win win) {
+    MPI_Win_lock_all(0, win);
+    MPI_Get(b.send, 10, type, next_rank(), 0, 10, type, win);
+    MPI_Win_flush(next_rank(), win);
+    word sum = 0;
+    for (int i = 0; i < 10; ++i) sum += b.send[i];
+    b.send[20] = sum;
+    MPI_Request request;
+    MPI_Rget(b.send + 30, 10, type, next_rank(), 0, 10, type, win, &request);
+    MPI_Win_flush_local_all(win);
+    b.send[30] += 5;  // stays: the wait writes nothing any more
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Win_unlock_all(win);
+  });
+}
+
+TEST(one_sided, LocksOfOneTarget) {
+  with_window(n, [&](buffers b, MPI_Win win) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next_rank(), 0, win);
+    MPI_Put(b.send, 20, type, next_rank(), 100, 20, type, win);
+    MPI_Win_unlock(next_rank(), win);
+    MPI_Barrier(world);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
+    b.send[50] = b.receive[100] + b.receive[119];  // the owner sees it inside a lock of its own
+    b.receive[0] = 123;
+    MPI_Win_unlock(rank(), win);
+    MPI_Barrier(world);
+    MPI_Win_lock(MPI_LOCK_SHARED, next_rank(), 0, win);
+    MPI_Get(b.send + 60, 2, type, next_rank(), 0, 2, type, win);
+    MPI_Win_unlock(next_rank(), win);
+    MPI_Barrier(world);
+  });
+}
+
+TEST(one_sided, PostStartCompleteWait) {
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Comm_group(world, &all);
+  const std::array<int, 1> to{next_rank()};
+  const std::array<int, 1> from{previous_rank()};
+  MPI_Group targets = MPI_GROUP_NULL;
+  MPI_Group origins = MPI_GROUP_NULL;
+  MPI_Group_incl(all, 1, to.data(), &targets);
+  MPI_Group_incl(all, 1, from.data(), &origins);
+  with_window(n, [&](buffers b, MPI_Win win) {
+    for (const bool polled : {false, true}) {
+      b.receive[7] += 1;
+      MPI_Win_post(origins, 0, win);
+      MPI_Win_start(targets, 0, win);
+      MPI_Put(b.send, 5, type, next_rank(), polled ? 100 : 200, 5, type, win);
+      MPI_Get(b.send + 10, 8, type, next_rank(), 0, 8, type, win);
+      MPI_Win_complete(win);
+      if (polled) {
+        for (int flag = 0; flag == 0;) MPI_Win_test(win, &flag);
+      } else {
+        MPI_Win_wait(win);
+      }
+    }
+  });
+  MPI_Group_free(&targets);
+  MPI_Group_free(&origins);
+  MPI_Group_free(&all);
+}
+
+TEST(one_sided, KernelsOnBothSides) {
+  const hpe::array<word> memory(n);
+  hpe::launch(test_kernel().fill, hpe::grid(1), {memory.data(), n, word(1000 * rank())}, hpe::out(memory));
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(memory.data(), n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win);
+  for (word round = 1; round <= 3; ++round) {
+    // The kernel may still run when the fence is called.
+    hpe::launch(test_kernel().increment, hpe::grid(1), {memory.data(), 10, 1, 20000},
+                hpe::inout(memory.subspan(0, 10)));
+    MPI_Win_fence(0, win);
+    const hpe::array<word> got(10);
+    MPI_Get(got.data(), 10, type, next_rank(), 0, 10, type, win);
+    MPI_Put(got.data() + 9, 0, type, next_rank(), 0, 0, type, win);
+    MPI_Win_fence(0, win);
+    for (word i = 0; i < 10; ++i) ASSERT_EQ(got[i], 1000 * word(next_rank()) + i + round);
+    const hpe::array<word> sent(5);
+    hpe::launch(test_kernel().fill, hpe::grid(1), {sent.data(), 5, 7 * round}, hpe::out(sent));
+    MPI_Put(sent.data(), 5, type, next_rank(), 100, 5, type, win);
+    MPI_Win_fence(0, win);
+    hpe::launch(test_kernel().increment, hpe::grid(1), {memory.data() + 100, 5, 1, 0},
+                hpe::inout(memory.subspan(100, 5)));
+    for (word i = 0; i < 5; ++i) ASSERT_EQ(memory[100 + i], 7 * round + i + 1);
+    ASSERT_EQ(memory[105], 1000 * word(rank()) + 105);
+  }
+  MPI_Win_free(&win);
+}
+
+TEST(one_sided, AWindowTellsTheProgramsAddressAndItsModel) {
+  const hpe::array<word> memory(n);
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(memory.data(), n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win);
+  void* base = nullptr;
+  int* model = nullptr;
+  int flag = 0;
+  MPI_Win_get_attr(win, MPI_WIN_BASE, static_cast<void*>(&base), &flag);
+  EXPECT_EQ(base, memory.data());
+  MPI_Win_get_attr(win, MPI_WIN_MODEL, static_cast<void*>(&model), &flag);
+  ASSERT_NE(flag, 0);
+  EXPECT_EQ(*model, MPI_WIN_SEPARATE);
+  MPI_Win_sync(win);
+  MPI_Win_free(&win);
+  EXPECT_EQ(win, MPI_WIN_NULL);
+}
+
+TEST(one_sided, ADynamicWindowTakesNone) {
+  const hpe::array<word> memory(n);
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, world, &win);
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  const int result = MPI_Win_attach(win, memory.data(), n);
+  ASSERT_NE(result, MPI_SUCCESS);
+  int error_class = 0;
+  MPI_Error_class(result, &error_class);
+  EXPECT_EQ(error_class, MPI_ERR_BUFFER);
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(result, text.data(), &length);
+  EXPECT_NE(std::string(text.data()).find("MPI_Win_create"), std::string::npos) << text.data();
+  std::vector<word> ordinary(n);
+  EXPECT_EQ(MPI_Win_attach(win, ordinary.data(), n), MPI_SUCCESS);
+  MPI_Win_detach(win, ordinary.data());
+  MPI_Win_free(&win);
+}
+
+}  // namespace

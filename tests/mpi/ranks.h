@@ -1,0 +1,126 @@
+#pragma once
+
+/// What the tests of MPI share. Every rank runs the same tests in the same order. A test makes the same calls twice, on
+/// ordinary memory and on memory of hpe, and both must leave the same bytes, those around and between the data
+/// included.
+
+#include <gtest/gtest.h>
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+
+using word = std::uint32_t;
+
+inline int rank() {
+  int r = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &r);
+  return r;
+}
+inline int ranks() {
+  int n = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  return n;
+}
+inline int next_rank() { return (rank() + 1) % ranks(); }
+inline int previous_rank() { return (rank() + ranks() - 1) % ranks(); }
+
+/// Different on each rank, and printed with a failure.
+inline unsigned seed() {
+  static const unsigned s = std::random_device{}();
+  return s;
+}
+
+/// Memory of hpe whose bytes are where tests want them: with a device, or with the host.
+enum class owner { device, host, mixed };
+
+class device_bytes {
+ public:
+  device_bytes(const std::vector<std::byte>& content, owner who) : memory_(content.size()) {
+    if (content.empty()) return;
+    EXPECT_EQ(hpeMemcpy(memory_.data(), content.data(), content.size()), HPE_SUCCESS);
+    volatile std::byte* const p = memory_.data();
+    if (who == owner::host)
+      for (std::size_t i = 0; i < content.size(); i += 4096) p[i] = p[i];
+    if (who == owner::mixed) p[content.size() / 2] = p[content.size() / 2];
+  }
+  [[nodiscard]] std::byte* data() const { return memory_.data(); }
+  [[nodiscard]] std::vector<std::byte> content() const {
+    std::vector<std::byte> result(memory_.size());
+    EXPECT_EQ(hpeMemcpy(result.data(), memory_.data(), result.size()), HPE_SUCCESS);
+    return result;
+  }
+
+ private:
+  hpe::array<std::byte> memory_;
+};
+
+/// Some words, all of them random at first: also those that will be received.
+inline std::vector<std::byte> random_bytes(std::size_t words) {
+  static std::mt19937 random(seed());
+  std::vector<std::byte> result(words * sizeof(word));
+  for (std::size_t i = 0; i < words; ++i) {
+    const word w = random() % 100000;  // sums stay small
+    std::memcpy(result.data() + i * sizeof(word), &w, sizeof w);
+  }
+  return result;
+}
+
+inline testing::AssertionResult equal(const std::vector<std::byte>& found, const std::vector<std::byte>& expected) {
+  const auto [f, e] = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
+  if (f == found.end() && e == expected.end()) return testing::AssertionSuccess();
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) different += found[i] != expected[i] ? 1 : 0;
+  return testing::AssertionFailure() << different << " of " << found.size() << " bytes differ, the first one at "
+                                     << f - found.begin();
+}
+
+/// The names of buffers in calls.
+struct buffers {
+  word* send;
+  word* receive;
+};
+
+/// Runs the calls with buffers of so many words: in ordinary memory, and in memory of hpe with every owner.
+template <class Calls>
+void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& calls) {
+  SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));
+  for (const owner who : {owner::device, owner::host, owner::mixed}) {
+    auto send = random_bytes(send_words);
+    auto receive = random_bytes(receive_words);
+    const device_bytes device_send(send, who);
+    const device_bytes device_receive(receive, who);
+    calls(buffers{reinterpret_cast<word*>(send.data()), reinterpret_cast<word*>(receive.data())});
+    calls(buffers{reinterpret_cast<word*>(device_send.data()), reinterpret_cast<word*>(device_receive.data())});
+    EXPECT_TRUE(equal(device_send.content(), send)) << "what was sent, owner " << static_cast<int>(who);
+    EXPECT_TRUE(equal(device_receive.content(), receive)) << "what was received, owner " << static_cast<int>(who);
+  }
+}
+
+/// A datatype of words that is freed at the end.
+class datatype {
+ public:
+  explicit datatype(MPI_Datatype type) : type_(type) { MPI_Type_commit(&type_); }
+  datatype(const datatype&) = delete;
+  datatype& operator=(const datatype&) = delete;
+  ~datatype() { MPI_Type_free(&type_); }
+  operator MPI_Datatype() const { return type_; }  // NOLINT(google-explicit-constructor): it stands for the handle
+
+ private:
+  MPI_Datatype type_;
+};
+
+/// Every third word.
+inline MPI_Datatype strided(int words) {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_vector(words, 1, 3, MPI_UINT32_T, &type);
+  return type;
+}

@@ -1,0 +1,178 @@
+// Every way to learn that a request is over.
+#include "tests/mpi/ranks.h"
+
+namespace {
+
+constexpr int n = 500;
+constexpr int parts = 4;
+const MPI_Comm world = MPI_COMM_WORLD;
+using request_array = std::array<MPI_Request, 2 * parts>;
+
+// Starts a receive and a send of each part, in an array whose last two entries are null.
+request_array start(buffers b) {
+  request_array requests;
+  requests.fill(MPI_REQUEST_NULL);
+  for (int p = 0; p < parts - 1; ++p) {
+    MPI_Irecv(b.receive + p * n, n, MPI_UINT32_T, previous_rank(), p, world, &requests[2 * p]);
+    MPI_Isend(b.send + p * n, n, MPI_UINT32_T, next_rank(), p, world, &requests[2 * p + 1]);
+  }
+  return requests;
+}
+
+template <class Finish>
+void finished_by(Finish&& finish) {
+  same_as_on_host(parts * n, parts * n, [&](buffers b) {
+    request_array requests = start(b);
+    finish(requests);
+    for (const MPI_Request r : requests) EXPECT_EQ(r, MPI_REQUEST_NULL);
+  });
+}
+
+TEST(requests, WaitAndTest) {
+  finished_by([](request_array& requests) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      int flag = 0;
+      if (i % 2 == 0) {
+        MPI_Status status;
+        MPI_Wait(&requests[i], &status);
+      } else {
+        while (flag == 0) MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE);
+      }
+    }
+  });
+}
+
+TEST(requests, WaitallAndTestall) {
+  finished_by([](request_array& r) { MPI_Waitall(int(r.size()), r.data(), MPI_STATUSES_IGNORE); });
+  finished_by([](request_array& r) {
+    std::array<MPI_Status, 2 * parts> statuses;
+    MPI_Waitall(int(r.size()), r.data(), statuses.data());
+    int count = 0;
+    MPI_Get_count(&statuses[0], MPI_UINT32_T, &count);
+    EXPECT_EQ(count, n);
+  });
+  finished_by([](request_array& r) {
+    for (int flag = 0; flag == 0;) MPI_Testall(int(r.size()), r.data(), &flag, MPI_STATUSES_IGNORE);
+  });
+}
+
+TEST(requests, WaitanyAndTestany) {
+  finished_by([](request_array& r) {
+    for (int index = 0; index != MPI_UNDEFINED;) MPI_Waitany(int(r.size()), r.data(), &index, MPI_STATUS_IGNORE);
+  });
+  finished_by([](request_array& r) {
+    for (int index = 0, flag = 0; flag == 0 || index != MPI_UNDEFINED;)
+      MPI_Testany(int(r.size()), r.data(), &index, &flag, MPI_STATUS_IGNORE);
+  });
+}
+
+TEST(requests, WaitsomeAndTestsome) {
+  finished_by([](request_array& r) {
+    std::array<int, 2 * parts> indices{};
+    for (int done = 0; done != MPI_UNDEFINED;)
+      MPI_Waitsome(int(r.size()), r.data(), &done, indices.data(), MPI_STATUSES_IGNORE);
+  });
+  finished_by([](request_array& r) {
+    std::array<int, 2 * parts> indices{};
+    std::array<MPI_Status, 2 * parts> statuses;
+    for (int done = 0; done != MPI_UNDEFINED;)
+      MPI_Testsome(int(r.size()), r.data(), &done, indices.data(), statuses.data());
+  });
+}
+
+TEST(requests, WhatRequestGetStatusSaysIsThere) {
+  same_as_on_host(n, n, [&](buffers b) {
+    MPI_Request request;
+    MPI_Irecv(b.receive, n, MPI_UINT32_T, previous_rank(), 0, world, &request);
+    MPI_Send(b.send, n, MPI_UINT32_T, next_rank(), 0, world);
+    for (int flag = 0; flag == 0;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+    word sum = 0;
+    for (int i = 0; i < n; ++i) sum += b.receive[i];
+    b.receive[0] = sum;  // stays: the wait writes nothing any more
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  });
+}
+
+TEST(requests, StartallAndPersistentInEveryWait) {
+  same_as_on_host(n, n, [&](buffers b) {
+    std::array<MPI_Request, 2> requests{};
+    MPI_Recv_init(b.receive, n, MPI_UINT32_T, previous_rank(), 0, world, &requests[0]);
+    MPI_Send_init(b.send, n, MPI_UINT32_T, next_rank(), 0, world, &requests[1]);
+    for (int round = 0; round < 4; ++round) {
+      b.send[round] += 1;
+      MPI_Startall(2, requests.data());
+      int index = 0;
+      int done = 0;
+      std::array<int, 2> indices{};
+      switch (round) {
+        case 0: MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE); break;
+        case 1:
+          while (index != MPI_UNDEFINED) MPI_Waitany(2, requests.data(), &index, MPI_STATUS_IGNORE);
+          break;
+        case 2:
+          while (done != MPI_UNDEFINED) MPI_Waitsome(2, requests.data(), &done, indices.data(), MPI_STATUSES_IGNORE);
+          break;
+        default:
+          MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+          MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+          MPI_Wait(&requests[1], MPI_STATUS_IGNORE);  // not active: returns at once
+      }
+      b.receive[n / 2 + round] = 0;
+    }
+    for (MPI_Request& r : requests) MPI_Request_free(&r);
+  });
+}
+
+TEST(requests, AReceiveWhoseRequestWasFreedArrives) {
+  same_as_on_host(n, n, [&](buffers b) {
+    MPI_Request request;
+    MPI_Irecv(b.receive, n, MPI_UINT32_T, previous_rank(), 0, world, &request);
+    MPI_Request_free(&request);
+    EXPECT_EQ(request, MPI_REQUEST_NULL);
+    MPI_Barrier(world);
+    MPI_Request send;
+    MPI_Isend(b.send, n, MPI_UINT32_T, next_rank(), 0, world, &send);
+    MPI_Request_free(&send);
+    // A later message tells that the earlier one has arrived.
+    word token = 0;
+    MPI_Request last;
+    MPI_Isend(&token, 1, MPI_UINT32_T, next_rank(), 1, world, &last);
+    MPI_Recv(&token, 1, MPI_UINT32_T, previous_rank(), 1, world, MPI_STATUS_IGNORE);
+    MPI_Wait(&last, MPI_STATUS_IGNORE);
+  });
+}
+
+TEST(requests, ACancelledReceiveWritesNothing) {
+  same_as_on_host(n, n, [&](buffers b) {
+    MPI_Request request;
+    MPI_Irecv(b.receive, n, MPI_UINT32_T, previous_rank(), 77, world, &request);
+    MPI_Cancel(&request);
+    MPI_Status status;
+    MPI_Wait(&request, &status);
+    int cancelled = 0;
+    MPI_Test_cancelled(&status, &cancelled);
+    EXPECT_EQ(cancelled, 1);
+  });
+}
+
+TEST(requests, ManyAtOnceOnBothKindsOfMemory) {
+  constexpr int many = 100;
+  const hpe::array<word> a(many * 10);
+  std::vector<word> h(many * 10);
+  std::vector<MPI_Request> requests(2 * many);
+  for (int i = 0; i < many; ++i) {
+    word* const to = i % 2 == 0 ? a.data() : h.data();
+    MPI_Irecv(to + i * 10, 10, MPI_UINT32_T, previous_rank(), i, world, &requests[2 * i]);
+  }
+  std::vector<std::array<word, 10>> sent(many);
+  for (int i = 0; i < many; ++i) {
+    sent[i].fill(word(i * 100 + rank()));
+    MPI_Isend(sent[i].data(), 10, MPI_UINT32_T, next_rank(), i, world, &requests[2 * i + 1]);
+  }
+  MPI_Waitall(2 * many, requests.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < many; ++i)
+    for (int k = 0; k < 10; ++k)
+      ASSERT_EQ((i % 2 == 0 ? a.data() : h.data())[i * 10 + k], word(i * 100 + previous_rank()));
+}
+
+}  // namespace
