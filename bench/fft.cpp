@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
     soft(all, devices);
   } else {
     if (devices == 1) one_gpu(all);
-    for (int gpus = 2; gpus <= devices; gpus *= 2) several_gpus(all, gpus);
+    if (devices > 1) several_gpus(all, devices);
   }
   hpe::bench::print("fft", all.rows(), arguments.json);
   return 0;

@@ -53,6 +53,7 @@ class transpose_method final : public method<T> {
         inverse_(stages_of(c, inverse_sign)),
         transforms_(make_local_transforms<T>(c)) {
     if (c.soft && c.wish.fused) fused_.emplace();
+    for (int d = 0; d < c.made.devices; ++d) turns_.emplace_back(c.soft ? 0 : 1, on_device(d));
   }
 
   void run(int sign, const number<T>* in, number<T>* out) override {
@@ -92,7 +93,8 @@ class transpose_method final : public method<T> {
     return static_cast<std::uint32_t>(c_.soft ? tiles : std::min(tiles, blocks_per_unit * units_));
   }
 
-  /// The rows of a device, in pieces where a piece can be transformed while the next one is on its way.
+  /// The rows of a device, in pieces where a piece can be transformed while the next one is on its way. Pieces that
+  /// came all at once would all come late: each waits for the one before, by an access to one more thing.
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {
     const range mine = part_of(s.rows, device, c_.made.devices);
     constexpr std::int64_t worth_a_launch = std::int64_t{1} << 21, most = 4;
@@ -101,22 +103,25 @@ class transpose_method final : public method<T> {
         overlap ? static_cast<int>(std::clamp<std::int64_t>(mine.size() * s.columns / worth_a_launch, 1, most)) : 1;
     for (int i = 0; i < pieces; ++i) {
       const range piece = part_of(mine.size(), i, pieces);
-      run(device, s, {mine.begin + piece.begin, mine.begin + piece.end}, sign, source, target);
+      run(device, s, {mine.begin + piece.begin, mine.begin + piece.end}, sign, source, target, pieces > 1);
     }
   }
 
-  void run(int device, const stage& s, const range& mine, int sign, const number<T>* source, number<T>* target) {
+  void run(int device, const stage& s, const range& mine, int sign, const number<T>* source, number<T>* target,
+           bool in_turn) {
     if (mine.size() == 0) return;
     number<T>* const own = target + mine.begin * s.columns;
     if (!s.transposed) return transforms_->run(device, rows_of(s, mine), sign, source + mine.begin * s.columns, own);
-    const kernels::fft_transpose<T> p{source, own,     s.rows, s.columns,       mine.begin,
+    const kernels::fft_transpose<T> p{source,   own,    s.rows, s.columns,       mine.begin,
                                       mine.end, s.root, sign,   c_.made.devices, device};
     const hpeAccess from = read(source, s.rows * s.columns), to = written(own, mine.size() * s.columns, false);
     if (fused_ && s.transform) {
       const auto blocks = static_cast<std::uint32_t>(kernels::parts_of(mine.size(), kernels::line_block));
       return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort}, from, to);
     }
-    launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to);
+    const array<char>& turn = turns_[static_cast<std::size_t>(device)];
+    launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to,
+              inout(turn.subspan(0, in_turn ? 1 : 0)));
     if (s.transform) transforms_->run(device, rows_of(s, mine), sign, own, own);
   }
 
@@ -136,6 +141,7 @@ class transpose_method final : public method<T> {
   std::unique_ptr<local_transforms<T>> transforms_;
   std::optional<fftw_kernel_set<T>> fused_;
   array<number<T>> rooms_[2];
+  std::vector<array<char>> turns_;  // of the pieces that a GPU gathers; empty elsewhere
 };
 
 }  // namespace

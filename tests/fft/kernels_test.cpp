@@ -83,7 +83,8 @@ TYPED_TEST(kernels, transpose) {
           reference::vector<long double> wanted;
           for (int r = 0; r < rows; ++r)
             for (int c = 0; c < columns; ++c) {
-              const std::complex<long double> x = source[static_cast<std::size_t>(c) * static_cast<std::size_t>(rows) + static_cast<std::size_t>(r)];
+              const std::complex<long double> x =
+                  source[static_cast<std::size_t>(c) * static_cast<std::size_t>(rows) + static_cast<std::size_t>(r)];
               const auto factor = w[static_cast<std::size_t>(r) * static_cast<std::size_t>(c)];
               wanted.push_back(root == 0 ? x : x * (sign < 0 ? std::conj(factor) : factor));
             }
@@ -108,8 +109,10 @@ TYPED_TEST(kernels, twiddle) {
     reference::vector<long double> wanted;
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c)
-        wanted.push_back(std::complex<long double>(given[static_cast<std::size_t>(r) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)]) *
-                         std::conj(w[static_cast<std::size_t>(r) * static_cast<std::size_t>(c)]));
+        wanted.push_back(
+            std::complex<long double>(
+                given[static_cast<std::size_t>(r) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)]) *
+            std::conj(w[static_cast<std::size_t>(r) * static_cast<std::size_t>(c)]));
     for (const hpeHostKernel kernel : VARIANTS(fft_twiddle)) {
       auto data = given;
       const fft_twiddle<TypeParam> p{raw(data), columns, 0, rows, rows * columns, -1};
