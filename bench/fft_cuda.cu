@@ -120,7 +120,8 @@ class over_several final : public peer {
 };
 
 // Of a pair, the lower half becomes a + b and the upper one (a - b) w; `other` is the copy of the partner's part.
-__global__ void butterfly(float2* mine, const float2* other, long long count, long long offset, double part, bool upper) {
+__global__ void butterfly(float2* mine, const float2* other, long long count, long long offset, double part,
+                          bool upper) {
   for (long long j = blockIdx.x * 256LL + threadIdx.x; j < count; j += gridDim.x * 256LL) {
     const float2 m = mine[j], o = other[j];
     if (!upper) {

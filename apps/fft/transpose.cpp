@@ -53,7 +53,6 @@ class transpose_method final : public method<T> {
         inverse_(stages_of(c, inverse_sign)),
         transforms_(make_local_transforms<T>(c)) {
     if (c.soft && c.wish.fused) fused_.emplace();
-    for (int d = 0; d < c.made.devices; ++d) turns_.emplace_back(c.soft ? 0 : 1, on_device(d));
   }
 
   void run(int sign, const number<T>* in, number<T>* out) override {
@@ -93,22 +92,10 @@ class transpose_method final : public method<T> {
     return static_cast<std::uint32_t>(c_.soft ? tiles : std::min(tiles, blocks_per_unit * units_));
   }
 
-  /// The rows of a device, in pieces where a piece can be transformed while the next one is on its way. Pieces that
-  /// came all at once would all come late: each waits for the one before, by an access to one more thing.
+  /// The pass of one device. To gather its rows in pieces, so that cuFFT could begin while others arrive, was measured on two
+  /// on two and four H200s and is slower: a transform leaves no room on the multiprocessors for a gather.
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {
     const range mine = part_of(s.rows, device, c_.made.devices);
-    constexpr std::int64_t worth_a_launch = std::int64_t{1} << 21, most = 4;
-    const bool overlap = !c_.soft && s.transposed && s.transform;
-    const auto pieces =
-        overlap ? static_cast<int>(std::clamp<std::int64_t>(mine.size() * s.columns / worth_a_launch, 1, most)) : 1;
-    for (int i = 0; i < pieces; ++i) {
-      const range piece = part_of(mine.size(), i, pieces);
-      run(device, s, {mine.begin + piece.begin, mine.begin + piece.end}, sign, source, target, pieces > 1);
-    }
-  }
-
-  void run(int device, const stage& s, const range& mine, int sign, const number<T>* source, number<T>* target,
-           bool in_turn) {
     if (mine.size() == 0) return;
     number<T>* const own = target + mine.begin * s.columns;
     if (!s.transposed) return transforms_->run(device, rows_of(s, mine), sign, source + mine.begin * s.columns, own);
@@ -119,9 +106,7 @@ class transpose_method final : public method<T> {
       const auto blocks = static_cast<std::uint32_t>(kernels::parts_of(mine.size(), kernels::line_block));
       return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort}, from, to);
     }
-    const array<char>& turn = turns_[static_cast<std::size_t>(device)];
-    launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to,
-              inout(turn.subspan(0, in_turn ? 1 : 0)));
+    launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to);
     if (s.transform) transforms_->run(device, rows_of(s, mine), sign, own, own);
   }
 
@@ -141,7 +126,6 @@ class transpose_method final : public method<T> {
   std::unique_ptr<local_transforms<T>> transforms_;
   std::optional<fftw_kernel_set<T>> fused_;
   array<number<T>> rooms_[2];
-  std::vector<array<char>> turns_;  // of the pieces that a GPU gathers; empty elsewhere
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The kernels for GPUs. A tile is done by one block of 256 threads; see kernels/fft.h for what they compute.
 //
-// Invariants: every loop runs over neighbouring elements with neighbouring threads. Factors of single precision are rounded
-// once: the angle is reduced to an eighth of a turn in integers and double precision first.
+// Invariants: every loop runs over neighbouring elements with neighbouring threads. Factors of single precision are
+// rounded once: the angle is reduced to an eighth of a turn in integers and double precision first.
 
 #include "kernels/fft.h"
 
@@ -67,8 +67,7 @@ __device__ word_of<T> root(long long m, long long n, double part, int sign) {
 }
 
 // Squares go through shared memory, so that rows of both sides are read and written along. A block takes every
-// gridDim-th square and reads the next one while it writes: few blocks keep the links busy, and leave room on the
-// multiprocessors for transforms that run at the same time.
+// gridDim-th square and reads the next one while it writes, so that few blocks keep the links busy.
 template <class T>
 struct square {
   static constexpr int edge = transpose_edge, step = 256 / edge, each = edge / step;
@@ -175,8 +174,8 @@ __device__ void run(const fft_multiply<T>& p) {
 
 extern "C" {
 
-#define HPE_FFT_KERNEL(name)                                                                       \
-  __global__ __launch_bounds__(256) void name##_f32(hpe::kernels::name<float> p) { run(p); }       \
+#define HPE_FFT_KERNEL(name)                                                                 \
+  __global__ __launch_bounds__(256) void name##_f32(hpe::kernels::name<float> p) { run(p); } \
   __global__ __launch_bounds__(256) void name##_f64(hpe::kernels::name<double> p) { run(p); }
 HPE_FFT_KERNEL(fft_transpose)
 HPE_FFT_KERNEL(fft_butterfly)
