@@ -92,8 +92,8 @@ class transpose_method final : public method<T> {
     return static_cast<std::uint32_t>(c_.soft ? tiles : std::min(tiles, blocks_per_unit * units_));
   }
 
-  /// The pass of one device. To gather its rows in pieces, so that cuFFT could begin while others arrive, was measured on two
-  /// on two and four H200s and is slower: a transform leaves no room on the multiprocessors for a gather.
+  /// The pass of one device. To gather its rows in pieces, so that cuFFT could begin while others arrive, was measured
+  /// on two and four H200s and is no faster.
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {
     const range mine = part_of(s.rows, device, c_.made.devices);
     if (mine.size() == 0) return;
