@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "apps/fdtd/fdtd_main.h"
+#include "apps/fft/fft_main.h"
 #include "apps/hpe/command.h"
 #include "apps/rtm/rtm_main.h"
 #include "apps/scan/scan_main.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
     command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
+    command{"fft", "Fourier transforms of any length over all devices", fft_main},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
     command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},

@@ -1,0 +1,91 @@
+#pragma once
+
+/// Fourier transforms of complex data over several devices, on hpe pointers.
+///
+///   hpe::array<std::complex<float>> x(n, hpe::block_distribution());
+///   hpe::fft::plan<float> plan({.length = n});
+///   plan.forward(x.data(), x.data());
+///
+/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: the same with +. Neither is scaled, as in FFTW and
+/// cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs the
+/// transforms of one device are cuFFT's, which is loaded when the first plan is made; on soft devices FFTW's.
+
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/fft.h"
+
+namespace hpe::fft {
+
+/// What is transformed: `batch` arrays that follow each other, of one dimension (rows 1) or of two, row by row.
+struct problem {
+  std::int64_t rows = 1;
+  std::int64_t length = 1;
+  std::int64_t batch = 1;
+
+  [[nodiscard]] std::int64_t elements() const { return rows * length * batch; }
+};
+
+/// How the devices share the work.
+enum class form {
+  automatic,
+  local,       ///< each device transforms whole arrays of the batch; one array is the first device's
+  exchange,    ///< pairs of devices exchange halves at each of log2 W steps (J. Cabezas, 2015, section 5.5)
+  transpose,   ///< the six-step form: transforms along one axis, transpose between all devices, along the other
+  convolution  ///< Bluestein: any length as a convolution of a convenient one, which is done in the form `transpose`
+};
+
+/// In which order the transformed elements are. Any other than the natural one saves moving all of them once more.
+enum class order {
+  natural,
+  scrambled  ///< forward writes, and inverse reads, X[k] at plan::position(k)
+};
+
+using effort = kernels::fft_effort;
+
+struct settings {
+  form how = form::automatic;
+  order elements = order::natural;
+  int devices = 0;                       ///< use the first so many; 0: all
+  effort soft_effort = effort::measure;  ///< soft devices: how long FFTW looks for its plans
+  bool fused = true;                     ///< soft devices: transpose and transform in one kernel
+};
+
+/// A transform that can be done again and again; the first time in each direction takes longer, because cuFFT or FFTW
+/// makes its plans then. It owns what it needs beside the data: up to two more arrays of the size of one of
+/// the batch, or in the form `convolution` eight.
+///
+/// Calls return as soon as the work is queued, in the order of the data as everywhere in hpe. One thread at a time.
+/// Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for a problem or settings that cannot be meant, with what is possible;
+/// HPE_ERROR_NOT_SUPPORTED where cuFFT or FFTW is missing; and what allocations and launches throw.
+template <class T>
+class plan {
+ public:
+  explicit plan(const problem& what, const settings& wish = {});
+  plan(plan&&) noexcept;
+  plan& operator=(plan&&) noexcept;
+  ~plan();
+
+  /// in and out are hpe pointers to problem::elements() elements each; they are the same or do not overlap. Elsewhere
+  /// in is left as it was.
+  void forward(const std::complex<T>* in, std::complex<T>* out);
+  void inverse(const std::complex<T>* in, std::complex<T>* out);
+
+  /// Where X[k] of one array is, k = row * length + column; k itself in natural order.
+  [[nodiscard]] std::int64_t position(std::int64_t k) const;
+
+  [[nodiscard]] form chosen() const;
+  /// A sentence about what was chosen.
+  [[nodiscard]] std::string explain() const;
+
+ private:
+  class parts;
+  std::unique_ptr<parts> parts_;
+};
+
+extern template class plan<float>;
+extern template class plan<double>;
+
+}  // namespace hpe::fft

@@ -1,0 +1,71 @@
+#pragma once
+
+/// The forms behind a plan: each transforms one array (the form `local`: the whole batch).
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/fft/choice.h"
+#include "apps/fft/local.h"
+
+namespace hpe::fft {
+
+/// What a method is made with.
+struct circumstances {
+  problem what;
+  settings wish;
+  choice made;
+  bool soft;
+};
+
+template <class T>
+class method {
+ public:
+  virtual ~method() = default;
+
+  /// Queues the transform from in to out, which are the same or do not overlap.
+  virtual void run(int sign, const number<T>* in, number<T>* out) = 0;
+  [[nodiscard]] virtual std::int64_t position(std::int64_t k) const { return k; }
+  [[nodiscard]] virtual std::string explain() const = 0;
+};
+
+template <class T>
+[[nodiscard]] std::unique_ptr<method<T>> make_local(const circumstances& c);
+template <class T>
+[[nodiscard]] std::unique_ptr<method<T>> make_exchange(const circumstances& c);
+template <class T>
+[[nodiscard]] std::unique_ptr<method<T>> make_transpose(const circumstances& c);
+template <class T>
+[[nodiscard]] std::unique_ptr<method<T>> make_convolution(const circumstances& c);
+
+template <class T>
+[[nodiscard]] std::unique_ptr<local_transforms<T>> make_local_transforms(const circumstances& c) {
+  return c.soft ? make_fftw_transforms<T>(c.wish.soft_effort) : make_cufft_transforms<T>();
+}
+
+/// The part of `whole` that is one of `parts`: they differ by one at most, and may be empty.
+struct range {
+  std::int64_t begin, end;
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+};
+[[nodiscard]] inline range part_of(std::int64_t whole, int part, int parts) {
+  const std::int64_t each = whole / parts, more = whole % parts;
+  const auto begin = [&](std::int64_t p) { return p * each + std::min(p, more); };
+  return {begin(part), begin(part + 1)};
+}
+
+/// The first so many devices, as placements want them.
+[[nodiscard]] inline std::vector<int> first_devices(int count) {
+  std::vector<int> list;
+  for (int d = 0; d < count; ++d) list.push_back(d);
+  return list;
+}
+
+/// Tiles of the kernels that work on tile_elements at a time.
+[[nodiscard]] inline hpeShape tiles_for(std::int64_t elements) {
+  return grid(static_cast<std::uint32_t>(kernels::parts_of(elements, kernels::tile_elements)));
+}
+
+}  // namespace hpe::fft

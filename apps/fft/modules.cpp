@@ -1,0 +1,37 @@
+#include "apps/fft/modules.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+namespace hpe::fft {
+
+std::string module_path(const std::string& name) {
+  Dl_info library{};
+  const bool found = ::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0;
+  return found ? (std::filesystem::path(library.dli_fname).parent_path() / name).string() : name;
+}
+
+namespace {
+
+module fftw_module() {
+  const std::string path = module_path("libhpe-fft-fftw.so");
+  if (!std::filesystem::exists(path))
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                "Fourier transforms on soft devices need FFTW, and hpe was built without it: " + path +
+                    " does not exist (install libfftw3-dev and build again)");
+  return module(path);
+}
+
+}  // namespace
+
+template <class T>
+fftw_kernel_set<T>::fftw_kernel_set()
+    : from(fftw_module()),
+      local(from, name_for<T>("fft_local").c_str()),
+      lines(from, name_for<T>("fft_lines").c_str()) {}
+
+template struct fftw_kernel_set<float>;
+template struct fftw_kernel_set<double>;
+
+}  // namespace hpe::fft

@@ -1,0 +1,22 @@
+#pragma once
+
+/// Roots of unity from two small tables: w_n^m = coarse[m >> shift] * fine[m & mask], for 0 <= m < n, in double
+/// precision.
+
+#include <stdint.h>
+
+#include "kernels/fft.h"
+
+namespace hpe::kernels {
+
+struct root_table {
+  const complex_number<double>* coarse;
+  const complex_number<double>* fine;
+  int32_t shift;
+  int64_t mask;
+};
+
+/// The tables for n >= 1. They are made at the first call and live as long as the process. Any thread.
+__attribute__((visibility("default"))) root_table roots_of_unity(int64_t n);
+
+}  // namespace hpe::kernels
