@@ -164,10 +164,10 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
-  const CUresult result =
-      cu_.cuLaunchKernel(entry.function, at_least_one(shape.grid[0]), at_least_one(shape.grid[1]),
-                         at_least_one(shape.grid[2]), at_least_one(shape.block[0]), at_least_one(shape.block[1]),
-                         at_least_one(shape.block[2]), entry.shared_bytes, stream_, nullptr, size == 0 ? nullptr : extra);
+  const CUresult result = cu_.cuLaunchKernel(entry.function, at_least_one(shape.grid[0]), at_least_one(shape.grid[1]),
+                                             at_least_one(shape.grid[2]), at_least_one(shape.block[0]),
+                                             at_least_one(shape.block[1]), at_least_one(shape.block[2]),
+                                             entry.shared_bytes, stream_, nullptr, size == 0 ? nullptr : extra);
   if (result != CUDA_SUCCESS && !kills_context(result))
     HPE_THROW(
         HPE_ERROR_INVALID_ARGUMENT,

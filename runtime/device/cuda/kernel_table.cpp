@@ -121,7 +121,8 @@ unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name
 kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
   const std::shared_lock lock(mutex_);
   const entry found = id.function < kernels_.size() ? kernels_[id.function].on[device] : entry{};
-  HPE_REQUIRE(found.function != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function, device);
+  HPE_REQUIRE(found.function != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function,
+              device);
   return found;
 }
 
