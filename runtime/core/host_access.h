@@ -38,8 +38,9 @@ class HPE_API host_access {
 
   /// nullptr for an address that cannot be memory of hpe: outside its address space, or hpe was not started (in this
   /// process, if it is a child made by fork). Costs a few instructions; starts nothing.
-  // NOLINTNEXTLINE(clang-diagnostic-unknown-attributes): GCC reads it, and then knows that the bytes are not
-  [[nodiscard, gnu::access(none, 1)]] static host_access* of(const void* p) noexcept;
+  [[nodiscard]] static host_access* of(const void* p) noexcept { return of(reinterpret_cast<std::uintptr_t>(p)); }
+  /// By number, from which compilers see that the bytes are not read.
+  [[nodiscard]] static host_access* of(std::uintptr_t address) noexcept;
   /// Whether there can be memory of hpe: it was started, in this process.
   [[nodiscard]] static bool in_use() noexcept;
   /// Whether an address was memory of the process that this one was forked from, which has it no more.

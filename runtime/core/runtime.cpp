@@ -98,9 +98,10 @@ runtime* runtime::started() noexcept {
   return started_by.load(std::memory_order_relaxed) != 0 ? found : nullptr;
 }
 
-host_access* host_access::of(const void* p) noexcept {
+host_access* host_access::of(std::uintptr_t address) noexcept {
   runtime* const it = runtime::started();
-  return it != nullptr && it->env().space.contains(p) ? &it->for_host_code() : nullptr;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a pointer
+  return it != nullptr && it->env().space.contains(reinterpret_cast<void*>(address)) ? &it->for_host_code() : nullptr;
 }
 
 bool host_access::in_use() noexcept { return runtime::started() != nullptr; }

@@ -22,7 +22,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest_piece = std::size_t{1} << 20;
 // A smaller piece that is nearly as fast is better: others get at the link in between.
-constexpr double fast_enough = 0.99;
+constexpr double fast_enough = 0.97;
 // Fewer threads that copy nearly as fast are better: the others are the program's.
 constexpr double worth_more_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{32} << 20;
@@ -70,37 +70,45 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   };
   upload(std::min(size, smallest_piece));  // what is pinned and started first
 
-  std::vector<std::pair<std::size_t, double>> links;
-  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2)
-    links.emplace_back(piece, rate(pieces * piece, best_of_five([&] { upload(piece); })));
-  const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const double link = std::max_element(links.begin(), links.end(), by_rate)->second;
-  calibration result;
-  result.piece =
-      std::find_if(links.begin(), links.end(), [&](const auto& l) { return l.second >= fast_enough * link; })->first;
-
   // Both ways, as programs copy; larger than the caches of a core.
   std::vector<std::byte> host(std::max(source_size / size, std::size_t{1}) * size, std::byte{1});
-  double best = 0;
+  const auto there_and_back = [&](copy_crew& crew, std::size_t piece) {
+    for (std::size_t at = 0; at + piece <= host.size(); at += piece) {
+      crew.copy(buffer, host.data() + at, piece);
+      crew.copy(host.data() + at, buffer, piece, copy_crew::writing::past_caches);
+    }
+  };
+  calibration result;
+  double best_copies = 0;
   for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
     copy_crew crew(threads - 1);
-    const auto there_and_back = [&] {
-      for (std::size_t at = 0; at < host.size(); at += size) {
-        crew.copy(buffer, host.data() + at, size);
-        crew.copy(host.data() + at, buffer, size, copy_crew::writing::past_caches);
-      }
-    };
-    there_and_back();  // the threads start
-    const double its =
-        rate(2 * host.size(), std::min(seconds_of(there_and_back), threads > 1 ? seconds_of(there_and_back) : 1e9));
-    if (its < worth_more_threads * best) continue;
+    there_and_back(crew, size);  // the threads start
+    const double its = rate(2 * host.size(), seconds_of([&] { there_and_back(crew, size); }));
+    if (its < worth_more_threads * best_copies) continue;
     result.threads = threads;
-    best = its;
+    best_copies = its;
   }
+
+  // The link alone takes small pieces as fast as large ones, but each costs the threads a meeting.
+  copy_crew crew(result.threads - 1);
+  there_and_back(crew, size);
+  double link = 0;
+  std::vector<std::pair<std::size_t, double>> rates;
+  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2) {
+    const double uploads = rate(pieces * piece, best_of_five([&] { upload(piece); }));
+    const std::size_t copied = host.size() / piece * piece;
+    const double copies = rate(2 * copied, seconds_of([&] { there_and_back(crew, piece); }));
+    link = std::max(link, uploads);
+    rates.emplace_back(piece, std::min(uploads, copies));
+  }
+  const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const double best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
+  result.piece =
+      std::find_if(rates.begin(), rates.end(), [&](const auto& r) { return r.second >= fast_enough * best; })->first;
   log(log_level::info,
       "copies through staging buffers: pieces of {} bytes, {} threads; the link takes {:.1f} GB/s, they "
       "{:.1f}; found in {} ms",
-      result.piece, result.threads, link / 1e9, best / 1e9,
+      result.piece, result.threads, link / 1e9, best_copies / 1e9,
       std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin).count());
   return result;
 }
@@ -112,7 +120,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("1; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("2; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 
