@@ -17,9 +17,8 @@ inline variant best() {
   return variant::baseline;
 }
 
-const variant chosen = best();
-
 inline hpeHostKernel pick(hpeHostKernel baseline, hpeHostKernel avx2, hpeHostKernel avx512) {
+  static const variant chosen = best();
   if (chosen == variant::avx512) return avx512;
   return chosen == variant::avx2 ? avx2 : baseline;
 }

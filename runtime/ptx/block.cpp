@@ -30,8 +30,11 @@ std::string fault::message() const {
   return text;
 }
 
-void block_context::fail(ptx::fault::reason why, std::uint64_t address, const std::string& detail) {
+void block_context::record(ptx::fault::reason why, std::uint64_t address, const std::string& detail) {
   fault = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail};
+}
+
+void block_context::stop() {
   if (in_compiled_code) longjmp(landing, 1);
   throw fault_exception{fault};
 }

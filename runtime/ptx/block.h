@@ -99,8 +99,15 @@ struct block_context {
     return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size;
   }
   [[nodiscard]] dimensions thread_of(std::uint32_t t) const { return {tid_x[t], tid_y[t], tid_z[t]}; }
-  /// Stops the kernel: throws the fault, or leaves compiled code by a jump.
-  [[noreturn]] void fail(ptx::fault::reason why, std::uint64_t address, const std::string& detail);
+  /// Says what is wrong, and stops the kernel: throws the fault, or leaves compiled code by a jump. A jump destroys
+  /// nothing, so who may be called from compiled code has no object with a destructor when it calls stop.
+  void record(ptx::fault::reason why, std::uint64_t address, const std::string& detail);
+  [[noreturn]] void stop();
+  /// Both, where nothing is called from compiled code.
+  [[noreturn]] void fail(ptx::fault::reason why, std::uint64_t address, const std::string& detail) {
+    record(why, address, detail);
+    stop();
+  }
 };
 
 /// Thrown by what runs a block.

@@ -154,11 +154,12 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
       return;
     }
     case builtin::assertion:
-      block.fail(
+      block.record(
           fault::reason::assertion, 0,
           fmt::format("{}:{}: {}: {}", argument_at<const char*>(formals, callee, 1),
                       argument_at<std::uint32_t>(formals, callee, 2), argument_at<const char*>(formals, callee, 3),
                       argument_at<const char*>(formals, callee, 0)));
+      block.stop();
     case builtin::none: return;
   }
 }

@@ -112,7 +112,10 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
 
 std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i, std::uint64_t handle,
                                              std::uint64_t x, std::uint64_t y) {
-  if (handle == 0) block.fail(fault::reason::address, handle, "a texture object of 0");
+  if (handle == 0) {
+    block.record(fault::reason::address, handle, "a texture object of 0");
+    block.stop();
+  }
   const texture& t = *reinterpret_cast<const texture*>(handle);
   if (i.types[1] == type::f32)
     return read_texture(t, std::bit_cast<float>(static_cast<std::uint32_t>(x)),

@@ -10,7 +10,8 @@ namespace hpe::ptx::helpers {
 
 void fail(block_context* block, std::uint32_t why, std::uint64_t address, const instruction* at) {
   const launch_configuration& c = *block->configuration;
-  block->fail(static_cast<fault::reason>(why), address, place_of(c.image->program(), *c.kernel, *at));
+  block->record(static_cast<fault::reason>(why), address, place_of(c.image->program(), *c.kernel, *at));
+  block->stop();
 }
 
 void call_function(block_context* block, const function* callee, std::uint8_t* formals) {
