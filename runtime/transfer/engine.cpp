@@ -169,8 +169,7 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
 
 timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                        points after, staged& through, std::size_t offset) {
-  // In streams of their own: else what comes in for one direction of an exchange holds up what goes out for the other.
-  device::stream& out = stream_of(from, priority::prefetch);
+  device::stream& out = stream_of(from, priority::launch);
   device::stream& in = stream_of(to, priority::launch);
   wait_all(out, after);
   // The buffer's users come one after the other, so that the last one stands for all of them.
