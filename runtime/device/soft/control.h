@@ -23,6 +23,8 @@ struct request {
     unmap,          // address, bytes
     register_host,  // address, bytes, offset; descriptor: the file
     unregister_host,  // address, bytes
+    import_memory,    // address, bytes, offset; descriptor: the file
+    drop_import,      // address, bytes
     load_module,      // id, text: path
     find_kernel,      // id, module, text: name
     start_stream,     // id

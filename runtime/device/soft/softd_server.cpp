@@ -51,6 +51,9 @@ class server {
       case request::kind::register_host:
         return memory_.register_host(what.address, what.bytes, descriptors.at(0).get(), what.offset);
       case request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
+      case request::kind::import_memory:
+        return memory_.import_memory(what.address, what.bytes, descriptors.at(0).get(), what.offset);
+      case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
       case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case request::kind::start_stream: return start_executor(engines_, *fabric_.find_stream(device_, what.id));
@@ -66,7 +69,7 @@ class server {
   fabric fabric_;
   softd_kernels kernels_;
   softd_pool pool_;
-  softd_engines engines_{device_, fabric_, memory_, softd_copier(fabric_, memory_), kernels_, pool_};
+  softd_engines engines_{device_, fabric_, memory_, softd_copier(device_, fabric_, memory_), kernels_, pool_};
 };
 
 template <class Action>
