@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "runtime/base/error.h"
@@ -137,6 +138,21 @@ std::optional<device::command_failure> runtime::wait(timepoint point) {
   devices_->wait(point, std::chrono::steady_clock::time_point::max());
   console_.write(*devices_);
   return devices_->take_failure_of(point);
+}
+
+void runtime::write_output_at_exit() {
+  std::call_once(at_exit_, [] {
+    std::atexit([] {
+      runtime* const it = started();
+      if (it == nullptr) return;
+      constexpr std::chrono::seconds patience{2};
+      const auto deadline = std::chrono::steady_clock::now() + patience;
+      coherence::point_set points;
+      for (unsigned d = 0; d < it->devices_->size(); ++d) it->launcher_->add_last_points(d, points);
+      for (const timepoint p : points.points()) it->devices_->wait(p, deadline);
+      it->console_.write(*it->devices_);
+    });
+  });
 }
 
 }  // namespace hpe::core
