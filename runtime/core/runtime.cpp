@@ -9,6 +9,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/device/traced/traced_set.h"
+#include "runtime/trace/profile.h"
+#include "runtime/trace/recorder.h"
 
 namespace hpe::core {
 
@@ -54,7 +57,10 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
   directory_ = std::make_unique<memory::directory>(space_->layout());
   regions_ = std::make_unique<coherence::region_table>();
-  devices_ = device::open_devices(option_.devices, space_->layout());
+  trace::profile::start(option_.profile);
+  trace::recorder::start(option_.trace);
+  devices_ = device::traced::wrap(device::open_devices(option_.devices, space_->layout()), space_->layout(),
+                                  trace::recorder::active());
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
