@@ -127,6 +127,9 @@ class traced_set final : public device_set {
   void expect_copies(const void* address, std::size_t bytes) override { inner_->expect_copies(address, bytes); }
   void release_host(void* address, std::size_t bytes) override { inner_->release_host(address, bytes); }
   std::uint32_t load_module(const std::string& path) override { return inner_->load_module(path); }
+  std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) override {
+    return inner_->load_ptx(std::move(texts));
+  }
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override {
     const kernel_id found = inner_->find_kernel(module, name);
     const char* const kept = all_.to.keep(name);
@@ -139,6 +142,8 @@ class traced_set final : public device_set {
     return inner_->wait(point, deadline);
   }
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override { return inner_->status_of(point); }
+  std::optional<command_failure> take_failure_of(timepoint point) override { return inner_->take_failure_of(point); }
+  std::vector<printed> take_output() override { return inner_->take_output(); }
   std::optional<error> take_failure(int device) override { return inner_->take_failure(device); }
   std::unique_ptr<gate> create_gate() override { return inner_->create_gate(); }
 
