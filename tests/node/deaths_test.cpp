@@ -1,6 +1,7 @@
 // Processes that are killed.
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "tests/node/process.h"
@@ -92,6 +93,41 @@ TEST(Deaths, OfManyExportersLeaveNoMappings) {
     if (i == 1) descriptors = b.count(order::kind::descriptors);
   }
   EXPECT_EQ(b.count(order::kind::descriptors), descriptors);
+}
+
+TEST(Deaths, AreNotHiddenByChildren) {
+  process b;
+  process a;
+  const std::uint64_t memory = a.allocate(MiB);
+  const hpeExport handle = a.begin(memory, 0, MiB);
+  a.tell({.what = order::kind::fork_child, .seed = 1});
+  EXPECT_TRUE(b.reachable(handle)) << "a child that ended took the process out of the directory";
+  const auto child = static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value);
+  ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
+  a.kill();
+  EXPECT_FALSE(b.reachable(handle)) << "a child keeps its sockets open";
+  EXPECT_EQ(b.copy(b.allocate(10), 0, handle, 0, 10).status, HPE_ERROR_NOT_FOUND);
+  ::kill(child, SIGKILL);
+}
+
+TEST(Deaths, OfAProcessWithMemoryOpenAreSeenThoughItsChildrenLive) {
+  process a("soft:1", {"HPE_SOFT_MEMORY=8M"});
+  const std::uint64_t memory = a.allocate(8 * MiB);
+  const hpeExport handle = a.begin(memory, 0, MiB);
+  process b;
+  ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
+  const auto child = static_cast<pid_t>(b.tell({.what = order::kind::fork_child}).value);
+  a.end(handle);
+  a.free(memory);
+  EXPECT_EQ(a.tell({.what = order::kind::allocate, .bytes = 8 * MiB}).status, HPE_ERROR_OUT_OF_MEMORY);
+  b.kill();
+  hpeStatus status = HPE_ERROR_OUT_OF_MEMORY;
+  for (int i = 0; i < 300 && status != HPE_SUCCESS; ++i) {
+    std::this_thread::sleep_for(10ms);
+    status = a.tell({.what = order::kind::allocate, .bytes = 8 * MiB}).status;
+  }
+  EXPECT_EQ(status, HPE_SUCCESS);
+  ::kill(child, SIGKILL);
 }
 
 }  // namespace

@@ -96,6 +96,16 @@ TEST(Directory, ThatSomebodyRemovedIsMadeAgain) {
   EXPECT_TRUE(c.reachable(handle));
 }
 
+TEST(Directory, IsNotSharedByContainersWithTheirOwnMemory) {
+  process a;
+  process b;
+  const hpeExport handle = a.begin(a.allocate(MiB), 0, 1);
+  if (b.tell({.what = order::kind::private_shm}).value != 1)
+    GTEST_SKIP() << "only root can make a name space of mounts";
+  EXPECT_FALSE(b.reachable(handle));
+  EXPECT_EQ(b.copy(b.allocate(1), 0, handle, 0, 1).status, HPE_ERROR_NOT_FOUND);
+}
+
 TEST(Directory, HasNoPlaceTwice) {
   process a;
   process b;

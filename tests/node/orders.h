@@ -31,7 +31,9 @@ struct order {
     other_user,   // becomes user seed
     connect_raw,  // tries the socket of the exporter of a handle as it is -> 1 if it is answered
     repeat,       // number, bytes, seed: so many exports that begin and end -> number
-    statistics    // -> bytes_staged
+    statistics,   // -> bytes_staged
+    fork_child,   // a child that waits for a signal; if seed is 1, one that ends by exit() -> its process
+    private_shm   // gets a /dev/shm of its own -> 1 if that was possible
   };
   kind what = kind::allocate;
   std::int32_t on = 0;

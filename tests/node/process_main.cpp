@@ -1,7 +1,10 @@
 // A process that uses hpe and does what it reads from standard input (orders.h).
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -136,6 +139,18 @@ class worker {
     return got > 0 ? 1 : 0;
   }
 
+  static std::uint64_t fork_one(bool ends) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (ends) std::exit(EXIT_SUCCESS);
+      ::close(STDIN_FILENO);
+      ::close(STDOUT_FILENO);
+      ::pause();
+    }
+    if (ends) ::waitpid(child, nullptr, 0);
+    return static_cast<std::uint64_t>(child);
+  }
+
   std::uint64_t act(const order& o) {
     using enum order::kind;
     switch (o.what) {
@@ -178,6 +193,10 @@ class worker {
       case other_user:
         return ::setresuid(static_cast<uid_t>(o.seed), static_cast<uid_t>(o.seed), static_cast<uid_t>(o.seed)) == 0;
       case connect_raw: return this->connect_raw(o);
+      case fork_child: return fork_one(o.seed == 1);
+      case private_shm:
+        return ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+               ::mount("none", "/dev/shm", "tmpfs", 0, nullptr) == 0;
       case repeat: return this->repeat(o);
       case statistics: {
         hpeStatistics s{};
