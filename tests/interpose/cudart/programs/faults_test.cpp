@@ -1,0 +1,54 @@
+// What a program sees, and what is told on standard error, when a kernel does what it must not.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/interpose/cudart/programs/soft_run.h"
+
+namespace {
+
+struct fault {
+  const char* name;
+  const char* error;   // which every call gives from then on, as on a GPU
+  const char* kernel;  // in the sentence
+  const char* place;   // block and thread there; empty where any may be the first
+};
+
+class Faults : public testing::TestWithParam<fault> {};
+
+TEST_P(Faults, AreToldAndSticky) {
+  const fault& f = GetParam();
+  const outcome o = soft_run(cuda_program("faults ") + f.name);
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find("launch: cudaSuccess\n"), std::string::npos) << o.text;
+  for (const char* const call : {"synchronize", "last", "last again", "malloc", "copy", "another launch"})
+    EXPECT_NE(o.text.find(std::string("\n") + call + ": " + f.error + "\n"), std::string::npos) << call << '\n'
+                                                                                                << o.text;
+  EXPECT_NE(o.text.find(f.kernel), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find(f.place), std::string::npos) << o.text;
+  // The address, which the program tells last, is in the sentence too.
+  const std::string trimmed = o.text.substr(0, o.text.size() - 1);
+  const std::string address = trimmed.substr(trimmed.rfind('\n') + 1);
+  EXPECT_TRUE(address.empty() || o.text.find(address) < o.text.rfind(address)) << address << '\n' << o.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Faults,
+    testing::Values(fault{"bounds", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
+                    fault{"null", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
+                    fault{"host", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
+                    fault{"misaligned", "cudaErrorMisalignedAddress", "read_misaligned",
+                          "thread (37, 0, 0) of block (2, 0, 0)"},
+                    fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
+                    fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
+                    fault{"stack", "cudaErrorHardwareStackError", "recurse", "thread (0, 0, 0) of block (0, 0, 0)"}),
+    [](const testing::TestParamInfo<fault>& f) { return std::string(f.param.name); });
+
+TEST(Faults, ALaunchThatIsRefusedHarmsNothing) {
+  const outcome o = soft_run(cuda_program("faults launch"));
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_EQ(o.text,
+            "launch: cudaErrorInvalidConfiguration\nnext: cudaSuccess\nsynchronize: cudaSuccess\ncopy: cudaSuccess\n");
+}
+
+}  // namespace
