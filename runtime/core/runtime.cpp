@@ -67,6 +67,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   allocator_ = std::make_unique<allocator>(*env_);
   launcher_ = std::make_unique<launcher>(*env_, *allocator_);
   copier_ = std::make_unique<copier>(*env_, *allocator_);
+  ptx_ = std::make_unique<ptx_modules>(*env_, *allocator_, *copier_, *launcher_);
   loans_ = std::make_unique<loan_pool>(*env_);
   host_access_ = std::make_unique<host_access>(*env_, *allocator_, *loans_);
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
@@ -128,7 +129,14 @@ void runtime::synchronize(int device) {
     engine_->for_each_stream(d, [&](const device::stream& s) { points.add(s.last()); });
   }
   env_->wait_for(points);
+  console_.write(*devices_);
   if (const auto failure = devices_->take_failure(device)) throw *failure;
+}
+
+std::optional<device::command_failure> runtime::wait(timepoint point) {
+  devices_->wait(point, std::chrono::steady_clock::time_point::max());
+  console_.write(*devices_);
+  return devices_->take_failure_of(point);
 }
 
 }  // namespace hpe::core

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/launch.h"
 
 namespace hpe::device::soft {
 
@@ -44,6 +45,8 @@ class alternate_stack {
 };
 
 void land(int signal, siginfo_t* info, void* /*context*/) {
+  if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0)
+    ptx::land_page_fault(reinterpret_cast<std::uint64_t>(info->si_addr));
   if (landing* guard = current; guard != nullptr && info->si_code > 0) {
     guard->what = {signal, info->si_code, reinterpret_cast<std::uintptr_t>(info->si_addr)};
     siglongjmp(guard->place, 1);
