@@ -1,0 +1,31 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <memory>
+
+#include "interpose/cudart/stream.h"
+
+namespace hpe::cudart {
+
+/// Something that a program asks a stream to do and that can be a node of a graph too: a launch, a copy, a memset, a
+/// host function. It has its own copy of everything that the call was given (kernel arguments too), and never changes.
+class operation {
+ public:
+  operation() = default;
+  virtual ~operation() = default;
+  operation(const operation&) = delete;
+  operation& operator=(const operation&) = delete;
+
+  virtual cudaGraphNodeType type() const = 0;
+
+  /// Checks the operation against a device and makes what a stream's thread executes, any number of times. The error is
+  /// one that the call itself returns (cudaErrorInvalidConfiguration), not a sticky one.
+  virtual cudaError_t prepare(int device, work& out) const = 0;
+};
+
+/// Gives an operation to a stream: a node where the stream captures, else work behind all earlier work. Every
+/// stream-ordered entry of the library ends here, or in stream::enqueue for what cannot be captured.
+cudaError_t submit(stream& where, std::shared_ptr<const operation> what);
+
+}  // namespace hpe::cudart
