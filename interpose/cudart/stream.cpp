@@ -74,13 +74,14 @@ struct device_order {
 stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority)
     : order_(std::move(order)), kind_(kind), device_(device), flags_(flags), priority_(priority), id_(next_id()) {}
 
-cudaError_t stream::push(std::function<void()> run, std::vector<point> after) {
+cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
   if (in_host_function()) return cudaErrorNotPermitted;
   const std::scoped_lock order(order_->mutex);
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
   queue_.push_back({std::move(after), std::move(run)});
   ++queued_;
+  if (end != nullptr) *end = {line_, queued_};
   if (!running_) {
     running_ = true;
     std::thread([self = shared_from_this()] { self->run_queue(); }).detach();
@@ -89,17 +90,17 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after) {
   return cudaSuccess;
 }
 
-cudaError_t stream::enqueue(work piece, std::vector<point> after) {
+cudaError_t stream::enqueue(work piece, std::vector<point> after, point* end) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   const auto run = [order = order_, piece = std::move(piece)] {
     if (order->fault != cudaSuccess) return;
     if (const cudaError_t error = piece(); error != cudaSuccess) order->fail(error);
   };
-  return push(run, std::move(after));
+  return push(run, std::move(after), end);
 }
 
 cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> piece) {
-  return push([order = order_, piece = std::move(piece)] { piece(order->fault); }, {});
+  return push([order = order_, piece = std::move(piece)] { piece(order->fault); }, {}, nullptr);
 }
 
 void stream::run_queue() {
@@ -145,6 +146,8 @@ void stream::close() {
   closed_ = true;
   changed_.notify_one();
 }
+
+cudaError_t stream::fault() const { return order_->fault; }
 
 bool stream::closed() const {
   const std::scoped_lock lock(mutex_);
