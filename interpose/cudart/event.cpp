@@ -48,6 +48,11 @@ void event::set_captured(captured_point where) {
   captured_ = std::move(where);
 }
 
+bool event::is_captured() const {
+  const std::scoped_lock lock(mutex_);
+  return is_captured_;
+}
+
 captured_point event::captured() const {
   const std::scoped_lock lock(mutex_);
   return is_captured_ ? captured_ : captured_point{};

@@ -59,8 +59,8 @@ class event {
   /// Recorded by a stream that captures.
   void set_captured(captured_point where);
 
-  /// Empty unless the last recording was captured.
-  captured_point captured() const;
+  bool is_captured() const;
+  captured_point captured() const;  ///< empty unless it is
 
   /// The last recording; null if there is none.
   std::shared_ptr<const recording> last() const;

@@ -39,6 +39,7 @@ struct device_order {
   std::mutex mutex;
   std::vector<std::weak_ptr<stream>> streams;  // all of them, the legacy one too, and destroyed ones with work left
   std::atomic<cudaError_t> fault{cudaSuccess};
+  std::atomic<int> capturing{0};  // streams that capture
 
   void fail(cudaError_t error) {
     cudaError_t none = cudaSuccess;
@@ -161,7 +162,20 @@ std::shared_ptr<capture> stream::capturing() const {
 
 void stream::set_capturing(std::shared_ptr<capture> value) {
   const std::scoped_lock lock(mutex_);
+  order_->capturing += (value ? 1 : 0) - (capture_ ? 1 : 0);
   capture_.swap(value);
+}
+
+std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
+  std::vector<std::shared_ptr<capture>> result;
+  if (kind_ != stream_kind::legacy || order_->capturing == 0) return result;
+  const std::scoped_lock order(order_->mutex);
+  for (const auto& each : order_->streams) {
+    const auto other = each.lock();
+    if (!other || other->kind_ != stream_kind::blocking) continue;
+    if (auto active = other->capturing()) result.push_back(std::move(active));
+  }
+  return result;
 }
 
 device_streams::device_streams(int device)

@@ -65,6 +65,10 @@ class stream : public std::enable_shared_from_this<stream> {
   std::shared_ptr<capture> capturing() const;
   void set_capturing(std::shared_ptr<capture> value);
 
+  /// Captures of blocking streams, if this is their legacy stream: work in it would become part of them by the rules
+  /// about default streams, which CUDA does not allow.
+  std::vector<std::shared_ptr<capture>> captures_in_the_way();
+
  private:
   friend class device_streams;
   friend struct device_order;
