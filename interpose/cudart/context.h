@@ -1,0 +1,59 @@
+#pragma once
+
+/// What a process has of CUDA: the composition of everything in this folder.
+
+#include <driver_types.h>
+
+#include <memory>
+#include <mutex>
+
+#include "interpose/cudart/errors.h"
+#include "interpose/cudart/memory_table.h"
+
+namespace hpe::cudart {
+
+class device_table;
+class module_table;
+class stream;
+class stream_table;
+
+class context {
+ public:
+  context();
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  [[nodiscard]] sticky_error& fault() noexcept { return fault_; }
+
+  /// All memory that kernels may use is entered here by whoever allocates it; launches name it to hpe.
+  [[nodiscard]] memory_table& memory() noexcept { return memory_; }
+  [[nodiscard]] module_table& modules() noexcept { return *modules_; }
+
+  /// Start hpe at the first call. Throw hpe::error where it cannot start.
+  [[nodiscard]] device_table& devices();
+  [[nodiscard]] stream_table& streams();
+
+  /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
+  /// cudaErrorInvalidResourceHandle where there is none.
+  [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
+
+  /// The calling thread's device.
+  [[nodiscard]] int current_device();
+
+ private:
+  struct started;
+  started& start();
+
+  sticky_error fault_;
+  memory_table memory_;
+  std::unique_ptr<module_table> modules_;
+  std::once_flag start_;
+  std::unique_ptr<started> started_;
+};
+
+/// The process's. It is made by the first call, which may come before main, and never destroyed: static objects and other
+/// threads may call to the end. Exported functions ask for it and hand its parts on.
+[[nodiscard]] context& process();
+
+}  // namespace hpe::cudart
