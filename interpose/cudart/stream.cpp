@@ -39,6 +39,7 @@ struct device_order {
   std::mutex mutex;
   std::vector<std::weak_ptr<stream>> streams;  // all of them, the legacy one too, and destroyed ones with work left
   std::atomic<cudaError_t> fault{cudaSuccess};
+  std::atomic<int> capturing{0};  // streams that capture
 
   void fail(cudaError_t error) {
     cudaError_t none = cudaSuccess;
@@ -74,13 +75,14 @@ struct device_order {
 stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority)
     : order_(std::move(order)), kind_(kind), device_(device), flags_(flags), priority_(priority), id_(next_id()) {}
 
-cudaError_t stream::push(std::function<void()> run, std::vector<point> after) {
+cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
   if (in_host_function()) return cudaErrorNotPermitted;
   const std::scoped_lock order(order_->mutex);
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
   queue_.push_back({std::move(after), std::move(run)});
   ++queued_;
+  if (end != nullptr) *end = {line_, queued_};
   if (!running_) {
     running_ = true;
     std::thread([self = shared_from_this()] { self->run_queue(); }).detach();
@@ -89,17 +91,17 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after) {
   return cudaSuccess;
 }
 
-cudaError_t stream::enqueue(work piece, std::vector<point> after) {
+cudaError_t stream::enqueue(work piece, std::vector<point> after, point* end) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   const auto run = [order = order_, piece = std::move(piece)] {
     if (order->fault != cudaSuccess) return;
     if (const cudaError_t error = piece(); error != cudaSuccess) order->fail(error);
   };
-  return push(run, std::move(after));
+  return push(run, std::move(after), end);
 }
 
 cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> piece) {
-  return push([order = order_, piece = std::move(piece)] { piece(order->fault); }, {});
+  return push([order = order_, piece = std::move(piece)] { piece(order->fault); }, {}, nullptr);
 }
 
 void stream::run_queue() {
@@ -146,6 +148,8 @@ void stream::close() {
   changed_.notify_one();
 }
 
+cudaError_t stream::fault() const { return order_->fault; }
+
 bool stream::closed() const {
   const std::scoped_lock lock(mutex_);
   return closed_;
@@ -158,7 +162,20 @@ std::shared_ptr<capture> stream::capturing() const {
 
 void stream::set_capturing(std::shared_ptr<capture> value) {
   const std::scoped_lock lock(mutex_);
+  order_->capturing += (value ? 1 : 0) - (capture_ ? 1 : 0);
   capture_.swap(value);
+}
+
+std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
+  std::vector<std::shared_ptr<capture>> result;
+  if (kind_ != stream_kind::legacy || order_->capturing == 0) return result;
+  const std::scoped_lock order(order_->mutex);
+  for (const auto& each : order_->streams) {
+    const auto other = each.lock();
+    if (!other || other->kind_ != stream_kind::blocking) continue;
+    if (auto active = other->capturing()) result.push_back(std::move(active));
+  }
+  return result;
 }
 
 device_streams::device_streams(int device)

@@ -35,8 +35,9 @@ class stream : public std::enable_shared_from_this<stream> {
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
   /// Queues work behind all earlier work of this stream, what CUDA's rules about default streams say, and `after`.
-  /// Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function.
-  cudaError_t enqueue(work piece, std::vector<point> after = {});
+  /// Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function. end (may be
+  /// null) becomes the point where the work has finished.
+  cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
   /// Queues what runs even after a sticky error, which it is given (else cudaSuccess). Whatever it does is no error.
   cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
@@ -53,6 +54,7 @@ class stream : public std::enable_shared_from_this<stream> {
   void close();
   bool closed() const;
 
+  cudaError_t fault() const;  ///< the device's sticky error, or cudaSuccess
   int device() const { return device_; }
   stream_kind kind() const { return kind_; }
   unsigned flags() const { return flags_; }
@@ -63,6 +65,10 @@ class stream : public std::enable_shared_from_this<stream> {
   std::shared_ptr<capture> capturing() const;
   void set_capturing(std::shared_ptr<capture> value);
 
+  /// Captures of blocking streams, if this is their legacy stream: work in it would become part of them by the rules
+  /// about default streams, which CUDA does not allow.
+  std::vector<std::shared_ptr<capture>> captures_in_the_way();
+
  private:
   friend class device_streams;
   friend struct device_order;
@@ -71,7 +77,7 @@ class stream : public std::enable_shared_from_this<stream> {
     std::function<void()> run;
   };
 
-  cudaError_t push(std::function<void()> run, std::vector<point> after);
+  cudaError_t push(std::function<void()> run, std::vector<point> after, point* end);
   void run_queue();
 
   const std::shared_ptr<device_order> order_;
