@@ -56,6 +56,7 @@ int context::current_device() {
 std::vector<hpeAccess> context::accesses(int device) {
   const device_table& table = devices();
   return memory_.accesses([&](const allocation& each) {
+    if (each.kind == memory_kind::registered) return false;
     return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
            table.peer_enabled(device, each.device);
   });
@@ -71,7 +72,7 @@ void context::reset(int device) {
   streams().reset(device);
   for (const allocation& each : memory_.remove_all(device)) release(each);
   devices().reset(device);
-  if (memory_.is_empty()) modules_->unload_all(memory_);
+  if (memory_.is_empty()) modules_->unload_all();
   fault_.clear();
 }
 
