@@ -1,0 +1,84 @@
+// Devices and streams come with the start of hpe; what programs register before main needs neither.
+
+#include "interpose/cudart/context.h"
+
+#include "interpose/cudart/device_table.h"
+#include "interpose/cudart/module_table.h"
+#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/thread_state.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+
+namespace hpe::cudart {
+
+struct context::started {
+  device_table devices;
+  stream_table streams{devices.count()};
+};
+
+namespace {
+
+/// Gives memory back whose entry is gone. Nobody hears of a failure: the program has said that it is done with all of it.
+void release(const allocation& gone) {
+  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+}
+
+}  // namespace
+
+context::context() : modules_(std::make_unique<module_table>()) {}
+context::~context() = default;
+
+context::started& context::start() {
+  std::call_once(start_, [this] {
+    set_log_level(parse_log_level(options::from_environment().log));
+    started_ = std::make_unique<started>();
+    is_started_ = true;
+  });
+  return *started_;
+}
+
+device_table& context::devices() { return start().devices; }
+stream_table& context::streams() { return start().streams; }
+
+std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
+  const thread_state& thread = this_thread();
+  const auto zero = thread.default_stream_is_own ? default_stream::per_thread : default_stream::legacy;
+  auto found = streams().find(handle, thread.device, zero);
+  require(found != nullptr, cudaErrorInvalidResourceHandle);
+  return found;
+}
+
+int context::current_device() {
+  start();
+  return this_thread().device;
+}
+
+std::vector<hpeAccess> context::accesses(int device) {
+  const device_table& table = devices();
+  return memory_.accesses([&](const allocation& each) {
+    if (each.kind == memory_kind::registered) return false;
+    return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
+           table.peer_enabled(device, each.device);
+  });
+}
+
+void context::finish_work() {
+  if (!is_started_) return;
+  for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
+}
+
+void context::reset(int device) {
+  finish_work();
+  streams().reset(device);
+  for (const allocation& each : memory_.remove_all(device)) release(each);
+  devices().reset(device);
+  if (memory_.is_empty()) modules_->unload_all();
+  fault_.clear();
+}
+
+context& process() {
+  static auto* const only = new context;  // never destroyed
+  return *only;
+}
+
+}  // namespace hpe::cudart

@@ -1,0 +1,72 @@
+#pragma once
+
+/// What a process has of CUDA: the composition of everything in this folder.
+
+#include <driver_types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hpe/hpe.h"
+#include "interpose/cudart/errors.h"
+#include "interpose/cudart/memory_table.h"
+
+namespace hpe::cudart {
+
+class device_table;
+class module_table;
+class stream;
+class stream_table;
+
+class context {
+ public:
+  context();
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  [[nodiscard]] sticky_error& fault() noexcept { return fault_; }
+
+  /// All memory that kernels may use is entered here by whoever allocates it; launches name it to hpe.
+  [[nodiscard]] memory_table& memory() noexcept { return memory_; }
+  [[nodiscard]] module_table& modules() noexcept { return *modules_; }
+
+  /// Start hpe at the first call. Throw hpe::error where it cannot start.
+  [[nodiscard]] device_table& devices();
+  [[nodiscard]] stream_table& streams();
+
+  /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
+  /// cudaErrorInvalidResourceHandle where there is none.
+  [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
+
+  /// The calling thread's device.
+  [[nodiscard]] int current_device();
+
+  /// All memory that kernels on a device may use.
+  [[nodiscard]] std::vector<hpeAccess> accesses(int device);
+
+  /// Waits for the work of all streams, if there is any, whatever comes of it.
+  void finish_work();
+
+  /// cudaDeviceReset: ends what the program has on a device, and the sticky error.
+  void reset(int device);
+
+ private:
+  struct started;
+  started& start();
+
+  sticky_error fault_;
+  memory_table memory_;
+  std::unique_ptr<module_table> modules_;
+  std::once_flag start_;
+  std::atomic<bool> is_started_{false};
+  std::unique_ptr<started> started_;
+};
+
+/// The process's. It is made by the first call, which may come before main, and never destroyed: static objects and other
+/// threads may call to the end. Exported functions ask for it and hand its parts on.
+[[nodiscard]] context& process();
+
+}  // namespace hpe::cudart
