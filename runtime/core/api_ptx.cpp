@@ -1,6 +1,8 @@
 // The C interface: modules of PTX.
 
 #include "hpe/ptx.h"
+#include <algorithm>
+
 #include "runtime/core/api_guard.h"
 #include "runtime/core/current_device.h"
 #include "runtime/core/runtime.h"
@@ -23,7 +25,9 @@ hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t c
       HPE_REQUIRE(texts[n] != nullptr, HPE_ERROR_INVALID_ARGUMENT, "text {} of hpeModuleLoadPtx is a null pointer", n);
       copies.emplace_back(texts[n]);
     }
-    *module = runtime::instance().ptx().load(std::move(copies));
+    auto& it = runtime::instance();
+    *module = it.ptx().load(std::move(copies));
+    it.write_output_at_exit();
   });
 }
 
@@ -63,8 +67,13 @@ hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, cons
     const bool everything = count == HPE_ALL;
     HPE_REQUIRE(everything || accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
                 "kernel {} is launched with {} accesses at a null pointer", kernel->name, count);
+    hpe::device::shape blocks;
+    std::copy(std::begin(shape->grid), std::end(shape->grid), blocks.grid);
+    std::copy(std::begin(shape->block), std::end(shape->block), blocks.block);
+    blocks.shared_bytes = shape->shared_bytes;
+    blocks.cooperative = shape->cooperative != 0;
     auto& it = runtime::instance();
-    const hpe::timepoint point = it.ptx().launch(hpe::core::device_or_current(it.env(), device), kernel, *shape,
+    const hpe::timepoint point = it.ptx().launch(hpe::core::device_or_current(it.env(), device), kernel, blocks,
                                                  {static_cast<const std::byte*>(parameters), parameter_size},
                                                  {accesses, everything ? 0 : count}, everything);
     if (work != nullptr) *work = {point.value, point.timeline, 0};

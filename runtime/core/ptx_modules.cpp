@@ -30,7 +30,7 @@ const device::ptx_kernel& require_ptx(hpeKernel kernel) {
   return *kernel->ptx;
 }
 
-void check(const device::ptx_kernel& kernel, const hpeGrid& shape, std::size_t parameter_bytes) {
+void check(const device::ptx_kernel& kernel, const device::shape& shape, std::size_t parameter_bytes) {
   const auto refuse = [&](const std::string& why) {
     HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched with {}", kernel.name, why);
   };
@@ -148,7 +148,7 @@ hpeKernelInfo ptx_modules::describe(hpeKernel kernel) const {
   return info;
 }
 
-timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const hpeGrid& shape,
+timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
                               std::span<const std::byte> parameters, std::span<const hpeAccess> accesses,
                               bool everything) {
   const device::ptx_kernel& k = require_ptx(kernel);
@@ -164,12 +164,7 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const hpeGrid& 
   add(variables.globals, device::ptx_part::global, HPE_INOUT);
   add(variables.constants, device::ptx_part::constant, HPE_IN);
 
-  device::shape s;
-  std::copy(std::begin(shape.grid), std::end(shape.grid), s.grid);
-  std::copy(std::begin(shape.block), std::end(shape.block), s.block);
-  s.shared_bytes = shape.shared_bytes;
-  s.cooperative = shape.cooperative != 0;
-  const timepoint point = launcher_.launch(device, kernel, s, parameters.first(k.parameter_bytes), all, everything);
+  const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), all, everything);
   const std::lock_guard lock(ptx.mutex);
   ptx.launches.add(point);
   return point;

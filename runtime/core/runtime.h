@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mutex>
+
 #include "runtime/core/allocator.h"
 #include "runtime/core/console_output.h"
 #include "runtime/core/copier.h"
@@ -41,6 +43,8 @@ class runtime {
   void synchronize(int device);
   /// Waits for one piece of work, and says what went wrong with it.
   [[nodiscard]] std::optional<device::command_failure> wait(timepoint point);
+  /// Has what kernels print written at the end of the program as well, after waiting a moment for those that run.
+  void write_output_at_exit();
 
  private:
   options option_;
@@ -58,6 +62,7 @@ class runtime {
   std::unique_ptr<copier> copier_;
   std::unique_ptr<ptx_modules> ptx_;
   console_output console_;
+  std::once_flag at_exit_;
   std::unique_ptr<loan_pool> loans_;
   std::unique_ptr<host_access> host_access_;
 };

@@ -74,10 +74,9 @@ class executor {
     const auto& kernel = engines_.kernels.at(what.function);
     const void* const parameters = engines_.shared.parameters(stream_, value).bytes;
     if (kernel.ptx) {
-      const auto fault = engines_.ptx.run(*kernel.ptx, kernel.name, what, parameters);
-      if (fault)
-        fail(value, HPE_ERROR_LAUNCH_FAILED, fmt::format("on device {}, {}", engines_.device, fault->message()).c_str(),
-             fault_of(fault->why));
+      if (const auto trouble = engines_.ptx.run(*kernel.ptx, kernel.name, what, parameters))
+        fail(value, HPE_ERROR_LAUNCH_FAILED, fmt::format("on device {}, {}", engines_.device, trouble->sentence).c_str(),
+             trouble->fault);
       return;
     }
     const auto trouble = engines_.pool.run(kernel.body, parameters, what.grid);

@@ -52,9 +52,11 @@ void softd_memory::register_host(std::uintptr_t address, std::size_t bytes, int 
     table_.insert(address, bytes, {});
     return;
   }
-  // Below the UVAS, where programs have nothing by default: a kernel that is given a pointer to ordinary memory of the
-  // program shall fault, and not find other memory there.
-  const std::uintptr_t below = layout_.base > bytes ? (layout_.base - bytes) / granule_size * granule_size : 0;
+  // Well below the UVAS, where programs have nothing by default: a kernel that is given a pointer to ordinary memory of
+  // the program shall fault, and not find other memory there.
+  constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
+  const std::uintptr_t below =
+      layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
   os::reservation place(below, bytes, os::page_size());
   os::map_file(place.data(), bytes, os::access::read_write, file, file_offset);
   table_.insert(address, bytes, {host_location, place.data() - static_cast<std::byte*>(pointer(address))});

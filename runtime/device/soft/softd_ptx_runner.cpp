@@ -39,27 +39,46 @@ void run_share(const void* launch, const hpeTiles* blocks) {
 
 ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
 
-// Outside of compiled code: in a function that the kernel called, as printf with a pointer to nothing.
-ptx::fault fault_of(const softd_pool::trouble& trouble, const std::string& kernel) {
-  ptx::fault result;
-  result.kernel = kernel;
-  if (!trouble.signal) {
-    result.why = ptx::fault::reason::illegal;
-    result.detail = trouble.exception;
-  } else if (trouble.signal->signal == SIGSEGV || trouble.signal->signal == SIGBUS) {
-    result.why = ptx::fault::reason::address;
-    result.address = trouble.signal->address;
-  } else {
-    result.why = ptx::fault::reason::illegal;
-    result.detail = fmt::format("signal {}", trouble.signal->signal);
+hpeFault fault_of(ptx::fault::reason why) noexcept {
+  using reason = ptx::fault::reason;
+  switch (why) {
+    case reason::none: return HPE_FAULT_NONE;
+    case reason::address: return HPE_FAULT_ADDRESS;
+    case reason::misaligned: return HPE_FAULT_MISALIGNED;
+    case reason::trap: return HPE_FAULT_TRAP;
+    case reason::assertion: return HPE_FAULT_ASSERT;
+    case reason::stack: return HPE_FAULT_STACK;
+    case reason::deadlock: return HPE_FAULT_DEADLOCK;
+    case reason::bad_function:
+    case reason::illegal: return HPE_FAULT_INSTRUCTION;
   }
-  return result;
+  return HPE_FAULT_OTHER;
+}
+
+// Names of C++ can be long, and what follows them is to be read.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most = 200;
+  return name.size() <= most ? name : name.substr(0, most) + "...";
+}
+
+// Outside of the kernel's own code: in a function that it called, as printf with a pointer to nothing.
+softd_ptx_runner::trouble describe(const softd_pool::trouble& what, const std::string& kernel) {
+  if (!what.signal) return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", kernel, what.exception)};
+  const bool is_access = what.signal->signal == SIGSEGV || what.signal->signal == SIGBUS;
+  return {is_access ? HPE_FAULT_ADDRESS : HPE_FAULT_OTHER,
+          fmt::format("kernel {}: a function that it called failed at address {:#x} (signal {})", kernel,
+                      what.signal->address, what.signal->signal)};
+}
+
+softd_ptx_runner::trouble describe(ptx::fault what) {
+  what.kernel = shortened(what.kernel);
+  return {fault_of(what.why), what.message()};
 }
 
 }  // namespace
 
-std::optional<ptx::fault> softd_ptx_runner::run(softd_ptx_module& module, const std::string& kernel,
-                                                const command& what, const void* parameters) {
+std::optional<softd_ptx_runner::trouble> softd_ptx_runner::run(softd_ptx_module& module, const std::string& kernel,
+                                                               const command& what, const void* parameters) {
   const ptx::function& function = module.find(kernel);
   // Compiled here, so that what is wrong with it is no fault of a block.
   static_cast<void>(module.engine_for(function));
@@ -89,28 +108,13 @@ std::optional<ptx::fault> softd_ptx_runner::run(softd_ptx_module& module, const 
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
-  if (trouble && !launch.fault) launch.fault = fault_of(*trouble, kernel);
 
   output_.append(what.number, launch.printed, false);
   if (launch.fault && launch.fault->why == ptx::fault::reason::assertion)
     output_.append(what.number, launch.fault->detail + "\n", true);
-  return std::move(launch.fault);
-}
-
-hpeFault fault_of(ptx::fault::reason why) noexcept {
-  using reason = ptx::fault::reason;
-  switch (why) {
-    case reason::none: return HPE_FAULT_NONE;
-    case reason::address: return HPE_FAULT_ADDRESS;
-    case reason::misaligned: return HPE_FAULT_MISALIGNED;
-    case reason::trap: return HPE_FAULT_TRAP;
-    case reason::assertion: return HPE_FAULT_ASSERT;
-    case reason::stack: return HPE_FAULT_STACK;
-    case reason::deadlock: return HPE_FAULT_DEADLOCK;
-    case reason::bad_function: return HPE_FAULT_INSTRUCTION;
-    case reason::illegal: return HPE_FAULT_INSTRUCTION;
-  }
-  return HPE_FAULT_OTHER;
+  if (launch.fault) return describe(*launch.fault);
+  if (trouble) return describe(*trouble, shortened(kernel));
+  return std::nullopt;
 }
 
 }  // namespace hpe::device::soft

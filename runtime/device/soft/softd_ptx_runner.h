@@ -15,10 +15,15 @@ class softd_ptx_runner {
   softd_ptx_runner(const softd_memory& memory, softd_pool& pool, output_writer& output)
       : memory_(memory), pool_(pool), output_(output) {}
 
-  /// Returns what went wrong in the kernel. What it printed is in the output then. Throws hpe::error where it cannot be
-  /// started.
-  std::optional<ptx::fault> run(softd_ptx_module& module, const std::string& kernel, const command& what,
-                                const void* parameters);
+  /// How a kernel failed.
+  struct trouble {
+    hpeFault fault = HPE_FAULT_OTHER;
+    std::string sentence;
+  };
+
+  /// What the kernel printed is in the output when this returns. Throws hpe::error where it cannot be started.
+  std::optional<trouble> run(softd_ptx_module& module, const std::string& kernel, const command& what,
+                             const void* parameters);
 
  private:
   const softd_memory& memory_;
@@ -26,8 +31,5 @@ class softd_ptx_runner {
   output_writer& output_;
   softd_heap heap_;
 };
-
-/// How the program is told of a reason.
-[[nodiscard]] hpeFault fault_of(ptx::fault::reason why) noexcept;
 
 }  // namespace hpe::device::soft
