@@ -24,6 +24,15 @@ struct context::started {
   exec_table execs;
 };
 
+namespace {
+
+/// Gives memory back whose entry is gone. Nobody hears of a failure: the program has said that it is done with all of it.
+void release(const allocation& gone) {
+  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+}
+
+}  // namespace
+
 context::context() : modules_(std::make_unique<module_table>()) {}
 context::~context() = default;
 
@@ -31,6 +40,7 @@ context::started& context::start() {
   std::call_once(start_, [this] {
     set_log_level(parse_log_level(options::from_environment().log));
     started_ = std::make_unique<started>();
+    is_started_ = true;
   });
   return *started_;
 }
@@ -53,6 +63,29 @@ std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
 int context::current_device() {
   start();
   return this_thread().device;
+}
+
+std::vector<hpeAccess> context::accesses(int device) {
+  const device_table& table = devices();
+  return memory_.accesses([&](const allocation& each) {
+    if (each.kind == memory_kind::registered) return false;
+    return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
+           table.peer_enabled(device, each.device);
+  });
+}
+
+void context::finish_work() {
+  if (!is_started_) return;
+  for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
+}
+
+void context::reset(int device) {
+  finish_work();
+  streams().reset(device);
+  for (const allocation& each : memory_.remove_all(device)) release(each);
+  devices().reset(device);
+  if (memory_.is_empty()) modules_->unload_all();
+  fault_.clear();
 }
 
 context& process() {

@@ -4,9 +4,12 @@
 
 #include <driver_types.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
+#include "hpe/hpe.h"
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/memory_table.h"
 
@@ -49,6 +52,15 @@ class context {
   /// The calling thread's device.
   [[nodiscard]] int current_device();
 
+  /// All memory that kernels on a device may use.
+  [[nodiscard]] std::vector<hpeAccess> accesses(int device);
+
+  /// Waits for the work of all streams, if there is any, whatever comes of it.
+  void finish_work();
+
+  /// cudaDeviceReset: ends what the program has on a device, and the sticky error.
+  void reset(int device);
+
  private:
   struct started;
   started& start();
@@ -57,6 +69,7 @@ class context {
   memory_table memory_;
   std::unique_ptr<module_table> modules_;
   std::once_flag start_;
+  std::atomic<bool> is_started_{false};
   std::unique_ptr<started> started_;
 };
 

@@ -42,8 +42,6 @@ void log_failure(const char* function, cudaError_t code, const char* sentence) {
 
 }  // namespace
 
-const char* failure::what() const noexcept { return describe(code_).sentence; }
-
 void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }
@@ -86,7 +84,7 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
   try {
     throw;
   } catch (const failure& caught) {
-    log_failure(function, caught.code(), caught.what());
+    log_failure(function, caught.code(), describe(caught.code()).sentence);
     return caught.code();
   } catch (const error& caught) {
     const cudaError_t code = translate(caught.status());

@@ -8,31 +8,12 @@
 #include <driver_types.h>
 
 #include <atomic>
-#include <exception>
-#include <new>
+#include <type_traits>
 
 #include "hpe/error.hpp"
+#include "interpose/cudart/failure.h"
 
 namespace hpe::cudart {
-
-/// An error of CUDA's on its way out of a call.
-class failure : public std::exception {
- public:
-  explicit failure(cudaError_t code) : code_(code) {}
-  [[nodiscard]] cudaError_t code() const noexcept { return code_; }
-  [[nodiscard]] const char* what() const noexcept override;
-
- private:
-  cudaError_t code_;
-};
-
-/// Throws failure(code) unless the condition holds.
-inline void require(bool condition, cudaError_t code) {
-  if (!condition) throw failure(code);
-}
-
-/// Throws failure(code) unless it is cudaSuccess.
-inline void check(cudaError_t code) { require(code == cudaSuccess, code); }
 
 /// Throws hpe::error with hpe's sentence unless the status is HPE_SUCCESS.
 void check(hpeStatus status);

@@ -39,6 +39,11 @@ std::optional<allocation> memory_table::find(const void* address) const {
   return found->second;
 }
 
+bool memory_table::is_empty() const {
+  const std::shared_lock lock(mutex_);
+  return allocations_.empty();
+}
+
 std::vector<allocation> memory_table::remove_all(int device) {
   const std::lock_guard lock(mutex_);
   std::vector<allocation> removed;

@@ -9,6 +9,8 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "hpe/hpe.h"
+
 namespace hpe::cudart {
 
 enum class memory_kind : std::uint8_t {
@@ -47,6 +49,19 @@ class memory_table {
 
   /// The allocation that an address lies in; nothing for other memory. The end of an allocation is not in it.
   [[nodiscard]] std::optional<allocation> find(const void* address) const;
+
+  /// What a launch names to hpe of those that choice takes.
+  template <class Choice>
+  [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {
+    const std::shared_lock lock(mutex_);
+    std::vector<hpeAccess> named;
+    for (const auto& [base, each] : allocations_) {
+      if (choice(each)) named.push_back({each.device_base, each.size, HPE_INOUT});
+    }
+    return named;
+  }
+
+  [[nodiscard]] bool is_empty() const;
 
   /// Takes out all that live on a device: what cudaDeviceReset ends.
   std::vector<allocation> remove_all(int device);

@@ -100,7 +100,7 @@ hpeModule module::load() {
     for (const std::string& text : texts_) texts.push_back(text.c_str());
     hpeModule loaded = nullptr;
     check(::hpeModuleLoadPtx(&loaded, texts.data(), texts.size()));
-    tell_addresses(loaded);
+    for (const variable& each : managed_) *each.managed = enter(loaded, each.name, 0, true).address;
     return loaded;
   } catch (const error& caught) {
     failure_ = code_of_load(caught.status(), is_read);
@@ -109,29 +109,27 @@ hpeModule module::load() {
   }
 }
 
-void module::tell_addresses(hpeModule loaded) {
-  for (const variable& each : managed_) {
-    std::size_t size = 0;
-    check(::hpeModuleGetVariable(each.managed, &size, loaded, each.name.c_str(), 0));
-  }
-}
-
-memory_range module::locate(const std::string& name, int device, memory_table& memory) {
-  hpeModule const loaded = handle();
+memory_range module::enter(hpeModule loaded, const std::string& name, int device, bool is_managed) {
   memory_range range;
   require(::hpeModuleGetVariable(&range.address, &range.size, loaded, name.c_str(), device) == HPE_SUCCESS,
           cudaErrorInvalidSymbol);
-  const std::lock_guard lock(mutex_);
   if (std::find(entered_.begin(), entered_.end(), range.address) == entered_.end()) {
-    memory.add({.base = range.address, .size = range.size, .kind = memory_kind::variable, .device = device});
+    const memory_kind kind = is_managed ? memory_kind::managed : memory_kind::variable;
+    memory_.add({.base = range.address, .size = range.size, .kind = kind, .device = device});
     entered_.push_back(range.address);
   }
   return range;
 }
 
-void module::unload(memory_table& memory) noexcept {
+memory_range module::locate(const std::string& name, int device) {
+  hpeModule const loaded = handle();
   const std::lock_guard lock(mutex_);
-  for (const void* const base : entered_) memory.remove(base);
+  return enter(loaded, name, device, false);
+}
+
+void module::unload() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const void* const base : entered_) memory_.remove(base);
   entered_.clear();
   if (handle_ != nullptr) ::hpeModuleUnload(std::exchange(handle_, nullptr));
 }

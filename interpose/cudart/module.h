@@ -71,10 +71,11 @@ struct memory_range {
 class module {
  public:
   /// Containers of fat binaries as they lie in the program; their PTX is linked. They must live as long as this.
-  explicit module(std::vector<const void*> containers) : containers_(std::move(containers)) {}
+  module(std::vector<const void*> containers, memory_table& memory)
+      : memory_(memory), containers_(std::move(containers)) {}
 
   /// PTX itself.
-  explicit module(std::string text) : texts_{std::move(text)} {}
+  module(std::string text, memory_table& memory) : memory_(memory), texts_{std::move(text)} {}
 
   ~module();
   module(const module&) = delete;
@@ -84,19 +85,21 @@ class module {
   /// cudaErrorNoKernelImageForDevice where there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run.
   [[nodiscard]] hpeModule handle();
 
-  /// Where a variable lies on a device; enters it in the table. Throws cudaErrorInvalidSymbol.
-  [[nodiscard]] memory_range locate(const std::string& name, int device, memory_table& memory);
+  /// Where a variable lies on a device; enters it in the table of memory, because the host may use it from then on. Throws
+  /// cudaErrorInvalidSymbol.
+  [[nodiscard]] memory_range locate(const std::string& name, int device);
 
   /// Waits for its launches and gives its memory back; variables are made anew when it is used again.
-  void unload(memory_table& memory) noexcept;
+  void unload() noexcept;
 
   /// Called before the program starts, in the order of the program's registrations.
   void add_managed(const variable& made) { managed_.push_back(made); }
 
  private:
   hpeModule load();
-  void tell_addresses(hpeModule loaded);
+  memory_range enter(hpeModule loaded, const std::string& name, int device, bool is_managed);
 
+  memory_table& memory_;
   const std::vector<const void*> containers_;
   std::vector<std::string> texts_;
   std::vector<variable> managed_;

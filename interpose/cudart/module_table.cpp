@@ -16,7 +16,7 @@ module& module_table::add(std::unique_ptr<module> made) {
   return *modules_.back();
 }
 
-bool module_table::remove(module& gone, memory_table& memory) {
+bool module_table::remove(module& gone) {
   std::unique_ptr<module> taken;
   {
     const std::lock_guard lock(mutex_);
@@ -32,7 +32,7 @@ bool module_table::remove(module& gone, memory_table& memory) {
       if (each->host_function() != nullptr) by_host_function_.try_emplace(each->host_function(), each);
     }
   }
-  taken->unload(memory);
+  taken->unload();
   return true;
 }
 
@@ -72,9 +72,9 @@ variable module_table::find_variable(const void* symbol) const {
   throw failure(cudaErrorInvalidSymbol);
 }
 
-void module_table::unload_all(memory_table& memory) {
+void module_table::unload_all() {
   const std::shared_lock lock(mutex_);
-  for (const auto& each : modules_) each->unload(memory);
+  for (const auto& each : modules_) each->unload();
 }
 
 }  // namespace hpe::cudart

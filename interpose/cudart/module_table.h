@@ -19,7 +19,7 @@ class module_table {
   module& add(std::unique_ptr<module> made);
 
   /// Forgets a module and everything of it, and unloads it. False if there is no such module.
-  bool remove(module& gone, memory_table& memory);
+  bool remove(module& gone);
   [[nodiscard]] bool holds(const module* candidate) const;
 
   std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
@@ -33,7 +33,7 @@ class module_table {
   [[nodiscard]] variable find_variable(const void* symbol) const;
 
   /// Unloads all modules: their next use finds variables with their first values.
-  void unload_all(memory_table& memory);
+  void unload_all();
 
  private:
   mutable std::shared_mutex mutex_;

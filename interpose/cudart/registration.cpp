@@ -5,6 +5,7 @@
 #include <fatbinary_section.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "interpose/cudart/context.h"
@@ -38,7 +39,8 @@ extern "C" {
 
 void** CUDARTAPI __cudaRegisterFatBinary(void* fat_binary) {
   const auto& wrapper = *static_cast<const __fatBinC_Wrapper_t*>(fat_binary);
-  return reinterpret_cast<void**>(&process().modules().add(std::make_unique<module>(containers_of(wrapper))));
+  auto made = std::make_unique<module>(containers_of(wrapper), process().memory());
+  return reinterpret_cast<void**>(&process().modules().add(std::move(made)));
 }
 
 void CUDARTAPI __cudaRegisterFatBinaryEnd(void** /*handle*/) {}
@@ -46,7 +48,7 @@ void CUDARTAPI __cudaRegisterFatBinaryEnd(void** /*handle*/) {}
 void CUDARTAPI __cudaUnregisterFatBinary(void** handle) {
   api_call_always("__cudaUnregisterFatBinary", [&] {
     process().finish_work();  // which may use the module
-    process().modules().remove(module_of(handle), process().memory());
+    process().modules().remove(module_of(handle));
   });
 }
 

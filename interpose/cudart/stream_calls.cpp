@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about streams, and cudaDeviceSynchronize.
+// The functions of CUDA's runtime about streams.
 
 #include <cuda_runtime_api.h>
 
@@ -80,15 +80,6 @@ cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t handle) {
     const auto where = process().find_stream(handle);
     require_not_capturing(*where);
     return where->query();
-  });
-}
-
-cudaError_t CUDARTAPI cudaDeviceSynchronize() {
-  return api_call(__func__, [&] {
-    context& cuda = process();
-    device_streams& streams = cuda.streams().of_device(cuda.current_device());
-    require_none_capturing(streams.captures());
-    check(streams.synchronize());
   });
 }
 
