@@ -17,30 +17,29 @@ extern "C" {
 
 /* Loads texts of PTX, linked with each other when there are several (they refer to each other's symbols). The texts are
  * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
- * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is no PTX or a symbol that nobody defines,
- * HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs, where programs have CUDA for this;
- * HPE_ERROR_OUT_OF_MEMORY for its variables. */
+ * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is no PTX or a symbol that nobody
+ * defines, HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs, where programs have CUDA for
+ * this; HPE_ERROR_OUT_OF_MEMORY for its variables. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
 /* Ends a module of hpeModuleLoadPtx: waits for its launches, frees its variables. Its kernels become invalid. */
 HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 
-/* A variable in the global or constant memory of a module, as memory on one device; like any allocation, it can be used by
- * CPU code, kernels and copies. Errors: HPE_ERROR_NOT_FOUND. */
+/* A variable in the global or constant memory of a module, as memory on one device; like any allocation, it can be used
+ * by CPU code, kernels and copies. Errors: HPE_ERROR_NOT_FOUND. */
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
-
 
 typedef struct hpeKernelInfo {
   uint32_t parameter_count;
   const uint32_t* parameter_offsets; /* of each parameter in the bytes given to a launch; live as long as the module */
   const uint32_t* parameter_sizes;
-  size_t parameter_bytes;            /* all of them together */
-  uint32_t shared_bytes;             /* static shared memory of a block */
-  uint32_t local_bytes;              /* of a thread, as far as declared */
-  uint32_t constant_bytes;           /* of the module's variables in constant memory */
-  uint32_t max_threads;              /* of a block; what the kernel demands (.maxntid), else 1024 */
-  uint32_t required_block[3];        /* .reqntid; zeros if there is none */
-  int32_t architecture;              /* of the text's .target: 75 for sm_75 */
+  size_t parameter_bytes;     /* all of them together */
+  uint32_t shared_bytes;      /* static shared memory of a block */
+  uint32_t local_bytes;       /* of a thread, as far as declared */
+  uint32_t constant_bytes;    /* of the module's variables in constant memory */
+  uint32_t max_threads;       /* of a block; what the kernel demands (.maxntid), else 1024 */
+  uint32_t required_block[3]; /* .reqntid; zeros if there is none */
+  int32_t architecture;       /* of the text's .target: 75 for sm_75 */
 } hpeKernelInfo;
 
 /* Describes a kernel of a module of PTX. Errors: HPE_ERROR_NOT_SUPPORTED for other kernels. */
@@ -61,17 +60,17 @@ typedef struct hpeGrid {
 } hpeGrid;
 
 /* As hpeLaunch, for kernels of PTX; work (may be NULL) becomes what hpeWorkWait waits for.
- * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than 1024
- * threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero). */
+ * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
+ * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero). */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 
-/* Waits until the work has finished and returns what came of it: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a sentence that
- * names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. A failure told here is not told again by
+/* Waits until the work has finished and returns what came of it: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a sentence
+ * that names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. A failure told here is not told again by
  * hpeSynchronize. What the kernel printed is on standard output then. fault (may be NULL) gets the kind of failure. */
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
-  HPE_FAULT_ADDRESS = 1,     /* out of bounds, or not the device's */
+  HPE_FAULT_ADDRESS = 1, /* out of bounds, or not the device's */
   HPE_FAULT_MISALIGNED = 2,
   HPE_FAULT_TRAP = 3,
   HPE_FAULT_ASSERT = 4,

@@ -1,6 +1,7 @@
 #include "runtime/fault/service.h"
 
 #include "runtime/fault/handler.h"
+#include "runtime/trace/measured.h"
 
 namespace hpe::fault {
 
@@ -22,7 +23,10 @@ service::~service() {
 }
 
 verdict service::resolve(std::byte* address, bool write) noexcept {
-  return board_->ask(directory_.find(address).region % lanes_.size(), address, write);
+  trace::measured measure(trace::way::touch, 0);
+  const verdict result = board_->ask(directory_.find(address).region % lanes_.size(), address, write);
+  if (result != verdict::retry) measure.forget();
+  return result;
 }
 
 }  // namespace hpe::fault
