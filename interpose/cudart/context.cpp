@@ -2,7 +2,11 @@
 
 #include "interpose/cudart/context.h"
 
+#include "interpose/cudart/capture.h"
 #include "interpose/cudart/device_table.h"
+#include "interpose/cudart/event.h"
+#include "interpose/cudart/graph.h"
+#include "interpose/cudart/graph_exec.h"
 #include "interpose/cudart/module_table.h"
 #include "interpose/cudart/stream_table.h"
 #include "interpose/cudart/thread_state.h"
@@ -14,6 +18,10 @@ namespace hpe::cudart {
 struct context::started {
   device_table devices;
   stream_table streams{devices.count()};
+  event_table events;
+  capture_table captures;
+  graph_table graphs;
+  exec_table execs;
 };
 
 namespace {
@@ -39,6 +47,10 @@ context::started& context::start() {
 
 device_table& context::devices() { return start().devices; }
 stream_table& context::streams() { return start().streams; }
+event_table& context::events() { return start().events; }
+capture_table& context::captures() { return start().captures; }
+graph_table& context::graphs() { return start().graphs; }
+exec_table& context::execs() { return start().execs; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
   const thread_state& thread = this_thread();

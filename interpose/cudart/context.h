@@ -15,7 +15,11 @@
 
 namespace hpe::cudart {
 
+class capture_table;
 class device_table;
+class event_table;
+class exec_table;
+class graph_table;
 class module_table;
 class stream;
 class stream_table;
@@ -36,6 +40,10 @@ class context {
   /// Start hpe at the first call. Throw hpe::error where it cannot start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
+  [[nodiscard]] event_table& events();
+  [[nodiscard]] capture_table& captures();
+  [[nodiscard]] graph_table& graphs();
+  [[nodiscard]] exec_table& execs();
 
   /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
   /// cudaErrorInvalidResourceHandle where there is none.
@@ -65,8 +73,8 @@ class context {
   std::unique_ptr<started> started_;
 };
 
-/// The process's. It is made by the first call, which may come before main, and never destroyed: static objects and other
-/// threads may call to the end. Exported functions ask for it and hand its parts on.
+/// The process's. It is made by the first call, which may come before main, and never destroyed: static objects and
+/// other threads may call to the end. Exported functions ask for it and hand its parts on.
 [[nodiscard]] context& process();
 
 }  // namespace hpe::cudart

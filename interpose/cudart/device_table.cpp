@@ -35,7 +35,9 @@ device_table::device_table() {
   settings_.resize(properties_.size());
 }
 
-void device_table::require_device(int device) const { require(device >= 0 && device < count(), cudaErrorInvalidDevice); }
+void device_table::require_device(int device) const {
+  require(device >= 0 && device < count(), cudaErrorInvalidDevice);
+}
 
 const cudaDeviceProp& device_table::properties(int device) const {
   require_device(device);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "interpose/cudart/capture.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/stream_table.h"
@@ -152,8 +153,11 @@ cudaError_t CUDARTAPI cudaDeviceSetSharedMemConfig(cudaSharedMemConfig /*config*
 }
 
 cudaError_t CUDARTAPI cudaDeviceSynchronize() {
-  return api_call("cudaDeviceSynchronize",
-                  [&] { return process().streams().of_device(process().current_device()).synchronize(); });
+  return api_call("cudaDeviceSynchronize", [&] {
+    device_streams& streams = process().streams().of_device(process().current_device());
+    require_none_capturing(streams.captures());
+    return streams.synchronize();
+  });
 }
 
 cudaError_t CUDARTAPI cudaDeviceReset() {

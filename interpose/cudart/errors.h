@@ -2,8 +2,8 @@
 
 /// Errors as CUDA keeps them, and how calls report them.
 ///
-/// Inside, failures are thrown: failure for an error of CUDA's, hpe::error for hpe's. api_call turns them into the code that
-/// the call returns and that the thread remembers for cudaGetLastError.
+/// Inside, failures are thrown: failure for an error of CUDA's, hpe::error for hpe's. api_call turns them into the code
+/// that the call returns and that the thread remembers for cudaGetLastError.
 
 #include <driver_types.h>
 

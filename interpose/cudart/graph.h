@@ -44,6 +44,9 @@ class graph_node {
   cudaGraphNodeType type() const { return what_->type(); }
   void set(std::shared_ptr<const operation> what);  ///< throws failure(cudaErrorInvalidValue) for another type
 
+  /// Keeps what a program was told about the node until it is told again or the node is gone.
+  void keep(std::shared_ptr<const void> told) { told_ = std::move(told); }
+
   graph* child() const { return child_.get(); }  ///< of a child graph node, else null
   void set_child(std::unique_ptr<graph> child);
 
@@ -58,6 +61,7 @@ class graph_node {
   const int device_;
   std::shared_ptr<const operation> what_;
   std::unique_ptr<graph> child_;
+  std::shared_ptr<const void> told_;
   std::vector<graph_node*> before_;
   std::vector<graph_node*> after_;
 };

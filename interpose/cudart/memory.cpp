@@ -90,7 +90,7 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
-    process().current_device();  // cudaFree(0) is a way to start CUDA
+    static_cast<void>(process().devices());  // cudaFree(0) is a way to start CUDA
     release(pointer, [](const allocation& each) {
       return each.kind == memory_kind::device || each.kind == memory_kind::managed;
     });

@@ -1,5 +1,5 @@
-// Allocations do not overlap, so the one with the greatest base that is not above an address is the only one that may hold
-// it.
+// Allocations do not overlap, so the one with the greatest base that is not above an address is the only one that may
+// hold it.
 
 #include "interpose/cudart/memory_table.h"
 

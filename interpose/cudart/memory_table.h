@@ -27,9 +27,9 @@ struct allocation {
   void* base = nullptr;
   std::size_t size = 0;
   memory_kind kind = memory_kind::device;
-  int device = 0;                // its home, or the current one when host memory was made
-  unsigned flags = 0;            // as given to cudaHostAlloc, cudaHostRegister or cudaMallocManaged
-  void* device_base = nullptr;   // where kernels see it; base, except for registered memory
+  int device = 0;               // its home, or the current one when host memory was made
+  unsigned flags = 0;           // as given to cudaHostAlloc, cudaHostRegister or cudaMallocManaged
+  void* device_base = nullptr;  // where kernels see it; base, except for registered memory
 
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);

@@ -63,7 +63,8 @@ std::size_t kernel::dynamic_shared_limit() {
   constexpr std::size_t without_opting_in = std::size_t{48} << 10;
   const std::lock_guard lock(mutex_);
   find();
-  return std::max(dynamic_shared_limit_, without_opting_in - std::min<std::size_t>(without_opting_in, info_.shared_bytes));
+  return std::max(dynamic_shared_limit_,
+                  without_opting_in - std::min<std::size_t>(without_opting_in, info_.shared_bytes));
 }
 
 void kernel::set_carveout(int percent) {

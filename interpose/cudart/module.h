@@ -81,8 +81,8 @@ class module {
   module(const module&) = delete;
   module& operator=(const module&) = delete;
 
-  /// Loads it if that is not done. The first failure is told on standard error; each throws: cudaErrorNoKernelImageForDevice
-  /// where there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run.
+  /// Loads it if that is not done. The first failure is told on standard error; each throws:
+  /// cudaErrorNoKernelImageForDevice where there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run.
   [[nodiscard]] hpeModule handle();
 
   /// Where a variable lies on a device; enters it in the table of memory, because the host may use it from then on. Throws

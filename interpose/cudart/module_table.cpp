@@ -1,5 +1,5 @@
-// Two libraries may register the same host function, where the dynamic linker has made one of two: the first counts, and the
-// second takes its place when the first is gone. A kernel's module outlives the kernel's entries here.
+// Two libraries may register the same host function, where the dynamic linker has made one of two: the first counts,
+// and the second takes its place when the first is gone. A kernel's module outlives the kernel's entries here.
 
 #include "interpose/cudart/module_table.h"
 
@@ -20,7 +20,8 @@ bool module_table::remove(module& gone) {
   std::unique_ptr<module> taken;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == &gone; });
+    const auto found =
+        std::find_if(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == &gone; });
     if (found == modules_.end()) return false;
     taken = std::move(*found);
     modules_.erase(found);

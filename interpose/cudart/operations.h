@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "interpose/cudart/operation.h"
@@ -23,6 +24,18 @@ class kernel_operation final : public operation {
   bool cooperative = false;
   std::vector<std::byte> arguments;             ///< as the kernel's parameters lie in memory
   std::vector<std::uint32_t> argument_offsets;  ///< of each in these bytes
+
+  std::shared_ptr<const kernel_operation> with_cooperative(bool value) const {
+    auto result = std::make_shared<kernel_operation>();
+    result->function = function;
+    result->grid = grid;
+    result->block = block;
+    result->shared_bytes = shared_bytes;
+    result->cooperative = value;
+    result->arguments = arguments;
+    result->argument_offsets = argument_offsets;
+    return result;
+  }
 
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeKernel; }
   cudaError_t prepare(int device, work& out) const override;

@@ -85,7 +85,8 @@ int read_attribute(const cudaDeviceProp& p, cudaDeviceAttr attribute) {
   require(attribute > 0 && attribute < cudaDevAttrMax, cudaErrorInvalidValue);
   switch (attribute) {
 #define HPE_CUDART_ATTRIBUTE(name, value) \
-  case cudaDevAttr##name: return static_cast<int>(value);
+  case cudaDevAttr##name:                 \
+    return static_cast<int>(value);
 #include "interpose/cudart/attributes.def"
 #undef HPE_CUDART_ATTRIBUTE
     default: return 0;

@@ -1,5 +1,5 @@
-// What the code that nvcc puts into programs calls: before main for each fat binary, and at each <<<...>>>. Nothing of a fat
-// binary is read here; see module.h.
+// What the code that nvcc puts into programs calls: before main for each fat binary, and at each <<<...>>>. Nothing of
+// a fat binary is read here; see module.h.
 
 #include <cuda_runtime_api.h>
 #include <fatbinary_section.h>
@@ -21,8 +21,8 @@ namespace {
 
 module& module_of(void** handle) { return *reinterpret_cast<module*>(handle); }
 
-/// A wrapper names its container, or the containers of the objects that were linked with each other (-rdc=true): they have
-/// the PTX then, and what the linker made of them has machine code only.
+/// A wrapper names its container, or the containers of the objects that were linked with each other (-rdc=true): they
+/// have the PTX then, and what the linker made of them has machine code only.
 std::vector<const void*> containers_of(const __fatBinC_Wrapper_t& wrapper) {
   if (wrapper.version != FATBINC_LINK_VERSION || wrapper.filename_or_fatbins == nullptr) return {wrapper.data};
   std::vector<const void*> containers;
@@ -65,8 +65,7 @@ void CUDARTAPI __cudaRegisterVar(void** handle, char* host_symbol, char* /*devic
 }
 
 void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host_symbol, char* /*device_address*/, const char* name,
-                                        int /*is_external*/, std::size_t size, int /*is_constant*/,
-                                        int /*is_global*/) {
+                                        int /*is_external*/, std::size_t size, int /*is_constant*/, int /*is_global*/) {
   process().modules().add_variable(
       {.owner = &module_of(handle), .name = name, .host_symbol = host_symbol, .managed = host_symbol, .size = size});
 }

@@ -61,6 +61,20 @@ struct device_order {
     return result;
   }
 
+  /// The captures that streams of a choice are in.
+  template <class Choice>
+  std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
+    std::vector<std::shared_ptr<capture>> result;
+    if (capturing == 0) return result;
+    const std::scoped_lock lock(mutex);
+    for (const auto& each : streams) {
+      const auto other = each.lock();
+      if (!other || !choice(*other)) continue;
+      if (auto active = other->capturing()) result.push_back(std::move(active));
+    }
+    return result;
+  }
+
   /// What new work of a stream waits for outside of that stream. Needs the mutex.
   std::vector<point> before(const stream& self) {
     switch (self.kind_) {
@@ -167,15 +181,8 @@ void stream::set_capturing(std::shared_ptr<capture> value) {
 }
 
 std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
-  std::vector<std::shared_ptr<capture>> result;
-  if (kind_ != stream_kind::legacy || order_->capturing == 0) return result;
-  const std::scoped_lock order(order_->mutex);
-  for (const auto& each : order_->streams) {
-    const auto other = each.lock();
-    if (!other || other->kind_ != stream_kind::blocking) continue;
-    if (auto active = other->capturing()) result.push_back(std::move(active));
-  }
-  return result;
+  if (kind_ != stream_kind::legacy) return {};
+  return order_->captures([](const stream& other) { return other.kind_ == stream_kind::blocking; });
 }
 
 device_streams::device_streams(int device)
@@ -219,6 +226,10 @@ cudaError_t device_streams::synchronize() {
   }
   wait_all(ends);
   return order_->fault;
+}
+
+std::vector<std::shared_ptr<capture>> device_streams::captures() {
+  return order_->captures([](const stream&) { return true; });
 }
 
 cudaError_t device_streams::fault() const { return order_->fault; }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "interpose/cudart/stream_attributes.h"
 #include "interpose/cudart/timeline.h"
 
 namespace hpe::cudart {
@@ -59,7 +60,8 @@ class stream : public std::enable_shared_from_this<stream> {
   stream_kind kind() const { return kind_; }
   unsigned flags() const { return flags_; }
   int priority() const { return priority_; }  ///< as asked for; threads of the host have none
-  std::uint64_t id() const { return id_; }    ///< of this process, never used again
+  stream_attributes& attributes() { return attributes_; }
+  std::uint64_t id() const { return id_; }  ///< of this process, never used again
 
   /// What stream capture keeps here; null while the stream does not capture. See capture.h.
   std::shared_ptr<capture> capturing() const;
@@ -95,6 +97,7 @@ class stream : public std::enable_shared_from_this<stream> {
   bool running_ = false;      // there is a thread
   bool closed_ = false;
   std::shared_ptr<capture> capture_;
+  stream_attributes attributes_;
 };
 
 /// The streams of one device. Thread safe. Its end closes all of them; their work goes on.
@@ -111,6 +114,8 @@ class device_streams {
 
   /// Everything queued so far in any stream, destroyed ones too.
   cudaError_t synchronize();
+
+  std::vector<std::shared_ptr<capture>> captures();  ///< under way in streams of this device
 
   cudaError_t fault() const;     ///< the sticky error, or cudaSuccess
   void fail(cudaError_t error);  ///< makes it the sticky error, unless there is one

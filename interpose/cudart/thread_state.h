@@ -21,7 +21,8 @@ struct call_configuration {
 struct thread_state {
   cudaError_t last_error = cudaSuccess;
   int device = 0;
-  bool default_stream_is_own = false;  // in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's own
+  bool default_stream_is_own =
+      false;  // in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's own
   std::vector<call_configuration> configurations;
 };
 
