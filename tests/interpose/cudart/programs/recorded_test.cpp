@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <ostream>
 #include <sstream>
 #include <string>
 
@@ -15,6 +16,8 @@ struct program {
   const char* arguments;
   const char* recorded;  // the file is <recorded>.txt
 };
+
+void PrintTo(const program& p, std::ostream* out) { *out << p.name << ' ' << p.arguments; }
 
 class Recorded : public testing::TestWithParam<program> {};
 
