@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "interpose/cudart/capture.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/stream.h"
@@ -17,6 +18,7 @@ constexpr std::size_t pitch_alignment = 512;
 
 /// Allocates and enters. Nothing for zero bytes.
 void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
+  process().captures().require_unsafe_calls_allowed();
   if (bytes == 0) return nullptr;
   const int device = process().current_device();
   void* made = nullptr;
@@ -28,6 +30,7 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
 /// Gives back what is_right takes; throws cudaErrorInvalidValue for everything else.
 template <class Choice>
 void release(void* base, const Choice& is_right) {
+  process().captures().require_unsafe_calls_allowed();
   if (base == nullptr) return;
   const auto found = process().memory().find(base);
   require(found.has_value() && found->base == base && is_right(*found), cudaErrorInvalidValue);
@@ -90,7 +93,6 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
-    static_cast<void>(process().devices());  // cudaFree(0) is a way to start CUDA
     release(pointer, [](const allocation& each) {
       return each.kind == memory_kind::device || each.kind == memory_kind::managed;
     });
