@@ -26,7 +26,8 @@ struct context::started {
 
 namespace {
 
-/// Gives memory back whose entry is gone. Nobody hears of a failure: the program has said that it is done with all of it.
+/// Gives memory back whose entry is gone. Nobody hears of a failure: the program has said that it is done with all of
+/// it.
 void release(const allocation& gone) {
   if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
 }

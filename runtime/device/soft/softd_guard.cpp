@@ -45,8 +45,8 @@ class alternate_stack {
   void* memory_ = nullptr;
 };
 
-// With an access to an address that cannot exist (its upper bits differ) the system gives none; it is in a register then,
-// as a rule.
+// With an access to an address that cannot exist (its upper bits differ) the system gives none; it is in a register
+// then, as a rule.
 std::uintptr_t address_of(const siginfo_t& info, const ucontext_t& context) {
   if (info.si_code != SI_KERNEL) return reinterpret_cast<std::uintptr_t>(info.si_addr);
   constexpr int last_general = REG_RCX;

@@ -43,6 +43,16 @@ TEST(Kernels, PrintWhatTheyShould) {
     EXPECT_TRUE(printed[i].starts_with(wanted[i] + ' ') && printed[i].ends_with('%')) << o.text;
 }
 
+TEST(Squares, DoWhatTheDocumentationShows) {
+  EXPECT_EQ(soft_run(cuda_program("squares 1")).text,
+            "hpe soft device 0: no error\n31 * 31 = 961\nhpe soft device 1: no error\n31 * 31 = 961\n");
+  const outcome far = soft_run(cuda_program("squares 100000000"));
+  EXPECT_NE(far.text.find("block (0, 0, 0) touched an address that is not the device's (0x"), std::string::npos)
+      << far.text;
+  EXPECT_NE(far.text.find("hpe soft device 0: an illegal memory access was encountered\n"), std::string::npos)
+      << far.text;
+}
+
 TEST(HostAccess, OfDevicePointersByCpuCodeAndFiles) {
   const std::string file = "/tmp/hpe-host-access-" + std::to_string(::getpid());
   const outcome o = soft_run(cuda_program("host_access ") + file);
