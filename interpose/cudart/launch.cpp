@@ -45,11 +45,13 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
 /// Runs a launch to its end. A fault becomes the process's.
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape,
                        const std::vector<std::byte>& arguments) try {
+  auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = process().accesses(device);
   hpeWork started{};
   hpeFault fault = HPE_FAULT_NONE;
   hpeStatus status = ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(), accesses.data(),
                                      accesses.size(), &started);
+  kept.unlock();
   if (status == HPE_SUCCESS) status = ::hpeWorkWait(started, &fault);
   if (status == HPE_SUCCESS) return cudaSuccess;
   const cudaError_t code = fault == HPE_FAULT_NONE ? translate(status) : code_of_fault(fault);
