@@ -8,6 +8,7 @@
 #include "interpose/cudart/graph.h"
 #include "interpose/cudart/graph_exec.h"
 #include "interpose/cudart/module_table.h"
+#include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
 #include "interpose/cudart/thread_state.h"
 #include "runtime/base/log.h"
@@ -16,12 +17,15 @@
 namespace hpe::cudart {
 
 struct context::started {
+  explicit started(memory_table& memory) : pools(memory, devices.count()) {}
+
   device_table devices;
   stream_table streams{devices.count()};
   event_table events;
   capture_table captures;
   graph_table graphs;
   exec_table execs;
+  pool_table pools;
 };
 
 namespace {
@@ -40,7 +44,7 @@ context::~context() = default;
 context::started& context::start() {
   std::call_once(start_, [this] {
     set_log_level(parse_log_level(options::from_environment().log));
-    started_ = std::make_unique<started>();
+    started_ = std::make_unique<started>(memory_);
     is_started_ = true;
   });
   return *started_;
@@ -52,6 +56,7 @@ event_table& context::events() { return start().events; }
 capture_table& context::captures() { return start().captures; }
 graph_table& context::graphs() { return start().graphs; }
 exec_table& context::execs() { return start().execs; }
+pool_table& context::pools() { return start().pools; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
   const thread_state& thread = this_thread();
@@ -70,6 +75,7 @@ std::vector<hpeAccess> context::accesses(int device) {
   const device_table& table = devices();
   return memory_.accesses([&](const allocation& each) {
     if (each.kind == memory_kind::registered) return false;
+    if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
     return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
            table.peer_enabled(device, each.device);
   });
@@ -83,7 +89,9 @@ void context::finish_work() {
 void context::reset(int device) {
   finish_work();
   streams().reset(device);
+  events().reset(device);
   for (const allocation& each : memory_.remove_all(device)) release(each);
+  pools().reset(device);
   devices().reset(device);
   if (memory_.is_empty()) modules_->unload_all();
   fault_.clear();

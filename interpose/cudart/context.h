@@ -21,6 +21,7 @@ class event_table;
 class exec_table;
 class graph_table;
 class module_table;
+class pool_table;
 class stream;
 class stream_table;
 
@@ -44,6 +45,7 @@ class context {
   [[nodiscard]] capture_table& captures();
   [[nodiscard]] graph_table& graphs();
   [[nodiscard]] exec_table& execs();
+  [[nodiscard]] pool_table& pools();
 
   /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
   /// cudaErrorInvalidResourceHandle where there is none.

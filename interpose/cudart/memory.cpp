@@ -8,6 +8,7 @@
 #include "interpose/cudart/capture.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
+#include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream.h"
 
 using namespace hpe::cudart;
@@ -18,11 +19,19 @@ constexpr std::size_t pitch_alignment = 512;
 
 /// Allocates and enters. Nothing for zero bytes.
 void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
+  const int device = process().current_device();
   process().captures().require_unsafe_calls_allowed();
   if (bytes == 0) return nullptr;
-  const int device = process().current_device();
   void* made = nullptr;
-  check(kind == memory_kind::host ? ::hpeMallocHost(&made, bytes) : ::hpeMallocOn(&made, bytes, device));
+  const auto try_to = [&] {
+    return kind == memory_kind::host ? ::hpeMallocHost(&made, bytes) : ::hpeMallocOn(&made, bytes, device);
+  };
+  hpeStatus status = try_to();
+  if (status == HPE_ERROR_OUT_OF_MEMORY) {
+    process().pools().release_all();
+    status = try_to();
+  }
+  check(status);
   process().memory().add({.base = made, .size = bytes, .kind = kind, .device = device, .flags = flags});
   return made;
 }
@@ -93,6 +102,11 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
+    if (process().pools().owns(pointer)) {
+      process().finish_work();
+      process().pools().free(pointer);
+      return;
+    }
     release(pointer, [](const allocation& each) {
       return each.kind == memory_kind::device || each.kind == memory_kind::managed;
     });

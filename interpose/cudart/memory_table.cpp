@@ -22,6 +22,7 @@ void memory_table::add(const allocation& made) {
 }
 
 std::optional<allocation> memory_table::remove(const void* base) {
+  const std::lock_guard nobody_keeps(kept_);
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(number(base));
   if (found == allocations_.end()) return std::nullopt;

@@ -44,7 +44,10 @@ class memory_table {
  public:
   void add(const allocation& made);
 
-  /// Takes it out by its base; nothing if there is none.
+  /// While one is held nothing is taken out: between accesses() and the launch that names them to hpe.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(kept_); }
+
+  /// Takes it out by its base; nothing if there is none. Not while the calling thread holds keep().
   std::optional<allocation> remove(const void* base);
 
   /// The allocation that an address lies in; nothing for other memory. The end of an allocation is not in it.
@@ -67,6 +70,7 @@ class memory_table {
   std::vector<allocation> remove_all(int device);
 
  private:
+  mutable std::shared_mutex kept_;  // taken before the other
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, allocation> allocations_;  // by base
 };

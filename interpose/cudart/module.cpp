@@ -16,10 +16,33 @@ namespace hpe::cudart {
 
 namespace {
 
-std::string read_ptx(const void* container) {
+std::vector<ptx::fat_binary_entry> read_entries(const void* container) {
   const __fatBinC_Wrapper_t wrapper{FATBINC_MAGIC, FATBINC_VERSION, static_cast<const unsigned long long*>(container),
                                     nullptr};
-  return ptx::choose_ptx(ptx::read_fat_binary(&wrapper, sizeof wrapper)).text;
+  return ptx::read_fat_binary(&wrapper, sizeof wrapper);
+}
+
+bool has_ptx(const std::vector<ptx::fat_binary_entry>& entries) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const auto& entry) { return entry.what == ptx::fat_binary_entry::kind::ptx; });
+}
+
+/// CUDA's device runtime, which nvcc links with every program of several files. It calls functions of the driver's that have
+/// no PTX (cnp...), to launch kernels from kernels, so it is left out; a program that needs it is told so by the name of what
+/// is missing then.
+bool is_device_runtime(const std::string& text) { return text.find("cnpGetLastError") != std::string::npos; }
+
+/// Of several that are linked, some may have machine code only. That something needs them is seen when they are linked without.
+std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
+  std::vector<std::string> texts;
+  for (const void* const container : containers) {
+    const auto entries = read_entries(container);
+    if (!has_ptx(entries) && containers.size() > 1) continue;
+    const std::string& text = ptx::choose_ptx(entries).text;
+    if (containers.size() == 1 || !is_device_runtime(text)) texts.push_back(text);
+  }
+  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);  // throws, with what to tell nvcc
+  return texts;
 }
 
 cudaError_t code_of_load(hpeStatus status, bool is_read) {
@@ -92,9 +115,7 @@ hpeModule module::handle() {
 hpeModule module::load() {
   bool is_read = false;
   try {
-    if (texts_.empty()) {
-      for (const void* const container : containers_) texts_.push_back(read_ptx(container));
-    }
+    if (texts_.empty()) texts_ = read_ptx(containers_);
     is_read = true;
     std::vector<const char*> texts;
     for (const std::string& text : texts_) texts.push_back(text.c_str());
