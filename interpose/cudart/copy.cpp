@@ -17,8 +17,8 @@ box box_of(const cudaPitchedPtr& memory, const cudaPos& position) {
           plane};
 }
 
-/// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that
-/// could tell them is over.
+/// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that could
+/// tell them is over.
 template <class Body>
 work guarded(const char* what, Body body) {
   return [what, body = std::move(body)]() -> cudaError_t {

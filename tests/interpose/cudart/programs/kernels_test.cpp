@@ -43,6 +43,24 @@ TEST(Kernels, PrintWhatTheyShould) {
     EXPECT_TRUE(printed[i].starts_with(wanted[i] + ' ') && printed[i].ends_with('%')) << o.text;
 }
 
+class Odds : public testing::TestWithParam<const char*> {};
+
+TEST_P(Odds, AreRight) {
+  const outcome o = soft_run(cuda_program("odds ") + GetParam());
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find(std::string(GetParam()) + ": right\n"), std::string::npos) << o.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Odds,
+                         testing::Values("abrupt", "between_processes", "children", "host_functions", "mapped", "peers",
+                                         "threads", "timing"),
+                         [](const testing::TestParamInfo<const char*>& name) { return std::string(name.param); });
+
+TEST(Parts, OfAProgramShareDeviceCode) {
+  const outcome o = soft_run(cuda_program("parts"));
+  EXPECT_TRUE(o.text.ends_with(": right\n")) << o.text;
+}
+
 TEST(Squares, DoWhatTheDocumentationShows) {
   EXPECT_EQ(soft_run(cuda_program("squares 1")).text,
             "hpe soft device 0: no error\n31 * 31 = 961\nhpe soft device 1: no error\n31 * 31 = 961\n");
