@@ -36,7 +36,7 @@ void check_box(const box& where, const box_extent& extent, bool must_be_known);
 /// Whether the program's own memory, which CUDA does not know, holds it.
 [[nodiscard]] bool is_pageable(const void* address);
 
-/// Copies, without overlap. Returns when an ordinary source may be changed and an ordinary destination be read.
+/// Copies. Returns when an ordinary source may be changed and an ordinary destination be read.
 /// Throws hpe::error.
 void copy_box(const box& to, const box& from, box_extent extent);
 

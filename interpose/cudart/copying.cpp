@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "interpose/cudart/box.h"
+#include "interpose/cudart/capture.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/operations.h"
 #include "interpose/cudart/stream.h"
@@ -78,6 +79,7 @@ cudaMemcpy3DParms pitched_copy(void* to, std::size_t to_pitch, const void* from,
 }
 
 cudaError_t copy_now(const cudaMemcpy3DParms& what) {
+  process().captures().require_unsafe_calls_allowed();
   const std::shared_ptr<stream> where = process().find_stream(nullptr);
   auto made = std::make_shared<copy_operation>();
   made->parameters = what;

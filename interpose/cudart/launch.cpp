@@ -19,6 +19,10 @@ namespace hpe::cudart {
 
 namespace {
 
+// Blocks of a cooperative launch take turns on a soft device's threads, so it runs as many as a large GPU, for programs that
+// know how many they want.
+constexpr int multiprocessors_of_a_gpu = 132;
+
 std::uint64_t volume(dim3 shape) { return std::uint64_t{shape.x} * shape.y * shape.z; }
 
 bool is_within(dim3 shape, const int (&most)[3]) {
@@ -91,10 +95,9 @@ void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t sh
   }
   require(shared_bytes <= what.dynamic_shared_limit(), cudaErrorInvalidValue);
   if (cooperative) {
-    const auto at_once = static_cast<std::uint64_t>(
-        blocks_per_multiprocessor(what, device, static_cast<int>(threads), shared_bytes) *
-        properties.multiProcessorCount);
-    require(volume(grid) <= at_once, cudaErrorCooperativeLaunchTooLarge);
+    const int each = blocks_per_multiprocessor(what, device, static_cast<int>(threads), shared_bytes);
+    const int all = each * std::max(properties.multiProcessorCount, multiprocessors_of_a_gpu);
+    require(volume(grid) <= static_cast<std::uint64_t>(all), cudaErrorCooperativeLaunchTooLarge);
   }
 }
 

@@ -102,7 +102,6 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
-    static_cast<void>(process().devices());  // cudaFree(0) is a way to start CUDA
     if (process().pools().owns(pointer)) {
       process().finish_work();
       process().pools().free(pointer);
