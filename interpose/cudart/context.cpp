@@ -7,6 +7,7 @@
 #include "interpose/cudart/event.h"
 #include "interpose/cudart/graph.h"
 #include "interpose/cudart/graph_exec.h"
+#include "interpose/cudart/graph_memory.h"
 #include "interpose/cudart/module_table.h"
 #include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
@@ -17,7 +18,7 @@
 namespace hpe::cudart {
 
 struct context::started {
-  explicit started(memory_table& memory) : pools(memory, devices.count()) {}
+  explicit started(memory_table& memory) : pools(memory, devices.count()), graph_memory(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -26,13 +27,16 @@ struct context::started {
   graph_table graphs;
   exec_table execs;
   pool_table pools;
+  graph_memory_table graph_memory;
 };
 
 namespace {
 
-/// Gives memory back whose entry is gone. Nobody hears of a failure: the program has said that it is done with all of it.
+/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the program has
+/// said that it is done with all of it.
 void release(const allocation& gone) {
-  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+  const bool is_own = gone.kind == memory_kind::device || gone.kind == memory_kind::managed || gone.kind == memory_kind::host;
+  if (is_own) ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -56,6 +60,7 @@ capture_table& context::captures() { return start().captures; }
 graph_table& context::graphs() { return start().graphs; }
 exec_table& context::execs() { return start().execs; }
 pool_table& context::pools() { return start().pools; }
+graph_memory_table& context::graph_memory() { return start().graph_memory; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
   const thread_state& thread = this_thread();

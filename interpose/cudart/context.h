@@ -19,6 +19,7 @@ class capture_table;
 class device_table;
 class event_table;
 class exec_table;
+class graph_memory_table;
 class graph_table;
 class module_table;
 class pool_table;
@@ -46,6 +47,7 @@ class context {
   [[nodiscard]] graph_table& graphs();
   [[nodiscard]] exec_table& execs();
   [[nodiscard]] pool_table& pools();
+  [[nodiscard]] graph_memory_table& graph_memory();
 
   /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
   /// cudaErrorInvalidResourceHandle where there is none.

@@ -9,6 +9,7 @@
 #include "interpose/cudart/capture.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
+#include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
 #include "interpose/cudart/thread_state.h"
 
@@ -156,7 +157,8 @@ cudaError_t CUDARTAPI cudaDeviceSynchronize() {
   return api_call("cudaDeviceSynchronize", [&] {
     device_streams& streams = process().streams().of_device(process().current_device());
     require_none_capturing(streams.captures());
-    return streams.synchronize();
+    check(streams.synchronize());
+    process().pools().release_excess();
   });
 }
 

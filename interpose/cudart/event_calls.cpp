@@ -6,6 +6,7 @@
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/event.h"
+#include "interpose/cudart/pool_table.h"
 
 using namespace hpe::cudart;
 
@@ -52,7 +53,10 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t handle) {
 }
 
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t handle) {
-  return api_call(__func__, [&] { return process().events().find(handle)->synchronize(); });
+  return api_call(__func__, [&] {
+    check(process().events().find(handle)->synchronize());
+    process().pools().release_excess();
+  });
 }
 
 cudaError_t CUDARTAPI cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {

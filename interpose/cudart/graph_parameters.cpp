@@ -6,6 +6,7 @@
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/event.h"
 #include "interpose/cudart/graph_calls.h"
+#include "interpose/cudart/graph_memory.h"
 #include "interpose/cudart/graph_operations.h"
 #include "interpose/cudart/operations.h"
 
@@ -94,6 +95,14 @@ std::shared_ptr<const operation> make_operation(cudaGraphNodeParams& parameters)
     case cudaGraphNodeTypeEmpty: return std::make_shared<marker_operation>(cudaGraphNodeTypeEmpty);
     case cudaGraphNodeTypeEventRecord: return make_record(parameters.eventRecord.event);
     case cudaGraphNodeTypeWaitEvent: return make_wait(parameters.eventWait.event);
+    case cudaGraphNodeTypeMemAlloc: {
+      cudaMemAllocNodeParamsV2& given = parameters.alloc;
+      cudaMemAllocNodeParams memory{given.poolProps, given.accessDescs, given.accessDescCount, given.bytesize, nullptr};
+      auto made = make_alloc(memory);
+      given.dptr = memory.dptr;
+      return made;
+    }
+    case cudaGraphNodeTypeMemFree: return make_free(parameters.free.dptr);
     default: throw failure(cudaErrorNotSupported);
   }
 }

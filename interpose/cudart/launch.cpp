@@ -46,11 +46,13 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape,
                        const std::vector<std::byte>& arguments) try {
   auto kept = process().memory().keep();
-  const std::vector<hpeAccess> accesses = process().accesses(device);
+  // hpe finds everything itself faster than it is told of it, but keeps devices apart only by what it is told.
+  const bool is_only_device = process().devices().count() == 1;
+  const std::vector<hpeAccess> accesses = is_only_device ? std::vector<hpeAccess>() : process().accesses(device);
   hpeWork started{};
   hpeFault fault = HPE_FAULT_NONE;
   hpeStatus status = ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(), accesses.data(),
-                                     accesses.size(), &started);
+                                     is_only_device ? HPE_ALL : accesses.size(), &started);
   kept.unlock();
   if (status == HPE_SUCCESS) status = ::hpeWorkWait(started, &fault);
   if (status == HPE_SUCCESS) return cudaSuccess;

@@ -8,6 +8,7 @@
 #include "interpose/cudart/capture.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
+#include "interpose/cudart/graph_memory.h"
 #include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream.h"
 
@@ -102,6 +103,7 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
+    if (process().graph_memory().find(pointer)) return;  // its graph frees it
     if (process().pools().owns(pointer)) {
       process().finish_work();
       process().pools().free(pointer);

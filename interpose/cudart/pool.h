@@ -25,9 +25,9 @@ class memory_source {
   virtual void free(void* block) = 0;
 };
 
-/// Memory that is allocated and freed in the order of streams. A block that was freed serves again at once in the stream that
-/// freed it, and in others when they have come that far. What is above the release threshold goes back to the source when
-/// release_excess() finds that nobody uses it. Thread safe. Members throw failure.
+/// Memory that is allocated and freed in the order of streams. A block that was freed serves again at once in the
+/// stream that freed it, and in others when they have come that far. What is above the release threshold goes back to
+/// the source when release_excess() finds that nobody uses it. Thread safe. Members throw failure.
 class memory_pool {
  public:
   /// max_size 0: no limit but the source's.
@@ -49,7 +49,8 @@ class memory_pool {
   void trim(std::size_t keep);  ///< gives free memory back until no more than keep is reserved
   void release_excess();
 
-  /// The value of an attribute: a number, or a flag. cudaErrorInvalidValue for unknown ones and values they cannot have.
+  /// The value of an attribute: a number, or a flag. cudaErrorInvalidValue for unknown ones and values they cannot
+  /// have.
   std::uint64_t attribute(cudaMemPoolAttr which) const;
   void set_attribute(cudaMemPoolAttr which, std::uint64_t value);
 
@@ -61,7 +62,7 @@ class memory_pool {
     std::uint64_t stream;  // where it was freed; 0: by the program itself
   };
 
-  void* take_free(std::size_t bytes, const stream& where);       // these need the mutex
+  void* take_free(std::size_t bytes, const stream& where);  // these need the mutex
   void* take_new(std::size_t bytes);
   void give_back(std::size_t keep, bool wait);
   void put_free(void* block, point since, std::uint64_t stream);

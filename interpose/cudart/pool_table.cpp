@@ -41,8 +41,7 @@ pool_table::pool_table(memory_table& memory, int devices) : memory_(memory) {
 
 cudaMemPool_t pool_table::add(int device, std::size_t max_size) {
   const auto access = std::make_shared<unsigned>(0);
-  auto made =
-      std::make_shared<memory_pool>(std::make_unique<device_source>(memory_, device, access), device, max_size);
+  auto made = std::make_shared<memory_pool>(std::make_unique<device_source>(memory_, device, access), device, max_size);
   auto* const handle = reinterpret_cast<cudaMemPool_t>(made.get());
   pools_[handle] = {std::move(made), access};
   return handle;

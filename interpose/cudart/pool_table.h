@@ -38,9 +38,9 @@ class pool_table {
   void set_access(cudaMemPool_t handle, int device, bool allowed);
   bool access(cudaMemPool_t handle, int device) const;
 
-  void release_excess();     ///< free memory above thresholds goes back
-  void release_all();        ///< all free memory
-  void reset(int device);    ///< cudaDeviceReset: the device has no pools but a new default one, and no blocks
+  void release_excess();   ///< free memory above thresholds goes back
+  void release_all();      ///< all free memory
+  void reset(int device);  ///< cudaDeviceReset: the device has no pools but a new default one, and no blocks
 
  private:
   struct entry {

@@ -8,6 +8,7 @@
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/graph_operations.h"
+#include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
 
 using namespace hpe::cudart;
@@ -72,6 +73,7 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t handle) {
     const auto where = process().find_stream(handle);
     require_not_capturing(*where);
     check(where->synchronize());
+    process().pools().release_excess();
   });
 }
 
