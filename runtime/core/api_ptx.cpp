@@ -1,8 +1,8 @@
 // The C interface: modules of PTX.
 
-#include "hpe/ptx.h"
 #include <algorithm>
 
+#include "hpe/ptx.h"
 #include "runtime/core/api_guard.h"
 #include "runtime/core/current_device.h"
 #include "runtime/core/runtime.h"

@@ -29,8 +29,8 @@ class ptx_modules {
   [[nodiscard]] hpeKernelInfo describe(hpeKernel kernel) const;
 
   /// See hpeLaunchGrid.
-  timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape,
-                   std::span<const std::byte> parameters, std::span<const hpeAccess> accesses, bool everything);
+  timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
+                   std::span<const hpeAccess> accesses, bool everything);
 
  private:
   void place(hpeModule_st& module, unsigned device);

@@ -75,8 +75,8 @@ class executor {
     const void* const parameters = engines_.shared.parameters(stream_, value).bytes;
     if (kernel.ptx) {
       if (const auto trouble = engines_.ptx.run(*kernel.ptx, kernel.name, what, parameters))
-        fail(value, HPE_ERROR_LAUNCH_FAILED, fmt::format("on device {}, {}", engines_.device, trouble->sentence).c_str(),
-             trouble->fault);
+        fail(value, HPE_ERROR_LAUNCH_FAILED,
+             fmt::format("on device {}, {}", engines_.device, trouble->sentence).c_str(), trouble->fault);
       return;
     }
     const auto trouble = engines_.pool.run(kernel.body, parameters, what.grid);
