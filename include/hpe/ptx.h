@@ -70,8 +70,8 @@ HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* sha
  * hpeSynchronize. What the kernel printed is on standard output then. fault (may be NULL) gets the kind of failure. */
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
-  HPE_FAULT_ADDRESS = 1, /* out of bounds, or not the device's */
-  HPE_FAULT_MISALIGNED = 2,
+  HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not the device's */
+  HPE_FAULT_MISALIGNED = 2, /* compiled kernels go on, as CPUs do; HPE_PTX_ENGINE=interpreter finds them */
   HPE_FAULT_TRAP = 3,
   HPE_FAULT_ASSERT = 4,
   HPE_FAULT_STACK = 5,       /* local memory or call depth used up */

@@ -86,10 +86,11 @@ void ptx_modules::place(hpeModule_st& module, unsigned device) {
   };
   place.globals = take(device::ptx_part::global);
   place.constants = take(device::ptx_part::constant);
-  const device::ptx_contents contents = ptx.place(device, reinterpret_cast<std::uintptr_t>(place.globals),
-                                                  reinterpret_cast<std::uintptr_t>(place.constants));
-  copies_.copy(place.globals, contents.globals.data(), contents.globals.size());
-  copies_.copy(place.constants, contents.constants.data(), contents.constants.size());
+  for (const device::ptx_contents& c : ptx.place(device, reinterpret_cast<std::uintptr_t>(place.globals),
+                                                 reinterpret_cast<std::uintptr_t>(place.constants))) {
+    std::byte* const part = c.part == device::ptx_part::global ? place.globals : place.constants;
+    copies_.copy(part + c.offset, c.bytes.data(), c.bytes.size());
+  }
 }
 
 void ptx_modules::free_variables(hpeModule_st& module) noexcept {

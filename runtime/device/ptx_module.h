@@ -32,10 +32,11 @@ struct ptx_variable {
   std::size_t size = 0;
 };
 
-/// What belongs into the parts before the first launch.
+/// Bytes that belong into a part before the first launch.
 struct ptx_contents {
-  std::vector<std::byte> globals;
-  std::vector<std::byte> constants;
+  ptx_part part = ptx_part::global;
+  std::size_t offset = 0;
+  std::vector<std::byte> bytes;
 };
 
 class ptx_module {
@@ -56,8 +57,8 @@ class ptx_module {
   [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
 
   /// Tells a device where it has the two parts (256-aligned; any value where a part is empty). Once for each device,
-  /// before kernels of the module are launched there. The caller writes the contents there.
-  virtual ptx_contents place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) = 0;
+  /// before kernels of the module are launched there. The caller writes what is returned there; the rest is zero.
+  virtual std::vector<ptx_contents> place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) = 0;
 };
 
 }  // namespace hpe::device

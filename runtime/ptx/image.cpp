@@ -18,8 +18,11 @@ image::image(std::shared_ptr<const ptx::program> program, const allocator& alloc
   for (std::uint32_t n = 0; n < program_->symbols.size(); ++n) {
     if (addresses_[n] == 0) continue;
     const std::vector<std::uint8_t> bytes = contents_of(n);
-    std::memcpy(reinterpret_cast<void*>(addresses_[n]), bytes.data(),
-                bytes.size());  // NOLINT(performance-no-int-to-ptr)
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    std::memset(reinterpret_cast<void*>(addresses_[n]), 0, program_->symbols[n].size);
+    if (!bytes.empty())
+      std::memcpy(reinterpret_cast<void*>(addresses_[n]), bytes.data(),
+                  bytes.size());  // NOLINT(performance-no-int-to-ptr)
   }
 }
 
@@ -37,8 +40,9 @@ const function* image::function_at(std::uint64_t address) const {
 
 std::vector<std::uint8_t> image::contents_of(std::uint32_t symbol) const {
   const ptx::symbol& s = program_->symbols[symbol];
-  std::vector<std::uint8_t> bytes(s.size);
-  std::copy(s.initial.begin(), s.initial.end(), bytes.begin());
+  std::vector<std::uint8_t> bytes = s.initial;
+  for (const ptx::symbol::relocation& r : s.relocations)
+    bytes.resize(std::max<std::size_t>(bytes.size(), std::size_t{r.offset} + r.size));
   for (const ptx::symbol::relocation& r : s.relocations) {
     std::uint64_t value = 0;
     if (r.is_function) {

@@ -31,7 +31,7 @@ class image {
   /// Null where the value is no function's address.
   [[nodiscard]] const function* function_at(std::uint64_t address) const;
 
-  /// The initial bytes of a variable, symbol.size of them, with the addresses of others filled in.
+  /// The initial bytes of a variable, with the addresses of others filled in. What follows them is zero.
   [[nodiscard]] std::vector<std::uint8_t> contents_of(std::uint32_t symbol) const;
 
  private:

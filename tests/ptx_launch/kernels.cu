@@ -1,6 +1,6 @@
 // The kernels of these tests. kernels.ptx is what nvcc makes of them, kept so that the tests run without the toolkit:
 //
-//   nvcc -ptx -std=c++17 -arch=compute_75 -lineinfo kernels.cu
+//   nvcc -ptx -std=c++17 -arch=compute_75 kernels.cu
 
 #include <cassert>
 #include <cooperative_groups.h>

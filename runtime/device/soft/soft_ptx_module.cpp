@@ -2,7 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -107,7 +110,7 @@ std::size_t soft_ptx_module::bytes_of(ptx_part part) const noexcept {
   return part == ptx_part::global ? layout_.global_bytes : layout_.constant_bytes;
 }
 
-ptx_contents soft_ptx_module::place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) {
+std::vector<ptx_contents> soft_ptx_module::place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) {
   request what;
   what.what = request::kind::load_ptx;
   what.id = id_;
@@ -116,16 +119,27 @@ ptx_contents soft_ptx_module::place(unsigned device, std::uintptr_t globals, std
   what.bytes = text_bytes_;
   const int file = texts_.get();
   set_.ask([&](unsigned d) { return d == device; }, what, std::span(&file, 1));
+  return contents(globals, constants);
+}
 
+// Neighbours are written together, with what is between them.
+std::vector<ptx_contents> soft_ptx_module::contents(std::uintptr_t globals, std::uintptr_t constants) const {
+  constexpr std::size_t most_between = std::size_t{64} << 10;
   const ptx::image image(program_, layout_.addresses(globals, constants));
-  ptx_contents result{std::vector<std::byte>(layout_.global_bytes), std::vector<std::byte>(layout_.constant_bytes)};
+  std::array<std::vector<ptx_contents>, 2> parts;  // by offset, as variables are laid out
   for (std::uint32_t n = 0; n < layout_.places.size(); ++n) {
     const ptx_layout::place& place = layout_.places[n];
-    if (!place.is_there) continue;
-    const std::vector<std::uint8_t> bytes = image.contents_of(n);
-    std::byte* const part = place.part == ptx_part::global ? result.globals.data() : result.constants.data();
-    std::memcpy(part + place.offset, bytes.data(), bytes.size());
+    const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();
+    if (bytes.empty()) continue;
+    auto& pieces = parts[static_cast<std::size_t>(place.part)];
+    if (pieces.empty() || place.offset > pieces.back().offset + pieces.back().bytes.size() + most_between)
+      pieces.push_back({place.part, place.offset, {}});
+    ptx_contents& piece = pieces.back();
+    piece.bytes.resize(place.offset - piece.offset + bytes.size());
+    std::memcpy(piece.bytes.data() + (place.offset - piece.offset), bytes.data(), bytes.size());
   }
+  auto result = std::move(parts[0]);
+  std::move(parts[1].begin(), parts[1].end(), std::back_inserter(result));
   return result;
 }
 

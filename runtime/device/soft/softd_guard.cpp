@@ -1,13 +1,13 @@
 #include "runtime/device/soft/softd_guard.h"
 
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <array>
 #include <csetjmp>
 #include <csignal>
 
 #include "runtime/base/error.h"
+#include "runtime/device/soft/softd_operand.h"
 #include "runtime/ptx/launch.h"
 
 namespace hpe::device::soft {
@@ -45,6 +45,7 @@ class alternate_stack {
   void* memory_ = nullptr;
 };
 
+<<<<<<< HEAD
 // With an access to an address that cannot exist (its upper bits differ) the system gives none; it is in a register
 // then, as a rule.
 std::uintptr_t address_of(const siginfo_t& info, const ucontext_t& context) {
@@ -57,10 +58,12 @@ std::uintptr_t address_of(const siginfo_t& info, const ucontext_t& context) {
   return 0;
 }
 
+=======
+>>>>>>> cudart
 void land(int signal, siginfo_t* info, void* context) {
   const bool is_access = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0;
-  const std::uintptr_t address =
-      is_access ? address_of(*info, *static_cast<const ucontext_t*>(context)) : std::uintptr_t{0};
+  auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  if (is_access && info->si_code == SI_KERNEL) address = operand_address(*static_cast<const ucontext_t*>(context));
   if (is_access) ptx::land_page_fault(address);
   if (landing* guard = current; guard != nullptr && info->si_code > 0) {
     guard->what = {signal, info->si_code, reinterpret_cast<std::uintptr_t>(info->si_addr)};
