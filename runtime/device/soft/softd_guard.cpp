@@ -45,21 +45,6 @@ class alternate_stack {
   void* memory_ = nullptr;
 };
 
-<<<<<<< HEAD
-// With an access to an address that cannot exist (its upper bits differ) the system gives none; it is in a register
-// then, as a rule.
-std::uintptr_t address_of(const siginfo_t& info, const ucontext_t& context) {
-  if (info.si_code != SI_KERNEL) return reinterpret_cast<std::uintptr_t>(info.si_addr);
-  constexpr int last_general = REG_RCX;
-  for (int r = REG_R8; r <= last_general; ++r) {
-    const auto value = static_cast<std::int64_t>(context.uc_mcontext.gregs[r]);
-    if (value >> 47 != 0 && value >> 47 != -1) return static_cast<std::uintptr_t>(value);
-  }
-  return 0;
-}
-
-=======
->>>>>>> cudart
 void land(int signal, siginfo_t* info, void* context) {
   const bool is_access = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0;
   auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
