@@ -1,6 +1,9 @@
-// Devices and streams come with the start of hpe; what programs register before main needs neither.
+// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by fork has
+// neither: the threads of streams stayed with its parent.
 
 #include "interpose/cudart/context.h"
+
+#include <unistd.h>
 
 #include "interpose/cudart/capture.h"
 #include "interpose/cudart/device_table.h"
@@ -46,10 +49,16 @@ context::~context() = default;
 
 context::started& context::start() {
   std::call_once(start_, [this] {
-    set_log_level(parse_log_level(options::from_environment().log));
-    started_ = std::make_unique<started>(memory_);
-    is_started_ = true;
+    try {
+      set_log_level(parse_log_level(options::from_environment().log));
+      started_ = std::make_unique<started>(memory_);
+      started_in_ = ::getpid();
+    } catch (const std::exception& caught) {
+      if (!has_failed_.exchange(true)) log(log_level::error, "CUDA on soft devices cannot start: {}", caught.what());
+      throw;
+    }
   });
+  require(started_in_ == ::getpid(), cudaErrorInitializationError);
   return *started_;
 }
 
@@ -86,7 +95,7 @@ std::vector<hpeAccess> context::accesses(int device) {
 }
 
 void context::finish_work() {
-  if (!is_started_) return;
+  if (started_in_ != ::getpid()) return;
   for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
 }
 
