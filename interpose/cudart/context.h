@@ -15,6 +15,7 @@
 
 namespace hpe::cudart {
 
+class array_table;
 class capture_table;
 class device_table;
 class event_table;
@@ -25,6 +26,7 @@ class module_table;
 class pool_table;
 class stream;
 class stream_table;
+class texture_table;
 
 class context {
  public:
@@ -49,6 +51,8 @@ class context {
   [[nodiscard]] exec_table& execs();
   [[nodiscard]] pool_table& pools();
   [[nodiscard]] graph_memory_table& graph_memory();
+  [[nodiscard]] array_table& arrays();
+  [[nodiscard]] texture_table& textures();
 
   /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
   /// cudaErrorInvalidResourceHandle where there is none.
