@@ -1,7 +1,11 @@
-// Devices and streams come with the start of hpe; what programs register before main needs neither.
+// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by fork has
+// neither: the threads of streams stayed with its parent.
 
 #include "interpose/cudart/context.h"
 
+#include <unistd.h>
+
+#include "interpose/cudart/array.h"
 #include "interpose/cudart/capture.h"
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/event.h"
@@ -11,6 +15,7 @@
 #include "interpose/cudart/module_table.h"
 #include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/texture.h"
 #include "interpose/cudart/thread_state.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
@@ -18,7 +23,7 @@
 namespace hpe::cudart {
 
 struct context::started {
-  explicit started(memory_table& memory) : pools(memory, devices.count()), graph_memory(memory) {}
+  explicit started(memory_table& memory) : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -28,6 +33,8 @@ struct context::started {
   exec_table execs;
   pool_table pools;
   graph_memory_table graph_memory;
+  array_table arrays;
+  texture_table textures;
 };
 
 namespace {
@@ -46,10 +53,16 @@ context::~context() = default;
 
 context::started& context::start() {
   std::call_once(start_, [this] {
-    set_log_level(parse_log_level(options::from_environment().log));
-    started_ = std::make_unique<started>(memory_);
-    is_started_ = true;
+    try {
+      set_log_level(parse_log_level(options::from_environment().log));
+      started_ = std::make_unique<started>(memory_);
+      started_in_ = ::getpid();
+    } catch (const std::exception& caught) {
+      if (!has_failed_.exchange(true)) log(log_level::error, "CUDA on soft devices cannot start: {}", caught.what());
+      throw;
+    }
   });
+  require(started_in_ == ::getpid(), cudaErrorInitializationError);
   return *started_;
 }
 
@@ -61,6 +74,8 @@ graph_table& context::graphs() { return start().graphs; }
 exec_table& context::execs() { return start().execs; }
 pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
+array_table& context::arrays() { return start().arrays; }
+texture_table& context::textures() { return start().textures; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
   const thread_state& thread = this_thread();
@@ -86,7 +101,7 @@ std::vector<hpeAccess> context::accesses(int device) {
 }
 
 void context::finish_work() {
-  if (!is_started_) return;
+  if (started_in_ != ::getpid()) return;
   for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
 }
 
@@ -96,6 +111,8 @@ void context::reset(int device) {
   events().reset(device);
   for (const allocation& each : memory_.remove_all(device)) release(each);
   pools().reset(device);
+  arrays().reset(device);
+  textures().reset(device);
   devices().reset(device);
   if (memory_.is_empty()) modules_->unload_all();
   fault_.clear();

@@ -15,6 +15,7 @@
 
 namespace hpe::cudart {
 
+class array_table;
 class capture_table;
 class device_table;
 class event_table;
@@ -25,6 +26,7 @@ class module_table;
 class pool_table;
 class stream;
 class stream_table;
+class texture_table;
 
 class context {
  public:
@@ -39,7 +41,8 @@ class context {
   [[nodiscard]] memory_table& memory() noexcept { return memory_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
-  /// Start hpe at the first call. Throw hpe::error where it cannot start.
+  /// Start hpe at the first call. Throw hpe::error where it cannot start, and cudaErrorInitializationError in a child
+  /// made by fork after the start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
   [[nodiscard]] event_table& events();
@@ -48,6 +51,8 @@ class context {
   [[nodiscard]] exec_table& execs();
   [[nodiscard]] pool_table& pools();
   [[nodiscard]] graph_memory_table& graph_memory();
+  [[nodiscard]] array_table& arrays();
+  [[nodiscard]] texture_table& textures();
 
   /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
   /// cudaErrorInvalidResourceHandle where there is none.
@@ -73,7 +78,8 @@ class context {
   memory_table memory_;
   std::unique_ptr<module_table> modules_;
   std::once_flag start_;
-  std::atomic<bool> is_started_{false};
+  std::atomic<bool> has_failed_{false};
+  std::atomic<int> started_in_{0};  // the process; 0: not started
   std::unique_ptr<started> started_;
 };
 

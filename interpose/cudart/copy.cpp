@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "interpose/cudart/array.h"
 #include "interpose/cudart/box.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/operations.h"
@@ -15,6 +16,10 @@ box box_of(const cudaPitchedPtr& memory, const cudaPos& position) {
   const std::size_t plane = memory.pitch * memory.ysize;
   return {static_cast<char*>(memory.ptr) + position.z * plane + position.y * memory.pitch + position.x, memory.pitch,
           plane};
+}
+
+std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
+  return handle == nullptr ? nullptr : process().arrays().find(handle);
 }
 
 /// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that could
@@ -38,14 +43,17 @@ work guarded(const char* what, Body body) {
 cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
   require(parameters.kind >= cudaMemcpyHostToHost && parameters.kind <= cudaMemcpyDefault,
           cudaErrorInvalidMemcpyDirection);
-  require(parameters.srcArray == nullptr && parameters.dstArray == nullptr, cudaErrorNotSupported);
-  const box_extent extent{parameters.extent.width, parameters.extent.height, parameters.extent.depth};
+  const auto from_array = array_of(parameters.srcArray);
+  const auto to_array = array_of(parameters.dstArray);
+  box_extent extent{parameters.extent.width, parameters.extent.height, parameters.extent.depth};
+  if (const auto& counted = from_array ? from_array : to_array) extent.width *= counted->element_bytes();
   if (extent.is_empty()) {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
-  const box from = box_of(parameters.srcPtr, parameters.srcPos);
-  const box to = box_of(parameters.dstPtr, parameters.dstPos);
+  const box from =
+      from_array ? from_array->at(parameters.srcPos, extent) : box_of(parameters.srcPtr, parameters.srcPos);
+  const box to = to_array ? to_array->at(parameters.dstPos, extent) : box_of(parameters.dstPtr, parameters.dstPos);
   const cudaMemcpyKind kind = parameters.kind;
   check_box(from, extent, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);
   check_box(to, extent, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);

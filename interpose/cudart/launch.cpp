@@ -46,13 +46,15 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape,
                        const std::vector<std::byte>& arguments) try {
   auto kept = process().memory().keep();
-  // hpe finds everything itself faster than it is told of it, but keeps devices apart only by what it is told.
-  const bool is_only_device = process().devices().count() == 1;
-  const std::vector<hpeAccess> accesses = is_only_device ? std::vector<hpeAccess>() : process().accesses(device);
+  const std::vector<hpeAccess> accesses = process().accesses(device);
+  // hpe finds many allocations itself faster than it is told of them, but keeps devices apart only by what it is told.
+  constexpr std::size_t many = 100;
+  const bool everything = accesses.size() > many && process().devices().count() == 1;
   hpeWork started{};
   hpeFault fault = HPE_FAULT_NONE;
-  hpeStatus status = ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(), accesses.data(),
-                                     is_only_device ? HPE_ALL : accesses.size(), &started);
+  hpeStatus status = ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(),
+                                     everything ? nullptr : accesses.data(), everything ? HPE_ALL : accesses.size(),
+                                     &started);
   kept.unlock();
   if (status == HPE_SUCCESS) status = ::hpeWorkWait(started, &fault);
   if (status == HPE_SUCCESS) return cudaSuccess;
