@@ -138,6 +138,7 @@ static void between_processes() {
   cudaIpcMemHandle_t handle;
   char byte = 0;
   if (child == 0) {
+    close(to_child[1]);  // so that it ends when the parent does
     demand(read(to_child[0], &handle, sizeof handle) == ssize_t(sizeof handle), "the handle");
     int* p;
     CHECK(cudaIpcOpenMemHandle(reinterpret_cast<void**>(&p), handle, cudaIpcMemLazyEnablePeerAccess));
