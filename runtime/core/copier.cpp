@@ -158,8 +158,10 @@ void copier::copy_out(std::byte* destination, const span& from) {
       under_way.push_back({std::move(*buffer), into, next.range.size()});
       buffer.reset();
       largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
-    } else if (!env_.reached(writers)) {
-      env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
+    } else if (buffer || !env_.reached(writers)) {
+      // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even if
+      // the writers have just finished.
+      env_.wait_for(writers);
       continue;
     } else {
       if (under_way.size() == most_under_way) empty_oldest();

@@ -9,7 +9,7 @@ service::service(const memory::uvas& space, const lane_environment& environment,
     : space_(space), directory_(environment.directory) {
   std::vector<device::gate*> gates;
   for (unsigned i = 0; i < lane_count; ++i) {
-    lanes_.push_back(std::make_unique<lane>(i, environment, environment.devices.create_gate()));
+    lanes_.push_back(std::make_unique<lane>(i, lane_count, environment, environment.devices.create_gate()));
     gates.push_back(&lanes_.back()->gate());
   }
   board_ = std::make_unique<request_board>(gates);
