@@ -1,6 +1,9 @@
-// Devices and streams come with the start of hpe; what programs register before main needs neither.
+// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by
+// fork has neither: the threads of streams stayed with its parent.
 
 #include "interpose/cudart/context.h"
+
+#include <unistd.h>
 
 #include "interpose/cudart/array.h"
 #include "interpose/cudart/capture.h"
@@ -20,7 +23,8 @@
 namespace hpe::cudart {
 
 struct context::started {
-  explicit started(memory_table& memory) : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory) {}
+  explicit started(memory_table& memory)
+      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -36,10 +40,11 @@ struct context::started {
 
 namespace {
 
-/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the program has
-/// said that it is done with all of it.
+/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
+/// program has said that it is done with all of it.
 void release(const allocation& gone) {
-  const bool is_own = gone.kind == memory_kind::device || gone.kind == memory_kind::managed || gone.kind == memory_kind::host;
+  const bool is_own =
+      gone.kind == memory_kind::device || gone.kind == memory_kind::managed || gone.kind == memory_kind::host;
   if (is_own) ::hpeFree(gone.base);
 }
 
@@ -50,10 +55,16 @@ context::~context() = default;
 
 context::started& context::start() {
   std::call_once(start_, [this] {
-    set_log_level(parse_log_level(options::from_environment().log));
-    started_ = std::make_unique<started>(memory_);
-    is_started_ = true;
+    try {
+      set_log_level(parse_log_level(options::from_environment().log));
+      started_ = std::make_unique<started>(memory_);
+      started_in_ = ::getpid();
+    } catch (const std::exception& caught) {
+      if (!has_failed_.exchange(true)) log(log_level::error, "CUDA on soft devices cannot start: {}", caught.what());
+      throw;
+    }
   });
+  require(started_in_ == ::getpid(), cudaErrorInitializationError);
   return *started_;
 }
 
@@ -92,7 +103,7 @@ std::vector<hpeAccess> context::accesses(int device) {
 }
 
 void context::finish_work() {
-  if (!is_started_) return;
+  if (started_in_ != ::getpid()) return;
   for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
 }
 

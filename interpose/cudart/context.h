@@ -41,7 +41,8 @@ class context {
   [[nodiscard]] memory_table& memory() noexcept { return memory_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
-  /// Start hpe at the first call. Throw hpe::error where it cannot start.
+  /// Start hpe at the first call. Throw hpe::error where it cannot start, and cudaErrorInitializationError in a child
+  /// made by fork after the start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
   [[nodiscard]] event_table& events();
@@ -77,7 +78,8 @@ class context {
   memory_table memory_;
   std::unique_ptr<module_table> modules_;
   std::once_flag start_;
-  std::atomic<bool> is_started_{false};
+  std::atomic<bool> has_failed_{false};
+  std::atomic<int> started_in_{0};  // the process; 0: not started
   std::unique_ptr<started> started_;
 };
 

@@ -66,7 +66,8 @@ cudaError_t translate(hpeStatus status) noexcept {
 }
 
 cudaError_t remember(cudaError_t code) noexcept {
-  if (code != cudaSuccess) this_thread().last_error = code;
+  const bool is_answer = code == cudaSuccess || code == cudaErrorNotReady;  // and no error
+  if (!is_answer) this_thread().last_error = code;
   return code;
 }
 

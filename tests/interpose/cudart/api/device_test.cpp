@@ -1,3 +1,7 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <thread>
 
 #include "check.h"
@@ -98,6 +102,20 @@ TEST(Devices, ReachEachOtherOnceThatIsEnabled) {
   EXPECT_FAILS(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
   EXPECT_FAILS(cudaDeviceEnablePeerAccess(5, 0), cudaErrorInvalidDevice);
   EXPECT_CUDA(cudaDeviceDisablePeerAccess(1));
+}
+
+TEST(Devices, AreNotThereForChildrenOfFork) {
+  const on_device<int> memory(1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int value = 0;
+    const bool fails = cudaMemcpy(&value, memory.data(), 4, cudaMemcpyDeviceToHost) == cudaErrorInitializationError &&
+                       cudaDeviceSynchronize() == cudaErrorInitializationError;
+    std::exit(fails ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Devices, AreChosenByWhatIsWished) {
