@@ -29,8 +29,9 @@ struct box {
   }
 };
 
-/// Throws cudaErrorInvalidPitchValue for rows that overlap, and cudaErrorInvalidValue for an address that is null, for a range
-/// that begins in memory of CUDA's and leaves it, and, where the device must be able to use it, for other memory.
+/// Throws cudaErrorInvalidPitchValue for rows that overlap, and cudaErrorInvalidValue for an address that is null, for
+/// a range that begins in memory of CUDA's and leaves it, and, where the device must be able to use it, for other
+/// memory.
 void check_box(const box& where, const box_extent& extent, bool must_be_known);
 
 /// Whether the program's own memory, which CUDA does not know, holds it.

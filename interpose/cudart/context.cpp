@@ -1,5 +1,5 @@
-// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by fork has
-// neither: the threads of streams stayed with its parent.
+// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by
+// fork has neither: the threads of streams stayed with its parent.
 
 #include "interpose/cudart/context.h"
 
@@ -23,7 +23,8 @@
 namespace hpe::cudart {
 
 struct context::started {
-  explicit started(memory_table& memory) : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory) {}
+  explicit started(memory_table& memory)
+      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -39,10 +40,11 @@ struct context::started {
 
 namespace {
 
-/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the program has
-/// said that it is done with all of it.
+/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
+/// program has said that it is done with all of it.
 void release(const allocation& gone) {
-  const bool is_own = gone.kind == memory_kind::device || gone.kind == memory_kind::managed || gone.kind == memory_kind::host;
+  const bool is_own =
+      gone.kind == memory_kind::device || gone.kind == memory_kind::managed || gone.kind == memory_kind::host;
   if (is_own) ::hpeFree(gone.base);
 }
 

@@ -76,12 +76,11 @@ cudaError_t CUDARTAPI cudaMemcpy3DAsync(const cudaMemcpy3DParms* what, cudaStrea
 }
 
 cudaError_t CUDARTAPI cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, std::size_t bytes) {
-  return api_call("cudaMemcpyPeer",
-                  [&] { return copy_now(between_devices(to, to_device, from, from_device, bytes)); });
+  return api_call("cudaMemcpyPeer", [&] { return copy_now(between_devices(to, to_device, from, from_device, bytes)); });
 }
 
-cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
-                                          std::size_t bytes, cudaStream_t stream) {
+cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                                          cudaStream_t stream) {
   return api_call("cudaMemcpyPeerAsync",
                   [&] { return copy_in_stream(between_devices(to, to_device, from, from_device, bytes), stream); });
 }

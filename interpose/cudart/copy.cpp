@@ -22,8 +22,8 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
   return handle == nullptr ? nullptr : process().arrays().find(handle);
 }
 
-/// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that could
-/// tell them is over.
+/// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that
+/// could tell them is over.
 template <class Body>
 work guarded(const char* what, Body body) {
   return [what, body = std::move(body)]() -> cudaError_t {

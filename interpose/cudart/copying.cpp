@@ -1,5 +1,6 @@
-// Pageable memory belongs to the program again when a call returns, as CUDA has it: small sources are copied with the call, and
-// with others the call waits for its copy. A stream that captures does neither; its copies happen when the graph runs.
+// Pageable memory belongs to the program again when a call returns, as CUDA has it: small sources are copied with the
+// call, and with others the call waits for its copy. A stream that captures does neither; its copies happen when the
+// graph runs.
 
 #include "interpose/cudart/copying.h"
 

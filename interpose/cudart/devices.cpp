@@ -118,9 +118,8 @@ cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned flags) {
 }
 
 cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned* flags) {
-  return api_call("cudaGetDeviceFlags", [&] {
-    given(flags) = devices().flags(process().current_device()) | cudaDeviceMapHost;
-  });
+  return api_call("cudaGetDeviceFlags",
+                  [&] { given(flags) = devices().flags(process().current_device()) | cudaDeviceMapHost; });
 }
 
 /// Stack and heap of kernels are as large as soft devices make them; the values are kept for the program.

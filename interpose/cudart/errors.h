@@ -21,8 +21,8 @@ void check(hpeStatus status);
 /// The error of CUDA's that says what a status of hpe's says.
 [[nodiscard]] cudaError_t translate(hpeStatus status) noexcept;
 
-/// What the calling thread's cudaGetLastError gives becomes code, unless that is cudaSuccess or cudaErrorNotReady. Returns
-/// code.
+/// What the calling thread's cudaGetLastError gives becomes code, unless that is cudaSuccess or cudaErrorNotReady.
+/// Returns code.
 cudaError_t remember(cudaError_t code) noexcept;
 
 /// The error of a kernel that faulted. Every call that does work fails with it from then on, in all threads, until

@@ -111,8 +111,32 @@ std::vector<graph_node*> graph::in_order() const {
   return result;
 }
 
+void graph::keep(const void* name, std::shared_ptr<void> value, unsigned count) {
+  kept_object& it = kept_[name];
+  it.value = std::move(value);
+  it.times += count;
+}
+
+void graph::let_go(const void* name, unsigned count) {
+  const auto found = kept_.find(name);
+  require(found != kept_.end() && count <= found->second.times, cudaErrorInvalidValue);
+  found->second.times -= count;
+  if (found->second.times == 0) kept_.erase(found);
+}
+
+std::vector<std::shared_ptr<void>> graph::kept() const {
+  std::vector<std::shared_ptr<void>> result;
+  for (const auto& [_, each] : kept_) result.push_back(each.value);
+  for (const auto& each : nodes_) {
+    if (!each->child_) continue;
+    for (auto& value : each->child_->kept()) result.push_back(std::move(value));
+  }
+  return result;
+}
+
 std::unique_ptr<graph> graph::clone() const {
   auto result = std::make_unique<graph>(live_);
+  result->kept_ = kept_;
   std::unordered_map<const graph_node*, graph_node*> copies;
   for (const auto& each : nodes_) {
     graph_node& copy = result->add(each->what_, {}, each->device_, each->id_);

@@ -88,13 +88,24 @@ class graph {
   /// Each behind what it depends on, else in the order of their making. Throws for a circle.
   std::vector<graph_node*> in_order() const;
 
+  /// Keeps something of the program's alive, which clones and executable graphs keep too; named by an object of its own,
+  /// as often as count says. let_go throws for more than it keeps.
+  void keep(const void* name, std::shared_ptr<void> value, unsigned count);
+  void let_go(const void* name, unsigned count);
+  std::vector<std::shared_ptr<void>> kept() const;  ///< by child graphs too
+
   /// With child graphs; each node remembers what it was cloned from.
   std::unique_ptr<graph> clone() const;
 
  private:
   friend class graph_node;
+  struct kept_object {
+    std::shared_ptr<void> value;
+    unsigned times = 0;
+  };
   std::shared_ptr<live_objects> live_;
   std::vector<std::unique_ptr<graph_node>> nodes_;
+  std::unordered_map<const void*, kept_object> kept_;
 };
 
 /// From handles to graphs and nodes. Thread safe. Members throw failure(cudaErrorInvalidValue).

@@ -24,7 +24,7 @@ bool can_be_disabled(cudaGraphNodeType type) {
 }  // namespace
 
 graph_exec::graph_exec(const graph& from, unsigned long long flags)
-    : flags_(flags), id_(next_id()), plan_(std::make_shared<const plan>(make_plan(from))) {}
+    : flags_(flags), kept_(from.kept()), id_(next_id()), plan_(std::make_shared<const plan>(make_plan(from))) {}
 
 void graph_exec::append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on) {
   std::unordered_map<const graph_node*, std::size_t> places;

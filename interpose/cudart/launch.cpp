@@ -1,6 +1,6 @@
-// A launch is checked and its arguments are copied in the program's call; it runs in the thread of its stream, which waits
-// for it. It names to hpe all memory that the program has from CUDA and that its device may use: a kernel's pointers are
-// not known before they are used.
+// A launch is checked and its arguments are copied in the program's call; it runs in the thread of its stream, which
+// waits for it. It names to hpe all memory that the program has from CUDA and that its device may use: a kernel's
+// pointers are not known before they are used.
 
 #include "interpose/cudart/launch.h"
 
@@ -19,8 +19,8 @@ namespace hpe::cudart {
 
 namespace {
 
-// Blocks of a cooperative launch take turns on a soft device's threads, so it runs as many as a large GPU, for programs that
-// know how many they want.
+// Blocks of a cooperative launch take turns on a soft device's threads, so it runs as many as a large GPU, for programs
+// that know how many they want.
 constexpr int multiprocessors_of_a_gpu = 132;
 
 std::uint64_t volume(dim3 shape) { return std::uint64_t{shape.x} * shape.y * shape.z; }
@@ -43,8 +43,7 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
 }
 
 /// Runs a launch to its end. A fault becomes the process's.
-cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape,
-                       const std::vector<std::byte>& arguments) try {
+cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments) try {
   auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = process().accesses(device);
   // hpe finds many allocations itself faster than it is told of them, but keeps devices apart only by what it is told.
@@ -52,9 +51,9 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape,
   const bool everything = accesses.size() > many && process().devices().count() == 1;
   hpeWork started{};
   hpeFault fault = HPE_FAULT_NONE;
-  hpeStatus status = ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(),
-                                     everything ? nullptr : accesses.data(), everything ? HPE_ALL : accesses.size(),
-                                     &started);
+  hpeStatus status =
+      ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(),
+                      everything ? nullptr : accesses.data(), everything ? HPE_ALL : accesses.size(), &started);
   kept.unlock();
   if (status == HPE_SUCCESS) status = ::hpeWorkWait(started, &fault);
   if (status == HPE_SUCCESS) return cudaSuccess;

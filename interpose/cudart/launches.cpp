@@ -45,20 +45,18 @@ extern "C" {
 
 cudaError_t CUDARTAPI cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                        std::size_t shared_bytes, cudaStream_t stream) {
-  return api_call("cudaLaunchKernel", [&] {
-    return launch(parameters_of(function, grid, block, arguments, shared_bytes), false, stream);
-  });
+  return api_call("cudaLaunchKernel",
+                  [&] { return launch(parameters_of(function, grid, block, arguments, shared_bytes), false, stream); });
 }
 
 cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                   std::size_t shared_bytes, cudaStream_t stream) {
-  return api_call("cudaLaunchCooperativeKernel", [&] {
-    return launch(parameters_of(function, grid, block, arguments, shared_bytes), true, stream);
-  });
+  return api_call("cudaLaunchCooperativeKernel",
+                  [&] { return launch(parameters_of(function, grid, block, arguments, shared_bytes), true, stream); });
 }
 
-/// Of the attributes, those that change what a program computes count: cooperative launches, and clusters, which soft devices
-/// do not have. A launch that may begin early (programmatic stream serialization) begins when it would anyway.
+/// Of the attributes, those that change what a program computes count: cooperative launches, and clusters, which soft
+/// devices do not have. A launch that may begin early (programmatic stream serialization) begins when it would anyway.
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
   return api_call("cudaLaunchKernelExC", [&] {
     require(config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr), cudaErrorInvalidValue);
@@ -68,9 +66,8 @@ cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, cons
       if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative != 0;
       require(!asks_for_cluster(attribute), cudaErrorNotSupported);
     }
-    return launch(
-        parameters_of(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes), cooperative,
-        config->stream);
+    return launch(parameters_of(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes),
+                  cooperative, config->stream);
   });
 }
 }

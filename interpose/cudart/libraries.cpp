@@ -29,8 +29,8 @@ bool begins_with_fat_binary(const void* code) {
   return std::memcmp(code, wrapper, sizeof wrapper) == 0 || std::memcmp(code, container, sizeof container) == 0;
 }
 
-/// The PTX in what a program calls code: a fat binary, which says its own size, or the text with a zero behind it. Machine
-/// code of GPUs is refused as what it is.
+/// The PTX in what a program calls code: a fat binary, which says its own size, or the text with a zero behind it.
+/// Machine code of GPUs is refused as what it is.
 std::string text_of(const void* code) {
   require(code != nullptr, cudaErrorInvalidValue);
   if (begins_with_fat_binary(code)) {

@@ -27,12 +27,13 @@ bool has_ptx(const std::vector<ptx::fat_binary_entry>& entries) {
                      [](const auto& entry) { return entry.what == ptx::fat_binary_entry::kind::ptx; });
 }
 
-/// CUDA's device runtime, which nvcc links with every program of several files. It calls functions of the driver's that have
-/// no PTX (cnp...), to launch kernels from kernels, so it is left out; a program that needs it is told so by the name of what
-/// is missing then.
+/// CUDA's device runtime, which nvcc links with every program of several files. It calls functions of the driver's that
+/// have no PTX (cnp...), to launch kernels from kernels, so it is left out; a program that needs it is told so by the
+/// name of what is missing then.
 bool is_device_runtime(const std::string& text) { return text.find("cnpGetLastError") != std::string::npos; }
 
-/// Of several that are linked, some may have machine code only. That something needs them is seen when they are linked without.
+/// Of several that are linked, some may have machine code only. That something needs them is seen when they are linked
+/// without.
 std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
   std::vector<std::string> texts;
   for (const void* const container : containers) {

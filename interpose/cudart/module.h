@@ -71,11 +71,11 @@ struct memory_range {
 class module {
  public:
   /// Containers of fat binaries as they lie in the program; their PTX is linked. They must live as long as this.
-  module(std::vector<const void*> containers, memory_table& memory)
-      : memory_(memory), containers_(std::move(containers)) {}
+  module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
+      containers_(std::move(containers)) {}
 
   /// PTX itself.
-  module(std::string text, memory_table& memory) : memory_(memory), texts_{std::move(text)} {}
+  module(std::string text, memory_table& memory) :memory_(memory), texts_{std::move(text)} {}
 
   ~module();
   module(const module&) = delete;
@@ -85,8 +85,8 @@ class module {
   /// cudaErrorNoKernelImageForDevice where there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run.
   [[nodiscard]] hpeModule handle();
 
-  /// Where a variable lies on a device; enters it in the table of memory, because the host may use it from then on. Throws
-  /// cudaErrorInvalidSymbol.
+  /// Where a variable lies on a device; enters it in the table of memory, because the host may use it from then on.
+  /// Throws cudaErrorInvalidSymbol.
   [[nodiscard]] memory_range locate(const std::string& name, int device);
 
   /// Waits for its launches and gives its memory back; variables are made anew when it is used again.

@@ -15,8 +15,8 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
   });
 }
 
-/// The version of CUDA that what lies below this library can do. There is no driver, which CUDA would tell as 0; programs take
-/// that as a reason to stop, though all that they want to know is whether their runtime works.
+/// The version of CUDA that what lies below this library can do. There is no driver, which CUDA would tell as 0;
+/// programs take that as a reason to stop, though all that they want to know is whether their runtime works.
 cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t CUDARTAPI cudaProfilerStart() { return cudaSuccess; }

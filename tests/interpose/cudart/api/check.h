@@ -11,10 +11,10 @@
 #define ASSERT_CUDA(call) ASSERT_EQ((call), cudaSuccess) << cudaGetErrorName(cudaPeekAtLastError())
 
 // A call that fails tells so, and so does the thread's last error, once.
-#define EXPECT_FAILS(call, code)            \
-  do {                                      \
-    EXPECT_EQ((call), (code));              \
-    EXPECT_EQ(cudaGetLastError(), (code));  \
+#define EXPECT_FAILS(call, code)                \
+  do {                                          \
+    EXPECT_EQ((call), (code));                  \
+    EXPECT_EQ(cudaGetLastError(), (code));      \
     EXPECT_EQ(cudaGetLastError(), cudaSuccess); \
   } while (false)
 
@@ -22,7 +22,9 @@
 template <class T>
 class on_device {
  public:
-  explicit on_device(std::size_t count) { EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T))); }
+  explicit on_device(std::size_t count) {
+    EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)));
+  }
   ~on_device() { cudaFree(data_); }
   on_device(const on_device&) = delete;
   on_device& operator=(const on_device&) = delete;

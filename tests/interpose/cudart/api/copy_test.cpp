@@ -76,7 +76,8 @@ void for_all_pairs(std::size_t bytes, const Body& body) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(from_kind) << " to " << static_cast<int>(to_kind));
       held from(from_kind, random.make(bytes));
       held to(to_kind, random.make(bytes));
-      for (int round = 0; round < 4; ++round) body(random, to, from, round % 2 == 0 ? direction(to, from) : cudaMemcpyDefault);
+      for (int round = 0; round < 4; ++round)
+        body(random, to, from, round % 2 == 0 ? direction(to, from) : cudaMemcpyDefault);
       EXPECT_EQ(to.wrong(), 0U);
       EXPECT_EQ(from.wrong(), 0U);
     }
@@ -191,7 +192,8 @@ TEST(Copies, ThatCannotBeMeantAreRefused) {
 TEST(Memsets, OfAllDimensions) {
   random_bytes random;
   SCOPED_TRACE(testing::Message() << "seed " << random.seed());
-  for (const held::kind kind : {held::kind::device, held::kind::other_device, held::kind::pinned, held::kind::managed}) {
+  for (const held::kind kind :
+       {held::kind::device, held::kind::other_device, held::kind::pinned, held::kind::managed}) {
     held memory(kind, random.make(20'000));
     std::vector<char>& expected = memory.expected();
     EXPECT_CUDA(cudaMemset(memory.data() + 7, 0x1234, 4321));  // the lowest byte counts

@@ -223,9 +223,9 @@ TEST(Libraries, AreLoadedFromText) {
   EXPECT_FAILS(cudaLibraryGetGlobal(&address, &bytes, library, "constant"), cudaErrorSymbolNotFound);
   EXPECT_CUDA(cudaLibraryUnload(library));
   EXPECT_FAILS(cudaLibraryUnload(library), cudaErrorInvalidResourceHandle);
-  EXPECT_FAILS(cudaLibraryLoadData(&library, ".version 7.0\n.target sm_75\nnonsense", nullptr, nullptr, 0, nullptr,
-                                   nullptr, 0),
-               cudaErrorInvalidPtx);
+  EXPECT_FAILS(
+      cudaLibraryLoadData(&library, ".version 7.0\n.target sm_75\nnonsense", nullptr, nullptr, 0, nullptr, nullptr, 0),
+      cudaErrorInvalidPtx);
   EXPECT_FAILS(cudaLibraryLoadFromFile(&library, "/no/such/file", nullptr, nullptr, 0, nullptr, nullptr, 0),
                cudaErrorFileNotFound);
 }

@@ -38,9 +38,7 @@ TEST(Library, SaysOfErrorsWhatTheToolkitsDoes) {
   }
 }
 
-TEST(Library, TellsOfFunctionsThatAreNotThere) {
-  EXPECT_FAILS(cudaCtxResetPersistingL2Cache(), cudaErrorNotSupported);
-}
+TEST(Library, TellsOfFunctionsThatAreNotThere) { EXPECT_FAILS(cudaCtxResetPersistingL2Cache(), cudaErrorNotSupported); }
 
 TEST(Library, HasNoDriver) {
   int dummy = 0;

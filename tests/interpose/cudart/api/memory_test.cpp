@@ -1,7 +1,8 @@
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstring>
 #include <numeric>
-#include <sys/mman.h>
 
 #include "check.h"
 #include "kernels.h"
