@@ -12,11 +12,13 @@
 #include "interpose/cudart/graph.h"
 #include "interpose/cudart/graph_exec.h"
 #include "interpose/cudart/graph_memory.h"
+#include "interpose/cudart/ipc.h"
 #include "interpose/cudart/module_table.h"
 #include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
 #include "interpose/cudart/texture.h"
 #include "interpose/cudart/thread_state.h"
+#include "interpose/cudart/user_object.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 
@@ -24,7 +26,7 @@ namespace hpe::cudart {
 
 struct context::started {
   explicit started(memory_table& memory)
-      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory) {}
+      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory), ipc(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -36,6 +38,8 @@ struct context::started {
   graph_memory_table graph_memory;
   array_table arrays;
   texture_table textures;
+  user_object_table user_objects;
+  ipc_table ipc;
 };
 
 namespace {
@@ -43,9 +47,7 @@ namespace {
 /// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
 /// program has said that it is done with all of it.
 void release(const allocation& gone) {
-  const bool is_own =
-      gone.kind == memory_kind::device || gone.kind == memory_kind::managed || gone.kind == memory_kind::host;
-  if (is_own) ::hpeFree(gone.base);
+  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -78,6 +80,8 @@ pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
 array_table& context::arrays() { return start().arrays; }
 texture_table& context::textures() { return start().textures; }
+user_object_table& context::user_objects() { return start().user_objects; }
+ipc_table& context::ipc() { return start().ipc; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
   const thread_state& thread = this_thread();
@@ -111,7 +115,11 @@ void context::reset(int device) {
   finish_work();
   streams().reset(device);
   events().reset(device);
-  for (const allocation& each : memory_.remove_all(device)) release(each);
+  for (const allocation& each : memory_.remove_all(device)) {
+    ipc().forget(each.base);
+    release(each);
+  }
+  ipc().drop_closed();
   pools().reset(device);
   arrays().reset(device);
   textures().reset(device);

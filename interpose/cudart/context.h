@@ -22,11 +22,13 @@ class event_table;
 class exec_table;
 class graph_memory_table;
 class graph_table;
+class ipc_table;
 class module_table;
 class pool_table;
 class stream;
 class stream_table;
 class texture_table;
+class user_object_table;
 
 class context {
  public:
@@ -53,6 +55,8 @@ class context {
   [[nodiscard]] graph_memory_table& graph_memory();
   [[nodiscard]] array_table& arrays();
   [[nodiscard]] texture_table& textures();
+  [[nodiscard]] user_object_table& user_objects();
+  [[nodiscard]] ipc_table& ipc();
 
   /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
   /// cudaErrorInvalidResourceHandle where there is none.

@@ -6,6 +6,7 @@
 #include "interpose/cudart/array.h"
 #include "interpose/cudart/box.h"
 #include "interpose/cudart/context.h"
+#include "interpose/cudart/ipc.h"
 #include "interpose/cudart/operations.h"
 
 namespace hpe::cudart {
@@ -57,7 +58,10 @@ cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
   const cudaMemcpyKind kind = parameters.kind;
   check_box(from, extent, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);
   check_box(to, extent, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);
-  out = guarded("copy", [to, from, extent] { copy_box(to, from, extent); });
+  out = guarded("copy", [to, from, extent] {
+    process().ipc().refresh(from.begin);
+    copy_box(to, from, extent);
+  });
   return cudaSuccess;
 }
 

@@ -88,8 +88,8 @@ class graph {
   /// Each behind what it depends on, else in the order of their making. Throws for a circle.
   std::vector<graph_node*> in_order() const;
 
-  /// Keeps something of the program's alive, which clones and executable graphs keep too; named by an object of its own,
-  /// as often as count says. let_go throws for more than it keeps.
+  /// Keeps something of the program's alive, which clones and executable graphs keep too; named by an object of its
+  /// own, as often as count says. let_go throws for more than it keeps.
   void keep(const void* name, std::shared_ptr<void> value, unsigned count);
   void let_go(const void* name, unsigned count);
   std::vector<std::shared_ptr<void>> kept() const;  ///< by child graphs too

@@ -24,7 +24,10 @@ bool can_be_disabled(cudaGraphNodeType type) {
 }  // namespace
 
 graph_exec::graph_exec(const graph& from, unsigned long long flags)
-    : flags_(flags), kept_(from.kept()), id_(next_id()), plan_(std::make_shared<const plan>(make_plan(from))) {}
+    : flags_(flags),
+      kept_(std::make_shared<const std::vector<std::shared_ptr<void>>>(from.kept())),
+      id_(next_id()),
+      plan_(std::make_shared<const plan>(make_plan(from))) {}
 
 void graph_exec::append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on) {
   std::unordered_map<const graph_node*, std::size_t> places;
@@ -58,7 +61,7 @@ work graph_exec::begin(stream& where) const {
   }
   std::vector<work> begun(steps->size());
   for (std::size_t i = 0; i < begun.size(); ++i) begun[i] = (*steps)[i].what->begin(where);
-  return [steps, begun = std::make_shared<const std::vector<work>>(std::move(begun))] {
+  return [steps, kept = kept_, begun = std::make_shared<const std::vector<work>>(std::move(begun))] {
     for (std::size_t i = 0; i < steps->size(); ++i) {
       const step& each = (*steps)[i];
       if (!each.enabled) continue;

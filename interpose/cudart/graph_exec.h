@@ -63,7 +63,7 @@ class graph_exec {
   void change(const Change& how);
 
   const unsigned long long flags_;
-  const std::vector<std::shared_ptr<void>> kept_;  // for the graph's nodes
+  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // for the nodes, by queued launches too
   const std::uint64_t id_;
   mutable std::mutex mutex_;
   std::shared_ptr<const plan> plan_;  // never changes itself: launches that are queued have it too

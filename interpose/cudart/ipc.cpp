@@ -66,6 +66,11 @@ void ipc_table::forget(const void* base) {
   exports_.erase(found);
 }
 
+void ipc_table::drop_closed() {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(opened_, [&](const auto& each) { return !memory_.find(each.first); });
+}
+
 void ipc_table::refresh(const void* address) {
   if (!exports_any_) return;
   const auto found = memory_.find(address);

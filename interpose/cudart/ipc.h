@@ -12,8 +12,8 @@
 
 namespace hpe::cudart {
 
-/// Device memory that this process shares with others, and theirs that it has opened. A CUDA handle is hpe's of the whole
-/// allocation. Thread safe. Members throw failure and hpe::error.
+/// Device memory that this process shares with others, and theirs that it has opened. A CUDA handle is hpe's of the
+/// whole allocation. Thread safe. Members throw failure and hpe::error.
 class ipc_table {
  public:
   explicit ipc_table(memory_table& memory) : memory_(memory) {}
@@ -28,6 +28,9 @@ class ipc_table {
 
   /// Before an allocation is freed: others keep what they have opened.
   void forget(const void* base);
+
+  /// After memory was freed otherwise (cudaDeviceReset): what is not there any more is not open.
+  void drop_closed();
 
   /// Before this process copies from its memory: others may have written what kernels see and the host does not yet.
   void refresh(const void* address);

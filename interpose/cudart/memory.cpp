@@ -9,6 +9,7 @@
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/graph_memory.h"
+#include "interpose/cudart/ipc.h"
 #include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream.h"
 
@@ -46,6 +47,7 @@ void release(void* base, const Choice& is_right) {
   require(found.has_value() && found->base == base && is_right(*found), cudaErrorInvalidValue);
   process().finish_work();
   require(process().memory().remove(base).has_value(), cudaErrorInvalidValue);
+  process().ipc().forget(base);
   check(::hpeFree(base));
 }
 

@@ -10,8 +10,8 @@
 
 namespace hpe::cudart {
 
-/// Something of the program's that graphs keep alive. Its destructor function runs when the last reference is gone: those
-/// of the program, of graphs, and of what was made of them.
+/// Something of the program's that graphs keep alive. Its destructor function runs when the last reference is gone:
+/// those of the program, of graphs, and of what was made of them.
 class user_object {
  public:
   user_object(void* value, cudaHostFn_t destroy, unsigned references);

@@ -273,4 +273,30 @@ TEST_F(GraphCalls, MemoryNodesGiveMemory) {
   EXPECT_CUDA(cudaGraphExecDestroy(exec));
 }
 
+TEST_F(GraphCalls, UserObjectsLiveAsLongAsTheGraphsThatKeepThem) {
+  int ended = 0;
+  cudaUserObject_t object = nullptr;
+  const cudaHostFn_t end = [](void* data) { ++*static_cast<int*>(data); };
+  EXPECT_FAILS(cudaUserObjectCreate(&object, &ended, end, 1, 0), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaUserObjectCreate(&object, &ended, end, 1, cudaUserObjectNoDestructorSync));
+  ASSERT_CUDA(cudaUserObjectRetain(object, 1));
+  EXPECT_FAILS(cudaUserObjectRelease(object, 3), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaGraphRetainUserObject(graph_, object, 1, cudaGraphUserObjectMove));
+  ASSERT_CUDA(cudaUserObjectRelease(object, 1));
+  EXPECT_FAILS(cudaUserObjectRelease(object, 1), cudaErrorInvalidValue);  // the graph has the last one
+  EXPECT_EQ(ended, 0);
+  const cudaGraphExec_t exec = instantiate();
+  EXPECT_FAILS(cudaGraphReleaseUserObject(graph_, object, 2), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaGraphReleaseUserObject(graph_, object, 1));
+  EXPECT_EQ(ended, 0);
+  host_gate gate;
+  ASSERT_CUDA(gate.put(stream_));
+  ASSERT_CUDA(cudaGraphLaunch(exec, stream_));
+  EXPECT_CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_EQ(ended, 0);
+  gate.open();
+  ASSERT_CUDA(cudaStreamSynchronize(stream_));
+  EXPECT_EQ(ended, 1);
+}
+
 }  // namespace
