@@ -87,13 +87,21 @@ void text_parser::parse_target() {
   } while (accept(','));
 }
 
-// .file 1 "name" [, time, size]
-void text_parser::parse_file() {
-  const std::uint64_t number = expect_integer();
+// The program's number for one that .file and .loc use. nvcc names files at the end of a text, behind their lines.
+std::uint32_t text_parser::file_of(std::uint64_t number) {
   if (number > 1 << 20) fail("the number of a file is too large");
   if (files_.size() <= number) files_.resize(number + 1, 0);
-  files_[number] = static_cast<std::uint32_t>(program_.files.size());
-  program_.files.emplace_back(tokens_.take().text);
+  if (files_[number] == 0) {
+    files_[number] = static_cast<std::uint32_t>(program_.files.size());
+    program_.files.emplace_back();
+  }
+  return files_[number];
+}
+
+// .file 1 "name" [, time, size]
+void text_parser::parse_file() {
+  const std::uint32_t file = file_of(expect_integer());
+  program_.files[file] = tokens_.take().text;
   while (accept(',')) tokens_.take();
 }
 

@@ -165,7 +165,7 @@ void text_parser::parse_location() {
       expect_integer();
     }
   }
-  if (file < files_.size()) context_->source_file = files_[file];
+  context_->source_file = file_of(file);
   context_->source_line = static_cast<std::uint32_t>(line);
 }
 
