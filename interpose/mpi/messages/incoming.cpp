@@ -1,6 +1,7 @@
 #include "interpose/mpi/messages/incoming.h"
 
 #include <cstring>
+#include <utility>
 
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/chunks.h"
@@ -8,54 +9,82 @@
 
 namespace hpe::interpose::mpi {
 
-incoming::incoming(void* buffer, layout which, MPI_Comm comm, post how, bool persistent)
-    : message(comm, persistent), buffer_(buffer), which_(std::move(which)), post_(std::move(how)) {
-  if (concerns(buffer)) staged_.emplace(buffer, which_, host_use::write, persistent);
+// A start goes one of three ways: MPI receives the message, or an envelope, or there is an envelope already (found_, or
+// head_ after was_envelope).
+
+incoming::incoming(const receive& what, bool persistent)
+    : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
+  if (concerns(what.buffer)) staged_.emplace(what.buffer, which_, host_use::write, persistent);
 }
 
 incoming::~incoming() {
-  if (persistent && request_ != nullptr) HPE_REAL(Request_free)(&request_);
+  if (persistent_request_ == nullptr) return;
+  HPE_REAL(Request_free)(&persistent_request_);
+  HPE_REAL(Type_free)(&what_.type);
 }
 
-void* incoming::place() const noexcept { return staged_ ? staged_->pointer() : buffer_; }
+void* incoming::place() const noexcept { return staged_ ? staged_->pointer() : what_.buffer; }
 
-int incoming::make() { return post_(place(), &request_); }
+// The program may free its type.
+int incoming::make() {
+  const int result = HPE_REAL(Recv_init)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm,
+                                         &persistent_request_);
+  if (result == MPI_SUCCESS) HPE_REAL(Type_dup)(what_.type, &what_.type);
+  return result;
+}
 
 void incoming::prepare() {
   if (persistent && staged_) staged_->refresh();
 }
 
 int incoming::start() {
-  if (head_) {  // after was_envelope
+  if (head_) {
     fetch(envelope(*head_));
     return MPI_SUCCESS;
   }
-  const int result = persistent ? HPE_REAL(Start)(&request_) : post_(place(), &request_);
-  if (result != MPI_SUCCESS) return result;
+  if (!found_) found_ = set_aside::of_process().take(what_.comm, what_.source, what_.tag);
+  if (found_ && found_->head) {
+    found_->consume();
+    status_ = found_->status;
+    fetch(envelope(*found_->head));
+    return MPI_SUCCESS;
+  }
+  if (const int failed = post(); failed != MPI_SUCCESS) return failed;
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   progress::of_process().when_over(
       request_, [self](const MPI_Status& status, int code) { self->arrived(status, code); });
   return MPI_SUCCESS;
 }
 
+int incoming::post() {
+  if (found_) return HPE_REAL(Imrecv)(place(), what_.count, what_.type, &found_->handle, &request_);
+  if (!persistent)
+    return HPE_REAL(Irecv)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm, &request_);
+  request_ = persistent_request_;
+  return HPE_REAL(Start)(&request_);
+}
+
 void incoming::cancel() {
   if (!head_) HPE_REAL(Cancel)(&request_);
 }
 
-void incoming::arrived(const MPI_Status& status, int code) {
-  status_ = status;
-  if (!persistent) request_ = nullptr;
+void incoming::arrived(const MPI_Status& said, int code) {
+  status_ = said;
+  const auto found = std::exchange(found_, std::nullopt);
+  if (found) found->correct(status_);
   int cancelled = 0;
-  HPE_REAL(Test_cancelled)(&status, &cancelled);
-  if (code != MPI_SUCCESS || cancelled != 0) return conclude(status, code);
-  if (const auto head = find_envelope(status)) return fetch(*head);
+  HPE_REAL(Test_cancelled)(&status_, &cancelled);
+  if (code != MPI_SUCCESS || cancelled != 0) return conclude(status_, code);
+  if (!found)
+    if (const auto head = find_envelope(status_)) return fetch(*head);
   std::optional<error> failure;
   try {
-    if (staged_) staged_->written(bytes_received(status));
+    if (staged_) staged_->written(bytes_received(status_));
   } catch (const error& e) {
     failure = e;
   }
-  conclude(status, failure);
+  if (!persistent) staged_.reset();
+  conclude(status_, failure);
 }
 
 bool incoming::was_envelope(const MPI_Status& status) {
@@ -72,6 +101,7 @@ std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const 
 
 void incoming::fetch(const envelope& head) {
   head_ = head;
+  found_.reset();
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
   channel& answers = channel::of_process();
@@ -80,7 +110,7 @@ void incoming::fetch(const envelope& head) {
     head_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
-  std::byte* to = moved(buffer_, which_.begin());
+  std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
     assembled_ = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
     to = assembled_.get();
@@ -108,8 +138,8 @@ void incoming::fetched(const std::optional<error>& failure) {
 
 void incoming::scatter() {
   std::optional<staged_buffer> device;
-  if (concerns(buffer_)) device.emplace(buffer_, which_, host_use::write, false);
-  void* const to = device ? device->pointer() : buffer_;
+  if (concerns(what_.buffer)) device.emplace(what_.buffer, which_, host_use::write, false);
+  void* const to = device ? device->pointer() : what_.buffer;
   const std::byte* from = assembled_.get();
   which_.visit(head_->bytes, [&](stretch s) {
     std::memcpy(moved(to, s.offset), from, s.bytes);

@@ -8,18 +8,28 @@
 
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
+#include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/staged_buffer.h"
 
 namespace hpe::interpose::mpi {
 
+/// The arguments of a receive.
+struct receive {
+  void* buffer;
+  int count;
+  MPI_Datatype type;
+  int source;
+  int tag;
+  MPI_Comm comm;
+};
+
 class incoming final : public message {
  public:
-  /// Posts the receive of MPI at an address with room for the layout.
-  using post = std::function<int(void* place, MPI_Request* request)>;
-
-  /// Persistent: post makes a persistent request.
-  incoming(void* buffer, layout which, MPI_Comm comm, post how, bool persistent);
+  incoming(const receive& what, bool persistent);
   ~incoming() override;
+
+  /// It has been matched already.
+  void found(const matched& what) { found_ = what; }
 
   /// For a blocking call, in which MPI receives by itself: where, and then whether what it received was an envelope
   /// (carry_out goes on with it then) or has been put in place.
@@ -31,18 +41,20 @@ class incoming final : public message {
   void prepare() override;
   int start() override;
   void cancel() override;
+  int post();
   void arrived(const MPI_Status& status, int code);
   [[nodiscard]] std::optional<envelope> find_envelope(const MPI_Status& status) const;
   void fetch(const envelope& head);
   void fetched(const std::optional<error>& failure);
   void scatter();
 
-  void* const buffer_;
+  receive what_;
   const layout which_;
-  const post post_;
   std::optional<staged_buffer> staged_;  // for memory of hpe
-  MPI_Request request_ = nullptr;
-  std::optional<envelope> head_;
+  MPI_Request persistent_request_ = nullptr;
+  MPI_Request request_ = nullptr;  // of this start
+  std::optional<matched> found_;   // instead of a message that MPI matches
+  std::optional<envelope> head_;   // of what is being fetched
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // where the layout has gaps
 };

@@ -86,6 +86,7 @@ void job::begin() {
     HPE_REAL(Comm_rank)(world, &made->rank);
     HPE_REAL(Comm_size)(world, &size);
     HPE_REAL(Comm_dup)(world, &made->channel);
+    HPE_REAL(Comm_dup)(static_cast<MPI_Comm>(find_variable("ompi_mpi_comm_self")), &made->self);
     HPE_REAL(Comm_set_errhandler)(made->channel, static_cast<MPI_Errhandler>(find_variable("ompi_mpi_errors_return")));
     made->same_machine = ranks_of_this_machine(world, made->rank, size);
     the_current.store(made.release(), std::memory_order_release);  // read until the process ends

@@ -19,6 +19,7 @@ struct job {
   number id{};
   /// hpe's own communicator; its ranks are those of MPI_COMM_WORLD.
   MPI_Comm channel = nullptr;
+  MPI_Comm self = nullptr;  ///< likewise, of this process alone
   int rank = 0;
   /// By rank.
   std::vector<bool> same_machine;

@@ -1,21 +1,17 @@
 #include "interpose/mpi/messages/point_to_point.h"
 
 #include <new>
+#include <vector>
 
+#include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/incoming.h"
 #include "interpose/mpi/messages/outgoing.h"
+#include "interpose/mpi/messages/set_aside.h"
 #include "runtime/core/host_access.h"
 
 namespace hpe::interpose::mpi {
 
 namespace {
-
-bool is_intra(MPI_Comm comm) {
-  if (comm == nullptr || comm == handles::get().comm_null) return false;
-  int inter = 0;
-  HPE_REAL(Comm_test_inter)(comm, &inter);
-  return inter == 0;
-}
 
 // Whether an envelope fits.
 bool is_looked_at(int count, MPI_Datatype type) {
@@ -25,8 +21,9 @@ bool is_looked_at(int count, MPI_Datatype type) {
   return size * count >= static_cast<MPI_Count>(envelope_bytes);
 }
 
+// Whether what MPI has for a receive may be an envelope, or have been taken out of MPI already.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
-  return source != MPI_PROC_NULL && is_looked_at(count, type) && is_intra(comm);
+  return source != MPI_PROC_NULL && (is_looked_at(count, type) || !set_aside::of_process().empty()) && is_intra(comm);
 }
 
 // Whether devices have the memory.
@@ -67,19 +64,30 @@ taken guarded(MPI_Comm comm, Action&& action) {
 
 // A blocking receive: call(place, status) is MPI's.
 template <class Call>
-int receive_now(void* buf, int count, MPI_Datatype type, MPI_Comm comm, MPI_Status* status, Call&& call) {
+int receive_now(const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  std::shared_ptr<incoming> receive;
-  if (concerns(buf)) receive = std::make_shared<incoming>(buf, elements(count, type), comm, nullptr, false);
-  const int result = call(receive ? receive->place() : buf, status);
+  std::shared_ptr<incoming> it;
+  if (concerns(what.buffer)) it = std::make_shared<incoming>(what, false);
+  const int result = call(it ? it->place() : what.buffer, status);
   if (result != MPI_SUCCESS) return result;
-  if (!receive) {
+  if (!it) {
     if (bytes_received(*status) != envelope_bytes) return result;
-    receive = std::make_shared<incoming>(buf, elements(count, type), comm, nullptr, false);
+    it = std::make_shared<incoming>(what, false);
   }
-  if (!receive->was_envelope(*status)) return result;
-  return receive->carry_out(status);
+  if (!it->was_envelope(*status)) return result;
+  return it->carry_out(status);
+}
+
+// A message whose handle the program has, and that was looked into.
+std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MPI_Message* message) {
+  if (message == nullptr) return nullptr;
+  const auto found = set_aside::of_process().taken_back(*message);
+  if (!found) return nullptr;
+  *message = static_cast<MPI_Message>(find_variable("ompi_message_null"));
+  auto result = std::make_shared<incoming>(receive{buf, count, type, 0, 0, found->comm}, false);
+  result->found(*found);
+  return result;
 }
 
 }  // namespace
@@ -113,7 +121,9 @@ taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, i
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
-    return receive_now(buf, count, type, comm, status, [&](void* place, MPI_Status* its) {
+    const receive what{buf, count, type, source, tag, comm};
+    if (!set_aside::of_process().empty()) return std::make_shared<incoming>(what, false)->carry_out(status);
+    return receive_now(what, status, [&](void* place, MPI_Status* its) {
       return HPE_REAL(Recv)(place, count, type, source, tag, comm, its);
     });
   });
@@ -122,51 +132,43 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
-    const auto post = [=](void* place, MPI_Request* its) {
-      return HPE_REAL(Irecv)(place, count, type, source, tag, comm, its);
-    };
-    return std::make_shared<incoming>(buf, elements(count, type), comm, post, false)->open(request);
+    return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
   });
 }
 
+// A start may find a message that was taken out of MPI, however short.
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
-    const auto post = [=](void* place, MPI_Request* its) {
-      return HPE_REAL(Recv_init)(place, count, type, source, tag, comm, its);
-    };
-    return std::make_shared<incoming>(buf, elements(count, type), comm, post, true)->open(request);
+    if (count < 0 || source == MPI_PROC_NULL || !is_intra(comm)) return std::nullopt;
+    return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, true)->open(request);
   });
 }
 
 taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
-  const MPI_Comm comm = nullptr;  // only MPI knows
-  return guarded(comm, [&]() -> taken {
-    if (message == nullptr || !is_looked_at(count, type)) return std::nullopt;
-    return receive_now(buf, count, type, comm, status, [&](void* place, MPI_Status* its) {
-      return HPE_REAL(Mrecv)(place, count, type, message, its);
-    });
+  return guarded(nullptr, [&]() -> taken {
+    const auto it = receive_of(buf, count, type, message);
+    return it != nullptr ? taken(it->carry_out(status)) : std::nullopt;
   });
 }
 
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
-  const MPI_Comm comm = nullptr;
-  return guarded(comm, [&]() -> taken {
-    if (message == nullptr || !is_looked_at(count, type)) return std::nullopt;
-    const auto post = [=](void* place, MPI_Request* its) {
-      return HPE_REAL(Imrecv)(place, count, type, message, its);
-    };
-    return std::make_shared<incoming>(buf, elements(count, type), comm, post, false)->open(request);
+  return guarded(nullptr, [&]() -> taken {
+    const auto it = receive_of(buf, count, type, message);
+    return it != nullptr ? taken(it->open(request)) : std::nullopt;
   });
 }
 
 taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return guarded(comm, [&]() -> taken {
-    if (const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false)) {
-      if (const int failed = send->launch(); failed != MPI_SUCCESS) return failed;
+    const bool apart = !set_aside::of_process().empty() ||
+                       large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
+    if (apart) {
+      MPI_Request request = handles::get().request_null;
+      const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
+      if (begun != MPI_SUCCESS) return begun;
       const int received = ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
-      const int sent = send->wait(MPI_STATUS_IGNORE);
+      const int sent = ::MPI_Wait(&request, MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
     if (!may_bring_envelope(recvcount, recvtype, source, comm)) return std::nullopt;
@@ -176,26 +178,40 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       staged.emplace(sendbuf, elements(sendcount, sendtype), host_use::read, false);
       from = staged->pointer();
     }
-    return receive_now(recvbuf, recvcount, recvtype, comm, status, [&](void* place, MPI_Status* its) {
-      return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, place, recvcount, recvtype, source, recvtag,
-                                comm, its);
-    });
+    return receive_now({recvbuf, recvcount, recvtype, source, recvtag, comm}, status,
+                       [&](void* place, MPI_Status* its) {
+                         return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, place, recvcount, recvtype,
+                                                   source, recvtag, comm, its);
+                       });
   });
 }
 
+// What is sent is kept apart from what is received, and goes as a whole.
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
-    // What is sent must be kept from what is received.
-    std::optional<staged_buffer> sent;
-    if (concerns(buf)) sent.emplace(buf, elements(count, type), host_use::read, false);
-    return receive_now(buf, count, type, comm, status, [&](void* place, MPI_Status* its) {
-      if (!sent)
-        return HPE_REAL(Sendrecv_replace)(place, count, type, dest, sendtag, source, recvtag, comm, its);
-      return HPE_REAL(Sendrecv)(sent->pointer(), count, type, dest, sendtag, place, count, type, source, recvtag, comm,
-                                its);
-    });
+    std::optional<staged_buffer> staged;
+    if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
+    if (set_aside::of_process().empty()) {
+      return receive_now({buf, count, type, source, recvtag, comm}, status, [&](void* place, MPI_Status* its) {
+        if (!staged) return HPE_REAL(Sendrecv_replace)(place, count, type, dest, sendtag, source, recvtag, comm, its);
+        return HPE_REAL(Sendrecv)(staged->pointer(), count, type, dest, sendtag, place, count, type, source, recvtag,
+                                  comm, its);
+      });
+    }
+    std::vector<std::byte> packed(static_cast<std::size_t>(pack_size(count, type, comm)));
+    int size = 0;
+    HPE_REAL(Pack)
+    (staged ? staged->pointer() : buf, count, type, packed.data(), static_cast<int>(packed.size()), &size, comm);
+    MPI_Request request = handles::get().request_null;
+    const auto as_packed = static_cast<MPI_Datatype>(find_variable("ompi_mpi_packed"));
+    if (const int failed = HPE_REAL(Isend)(packed.data(), size, as_packed, dest, sendtag, comm, &request);
+        failed != MPI_SUCCESS)
+      return failed;
+    const int received = ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
+    const int sent = HPE_REAL(Wait)(&request, MPI_STATUS_IGNORE);
+    return received != MPI_SUCCESS ? received : sent;
   });
 }
 
