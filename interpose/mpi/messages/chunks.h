@@ -27,7 +27,7 @@ struct chunk_plan {
   [[nodiscard]] std::size_t offset(std::size_t i) const noexcept { return i * chunk; }
   [[nodiscard]] std::size_t size(std::size_t i) const noexcept { return std::min(chunk, bytes - offset(i)); }
 
-  static constexpr std::size_t at_once = 4;
+  static constexpr std::size_t at_once = 8;
 
   /// Of a message of so many bytes: several of them, and none too small.
   [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
