@@ -11,7 +11,7 @@ std::size_t chunk_plan::chunk_for(std::size_t bytes, std::size_t most) {
   constexpr std::size_t several = 8;
   constexpr std::size_t unit = std::size_t{64} << 10;
   const std::size_t wanted = (bytes / several + unit - 1) / unit * unit;
-  return std::min(most, std::max(wanted, 2 * unit));
+  return std::min(most, std::max(wanted, 8 * unit));
 }
 
 namespace {

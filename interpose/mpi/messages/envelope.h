@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "hpe/node.h"
 #include "interpose/mpi/layout.h"
 #include "interpose/mpi/messages/job.h"
 
@@ -24,6 +25,8 @@ struct envelope {
   std::uint64_t bytes = 0;     ///< of the message
   std::uint64_t chunk = 0;     ///< bytes of each chunk but the last
   std::int32_t sender = 0;     ///< its rank in MPI_COMM_WORLD
+  std::int32_t exported = 0;   ///< whether `memory` is set
+  hpeExport memory{};          ///< where processes of the same machine find the payload
 
   using wire = std::array<std::byte, envelope_bytes>;
 

@@ -5,6 +5,7 @@
 
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {
@@ -116,11 +117,23 @@ void incoming::fetch(const envelope& head) {
     to = assembled_.get();
   }
   progress::of_process().owe(1);
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  const auto copied = [self, to](const std::optional<error>& failure) {
+    // The sender's device may be out of reach, or lost; the chunks tell.
+    if (failure) return self->fetch_chunks(to);
+    channel::of_process().send({self->head_->sequence, answer::verdict::done}, self->head_->sender);
+    self->fetched(std::nullopt);
+  };
+  if (head.exported == 0 || !copy_directly(to, head.memory, head.bytes, copied)) fetch_chunks(to);
+}
+
+void incoming::fetch_chunks(std::byte* to) {
+  channel& answers = channel::of_process();
   const int tag = answers.new_tag();
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  receive_in_chunks(to, {head.bytes, head.chunk, head.sender, tag},
+  receive_in_chunks(to, {head_->bytes, head_->chunk, head_->sender, tag},
                     [self](const std::optional<error>& failure) { self->fetched(failure); });
-  answers.send({head.sequence, answer::verdict::chunks, tag}, head.sender);
+  answers.send({head_->sequence, answer::verdict::chunks, tag}, head_->sender);
 }
 
 void incoming::fetched(const std::optional<error>& failure) {

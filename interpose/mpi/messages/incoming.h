@@ -45,6 +45,7 @@ class incoming final : public message {
   void arrived(const MPI_Status& status, int code);
   [[nodiscard]] std::optional<envelope> find_envelope(const MPI_Status& status) const;
   void fetch(const envelope& head);
+  void fetch_chunks(std::byte* to);
   void fetched(const std::optional<error>& failure);
   void scatter();
 

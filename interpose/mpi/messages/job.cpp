@@ -69,19 +69,19 @@ void job::begin() {
     if (agreed == 0) return;
     struct settings {
       number id;
-      std::uint64_t least;
-      std::uint64_t chunk;
+      std::uint64_t large;
       std::uint64_t direct;
+      std::uint64_t chunk;
     } common{};
     if (::getrandom(common.id.data(), sizeof common.id, 0) != sizeof common.id) common.id = {};
-    common.least = std::max<std::uint64_t>(option.mpi_large, envelope_bytes);
+    common.large = std::max<std::uint64_t>(option.mpi_large, envelope_bytes);
+    common.direct = option.mpi_direct == 0 ? 0 : std::max<std::uint64_t>(option.mpi_direct, envelope_bytes);
     common.chunk = std::max<std::uint64_t>(option.mpi_chunk, 1);
-    common.direct = option.mpi_direct == "on" ? 1 : 0;
     HPE_REAL(Bcast)(&common, sizeof common, handles::get().byte, 0, world);
     made->id = common.id;
-    made->least = common.least;
+    made->large = common.large;
+    made->direct = common.direct;
     made->chunk = common.chunk;
-    made->direct = common.direct != 0;
     int size = 0;
     HPE_REAL(Comm_rank)(world, &made->rank);
     HPE_REAL(Comm_size)(world, &size);

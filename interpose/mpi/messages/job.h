@@ -3,6 +3,7 @@
 /// What the ranks of a job have agreed on in MPI_Init: whether they send large messages of device memory by the
 /// protocol of this folder, and what they need for it. All ranks have libhpe-mpi.so in front of their MPI, or none.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +24,14 @@ struct job {
   int rank = 0;
   /// By rank.
   std::vector<bool> same_machine;
-  std::size_t least = 0;  ///< bytes of a message that goes by the protocol
-  std::size_t chunk = 0;  ///< the most bytes of a chunk
-  bool direct = true;
+  std::size_t large = 0;   ///< bytes of a message that goes by the protocol
+  std::size_t direct = 0;  ///< likewise to a rank of the same machine; 0: there is no direct copy
+  std::size_t chunk = 0;   ///< the most bytes of a chunk
+
+  /// To a rank on this machine that may copy directly.
+  [[nodiscard]] bool is_near(int other) const { return direct != 0 && same_machine[static_cast<std::size_t>(other)]; }
+  /// Bytes from which on messages to it go by the protocol.
+  [[nodiscard]] std::size_t least(int other) const { return is_near(other) ? std::min(direct, large) : large; }
 
   /// The one that is running; nullptr outside of MPI, and if the ranks did not agree. One load.
   [[nodiscard]] static const job* current() noexcept;

@@ -6,7 +6,20 @@
 
 namespace hpe::interpose::mpi {
 
-void outgoing::prepare() { core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes); }
+void outgoing::prepare() {
+  hpeExport handle;
+  if (job::current()->is_near(what_.world_rank) &&
+      hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
+    exported_ = handle;
+  } else {
+    core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
+  }
+}
+
+void outgoing::end_export() {
+  if (exported_) hpeExportEnd(&*exported_);
+  exported_.reset();
+}
 
 int outgoing::start() {
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
@@ -18,12 +31,17 @@ int outgoing::start() {
   head.bytes = what_.bytes;
   head.chunk = chunk_ = chunk_plan::chunk_for(what_.bytes, running.chunk);
   head.sender = running.rank;
+  if (exported_) {
+    head.exported = 1;
+    head.memory = *exported_;
+  }
   envelope_ = head.packed();
   MPI_Request request = nullptr;
   const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination, what_.tag,
                                      what_.comm, &request);
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
+    end_export();
     return result;
   }
   parts_left_ = 2;
@@ -52,6 +70,7 @@ void outgoing::part_over(int code, const std::optional<error>& failure) {
   if (failure) failure_ = failure;
   if (--parts_left_ > 0) return;
   progress::of_process().owe(-1);
+  end_export();
   MPI_Status status{};
   HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.bytes));
   failure_ ? conclude(status, failure_) : conclude(status, code_);

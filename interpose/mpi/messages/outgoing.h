@@ -21,15 +21,17 @@ class outgoing final : public message {
   outgoing(const arguments& what, bool persistent) : message(what.comm, persistent), what_(what) {}
 
  private:
-  /// Kernels that write the bytes are waited for. Throws hpe::error if the bytes are not all of one allocation.
+  /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if the bytes are not all of one allocation.
   void prepare() override;
   int start() override;
+  void end_export();
   void answered(const answer& given);
   void part_over(int code, const std::optional<error>& failure);
 
   const arguments what_;
   envelope::wire envelope_{};
   std::size_t chunk_ = 0;
+  std::optional<hpeExport> exported_;
   int parts_left_ = 0;  // the envelope, the payload
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;

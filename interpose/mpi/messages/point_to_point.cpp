@@ -8,6 +8,7 @@
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "runtime/core/host_access.h"
+#include "runtime/trace/recorder.h"
 
 namespace hpe::interpose::mpi {
 
@@ -38,13 +39,13 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
                                 bool persistent) {
   if (core::host_access::of(buf) == nullptr || dest < 0 || !is_looked_at(count, type) || !is_intra(comm)) return nullptr;
   const job& running = *job::current();
-  const layout which = elements(count, type);
-  if (which.size() < running.least || which.size() != which.extent() || !is_of_devices(buf)) return nullptr;
   int members = 0;
   HPE_REAL(Comm_size)(comm, &members);
   if (dest >= members) return nullptr;
   const int rank = job::world_rank(comm, dest);
   if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
+  const layout which = elements(count, type);
+  if (which.size() < running.least(rank) || which.size() != which.extent() || !is_of_devices(buf)) return nullptr;
   return std::make_shared<outgoing>(
       outgoing::arguments{moved(buf, which.begin()), which.size(), dest, rank, tag, comm}, persistent);
 }
@@ -68,6 +69,7 @@ int receive_now(const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   std::shared_ptr<incoming> it;
+  const trace::span here(trace::category::mpi, "MPI_Recv");
   if (concerns(what.buffer)) it = std::make_shared<incoming>(what, false);
   const int result = call(it ? it->place() : what.buffer, status);
   if (result != MPI_SUCCESS) return result;
@@ -96,6 +98,7 @@ taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int ta
   return guarded(comm, [&]() -> taken {
     const auto send = large(buf, count, type, dest, tag, comm, false);
     if (send == nullptr) return std::nullopt;
+    const trace::span here(trace::category::mpi, "MPI_Send");
     return send->carry_out(MPI_STATUS_IGNORE);
   });
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -92,6 +93,24 @@ void cuda_set::release_host(void* address, std::size_t bytes) {
   host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
 }
 
+std::vector<shared_part> cuda_set::share(void* address, std::size_t bytes) {
+  const entered here(cu_, live_context());
+  return memory_->share(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+std::uint32_t cuda_set::import_memory(void* address, std::span<const shared_part> parts) {
+  std::vector<std::optional<CUdevice>> users;
+  for (const auto& device : devices_)
+    users.push_back(device->lost() ? std::nullopt : std::optional<CUdevice>(device->ordinal()));
+  const entered here(cu_, live_context());
+  return memory_->import_memory(reinterpret_cast<std::uintptr_t>(address), parts, users);
+}
+
+void cuda_set::drop_import(void* address, std::size_t bytes) {
+  const entered here(cu_, live_context());
+  memory_->unmap(reinterpret_cast<std::uintptr_t>(address), bytes, device_memory::foreign);
+}
+
 std::vector<bool> cuda_set::alive() const {
   std::vector<bool> result;
   for (const auto& device : devices_) result.push_back(!device->lost());
@@ -102,6 +121,11 @@ std::uint32_t cuda_set::load_module(const std::string& path) {
   const auto wanted = alive();
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
   return kernels_->load(path, wanted);
+}
+
+std::unique_ptr<ptx_module> cuda_set::load_ptx(std::vector<std::string> /*texts*/) {
+  HPE_THROW(HPE_ERROR_NOT_SUPPORTED,
+            "modules of PTX run on soft devices (HPE_DEVICES=soft:N); on GPUs programs have CUDA for them");
 }
 
 kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
@@ -146,6 +170,17 @@ std::optional<error> cuda_set::status_of(timepoint point) const {
   cuda_stream* const stream = find_stream(point);
   if (stream == nullptr || !stream->reached(point.value) || point.value <= stream->lost_after()) return std::nullopt;
   return stream->device().loss();
+}
+
+std::optional<command_failure> cuda_set::take_failure_of(timepoint point) {
+  const auto found = status_of(point);
+  if (!found) return std::nullopt;
+  const std::lock_guard lock(failures_mutex_);
+  const unsigned device = find_stream(point)->device().index();
+  std::erase_if(failures_, [&](const auto& failure) {
+    return failure.first == device && std::string_view(failure.second.what()) == found->what();
+  });
+  return command_failure{*found, HPE_FAULT_NONE};
 }
 
 void cuda_set::failed(unsigned device, const error& what) {
