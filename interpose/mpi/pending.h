@@ -30,8 +30,10 @@ class pending {
   [[nodiscard]] virtual bool starts_itself() const noexcept { return false; }
   /// What MPI is given in place of the program's request; a null request if that is MPI's own.
   [[nodiscard]] virtual MPI_Request stand_in() { return handles::get().request_null; }
-  /// MPI has finished it; status is its own, nullptr where there is none. Returns MPI_SUCCESS or the error that hpe met,
-  /// which was raised.
+  /// MPI has freed that.
+  virtual void stand_in_gone() {}
+  /// MPI has finished it; status is its own, nullptr where there is none. Returns MPI_SUCCESS or the error that hpe
+  /// met, which was raised.
   virtual int finish(const MPI_Status* status) = 0;
   /// It failed or was freed: nothing is put in place.
   virtual void drop() noexcept = 0;

@@ -30,8 +30,12 @@ class watched {
   int call(Call&& next) {
     const std::vector<MPI_Request> before = given_;
     const int result = next(given_.data());
-    for (std::size_t i = 0; i < given_.size(); ++i)
-      if (before[i] == requests_[i]) program_[i] = given_[i];
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      if (before[i] == requests_[i])
+        program_[i] = given_[i];
+      else if (given_[i] == handles::get().request_null)
+        operations_[i]->stand_in_gone();
+    }
     return result;
   }
 

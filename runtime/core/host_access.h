@@ -58,8 +58,8 @@ class HPE_API host_access {
   /// HPE_ERROR_DEVICE_LOST and what else copies can meet.
   void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const;
 
-  /// read() of the whole range in two steps: the bytes are at `into` once finish() of what it returns has returned, which
-  /// does not wait once reached() says so. Waits for kernels that write the range.
+  /// read() of the whole range in two steps: the bytes are at `into` once finish() of what it returns has returned,
+  /// which does not wait once reached() says so. Waits for kernels that write the range.
   [[nodiscard]] coherence::point_set start_read(std::byte* into, const void* p, std::size_t bytes) const;
   [[nodiscard]] bool reached(const coherence::point_set& points) const;
   void finish(const coherence::point_set& points) const;

@@ -24,9 +24,9 @@ void channel::open() {
   listen();
 }
 
-// It is never looked at again: progress is idle from now on.
 void channel::close() {
   const progress::guard held;
+  progress::of_process().detach();
   HPE_REAL(Cancel)(&listening_);
 }
 
@@ -39,7 +39,8 @@ void channel::send(const answer& what, int rank) {
   // Sent at once by every transport, but MPI may still read it.
   auto kept = std::make_shared<answer>(what);
   MPI_Request request = nullptr;
-  HPE_REAL(Isend)(kept.get(), sizeof *kept, handles::get().byte, rank, tag_of_answers, job::current()->channel, &request);
+  HPE_REAL(Isend)
+  (kept.get(), sizeof *kept, handles::get().byte, rank, tag_of_answers, job::current()->channel, &request);
   progress& all = progress::of_process();
   all.begun();
   all.owe(1);

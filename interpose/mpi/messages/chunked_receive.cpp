@@ -45,9 +45,11 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
     mine.receiving = true;
     MPI_Request request = nullptr;
     HPE_REAL(Irecv)
-    (into, static_cast<int>(plan_.size(i)), handles::get().byte, plan_.rank, plan_.tag, job::current()->channel, &request);
-    progress::of_process().when_over(
-        request, [self = shared_from_this(), i](const MPI_Status& status, int code) { self->arrived(i, status, code); });
+    (into, static_cast<int>(plan_.size(i)), handles::get().byte, plan_.rank, plan_.tag, job::current()->channel,
+     &request);
+    progress::of_process().when_over(request, [self = shared_from_this(), i](const MPI_Status& status, int code) {
+      self->arrived(i, status, code);
+    });
   }
 
   void arrived(std::size_t i, const MPI_Status& status, int code) {
@@ -55,8 +57,8 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
     mine.receiving = false;
     attempt([&] {
       HPE_REQUIRE(code == MPI_SUCCESS && bytes_received(status) == plan_.size(i), HPE_ERROR_SYSTEM,
-                  "rank {} could not send all of a message of {} bytes: it lost a device, or the link broke", plan_.rank,
-                  plan_.bytes);
+                  "rank {} could not send all of a message of {} bytes: it lost a device, or the link broke",
+                  plan_.rank, plan_.bytes);
       if (!failure_) mine.access.written();
     });
     if (++arrived_ == plan_.count()) then_(failure_);

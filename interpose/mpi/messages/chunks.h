@@ -1,8 +1,8 @@
 #pragma once
 
 /// A payload that goes from one process to another in chunks, so that the devices copy some while the network has
-/// others. Each side has a few chunks in host memory at a time. Addresses are memory of hpe or any other; the bytes belong
-/// to the transfer until it is over.
+/// others. Each side has a few chunks in host memory at a time. Addresses are memory of hpe or any other; the bytes
+/// belong to the transfer until it is over.
 
 #include <array>
 #include <cstddef>

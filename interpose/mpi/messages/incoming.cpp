@@ -28,8 +28,8 @@ void* incoming::place() const noexcept { return staged_ ? staged_->pointer() : w
 
 // The program may free its type.
 int incoming::make() {
-  const int result = HPE_REAL(Recv_init)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm,
-                                         &persistent_request_);
+  const int result =
+      HPE_REAL(Recv_init)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm, &persistent_request_);
   if (result == MPI_SUCCESS) HPE_REAL(Type_dup)(what_.type, &what_.type);
   return result;
 }
@@ -52,8 +52,8 @@ int incoming::start() {
   }
   if (const int failed = post(); failed != MPI_SUCCESS) return failed;
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  progress::of_process().when_over(
-      request_, [self](const MPI_Status& status, int code) { self->arrived(status, code); });
+  progress::of_process().when_over(request_,
+                                   [self](const MPI_Status& status, int code) { self->arrived(status, code); });
   return MPI_SUCCESS;
 }
 

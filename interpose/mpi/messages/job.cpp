@@ -28,8 +28,8 @@ bool wanted(const options& option) {
 std::vector<bool> ranks_of_this_machine(MPI_Comm world, int rank, int size) {
   std::vector<bool> result(static_cast<std::size_t>(size));
   MPI_Comm machine = nullptr;
-  HPE_REAL(Comm_split_type)(world, MPI_COMM_TYPE_SHARED, rank, static_cast<MPI_Info>(find_variable("ompi_mpi_info_null")),
-                            &machine);
+  HPE_REAL(Comm_split_type)
+  (world, MPI_COMM_TYPE_SHARED, rank, static_cast<MPI_Info>(find_variable("ompi_mpi_info_null")), &machine);
   int members = 0;
   HPE_REAL(Comm_size)(machine, &members);
   for (int m = 0; m < members; ++m) result[static_cast<std::size_t>(job::world_rank(machine, m))] = true;

@@ -4,9 +4,9 @@
 
 #include "interpose/mpi/messages/progress.h"
 
-// A start ends in end(), which sets over_ and completes the generalised request; what it sets before is read after that.
-// Generalised requests would tell errors to the handler of MPI_COMM_WORLD, so they never have any: finish(), which
-// the wrappers call when one is over, tells them to the communicator's.
+// A start ends in end(), which sets over_ and completes the generalised request; what it sets before is read after
+// that. Generalised requests would tell errors to the handler of MPI_COMM_WORLD, so they never have any: finish(),
+// which the wrappers call when one is over, tells them to the communicator's.
 
 namespace hpe::interpose::mpi {
 
@@ -39,8 +39,8 @@ message::message(MPI_Comm comm, bool persistent)
 int message::open(MPI_Request* request) {
   if (persistent) {
     if (const int failed = make(); failed != MPI_SUCCESS) return failed;
-    const int result = HPE_REAL(Recv_init)(nullptr, 0, handles::get().byte, MPI_PROC_NULL, 0,
-                                           handles::get().comm_world, request);
+    const int result =
+        HPE_REAL(Recv_init)(nullptr, 0, handles::get().byte, MPI_PROC_NULL, 0, handles::get().comm_world, request);
     if (result == MPI_SUCCESS) pending_table::all().add(*request, shared_from_this());
     return result;
   }
@@ -105,8 +105,7 @@ int message::begin() {
 }
 
 int message::finish(const MPI_Status*) {
-  if (!over()) return code_;
-  current_ = handles::get().request_null;
+  if (!over()) return MPI_SUCCESS;
   if (failure_) {
     code_ = raise(object_, *std::exchange(failure_, std::nullopt));
   } else if (std::exchange(tell_code_, false)) {
@@ -123,6 +122,8 @@ void message::forget(MPI_Comm comm) {
 }
 
 MPI_Request message::stand_in() { return persistent ? current_ : handles::get().request_null; }
+
+void message::stand_in_gone() { current_ = handles::get().request_null; }
 
 void message::conclude(const MPI_Status& status, int code) {
   code_ = code;

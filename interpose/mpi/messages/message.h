@@ -1,9 +1,9 @@
 #pragma once
 
-/// A send or receive that may go by the protocol of this folder. What the program holds is a generalised request of MPI,
-/// so every way to wait, test, cancel or free works on it, beside requests of any other kind. A persistent operation has
-/// one for each start; the program's handle of it is a request that never starts, and calls that take requests look
-/// up what stands for it.
+/// A send or receive that may go by the protocol of this folder. What the program holds is a generalised request of
+/// MPI, so every way to wait, test, cancel or free works on it, beside requests of any other kind. A persistent
+/// operation has one for each start; the program's handle of it is a request that never starts, and calls that take
+/// requests look up what stands for it.
 
 #include <atomic>
 #include <memory>
@@ -35,6 +35,7 @@ class message : public pending, public std::enable_shared_from_this<message> {
   void forget(MPI_Comm comm) override;
   [[nodiscard]] bool starts_itself() const noexcept override { return true; }
   [[nodiscard]] MPI_Request stand_in() override;
+  void stand_in_gone() override;
 
  protected:
   /// Of a persistent operation, once.

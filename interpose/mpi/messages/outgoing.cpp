@@ -2,14 +2,30 @@
 
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/progress.h"
+#include "runtime/base/error.h"
 #include "runtime/core/host_access.h"
 
 namespace hpe::interpose::mpi {
 
+namespace {
+
+// What is lost must be told before the receiver hears of the message.
+void require_device(const std::byte* p) {
+  hpePointerInfo where;
+  hpeDeviceInfo device;
+  if (hpeGetPointerInfo(p, &where) != HPE_SUCCESS || where.device < 0 || where.on_host != 0 ||
+      hpeGetDeviceInfo(where.device, &device) != HPE_SUCCESS)
+    return;
+  HPE_REQUIRE(device.lost == 0, HPE_ERROR_DEVICE_LOST,
+              "device {} is lost, and with it the only copy of what was to be sent", where.device);
+}
+
+}  // namespace
+
 void outgoing::prepare() {
+  require_device(what_.from);
   hpeExport handle;
-  if (job::current()->is_near(what_.world_rank) &&
-      hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
+  if (job::current()->is_near(what_.world_rank) && hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
     exported_ = handle;
   } else {
     core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
@@ -37,8 +53,8 @@ int outgoing::start() {
   }
   envelope_ = head.packed();
   MPI_Request request = nullptr;
-  const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination, what_.tag,
-                                     what_.comm, &request);
+  const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination,
+                                     what_.tag, what_.comm, &request);
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
     end_export();

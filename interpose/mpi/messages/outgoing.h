@@ -1,6 +1,7 @@
 #pragma once
 
-/// The send of a large message from memory of hpe, by an envelope. The bytes are read after the receiver has matched it.
+/// The send of a large message from memory of hpe, by an envelope. The bytes are read after the receiver has matched
+/// it.
 
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
@@ -21,7 +22,8 @@ class outgoing final : public message {
   outgoing(const arguments& what, bool persistent) : message(what.comm, persistent), what_(what) {}
 
  private:
-  /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if the bytes are not all of one allocation.
+  /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if
+  /// the bytes are not all of one allocation.
   void prepare() override;
   int start() override;
   void end_export();

@@ -37,7 +37,8 @@ bool is_of_devices(const void* p) {
 
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                                 bool persistent) {
-  if (core::host_access::of(buf) == nullptr || dest < 0 || !is_looked_at(count, type) || !is_intra(comm)) return nullptr;
+  if (core::host_access::of(buf) == nullptr || dest < 0 || !is_looked_at(count, type) || !is_intra(comm))
+    return nullptr;
   const job& running = *job::current();
   int members = 0;
   HPE_REAL(Comm_size)(comm, &members);
@@ -46,8 +47,8 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
   if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
   const layout which = elements(count, type);
   if (which.size() < running.least(rank) || which.size() != which.extent() || !is_of_devices(buf)) return nullptr;
-  return std::make_shared<outgoing>(
-      outgoing::arguments{moved(buf, which.begin()), which.size(), dest, rank, tag, comm}, persistent);
+  return std::make_shared<outgoing>(outgoing::arguments{moved(buf, which.begin()), which.size(), dest, rank, tag, comm},
+                                    persistent);
 }
 
 template <class Action>
@@ -164,8 +165,8 @@ taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, 
 taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return guarded(comm, [&]() -> taken {
-    const bool apart = !set_aside::of_process().empty() ||
-                       large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
+    const bool apart =
+        !set_aside::of_process().empty() || large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
     if (apart) {
       MPI_Request request = handles::get().request_null;
       const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);

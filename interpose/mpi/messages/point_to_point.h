@@ -1,11 +1,12 @@
 #pragma once
 
-/// The point-to-point functions of MPI while the protocol of this folder is on (job.h). Each says what the call returns,
-/// or nothing: then the message goes the ordinary way, and nothing has happened yet. Sends of large messages go by an
-/// envelope; receives are looked at if an envelope fits into them.
+/// The point-to-point functions of MPI while the protocol of this folder is on (job.h). Each says what the call
+/// returns, or nothing: then the message goes the ordinary way, and nothing has happened yet. Sends of large messages
+/// go by an envelope; receives are looked at if an envelope fits into them.
 ///
-/// Messages keep the ordinary way: in buffered mode, which must not wait for the receiver; to oneself and to MPI_PROC_NULL;
-/// on intercommunicators; between jobs that met later; from datatypes with gaps; and what MPI_Sendrecv_replace sends.
+/// Messages keep the ordinary way: in buffered mode, which must not wait for the receiver; to oneself and to
+/// MPI_PROC_NULL; on intercommunicators; between jobs that met later; from datatypes with gaps; and what
+/// MPI_Sendrecv_replace sends.
 
 #include <optional>
 
@@ -16,7 +17,8 @@ namespace hpe::interpose::mpi {
 using taken = std::optional<int>;
 
 taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
-taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request);
+taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  MPI_Request* request);
 taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                       MPI_Request* request);
 

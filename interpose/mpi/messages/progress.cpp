@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-// Invariant: requests_ and thens_ are equally long, and change only under mutex_. advance() takes what is finished out of
-// them before it calls a continuation, because that may add to them.
+// Invariant: requests_ and thens_ are equally long, and change only under mutex_. advance() takes what is finished out
+// of them before it calls a continuation, because that may add to them.
 
 namespace hpe::interpose::mpi {
 
@@ -27,7 +27,8 @@ bool progress::attach() {
   using function = int (*)();
   const auto add = reinterpret_cast<int (*)(function)>(function_of_opal("opal_progress_register"));
   wait_a_little_ = reinterpret_cast<void (*)()>(function_of_opal("opal_progress"));
-  return add != nullptr && wait_a_little_ != nullptr && add(called_by_mpi) == 0;
+  attached_ = add != nullptr && wait_a_little_ != nullptr && add(called_by_mpi) == 0;
+  return attached_;
 }
 
 progress::guard::guard() {
@@ -50,7 +51,7 @@ void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
 // The functions of MPI that advance() calls call this one again.
 int progress::called_by_mpi() {
   progress& all = of_process();
-  if (all.idle()) return 0;
+  if (all.idle() || !all.attached_) return 0;
   const std::unique_lock lock(all.mutex_, std::try_to_lock);
   if (!lock.owns_lock() || all.held_ != 0) return 0;
   ++all.held_;

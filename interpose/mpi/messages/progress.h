@@ -26,6 +26,8 @@ class progress {
 
   /// Whether Open MPI took the function. Once.
   [[nodiscard]] bool attach();
+  /// Nothing is looked at any more.
+  void detach() { attached_ = false; }
 
   /// Keeps continuations and polls of all threads from running.
   class guard {
@@ -64,6 +66,7 @@ class progress {
   void (*wait_a_little_)() = nullptr;
   std::recursive_mutex mutex_;
   int held_ = 0;  // guards, and advance()
+  std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
   std::vector<MPI_Request> requests_;

@@ -6,8 +6,8 @@
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/pending.h"
 
-// Where a copy goes: to this process, on a communicator of its own, and back as a matched message. A handle that MPI gave
-// is all that a program's MPI_Mrecv can be given.
+// Where a copy goes: to this process, on a communicator of its own, and back as a matched message. A handle that MPI
+// gave is all that a program's MPI_Mrecv can be given.
 
 namespace hpe::interpose::mpi {
 
@@ -73,8 +73,7 @@ matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_C
   auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
   HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
   result.head = envelope::recognise(*bytes);
-  if (result.head)
-    HPE_REAL(Status_set_elements_x)
+  if (result.head) HPE_REAL(Status_set_elements_x)
   (&result.status, handles::get().byte, static_cast<MPI_Count>(result.head->bytes));
   const MPI_Comm self = job::current()->self;
   const progress::guard held;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Messages that were taken out of MPI because a probe met something as long as an envelope, and only its bytes tell what
-/// it is and how long the message will be. All earlier messages of the same sender are taken along, so what is here
-/// comes before what MPI still has, and receives look here first.
+/// Messages that were taken out of MPI because a probe met something as long as an envelope, and only its bytes tell
+/// what it is and how long the message will be. All earlier messages of the same sender are taken along, so what is
+/// here comes before what MPI still has, and receives look here first.
 
 #include <atomic>
 #include <list>
