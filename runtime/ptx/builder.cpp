@@ -207,6 +207,7 @@ void builder::build() {
     case kind::atomic: return build_atomic();
     case kind::address_space: return build_address_space();
     case kind::copy_async: return build_copy_async();
+    case kind::routine: return build_routine();
     case kind::texture: return build_texture();
     case kind::branch:
     case kind::branch_table: return build_branch();

@@ -66,6 +66,8 @@ class builder {
   void build_atomic();
   void build_address_space();
   void build_copy_async();
+  void build_routine();
+  void build_store_async();
   void build_texture();
   void build_branch();
   void build_call();

@@ -103,6 +103,11 @@ void builder::build_barrier() {
     i.sources = {lookup(written(0), type::b32)};
     return append(std::move(i));
   }
+  if (statement_.has(modifier::cluster)) {
+    expect(0, 0);
+    if (statement_.has(modifier::arrive) == statement_.has(modifier::wait)) fail("neither .arrive nor .wait");
+    return append(std::move(i));
+  }
   const bool reduces = statement_.has(modifier::red);
   if (!reduces && !statement_.has(modifier::sync) && !statement_.has(modifier::arrive))
     fail("neither .sync nor .arrive nor .red");
@@ -192,6 +197,7 @@ std::vector<bool> read_registers(const function& f) {
 // An atomic whose result nobody reads decides nothing.
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
+  if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
   if (i.kind == kind::load && i.op == opcode::ld)
     return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) !=
            modifier::count;

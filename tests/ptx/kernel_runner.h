@@ -32,6 +32,7 @@ class kernel_runner {
     dimensions grid, block;
     std::uint32_t dynamic_shared = 0;
     bool together = false;
+    std::optional<dimensions> cluster = std::nullopt;
   };
 
   /// Arguments as the kernel declares them, in order.

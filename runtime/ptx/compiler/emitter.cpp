@@ -169,6 +169,7 @@ void emitter::emit(const instruction& i) {
     case kind::copy_async: emit_copy(i); break;
     case kind::texture: emit_texture(i); break;
     case kind::address_space: emit_address_space(i); break;
+    case kind::routine: emit_routine(i); break;
     case kind::fence: emit_fence(i); break;
     case kind::call: emit_call(i); break;
     default: break;

@@ -117,7 +117,8 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // memory and calls
-  llvm::Value* pointer_of(const instruction& i, const operand& o, bool shared);
+  llvm::Value* address_of(const operand& o);  // i64; of a shared one the offset
+  llvm::Value* pointer_of(const instruction& i, const operand& o);
   llvm::Instruction* users(llvm::Instruction* access);
   void emit_load(const instruction& i);
   void emit_store(const instruction& i);
@@ -128,6 +129,7 @@ class emitter {
   void emit_texture(const instruction& i);
   void emit_address_space(const instruction& i);
   void emit_special(const instruction& i);
+  void emit_routine(const instruction& i);
   void emit_fence(const instruction& i);
   void emit_call(const instruction& i);
   void emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number);

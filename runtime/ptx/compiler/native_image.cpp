@@ -60,6 +60,7 @@ class native_engine final : public engine {
     block.in_compiled_code = false;
     return next;
   }
+  [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
   const native_kernel& kernel_;
