@@ -74,6 +74,9 @@ class builder {
   void build_warp();
   void build_barrier();
   void build_matrix();
+  void build_wmma();
+  void build_mma();
+  void build_matrix_move();
   argument call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after);
 
   function_context& context_;

@@ -259,7 +259,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     open &= ~group;
     if (group != (wanted & alive)) continue;  // some are still to come
     if (what.kind == kind::matrix) {
-      multiply_matrices(block_, what, first);
+      meet_matrices(block_, what, first);
     } else {
       meet(block_, engine_, first, group);
     }

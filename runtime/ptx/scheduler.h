@@ -84,7 +84,7 @@ void meet_together(block_context& block, const engine& points, const instruction
 [[nodiscard]] std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o);
 void set_result(block_context& block, std::uint32_t thread, const operand& o, std::uint64_t value);
 
-/// The meeting of wmma.mma.
-void multiply_matrices(block_context& block, const instruction& what, std::uint32_t first);
+/// The meeting of wmma.mma, mma and ldmatrix and its relatives.
+void meet_matrices(block_context& block, const instruction& what, std::uint32_t first);
 
 }  // namespace hpe::ptx
