@@ -35,7 +35,7 @@ bool is_emitted(const instruction& i) {
     case opcode::max:
     case opcode::div:
     case opcode::neg:
-    case opcode::abs: return true;
+    case opcode::abs:
     case opcode::rcp:
     case opcode::rsqrt:
     case opcode::sqrt: return true;

@@ -11,6 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/compiler.h"
+#include "runtime/ptx/compiler/device_function.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/interpreter.h"
 
