@@ -151,6 +151,10 @@ void builder::build_copy_async() {
     i.kind = kind::nothing;
     return append(std::move(i));
   }
+  if (statement_.has(modifier::bulk) && statement_.has(modifier::prefetch)) {
+    i.kind = kind::nothing;
+    return append(std::move(i));
+  }
   if (statement_.has(modifier::bulk)) unsupported("this form of cp.async.bulk");
   expect(3, 5);
   i.sources = {address(written(0)), address(written(1)), lookup(written(2), type::u32)};

@@ -35,15 +35,19 @@ class gang {
 
   [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
   [[nodiscard]] std::uint64_t blocks_per_cluster() const { return size_.count(); }
-  /// The first block of a cluster, in the order of blocks.
   [[nodiscard]] dimensions first_block(std::uint64_t cluster) const {
     const std::uint32_t columns = configuration_.grid.x / size_.x, rows = configuration_.grid.y / size_.y;
     return {static_cast<std::uint32_t>(cluster % columns) * size_.x,
             static_cast<std::uint32_t>(cluster / columns % rows) * size_.y,
             static_cast<std::uint32_t>(cluster / columns / rows) * size_.z};
   }
-  [[nodiscard]] std::uint64_t number_of(const dimensions& block) const {
-    return block.x + configuration_.grid.x * (block.y + std::uint64_t{configuration_.grid.y} * block.z);
+  /// The cluster whose first block this one is, in the order of blocks; none for other blocks.
+  [[nodiscard]] std::optional<std::uint64_t> cluster_that_begins(std::uint64_t block) const {
+    const dimensions& g = configuration_.grid;
+    const auto x = static_cast<std::uint32_t>(block % g.x), y = static_cast<std::uint32_t>(block / g.x % g.y),
+               z = static_cast<std::uint32_t>(block / g.x / g.y);
+    if (x % size_.x != 0 || y % size_.y != 0 || z % size_.z != 0) return std::nullopt;
+    return x / size_.x + std::uint64_t{g.x / size_.x} * (y / size_.y + std::uint64_t{g.y / size_.y} * (z / size_.z));
   }
 
   /// Runs these clusters, for which there are residents, to their end.
@@ -129,14 +133,8 @@ std::optional<fault> run_blocks(engine& runs, const launch_configuration& config
     // The caller keeps the first engine.
     blocks.add(std::shared_ptr<engine>(&runs, [](engine*) {}));
     for (std::uint64_t n = 1; n < blocks.blocks_per_cluster(); ++n) blocks.add(runs.another());
-    if (blocks.blocks_per_cluster() == 1) {
-      for (std::uint64_t n = first; n < last; ++n) blocks.run(n, n + 1);
-    } else {
-      for (std::uint64_t n = 0; n < blocks.cluster_count(); ++n) {
-        const std::uint64_t block = blocks.number_of(blocks.first_block(n));
-        if (block >= first && block < last) blocks.run(n, n + 1);
-      }
-    }
+    for (std::uint64_t n = first; n < last; ++n)
+      if (const auto cluster = blocks.cluster_that_begins(n)) blocks.run(*cluster, *cluster + 1);
   } catch (const fault_exception& stopped) {
     return stopped.fault;
   }

@@ -41,17 +41,18 @@ void text_parser::parse_limits(function& f) {
       skip_past(';');
       continue;
     }
-    std::array<std::uint64_t, 3> sizes{1, 1, 1};
+    std::array<std::uint32_t, 3> sizes{1, 1, 1};
     std::size_t given = 0;
     while (tokens_.peek().what == token::kind::integer || tokens_.peek().is(',')) {
       if (accept(',')) continue;
       const std::uint64_t size = expect_integer();
-      if (given < sizes.size()) sizes[given++] = size;
+      if (given < sizes.size()) sizes[given] = static_cast<std::uint32_t>(size);
+      ++given;
     }
-    if (limit && given > 0) f.max_threads = static_cast<std::uint32_t>(sizes[0] * sizes[1] * sizes[2]);
-    if (name == "reqnctapercluster" && given > 0)
-      std::transform(sizes.begin(), sizes.end(), f.cluster.begin(),
-                     [](std::uint64_t n) { return static_cast<std::uint32_t>(n); });
+    if (given == 0) continue;
+    if (limit) f.max_threads = sizes[0] * sizes[1] * sizes[2];
+    if (name == "reqntid") f.required_block = sizes;
+    if (name == "reqnctapercluster") f.cluster = sizes;
   }
 }
 
@@ -87,6 +88,7 @@ void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   f.formals_size = header.formals_size;
   f.max_threads = header.max_threads;
   f.cluster = header.cluster;
+  f.required_block = header.required_block;
   f.text = text_;
   inner.declare(name, {operand::kind::function, index, 0, 0});
   std::swap(names_, inner);

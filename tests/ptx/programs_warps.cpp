@@ -256,7 +256,8 @@ TEST_P(WarpPrograms, CachesRegistersAndLaunches) {
        "[%d0], %d1;\nst.global.L1::evict_last.L2::cache_hint.u32 [%d0+4], %r1, %d2;\nred.global.add.L2::cache_hint.u32 "
        "[%d0+8], %r1, %d1;\natom.global.add.L2::cache_hint.u32 %r2, [%d0+12], %r1, "
        "%d1;\napplypriority.global.L2::evict_normal [%d0], 128;\nprefetch.global.L2::evict_last "
-       "[%d0];\nfence.proxy.async;\nfence.proxy.alias;\nfence.mbarrier_init.release.cluster;\nelect.sync %r3|%p, "
+       "[%d0];\ncp.async.bulk.prefetch.L2.global [%d0], "
+       "64;\nfence.proxy.async;\nfence.proxy.alias;\nfence.mbarrier_init.release.cluster;\nelect.sync %r3|%p, "
        "-1;\n@%p st.global.u32 [%d0+16], %r3;\ngriddepcontrol.launch_dependents;\ndiscard.global.L2 [%d0+128], "
        "128;\nret;\n}\n"},
       GetParam());
