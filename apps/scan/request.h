@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
+
+#include "apps/command_line/bad_input.h"
 
 namespace hpe::scan {
 
-/// Something on the command line or in a file that cannot be meant.
-struct bad_input : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using command_line::bad_input;
 
 /// What the command line asks for.
 struct request {
@@ -35,8 +33,5 @@ struct request {
 [[nodiscard]] request parse(int argc, char** argv);
 
 [[nodiscard]] std::string help_text();
-
-/// A count such as 1000, 2^28 or 64M (k, M, G: powers of 1024). Throws bad_input; `what` says what it is for.
-[[nodiscard]] std::uint64_t count_of(const std::string& text, const std::string& what);
 
 }  // namespace hpe::scan
