@@ -4,18 +4,27 @@
 /// Less) defines the kernels sort_local_name and sort_merge_name, also in a module of a program's own.
 
 #include <algorithm>
+#include <boost/sort/pdqsort/pdqsort.hpp>
 #include <boost/sort/spinsort/spinsort.hpp>
+#include <type_traits>
 
 #include "hpe/kernel.h"
 #include "kernels/sort.h"
 
 namespace hpe::kernels {
 
+/// Integers in their own order: equal ones cannot be told apart, so that any sort of them is stable.
+template <class T, class Less>
+inline constexpr bool all_alike = std::is_integral_v<T> && std::is_same_v<Less, by_key>;
+
 template <class T, class Less>
 void sort_here(const sort_local<T>& p, const hpeTiles& tiles) {
   if (tiles.begin != 0) return;
   if (p.output != p.input) std::copy(p.input, p.input + p.count, p.output);
-  boost::sort::spinsort(p.output, p.output + p.count, Less{});
+  if constexpr (all_alike<T, Less>)
+    boost::sort::pdqsort_branchless(p.output, p.output + p.count, Less{});
+  else
+    boost::sort::spinsort(p.output, p.output + p.count, Less{});
 }
 
 template <class T, class Less>
