@@ -23,7 +23,7 @@ constexpr std::uint64_t gpu_bytes = std::uint64_t{1} << 30, soft_bytes = std::ui
 
 /// `first` and `second` in turn, each queued `times` times.
 hpe::bench::pair_of_timings timings_in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
-                                    const std::function<void()>& second) {
+                                            const std::function<void()>& second) {
   const auto queued = [times](const std::function<void()>& body) {
     return [times, body] {
       for (unsigned i = 0; i < times; ++i) body();
@@ -177,5 +177,6 @@ int main(int argc, char** argv) {
     m.against_copy<std::int32_t>(soft_bytes, soft_bytes / sizeof(std::int32_t), one, "int32, one soft device", 0);
     m.against_copy<std::int32_t>(soft_bytes, 1024, one, "int32 in problems of 1024, one soft device", 0);
   }
-  hpe::bench::print(fmt::format("scan on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), m.results, a.json);
+  hpe::bench::print(fmt::format("scan on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), m.results,
+                    a.json);
 }

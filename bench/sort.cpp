@@ -90,12 +90,10 @@ void against_boost(std::vector<result>& results, unsigned repeats, const std::ve
   for (int d = 0; d < hpe::device_count(); ++d) threads += hpe::device_info(d).compute_units;
   constexpr double bar = 0.9;
   const std::string what = fmt::format("{} uint32, {} threads, of Boost's ", keys.size(), threads);
-  against_boost(results, repeats, keys, what + "parallel_stable_sort", bar, [threads](auto& k) {
-    boost::sort::parallel_stable_sort(k.begin(), k.end(), threads);
-  });
-  against_boost(results, repeats, keys, what + "block_indirect_sort (not stable)", bar, [threads](auto& k) {
-    boost::sort::block_indirect_sort(k.begin(), k.end(), threads);
-  });
+  against_boost(results, repeats, keys, what + "parallel_stable_sort", bar,
+                [threads](auto& k) { boost::sort::parallel_stable_sort(k.begin(), k.end(), threads); });
+  against_boost(results, repeats, keys, what + "block_indirect_sort (not stable)", bar,
+                [threads](auto& k) { boost::sort::block_indirect_sort(k.begin(), k.end(), threads); });
 }
 
 }  // namespace
@@ -120,5 +118,6 @@ int main(int argc, char** argv) {
     results.push_back(line(what + fmt::format(", {} GPUs", devices), seconds_of(a.repeats, keys, {0}) / all, "x one",
                            0.75 * devices));
   }
-  hpe::bench::print(fmt::format("sort on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), results, a.json);
+  hpe::bench::print(fmt::format("sort on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), results,
+                    a.json);
 }
