@@ -43,6 +43,12 @@ request parse(int argc, char** argv) {
   return r;
 }
 
+built_in operator_named(const std::string& name) {
+  for (const built_in op : {built_in::sum, built_in::min, built_in::max})
+    if (name == name_of(op)) return op;
+  throw bad_input("--operator " + name + ": possible are sum, min, max");
+}
+
 std::string help_text() {
   constexpr std::size_t column = 24;
   request defaults;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/command_line/bad_input.h"
+#include "apps/scan/operation.h"
 
 namespace hpe::scan {
 
@@ -33,5 +34,8 @@ struct request {
 [[nodiscard]] request parse(int argc, char** argv);
 
 [[nodiscard]] std::string help_text();
+
+/// The operator that the option --operator names.
+[[nodiscard]] built_in operator_named(const std::string& name);
 
 }  // namespace hpe::scan
