@@ -32,6 +32,7 @@ constexpr std::array options{
     run_option{"--devices", "WHICH", "HPE_DEVICES", "what hpe takes as devices"},
     run_option{"--scope", "WHICH", "HPE_SCOPE", "what kernels may use of the device memory that CPU code has touched"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "tells at the end where the data's time went"},
+    run_option{"--trace", "FILE", "HPE_TRACE", "a picture of what happened when, for ui.perfetto.dev"},
     run_option{"--log", "LEVEL", "HPE_LOG", "what hpe tells on standard error"},
 };
 

@@ -12,6 +12,7 @@
 #include "interpose/cuda/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/trace/profile.h"
 
 namespace hpe::cuda_hooks {
 
@@ -166,7 +167,8 @@ void adopted_memory::move(const adopted_region& r, adopted_region::bytes range, 
     }
     const CUdeviceptr end = std::min(range.end, base + bytes);
     move_piece(r, at, end, to_device, stream);
-    if (profile_ != nullptr) profile_->moved(r.begin(), r.end() - r.begin(), end - at, to_device);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver has addresses as numbers
+    trace::moved(reinterpret_cast<void*>(r.begin()), r.end() - r.begin(), end - at, to_device);
     at = end;
   }
 }

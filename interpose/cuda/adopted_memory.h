@@ -15,7 +15,6 @@
 #include "interpose/cuda/adopted_region.h"
 #include "interpose/cuda/pageable_copy.h"
 #include "runtime/fault/request_board.h"
-#include "runtime/trace/profile.h"
 
 namespace hpe::cuda_hooks {
 
@@ -29,9 +28,7 @@ struct used_range {
 /// Any thread.
 class adopted_memory {
  public:
-  /// profile: where moved bytes are counted, or nullptr.
-  adopted_memory(const device::cuda::driver& cu, pageable_copy& copies, trace::profile* profile)
-      : cu_(cu), copies_(copies), profile_(profile) {}
+  adopted_memory(const device::cuda::driver& cu, pageable_copy& copies) : cu_(cu), copies_(copies) {}
 
   /// Whether the host has touched any. The one thing that programs which never do pay for.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
@@ -82,7 +79,6 @@ class adopted_memory {
 
   const device::cuda::driver& cu_;
   pageable_copy& copies_;
-  trace::profile* const profile_;
   std::mutex mutex_;
   regions regions_;
   std::uint64_t work_ = 0;    // pieces of device work so far

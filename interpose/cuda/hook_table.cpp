@@ -1,7 +1,6 @@
 // The functions that programs reach instead of entries of the driver, and the table that tells the shim of them. A hook
 // that has nothing to do is a comparison and a call of the driver.
 #include <atomic>
-#include <chrono>
 #include <string>
 
 #include "interpose/cuda/device_work.h"
@@ -11,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/trace/measured.h"
 
 namespace hpe::cuda_hooks {
 
@@ -32,32 +32,8 @@ pageable_copy* copies_for(std::size_t bytes) {
   return hpe != nullptr ? &hpe->copies() : nullptr;
 }
 
+using trace::measured;
 using trace::way;
-
-// Counts a copy for the profile, if there is one.
-class measured {
- public:
-  measured(way how, std::size_t bytes) noexcept : how_(how), bytes_(bytes) {
-    interposer* const hpe = interposer::started();
-    profile_ = hpe != nullptr ? hpe->profile() : nullptr;
-    if (profile_ != nullptr) begin_ = std::chrono::steady_clock::now();
-  }
-  ~measured() {
-    if (profile_ != nullptr) profile_->add(how_, bytes_, std::chrono::steady_clock::now() - begin_);
-  }
-  measured(const measured&) = delete;
-  measured& operator=(const measured&) = delete;
-
-  void staged() noexcept {
-    how_ = how_ == way::up_driver ? way::up_staged : how_ == way::down_driver ? way::down_staged : way::any_staged;
-  }
-
- private:
-  way how_;
-  const std::size_t bytes_;
-  trace::profile* profile_;
-  std::chrono::steady_clock::time_point begin_;
-};
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
@@ -66,7 +42,7 @@ CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->upload(to, from, bytes, default_stream(Flavour), true))
-      return measure.staged(), *done;
+      return measure.goes(way::up_staged), *done;
   return (real.*Entry)(to, from, bytes);
 }
 
@@ -77,7 +53,7 @@ CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t byte
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
     if (const auto done = copies->upload(to, from, bytes, named(stream, Flavour), false))
-      return measure.staged(), *done;
+      return measure.goes(way::up_staged), *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
@@ -87,7 +63,8 @@ CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
   const device_work work{{from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->download(to, from, bytes, default_stream(Flavour))) return measure.staged(), *done;
+    if (const auto done = copies->download(to, from, bytes, default_stream(Flavour)))
+      return measure.goes(way::down_staged), *done;
   return (real.*Entry)(to, from, bytes);
 }
 
@@ -97,7 +74,8 @@ CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, C
   const device_work work{{from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->download(to, from, bytes, named(stream, Flavour))) return measure.staged(), *done;
+    if (const auto done = copies->download(to, from, bytes, named(stream, Flavour)))
+      return measure.goes(way::down_staged), *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
@@ -107,7 +85,8 @@ CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   const device_work work{{to, bytes, true}, {from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->copy(to, from, bytes, default_stream(Flavour), true)) return measure.staged(), *done;
+    if (const auto done = copies->copy(to, from, bytes, default_stream(Flavour), true))
+      return measure.goes(way::any_staged), *done;
   return (real.*Entry)(to, from, bytes);
 }
 
@@ -117,7 +96,8 @@ CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
   const device_work work{{to, bytes, true}, {from, bytes, false}};
   if (work.failed()) return work.result();
   if (pageable_copy* const copies = copies_for(bytes))
-    if (const auto done = copies->copy(to, from, bytes, named(stream, Flavour), false)) return measure.staged(), *done;
+    if (const auto done = copies->copy(to, from, bytes, named(stream, Flavour), false))
+      return measure.goes(way::any_staged), *done;
   return (real.*Entry)(to, from, bytes, stream);
 }
 
@@ -132,6 +112,7 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
 template <auto Entry, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
+  const trace::span here(trace::category::call, "launch of a kernel");
   const device_work work(kernel_launch{function, parameters, extra...});
   if (work.failed()) return work.result();
   return (real.*Entry)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
@@ -140,6 +121,7 @@ CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned 
 template <auto Entry>
 CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
                                  void** extra) {
+  const trace::span here(trace::category::call, "launch of a kernel");
   const device_work work(kernel_launch{function, parameters, extra});
   if (work.failed()) return work.result();
   return (real.*Entry)(configuration, function, parameters, extra);

@@ -5,7 +5,6 @@
 #include "interpose/cuda/touch_service.h"
 #include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/trace/profile.h"
 
 namespace hpe::cuda_hooks {
 
@@ -22,8 +21,6 @@ class interposer {
   [[nodiscard]] bool scope_is_parameters() const noexcept { return option_.scope == "args"; }
   pageable_copy& copies() noexcept { return copies_; }
   adopted_memory& adopted() noexcept { return adopted_; }
-  /// nullptr unless the user wants one.
-  [[nodiscard]] trace::profile* profile() const noexcept { return profile_.get(); }
 
   /// Lets CPU code use the device memory of the program from now on.
   void serve_touches();
@@ -39,7 +36,6 @@ class interposer {
 
   const options option_ = options::from_environment();
   const device::cuda::driver cu_;
-  const std::unique_ptr<trace::profile> profile_;
   pageable_copy copies_;
   adopted_memory adopted_;
   std::once_flag serving_;

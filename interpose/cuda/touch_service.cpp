@@ -3,6 +3,7 @@
 #include "runtime/fault/handler.h"
 #include "runtime/os/futex.h"
 #include "runtime/os/signals.h"
+#include "runtime/trace/measured.h"
 
 namespace hpe::cuda_hooks {
 
@@ -35,8 +36,7 @@ class bell final : public device::gate {
 
 }  // namespace
 
-touch_service::touch_service(adopted_memory& memory, trace::profile* profile)
-    : memory_(memory), profile_(profile), gate_(std::make_unique<bell>()) {
+touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(std::make_unique<bell>()) {
   device::gate* const gates[] = {gate_.get()};
   board_ = std::make_unique<fault::request_board>(gates);
   const os::signals_blocked quiet;
@@ -46,10 +46,9 @@ touch_service::touch_service(adopted_memory& memory, trace::profile* profile)
 }
 
 fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
-  if (profile_ == nullptr) return board_->ask(0, address, write);
-  const auto begin = std::chrono::steady_clock::now();
+  trace::measured measure(trace::way::touch, 0);
   const fault::verdict result = board_->ask(0, address, write);
-  if (result == fault::verdict::retry) profile_->add(trace::way::touch, 0, std::chrono::steady_clock::now() - begin);
+  if (result != fault::verdict::retry) measure.forget();
   return result;
 }
 

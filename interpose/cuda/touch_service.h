@@ -5,7 +5,6 @@
 
 #include "interpose/cuda/adopted_memory.h"
 #include "runtime/fault/request_board.h"
-#include "runtime/trace/profile.h"
 
 namespace hpe::cuda_hooks {
 
@@ -13,16 +12,15 @@ namespace hpe::cuda_hooks {
 /// the process.
 class touch_service {
  public:
-  touch_service(adopted_memory& memory, trace::profile* profile);
+  explicit touch_service(adopted_memory& memory);
 
-  /// In the faulting thread's signal handler. profile: where touches are counted, or nullptr.
+  /// In the faulting thread's signal handler.
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
   void run();
 
   adopted_memory& memory_;
-  trace::profile* const profile_;
   std::unique_ptr<device::gate> gate_;
   std::unique_ptr<fault::request_board> board_;
   std::thread thread_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "interpose/mpi/pending.h"
+#include "runtime/trace/recorder.h"
 
 namespace hpe::interpose::mpi {
 
@@ -107,7 +108,9 @@ class operation {
 /// Runs with_staging(operation&) and turns what it throws into MPI errors, or calls MPI with the arguments as they
 /// are.
 template <class WithStaging, class AsIs>
-int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is, bool persistent = false) {
+int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is, bool persistent = false,
+              const char* function = __builtin_FUNCTION()) {
+  const trace::span here(trace::category::mpi, function);
   operation op(object, persistent);
   try {
     return with_staging(op);

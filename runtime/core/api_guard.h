@@ -3,6 +3,7 @@
 #include <new>
 
 #include "runtime/base/error.h"
+#include "runtime/trace/recorder.h"
 
 namespace hpe::core {
 
@@ -24,7 +25,8 @@ void require_no_callback();
 
 /// Runs the body of a function of the C interface and turns what it throws into a status.
 template <class Body>
-hpeStatus guarded(Body&& body) noexcept {
+hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
+  const trace::span here(trace::category::call, function);
   try {
     require_no_callback();
     body();

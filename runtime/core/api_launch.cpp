@@ -61,8 +61,13 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
       tiles.block[i] = std::max(shape->block[i], 1U);
     }
     auto& it = runtime::instance();
-    it.kernels().launch(hpe::core::device_or_current(it.env(), device), kernel, tiles,
-                        {static_cast<const std::byte*>(parameters), parameter_size}, {accesses, everything ? 0 : count},
-                        everything);
+    const unsigned on = hpe::core::device_or_current(it.env(), device);
+    const std::span bytes(static_cast<const std::byte*>(parameters), parameter_size);
+    const std::span named(accesses, everything ? 0 : count);
+    if (kernel->ptx != nullptr) {
+      it.ptx().launch(on, kernel, tiles, bytes, named, everything);
+    } else {
+      it.kernels().launch(on, kernel, tiles, bytes, named, everything);
+    }
   });
 }

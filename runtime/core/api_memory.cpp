@@ -13,12 +13,13 @@ namespace {
 
 // Makes an allocation and stores it, or leaves *pointer as it was.
 template <class Allocate>
-hpeStatus allocate_into(void** pointer, Allocate allocate) {
-  return guarded([&] {
+hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function = __builtin_FUNCTION()) {
+  const auto body = [&] {
     HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "an allocation was asked for without a place for its address");
     *pointer = allocate(runtime::instance());
-  });
+  };
+  return guarded(body, function);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/base/error.h"
+#include "runtime/trace/measured.h"
 
 // Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
 // work that uses it. Everything else is device work like a kernel: released, ordered, and queued.
@@ -66,7 +67,12 @@ void copier::copy(void* destination, const void* source, std::size_t bytes) {
 
   if (to.region == nullptr && from.region == nullptr) {
     std::memcpy(destination, source, bytes);
-  } else if (from.region == nullptr) {
+    return;
+  }
+  using trace::way;
+  const way between = to.region == nullptr ? way::down_staged : way::across;
+  const trace::measured here(from.region == nullptr ? way::up_staged : between, bytes);
+  if (from.region == nullptr) {
     copy_in(to, static_cast<const std::byte*>(source));
   } else if (to.region == nullptr) {
     copy_out(static_cast<std::byte*>(destination), from);
@@ -152,8 +158,10 @@ void copier::copy_out(std::byte* destination, const span& from) {
       under_way.push_back({std::move(*buffer), into, next.range.size()});
       buffer.reset();
       largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
-    } else if (!env_.reached(writers)) {
-      env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
+    } else if (buffer || !env_.reached(writers)) {
+      // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even if
+      // the writers have just finished.
+      env_.wait_for(writers);
       continue;
     } else {
       if (under_way.size() == most_under_way) empty_oldest();

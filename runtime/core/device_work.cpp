@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/trace/profile.h"
 
 // Regions are locked in the order of their numbers, here and nowhere else more than one at a time, so threads that
 // queue work on the same regions cannot wait for each other in a circle.
@@ -105,6 +106,7 @@ void device_work::upload(region& r, byte_range bytes) {
     const timepoint done =
         env_.engine.upload(r.home_of(at), r.is.base + at, end - at, after.points(), device::priority::launch);
     r.order.record_write({at, end}, done);
+    trace::moved(r.is.base, r.is.bytes, end - at, true);
     at = end;
   }
 }

@@ -9,6 +9,21 @@ namespace hpe::core {
 using coherence::point_set;
 using coherence::region;
 
+namespace {
+
+const device::ptx_kernel& find_in(const loaded_ptx& module, const std::string& name) {
+  HPE_REQUIRE(module.on_devices != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {}: the module of PTX was unloaded (hpeModuleUnload)", name);
+  const auto& kernels = module.on_devices->kernels();
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == name; });
+  HPE_REQUIRE(found != kernels.end(), HPE_ERROR_NOT_FOUND,
+              "there is no kernel \"{}\" in the module of PTX, which has {}{}", name, kernels.size(),
+              kernels.empty() ? " kernels" : fmt::format(" kernels, as {}", kernels.front().name));
+  return *found;
+}
+
+}  // namespace
+
 launcher::launcher(const environment& env, allocator& memory) : env_(env), memory_(memory) {
   for (unsigned d = 0; d < env.devices.size(); ++d) {
     compute_.push_back(std::make_unique<compute>());
@@ -30,10 +45,16 @@ hpeModule launcher::load(const std::string& path) {
 
 hpeKernel launcher::find(hpeModule module, const std::string& name) {
   const std::lock_guard lock(modules_mutex_);
+  const device::ptx_kernel* const ptx = module->ptx == nullptr ? nullptr : &find_in(*module->ptx, name);
   auto& entry = module->kernels[name];
   if (entry == nullptr)
-    entry = std::make_unique<hpeKernel_st>(hpeKernel_st{env_.devices.find_kernel(module->id, name), name});
+    entry = std::make_unique<hpeKernel_st>(hpeKernel_st{env_.devices.find_kernel(module->id, name), name, module, ptx});
   return entry.get();
+}
+
+hpeModule launcher::keep(std::unique_ptr<hpeModule_st> module) {
+  const std::lock_guard lock(modules_mutex_);
+  return others_.emplace_back(std::move(module)).get();
 }
 
 std::vector<device_access> launcher::resolve(std::span<const hpeAccess> accesses) const {
@@ -84,7 +105,8 @@ device::stream& launcher::choose_stream(unsigned device, const point_set& after)
 }
 
 template <class Command>
-void launcher::queue(unsigned device, std::span<const hpeAccess> accesses, bool everything, const Command& command) {
+timepoint launcher::queue(unsigned device, std::span<const hpeAccess> accesses, bool everything,
+                          const Command& command) {
   HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
   // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
   device_work work(env_, everything ? all_regions() : resolve(accesses), [&](const device_access& access) {
@@ -94,16 +116,19 @@ void launcher::queue(unsigned device, std::span<const hpeAccess> accesses, bool 
   work.collect(after);
   device::stream& stream = choose_stream(device, after);
   for (const timepoint p : after.points()) stream.wait(p);
-  work.record(command(work, stream));
+  const timepoint point = command(work, stream);
+  work.record(point);
   work.commit();
   counters::add(env_.count.launches, 1);
+  return point;
 }
 
-void launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
-                      std::span<const std::byte> parameters, std::span<const hpeAccess> accesses, bool everything) {
+timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
+                           std::span<const std::byte> parameters, std::span<const hpeAccess> accesses,
+                           bool everything) {
   // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
   const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
-  queue(device, accesses, everything, [&](device_work& /*work*/, device::stream& stream) {
+  return queue(device, accesses, everything, [&](device_work& /*work*/, device::stream& stream) {
     return stream.launch(kernel->id, shape, own_parameters);
   });
 }

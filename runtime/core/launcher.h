@@ -12,15 +12,34 @@
 #include "runtime/core/allocator.h"
 #include "runtime/core/device_work.h"
 
+namespace hpe::core {
+
+/// What a module of PTX has besides kernels.
+struct loaded_ptx {
+  struct place {
+    std::byte* globals = nullptr;
+    std::byte* constants = nullptr;
+  };
+  std::unique_ptr<device::ptx_module> on_devices;  ///< null once it is unloaded
+  std::vector<place> places;                       ///< of its variables, by device
+  std::mutex mutex;                                ///< guards what follows
+  coherence::point_set launches;
+};
+
+}  // namespace hpe::core
+
 /// What the handles of the C interface point to. They live as long as the runtime.
 struct hpeKernel_st {
   hpe::device::kernel_id id;
   std::string name;
+  hpeModule_st* module = nullptr;
+  const hpe::device::ptx_kernel* ptx = nullptr;  ///< of a module of PTX
 };
 struct hpeModule_st {
   std::uint32_t id = 0;
   std::string path;
   std::map<std::string, std::unique_ptr<hpeKernel_st>> kernels;
+  std::unique_ptr<hpe::core::loaded_ptx> ptx;
 };
 
 namespace hpe::core {
@@ -32,10 +51,12 @@ class launcher {
 
   [[nodiscard]] hpeModule load(const std::string& path);
   [[nodiscard]] hpeKernel find(hpeModule module, const std::string& name);
+  /// Keeps a module that does not come from a file.
+  hpeModule keep(std::unique_ptr<hpeModule_st> module);
 
   /// See hpeLaunch. accesses empty and everything true: any allocation may be used.
-  void launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
-              std::span<const hpeAccess> accesses, bool everything);
+  timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
+                   std::span<const hpeAccess> accesses, bool everything);
 
   /// See hpeEnqueue. function is called under the locks of the regions.
   void enqueue(unsigned device, const std::function<int(void*)>& function, std::span<const hpeAccess> accesses,
@@ -53,7 +74,7 @@ class launcher {
 
   /// Releases the accesses and calls command with the stream to queue the work on; it gives the end of the work.
   template <class Command>
-  void queue(unsigned device, std::span<const hpeAccess> accesses, bool everything, const Command& command);
+  timepoint queue(unsigned device, std::span<const hpeAccess> accesses, bool everything, const Command& command);
   [[nodiscard]] std::vector<device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<device_access> all_regions() const;
   /// Under the region's mutex.
@@ -65,7 +86,8 @@ class launcher {
   std::vector<std::unique_ptr<compute>> compute_;
 
   std::mutex modules_mutex_;
-  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;
+  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;  // by file
+  std::vector<std::unique_ptr<hpeModule_st>> others_;
 };
 
 }  // namespace hpe::core

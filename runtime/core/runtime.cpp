@@ -3,11 +3,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/device/traced/traced_set.h"
+#include "runtime/trace/profile.h"
+#include "runtime/trace/recorder.h"
 
 namespace hpe::core {
 
@@ -53,7 +57,10 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
   directory_ = std::make_unique<memory::directory>(space_->layout());
   regions_ = std::make_unique<coherence::region_table>();
-  devices_ = device::open_devices(option_.devices, space_->layout());
+  trace::profile::start(option_.profile);
+  trace::recorder::start(option_.trace);
+  devices_ = device::traced::wrap(device::open_devices(option_.devices, space_->layout()), space_->layout(),
+                                  trace::recorder::active());
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
@@ -67,6 +74,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   allocator_ = std::make_unique<allocator>(*env_);
   launcher_ = std::make_unique<launcher>(*env_, *allocator_);
   copier_ = std::make_unique<copier>(*env_, *allocator_);
+  ptx_ = std::make_unique<ptx_modules>(*env_, *allocator_, *copier_, *launcher_);
   loans_ = std::make_unique<loan_pool>(*env_);
   host_access_ = std::make_unique<host_access>(*env_, *allocator_, *loans_);
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
@@ -128,7 +136,29 @@ void runtime::synchronize(int device) {
     engine_->for_each_stream(d, [&](const device::stream& s) { points.add(s.last()); });
   }
   env_->wait_for(points);
+  console_.write(*devices_);
   if (const auto failure = devices_->take_failure(device)) throw *failure;
+}
+
+std::optional<device::command_failure> runtime::wait(timepoint point) {
+  devices_->wait(point, std::chrono::steady_clock::time_point::max());
+  console_.write(*devices_);
+  return devices_->take_failure_of(point);
+}
+
+void runtime::write_output_at_exit() {
+  std::call_once(at_exit_, [] {
+    std::atexit([] {
+      runtime* const it = started();
+      if (it == nullptr) return;
+      constexpr std::chrono::seconds patience{2};
+      const auto deadline = std::chrono::steady_clock::now() + patience;
+      coherence::point_set points;
+      for (unsigned d = 0; d < it->devices_->size(); ++d) it->launcher_->add_last_points(d, points);
+      for (const timepoint p : points.points()) it->devices_->wait(p, deadline);
+      it->console_.write(*it->devices_);
+    });
+  });
 }
 
 }  // namespace hpe::core

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <mutex>
+
 #include "runtime/core/allocator.h"
+#include "runtime/core/console_output.h"
 #include "runtime/core/copier.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/host_access.h"
 #include "runtime/core/launcher.h"
 #include "runtime/core/loan_pool.h"
+#include "runtime/core/ptx_modules.h"
 
 namespace hpe::core {
 
@@ -32,10 +36,15 @@ class runtime {
   [[nodiscard]] allocator& memory() noexcept { return *allocator_; }
   [[nodiscard]] launcher& kernels() noexcept { return *launcher_; }
   [[nodiscard]] copier& copies() noexcept { return *copier_; }
+  [[nodiscard]] ptx_modules& ptx() noexcept { return *ptx_; }
   [[nodiscard]] host_access& for_host_code() noexcept { return *host_access_; }
 
   /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet told.
   void synchronize(int device);
+  /// Waits for one piece of work, and says what went wrong with it.
+  [[nodiscard]] std::optional<device::command_failure> wait(timepoint point);
+  /// Has what kernels print written at the end of the program as well, after waiting a moment for those that run.
+  void write_output_at_exit();
 
  private:
   options option_;
@@ -51,6 +60,9 @@ class runtime {
   std::unique_ptr<allocator> allocator_;
   std::unique_ptr<launcher> launcher_;
   std::unique_ptr<copier> copier_;
+  std::unique_ptr<ptx_modules> ptx_;
+  console_output console_;
+  std::once_flag at_exit_;
   std::unique_ptr<loan_pool> loans_;
   std::unique_ptr<host_access> host_access_;
 };

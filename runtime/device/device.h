@@ -29,7 +29,9 @@
 #include <string>
 
 #include "hpe/error.hpp"
+#include "hpe/ptx.h"
 #include "runtime/base/timepoint.h"
+#include "runtime/device/ptx_module.h"
 
 namespace hpe::device {
 
@@ -63,6 +65,21 @@ enum class priority : std::uint8_t { waiting_host, launch, prefetch, rolling };
 struct shape {
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
+  // Of kernels of PTX:
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
+  bool cooperative = false;        // all blocks run at once
+};
+
+/// How a command went wrong.
+struct command_failure {
+  error what;
+  hpeFault fault = HPE_FAULT_NONE;  // of a kernel of PTX
+};
+
+/// What kernels of PTX printed.
+struct printed {
+  std::string text;
+  bool is_error = false;  // for standard error
 };
 
 /// A kernel as this device family knows it. Valid on every device of the set.
@@ -70,6 +87,9 @@ struct kernel_id {
   std::uint32_t module = 0;
   std::uint32_t function = 0;
 };
+
+/// The most bytes of parameters. Kernels of PTX may have all of them, others HPE_MAX_PARAMETERS.
+inline constexpr std::size_t most_parameters = 4096;
 
 /// An in-order queue of work on one device. Owned by the set; lives as long as it.
 class stream {
@@ -83,7 +103,7 @@ class stream {
   /// Queues setting bytes of device memory to value.
   virtual timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) = 0;
 
-  /// Queues a kernel. parameters are copied before the call returns (at most HPE_MAX_PARAMETERS bytes).
+  /// Queues a kernel. parameters are copied before the call returns (at most most_parameters bytes).
   virtual timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) = 0;
 
   /// Work that the program queues itself. Calls function in the calling thread with the family's own handle of this
@@ -158,6 +178,9 @@ class device_set {
 
   /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's words.
   virtual std::uint32_t load_module(const std::string& path) = 0;
+  /// Loads texts of PTX, linked with each other. Throws HPE_ERROR_INVALID_ARGUMENT and HPE_ERROR_NOT_SUPPORTED with
+  /// what is wrong with them, and HPE_ERROR_NOT_SUPPORTED where devices are GPUs.
+  virtual std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) = 0;
   /// Throws HPE_ERROR_NOT_FOUND.
   virtual kernel_id find_kernel(std::uint32_t module, const std::string& name) = 0;
 
@@ -170,6 +193,12 @@ class device_set {
   /// For a reached point: empty, or what went wrong with that very command or its device. Failures of kernels are kept
   /// for the last hundred of a stream.
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;
+
+  /// As status_of; take_failure does not give this failure any more.
+  virtual std::optional<command_failure> take_failure_of(timepoint point) = 0;
+
+  /// What kernels of PTX that have ended printed since the last call, in the order in which they were queued.
+  virtual std::vector<printed> take_output() = 0;
 
   /// The oldest failure of any command or device that nobody has taken yet. device < 0 means of any device.
   virtual std::optional<error> take_failure(int device) = 0;

@@ -35,8 +35,8 @@ thread_local bool this_is_a_lane = false;
 
 bool in_lane_thread() noexcept { return this_is_a_lane; }
 
-lane::lane(unsigned number, const lane_environment& environment, std::unique_ptr<device::gate> gate)
-    : number_(number), env_(environment), gate_(std::move(gate)) {}
+lane::lane(unsigned number, unsigned lanes, const lane_environment& environment, std::unique_ptr<device::gate> gate)
+    : number_(number), lanes_(lanes), env_(environment), gate_(std::move(gate)) {}
 
 lane::~lane() {
   stop_.store(true, std::memory_order_release);
@@ -100,6 +100,11 @@ void lane::serve_prefetches() {
 
 lane::outcome lane::serve(request& r) {
   const memory::granule_entry entry = env_.directory.find(r.address());
+  // Between the fault and now, the address may have become another region's. Its lane alone knows what it fetches.
+  if (entry.region != 0 && !serves(entry.region)) {
+    r.answer(verdict::retry);
+    return outcome::answered;
+  }
   try {
     if (entry.region != 0) {
       region& found = env_.regions.at(entry.region);

@@ -31,7 +31,8 @@ struct lane_environment {
 
 class lane {
  public:
-  lane(unsigned number, const lane_environment& environment, std::unique_ptr<device::gate> gate);
+  /// One of so many.
+  lane(unsigned number, unsigned lanes, const lane_environment& environment, std::unique_ptr<device::gate> gate);
   ~lane();
   lane(const lane&) = delete;
   lane& operator=(const lane&) = delete;
@@ -60,6 +61,7 @@ class lane {
   };
   enum class outcome { answered, waiting };
 
+  [[nodiscard]] bool serves(std::uint32_t region) const noexcept { return region % lanes_ == number_; }
   void run();
   void serve_prefetches();
   outcome serve(request& r);
@@ -90,6 +92,7 @@ class lane {
   [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const;
 
   const unsigned number_;
+  const unsigned lanes_;
   const lane_environment env_;
   std::unique_ptr<device::gate> gate_;
   request_board* board_ = nullptr;

@@ -7,6 +7,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/lane.h"
+#include "runtime/trace/profile.h"
 
 namespace hpe::fault {
 
@@ -57,6 +58,7 @@ void lane::upload_behind(region& r, block_run run) {
     // If this throws, the host keeps what it wrote.
     r.order.record_write(bytes, env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
                                                    after.points(), priority::rolling));
+    trace::moved(r.is.base, r.is.bytes, bytes.size(), true);
     for (; b < end; ++b) {
       r.set_state(b, block_state::shared);
       r.blocks[b].rolled = true;
@@ -116,6 +118,7 @@ void lane::issue(fetch& f) {
       const std::uint64_t end = r.end_of_home(at, bytes.end);
       const timepoint copied = env_.engine.download(r.home_of(at), r.is.base + at, end - at, {}, f.level);
       r.order.record_read({at, end}, copied);
+      trace::moved(r.is.base, r.is.bytes, end - at, false);
       f.copies.add(copied);
       at = end;
     }

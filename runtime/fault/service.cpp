@@ -1,6 +1,7 @@
 #include "runtime/fault/service.h"
 
 #include "runtime/fault/handler.h"
+#include "runtime/trace/measured.h"
 
 namespace hpe::fault {
 
@@ -8,7 +9,7 @@ service::service(const memory::uvas& space, const lane_environment& environment,
     : space_(space), directory_(environment.directory) {
   std::vector<device::gate*> gates;
   for (unsigned i = 0; i < lane_count; ++i) {
-    lanes_.push_back(std::make_unique<lane>(i, environment, environment.devices.create_gate()));
+    lanes_.push_back(std::make_unique<lane>(i, lane_count, environment, environment.devices.create_gate()));
     gates.push_back(&lanes_.back()->gate());
   }
   board_ = std::make_unique<request_board>(gates);
@@ -22,7 +23,10 @@ service::~service() {
 }
 
 verdict service::resolve(std::byte* address, bool write) noexcept {
-  return board_->ask(directory_.find(address).region % lanes_.size(), address, write);
+  trace::measured measure(trace::way::touch, 0);
+  const verdict result = board_->ask(directory_.find(address).region % lanes_.size(), address, write);
+  if (result != verdict::retry) measure.forget();
+  return result;
 }
 
 }  // namespace hpe::fault

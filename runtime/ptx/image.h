@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <unordered_set>
 
 #include "runtime/ptx/program.h"
 
@@ -18,21 +17,30 @@ class image {
   /// Allocates and initialises the variables in global and constant memory.
   image(std::shared_ptr<const ptx::program> program, const allocator& allocate);
 
+  /// With the variables at given addresses, one for each symbol (0 where it is shared or empty), which may be those of
+  /// another process. The memory is not touched: contents_of says what belongs there.
+  image(std::shared_ptr<const ptx::program> program, std::vector<std::uint64_t> addresses);
+
   [[nodiscard]] const ptx::program& program() const { return *program_; }
   /// Of a variable in global or constant memory.
   [[nodiscard]] std::uint64_t address_of(std::uint32_t symbol) const { return addresses_[symbol]; }
-  [[nodiscard]] std::uint64_t address_of_function(std::uint32_t function) const {
-    return reinterpret_cast<std::uint64_t>(program_->functions[function].get());
+  /// What kernels take for a function's address: the same in all processes that have parsed the same texts.
+  [[nodiscard]] static std::uint64_t address_of_function(std::uint32_t function) {
+    return first_function + std::uint64_t{function} * function_step;
   }
   /// Null where the value is no function's address.
   [[nodiscard]] const function* function_at(std::uint64_t address) const;
 
+  /// The initial bytes of a variable, with the addresses of others filled in. What follows them is zero.
+  [[nodiscard]] std::vector<std::uint8_t> contents_of(std::uint32_t symbol) const;
+
  private:
-  void initialise(std::uint32_t symbol);
+  // Low addresses, where nothing is mapped (vm.mmap_min_addr).
+  static constexpr std::uint64_t first_function = 0x1000;
+  static constexpr std::uint64_t function_step = 16;
 
   std::shared_ptr<const ptx::program> program_;
   std::vector<std::uint64_t> addresses_;
-  std::unordered_set<std::uint64_t> functions_;
 };
 
 }  // namespace hpe::ptx

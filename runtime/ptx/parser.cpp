@@ -14,13 +14,13 @@ void check_calls(const program& p) {
       if (i.kind != kind::call || !i.sources.empty()) continue;
       const function& callee = *p.functions[i.callee];
       HPE_REQUIRE(
-          callee.is_defined || callee.system_call != builtin::none, HPE_ERROR_NOT_SUPPORTED,
+          callee.is_defined || callee.system_call != builtin::none, HPE_ERROR_INVALID_ARGUMENT,
           "PTX line {}: '{}' in {}: the function {} is defined nowhere in the program, and hpe has none of that name",
           i.line, p.text_of(*f, i), f->name, callee.name);
     }
   }
   for (const symbol& s : p.symbols)
-    HPE_REQUIRE(s.is_defined, HPE_ERROR_NOT_FOUND,
+    HPE_REQUIRE(s.is_defined, HPE_ERROR_INVALID_ARGUMENT,
                 "the variable {} is declared .extern and defined nowhere in the program", s.name);
 }
 

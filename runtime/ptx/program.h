@@ -5,6 +5,7 @@
 /// It is PTX with everything looked up: registers are numbers, labels are positions, each pure instruction has the
 /// function that computes it, and forms with several results are broken into simple ones.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -90,9 +91,10 @@ struct function {
   std::uint32_t formals_size = 0;
   std::uint32_t scratch_size = 0;
   std::uint32_t local_size = 0;
-  std::uint32_t shared_size = 0;  // of a kernel: all that its blocks have, without the dynamic part
-  std::uint32_t max_threads = 0;  // .maxntid or .reqntid; 0 where the kernel does not say
-  std::uint32_t text = 0;         // number of the text it was in
+  std::uint32_t shared_size = 0;                  // of a kernel: all that its blocks have, without the dynamic part
+  std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 where the kernel does not say
+  std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros where there is none
+  std::uint32_t text = 0;                         // number of the text it was in
 };
 
 /// A variable outside registers, local memory and parameters.
@@ -126,7 +128,8 @@ struct program {
   std::vector<std::string> files;                    // of .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
-  std::uint32_t shared_size = 0;  // of shared variables declared outside functions
+  std::uint32_t shared_size = 0;   // of shared variables declared outside functions
+  std::uint32_t architecture = 0;  // of .target, the highest of the texts: 75 for sm_75
 
   [[nodiscard]] const function* find_kernel(std::string_view name) const;
   [[nodiscard]] const symbol* find_symbol(std::string_view name) const;

@@ -75,6 +75,18 @@ void text_parser::parse_version() {
   tokens_.take();  // 9.0
 }
 
+// .target sm_90a, debug
+void text_parser::parse_target() {
+  do {
+    std::string_view word = tokens_.take().text;
+    std::uint32_t number = 0;
+    if (!word.starts_with("sm_")) continue;
+    for (word.remove_prefix(3); !word.empty() && word[0] >= '0' && word[0] <= '9'; word.remove_prefix(1))
+      number = number * 10 + static_cast<std::uint32_t>(word[0] - '0');
+    program_.architecture = std::max(program_.architecture, number);
+  } while (accept(','));
+}
+
 // .file 1 "name" [, time, size]
 void text_parser::parse_file() {
   const std::uint64_t number = expect_integer();
@@ -93,11 +105,7 @@ void text_parser::parse_directive() {
   }
   if (first.text == "version") return parse_version();
   if (first.text == "file") return parse_file();
-  if (first.text == "target") {
-    do tokens_.take();
-    while (accept(','));
-    return;
-  }
+  if (first.text == "target") return parse_target();
   if (first.text == "address_size") {
     if (expect_integer() != 64) unsupported("an address size other than 64");
     return;

@@ -45,6 +45,7 @@ class text_parser {
   // the text's own level
   void parse_directive();
   void parse_version();
+  void parse_target();
   void parse_file();
   void parse_variable(symbol::space where, const qualifiers& q, std::uint32_t owner);
   void parse_function(bool is_kernel, const qualifiers& q);

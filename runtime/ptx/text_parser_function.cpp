@@ -41,14 +41,17 @@ void text_parser::parse_limits(function& f) {
       skip_past(';');
       continue;
     }
-    std::uint64_t product = 1;
-    bool any = false;
+    std::array<std::uint32_t, 3> sizes{1, 1, 1};
+    std::size_t given = 0;
     while (tokens_.peek().what == token::kind::integer || tokens_.peek().is(',')) {
       if (accept(',')) continue;
-      product *= expect_integer();
-      any = true;
+      const std::uint64_t size = expect_integer();
+      if (given < sizes.size()) sizes[given] = static_cast<std::uint32_t>(size);
+      ++given;
     }
-    if (limit && any) f.max_threads = static_cast<std::uint32_t>(product);
+    if (!limit || given == 0) continue;
+    f.max_threads = sizes[0] * sizes[1] * sizes[2];
+    if (name == "reqntid") f.required_block = sizes;
   }
 }
 
@@ -83,6 +86,7 @@ void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   f.formals = std::move(header.formals);
   f.formals_size = header.formals_size;
   f.max_threads = header.max_threads;
+  f.required_block = header.required_block;
   f.text = text_;
   inner.declare(name, {operand::kind::function, index, 0, 0});
   std::swap(names_, inner);

@@ -2,22 +2,34 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/trace/source_lines.h"
 
 namespace hpe::trace {
 
 namespace {
 
+// At the end of the process, when the program's own output is written.
+// A child made by fork is another process, and tells nothing.
+pid_t teller = 0;
+
+[[gnu::destructor]] void tell_at_exit() {
+  const profile* const it = profile::active();
+  if (it != nullptr && ::getpid() == teller) std::fputs(it->report().c_str(), stderr);
+}
+
 constexpr std::array<const char*, way_count> names{"to devices, staged by hpe",   "to devices, by the driver",
                                                    "from devices, staged by hpe", "from devices, by the driver",
-                                                   "any copy, staged by hpe",     "any copy, by the driver",
-                                                   "touches of device memory"};
+                                                   "between allocations of hpe",  "any copy, staged by hpe",
+                                                   "any copy, by the driver",     "touches of device memory"};
 constexpr std::size_t most_lines = 12;
 
 double seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
@@ -70,6 +82,20 @@ std::string place_of(const site& s, line_function* line_of) {
 }
 
 }  // namespace
+
+const char* name_of(way how) noexcept { return names[static_cast<unsigned>(how)]; }
+
+std::atomic<profile*> profile::the_active{nullptr};
+
+void profile::start(const std::string& wanted) {
+  HPE_REQUIRE(wanted == "0" || wanted == "1", HPE_ERROR_INITIALIZATION, "HPE_PROFILE=\"{}\" is neither 0 nor 1",
+              wanted);
+  if (wanted == "0" || active() != nullptr) return;
+  auto made = std::make_unique<profile>();
+  teller = ::getpid();
+  profile* none = nullptr;
+  if (the_active.compare_exchange_strong(none, made.get())) static_cast<void>(made.release());
+}
 
 void profile::add(way how, std::uint64_t bytes, std::chrono::nanoseconds time) noexcept {
   sites_.add(static_cast<unsigned>(how), bytes, time, __builtin_return_address(0));

@@ -21,6 +21,7 @@ engine::engine(device::device_set& devices, const memory::uvas& space, const sta
     device_streams streams{};
     for (const priority level : {priority::waiting_host, priority::launch, priority::prefetch, priority::rolling})
       streams.by_priority[unsigned(level)] = &devices.at(d).create_stream(level);
+    streams.leaving = &devices.at(d).create_stream(priority::launch);
     streams_.push_back(streams);
   }
   for (unsigned to = 0; to < devices.size(); ++to)
@@ -169,7 +170,7 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
 
 timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                        points after, staged& through, std::size_t offset) {
-  device::stream& out = stream_of(from, priority::launch);
+  device::stream& out = *streams_[from].leaving;
   device::stream& in = stream_of(to, priority::launch);
   wait_all(out, after);
   // The buffer's users come one after the other, so that the last one stands for all of them.
@@ -186,6 +187,7 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
 
 void engine::for_each_stream(unsigned home, const std::function<void(const device::stream&)>& visit) const {
   for (const device::stream* s : streams_[home].by_priority) visit(*s);
+  visit(*streams_[home].leaving);
 }
 
 }  // namespace hpe::transfer

@@ -101,6 +101,7 @@ class engine {
  private:
   struct device_streams {
     device::stream* by_priority[4];
+    device::stream* leaving;  // to staging buffers on the way to peers, while others come in
   };
 
   device::stream& stream_of(unsigned home, device::priority level) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -104,6 +105,11 @@ std::uint32_t cuda_set::load_module(const std::string& path) {
   return kernels_->load(path, wanted);
 }
 
+std::unique_ptr<ptx_module> cuda_set::load_ptx(std::vector<std::string> /*texts*/) {
+  HPE_THROW(HPE_ERROR_NOT_SUPPORTED,
+            "modules of PTX run on soft devices (HPE_DEVICES=soft:N); on GPUs programs have CUDA for them");
+}
+
 kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
   return kernels_->find(module, name, alive());
 }
@@ -146,6 +152,17 @@ std::optional<error> cuda_set::status_of(timepoint point) const {
   cuda_stream* const stream = find_stream(point);
   if (stream == nullptr || !stream->reached(point.value) || point.value <= stream->lost_after()) return std::nullopt;
   return stream->device().loss();
+}
+
+std::optional<command_failure> cuda_set::take_failure_of(timepoint point) {
+  const auto found = status_of(point);
+  if (!found) return std::nullopt;
+  const std::lock_guard lock(failures_mutex_);
+  const unsigned device = find_stream(point)->device().index();
+  std::erase_if(failures_, [&](const auto& failure) {
+    return failure.first == device && std::string_view(failure.second.what()) == found->what();
+  });
+  return command_failure{*found, HPE_FAULT_NONE};
 }
 
 void cuda_set::failed(unsigned device, const error& what) {

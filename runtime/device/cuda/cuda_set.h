@@ -34,10 +34,13 @@ class cuda_set final : public device_set {
   void expect_copies(const void* address, std::size_t bytes) override;
   void release_host(void* address, std::size_t bytes) override;
   std::uint32_t load_module(const std::string& path) override;
+  std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
+  std::optional<command_failure> take_failure_of(timepoint point) override;
+  std::vector<printed> take_output() override { return {}; }  // the driver prints it
   std::optional<error> take_failure(int device) override;
   std::unique_ptr<gate> create_gate() override;
 

@@ -13,7 +13,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-constexpr std::size_t most_descriptors = max_devices + 2;
+constexpr std::size_t most_descriptors = max_devices + 3;
 constexpr std::size_t ancillary_size = CMSG_SPACE(most_descriptors * sizeof(int));
 
 template <class Call>

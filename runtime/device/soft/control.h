@@ -18,12 +18,15 @@ inline constexpr int control_descriptor = 3;
 
 struct request {
   enum class kind : std::uint32_t {
-    join,           // id: fabric::stamp; descriptors: the fabric, a pidfd of the owner, the memory files of all devices
+    join,           // id: fabric::stamp; descriptors: the fabric, a pidfd of the owner, the file for what this device's
+                    // kernels print, the memory files of all devices
     map,            // device, address, bytes
     unmap,          // address, bytes
     register_host,  // address, bytes, offset; descriptor: the file
     unregister_host,  // address, bytes
     load_module,      // id, text: path
+    load_ptx,         // id, address: global variables, constants, bytes: of the texts; descriptor: the texts
+    unload_ptx,       // id
     find_kernel,      // id, module, text: name
     start_stream,     // id
     quit
@@ -36,6 +39,7 @@ struct request {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::int64_t offset = 0;
+  std::uint64_t constants = 0;
   char text[4096] = "";
 
   /// Throws HPE_ERROR_INVALID_ARGUMENT when it is too long.

@@ -26,21 +26,24 @@ struct command {
   enum class kind : std::uint32_t { copy, fill, launch, wait };
 
   kind what = kind::copy;
-  std::uint32_t function = 0;         // launch
-  std::uint32_t parameter_size = 0;   // launch
-  std::uint32_t grid[3] = {1, 1, 1};  // launch
-  std::uint32_t timeline = 0;         // wait
-  std::uint32_t value = 0;            // fill
-  std::uint64_t point = 0;            // wait
-  std::uint64_t destination = 0;      // copy, fill
-  std::uint64_t source = 0;           // copy
-  std::uint64_t bytes = 0;            // copy, fill
+  std::uint32_t function = 0;          // launch
+  std::uint32_t parameter_size = 0;    // launch
+  std::uint32_t grid[3] = {1, 1, 1};   // launch
+  std::uint32_t block[3] = {1, 1, 1};  // launch
+  std::uint32_t shared_bytes = 0;      // launch
+  bool cooperative = false;            // launch
+  std::uint64_t number = 0;            // launch: among those of all devices
+  std::uint32_t timeline = 0;          // wait
+  std::uint32_t value = 0;             // fill
+  std::uint64_t point = 0;             // wait
+  std::uint64_t destination = 0;       // copy, fill
+  std::uint64_t source = 0;            // copy
+  std::uint64_t bytes = 0;             // copy, fill
 };
 
 struct alignas(64) parameter_slot {
-  std::byte bytes[4032];  // the smallest multiple of 64 that holds HPE_MAX_PARAMETERS
+  std::byte bytes[most_parameters];
 };
-static_assert(sizeof(parameter_slot) >= HPE_MAX_PARAMETERS);
 
 /// One stream. Command n is in slot n % ring_slots; its slot is free again once n is completed.
 struct stream_block {
@@ -52,6 +55,7 @@ struct stream_block {
 
 struct device_block {
   std::atomic<std::uint32_t> lost{0};
+  std::atomic<std::uint64_t> output{0};                           // bytes of the file of what kernels printed
   std::array<std::atomic<std::uint64_t>, max_streams> streams{};  // offsets of stream_blocks; 0 is none
 };
 
@@ -59,7 +63,8 @@ struct device_block {
 struct fabric_state {
   uvas_layout layout;
   topology shape;
-  unsigned threads = 1;  // of each device
+  unsigned threads = 1;        // of each device
+  bool interpret_ptx = false;  // instead of compiling it
   link_limit host_limit;
   link_limit peer_limit;
   std::atomic<std::uint64_t> failure_order{0};

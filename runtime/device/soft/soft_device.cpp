@@ -143,4 +143,13 @@ error soft_device::take_oldest_failure() {
   return {HPE_ERROR_DEVICE_LOST, how_lost_};
 }
 
+void soft_device::leave_out_failure(timepoint point) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& stream : streams_)
+    if (stream->number() == point.timeline) {
+      if (stream->is_lost(point.value)) loss_order_ = no_failure;
+      stream->leave_out_failure(point.value);
+    }
+}
+
 }  // namespace hpe::device::soft

@@ -44,6 +44,8 @@ class soft_device final : public device {
   // Under the set's lock for taking failures.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
+  /// The failure of a command, or the loss of the device, was told.
+  void leave_out_failure(timepoint point);
 
  private:
   void check_range(const void* address, std::size_t bytes) const;

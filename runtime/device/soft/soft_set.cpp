@@ -13,6 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/soft/soft_device.h"
 #include "runtime/device/soft/soft_gate.h"
+#include "runtime/device/soft/soft_ptx_module.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
@@ -32,7 +33,7 @@ std::unique_ptr<device_set> open(const topology& shape, const uvas_layout& layou
 }
 
 soft_set::soft_set(const topology& shape, const uvas_layout& layout, const options& wanted)
-    : owner_(::getpid()), fabric_(shape), free_gates_(timeline::all) {
+    : owner_(::getpid()), fabric_(shape), output_(fabric_), free_gates_(timeline::all) {
   configure(layout, wanted);
   start(wanted);
   std::vector<softd_process*> watched;
@@ -45,6 +46,9 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   fabric_state& state = fabric_.state();
   state.layout = layout;
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
+  HPE_REQUIRE(wanted.ptx_engine == "compiler" || wanted.ptx_engine == "interpreter", HPE_ERROR_INITIALIZATION,
+              "HPE_PTX_ENGINE=\"{}\" is neither compiler nor interpreter", wanted.ptx_engine);
+  state.interpret_ptx = wanted.ptx_engine == "interpreter";
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
 }
@@ -53,7 +57,7 @@ void soft_set::start(const options& wanted) {
   const unsigned count = state().shape.devices();
   const std::string program = find_softd(wanted.softd);
   const os::file_descriptor own = open_own_pidfd();
-  std::vector<int> descriptors{fabric_.file(), own.get()};
+  std::vector<int> descriptors{fabric_.file(), own.get(), -1};
   for (unsigned d = 0; d < count; ++d) {
     memory_files_.push_back(os::create_memory_file("hpe-device", state().layout.size()));
     descriptors.push_back(memory_files_.back().get());
@@ -63,6 +67,7 @@ void soft_set::start(const options& wanted) {
   for (unsigned d = 0; d < count; ++d) {
     processes_.push_back(std::make_unique<softd_process>(program, d, state().layout));
     join.device = d;
+    descriptors[2] = output_.file(d);
     send_request(processes_[d]->control(), join, descriptors);
   }
   for (unsigned d = 0; d < count; ++d) {
@@ -169,12 +174,18 @@ std::uint32_t soft_set::load_module(const std::string& path) {
   request what;
   what.what = request::kind::load_module;
   what.set_text(is_file ? std::filesystem::absolute(path).string() : path);
-  {
-    const std::lock_guard lock(asking_);
-    what.id = modules_++;
-  }
+  what.id = next_module();
   HPE_REQUIRE(ask([](unsigned) { return true; }, what), HPE_ERROR_DEVICE_LOST, "all devices are lost");
   return what.id;
+}
+
+std::uint32_t soft_set::next_module() {
+  const std::lock_guard lock(asking_);
+  return modules_++;
+}
+
+std::unique_ptr<ptx_module> soft_set::load_ptx(std::vector<std::string> texts) {
+  return std::make_unique<soft_ptx_module>(*this, std::move(texts));
 }
 
 kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
@@ -209,6 +220,15 @@ std::optional<error> soft_set::status_of(timepoint point) const {
   if (point.value > line->lost_after.load()) return device_of(point).loss();
   if (const auto found = line->failures.find(point.value)) return error(found->status, found->sentence);
   return std::nullopt;
+}
+
+std::optional<command_failure> soft_set::take_failure_of(timepoint point) {
+  const auto found = status_of(point);
+  if (!found) return std::nullopt;
+  const auto record = fabric_.find_timeline(point.timeline)->failures.find(point.value);
+  const std::lock_guard lock(failures_);
+  device_of(point).leave_out_failure(point);
+  return command_failure{*found, record ? record->fault : HPE_FAULT_NONE};
 }
 
 std::optional<error> soft_set::take_failure(int device) {

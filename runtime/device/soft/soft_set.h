@@ -15,6 +15,7 @@
 #include "runtime/device/soft/control.h"
 #include "runtime/device/soft/fabric.h"
 #include "runtime/device/soft/monitor.h"
+#include "runtime/device/soft/output.h"
 
 namespace hpe::device::soft {
 
@@ -35,10 +36,13 @@ class soft_set final : public device_set {
   void expect_copies(const void* /*address*/, std::size_t /*bytes*/) override {}
   void release_host(void* /*address*/, std::size_t /*bytes*/) override {}  // a mapped file changes its pages itself
   std::uint32_t load_module(const std::string& path) override;
+  std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
+  std::optional<command_failure> take_failure_of(timepoint point) override;
+  std::vector<printed> take_output() override { return output_.take(); }
   std::optional<error> take_failure(int device) override;
   std::unique_ptr<gate> create_gate() override;
 
@@ -48,6 +52,9 @@ class soft_set final : public device_set {
   [[nodiscard]] fabric_state& state() const noexcept { return fabric_.state(); }
   [[nodiscard]] address_table& addresses() noexcept { return addresses_; }
   [[nodiscard]] int memory_file(unsigned device) const noexcept { return memory_files_[device].get(); }
+
+  [[nodiscard]] std::uint32_t next_module();
+  [[nodiscard]] std::uint64_t next_launch() noexcept { return launches_.fetch_add(1) + 1; }
 
   /// Asks all devices for which wanted(index) holds and which are not lost, and waits for their replies. Throws the
   /// first error that one replies, after `undo` was asked of those that had agreed. A device that dies meanwhile counts
@@ -63,6 +70,7 @@ class soft_set final : public device_set {
 
   pid_t owner_;
   fabric fabric_;
+  output_reader output_;
   address_table addresses_;
   std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its place in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;
@@ -70,7 +78,8 @@ class soft_set final : public device_set {
   std::mutex asking_;                      // one conversation at a time
   std::mutex failures_;                    // taking failures
   std::atomic<std::uint64_t> free_gates_;  // shared with the gates
-  std::uint32_t modules_ = 0;              // under asking_, as functions_
+  std::atomic<std::uint64_t> launches_{0};
+  std::uint32_t modules_ = 0;  // under asking_, as functions_
   std::uint32_t functions_ = 0;
   std::unique_ptr<monitor> monitor_;
 };

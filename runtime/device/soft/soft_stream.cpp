@@ -79,14 +79,19 @@ timepoint soft_stream::fill(void* destination, std::uint8_t value, std::size_t b
 }
 
 timepoint soft_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {
-  HPE_REQUIRE(parameters.size() <= HPE_MAX_PARAMETERS, HPE_ERROR_INVALID_ARGUMENT,
-              "{} bytes of parameters are too many for a launch; {} are possible", parameters.size(),
-              HPE_MAX_PARAMETERS);
+  HPE_REQUIRE(parameters.size() <= most_parameters, HPE_ERROR_INVALID_ARGUMENT,
+              "{} bytes of parameters are too many for a launch; {} are possible", parameters.size(), most_parameters);
   command what;
   what.what = command::kind::launch;
   what.function = kernel.function;
   what.parameter_size = static_cast<std::uint32_t>(parameters.size());
-  for (int i = 0; i < 3; ++i) what.grid[i] = std::max(1U, shape.grid[i]);
+  for (int i = 0; i < 3; ++i) {
+    what.grid[i] = std::max(1U, shape.grid[i]);
+    what.block[i] = std::max(1U, shape.block[i]);
+  }
+  what.shared_bytes = shape.shared_bytes;
+  what.cooperative = shape.cooperative;
+  what.number = set_.next_launch();
   return submit(what, parameters);
 }
 
@@ -114,8 +119,15 @@ timepoint soft_stream::last() const {
 std::uint64_t soft_stream::oldest_failure() {
   const failure_log& log = block_.line.failures;
   for (; failures_taken_ < log.count(); ++failures_taken_)
-    if (const auto found = log.at(failures_taken_)) return found->order;
+    if (const auto found = log.at(failures_taken_); found && left_out_.erase(found->value) == 0) return found->order;
+  left_out_.clear();
   return no_failure;
+}
+
+void soft_stream::leave_out_failure(std::uint64_t value) {
+  const failure_log& log = block_.line.failures;
+  for (std::uint64_t n = failures_taken_; n < log.count(); ++n)
+    if (const auto found = log.at(n); found && found->value == value) left_out_.insert(value);
 }
 
 error soft_stream::take_oldest_failure() {

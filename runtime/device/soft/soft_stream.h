@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mutex>
+#include <set>
 
 #include "runtime/device/device.h"
 #include "runtime/device/soft/fabric.h"
@@ -22,9 +23,15 @@ class soft_stream final : public stream {
   void wait(timepoint point) override;
   [[nodiscard]] timepoint last() const override;
 
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// Whether the command was queued or ran when the device was lost.
+  [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > block_.line.lost_after.load(); }
+
   // For taking failures, under the set's lock: the next one's place in the order of all, no_failure if there is none.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
+  /// The failure of a command was told.
+  void leave_out_failure(std::uint64_t value);
 
  private:
   enum class side : bool { host, device };
@@ -38,6 +45,7 @@ class soft_stream final : public stream {
   std::uint32_t number_;
   std::mutex mutex_;
   std::uint64_t failures_taken_ = 0;
+  std::set<std::uint64_t> left_out_;  // values of failures behind failures_taken_ that were told already
 };
 
 }  // namespace hpe::device::soft

@@ -72,7 +72,14 @@ class executor {
 
   void launch(const command& what, std::uint64_t value) {
     const auto& kernel = engines_.kernels.at(what.function);
-    const auto trouble = engines_.pool.run(kernel.body, engines_.shared.parameters(stream_, value).bytes, what.grid);
+    const void* const parameters = engines_.shared.parameters(stream_, value).bytes;
+    if (kernel.ptx) {
+      if (const auto trouble = engines_.ptx.run(*kernel.ptx, kernel.name, what, parameters))
+        fail(value, HPE_ERROR_LAUNCH_FAILED,
+             fmt::format("on device {}, {}", engines_.device, trouble->sentence).c_str(), trouble->fault);
+      return;
+    }
+    const auto trouble = engines_.pool.run(kernel.body, parameters, what.grid);
     if (!trouble) return;
     HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel \"{}\" on device {}: {}", kernel.name, engines_.device,
               trouble->signal ? describe(engines_, *trouble->signal) : "it threw " + trouble->exception);
@@ -85,8 +92,8 @@ class executor {
     other->wait(what.point, doorbell::deadline::max());
   }
 
-  void fail(std::uint64_t value, hpeStatus status, const char* sentence) {
-    stream_.line.failures.append({value, engines_.shared.state().failure_order.fetch_add(1), status, sentence});
+  void fail(std::uint64_t value, hpeStatus status, const char* sentence, hpeFault fault = HPE_FAULT_NONE) {
+    stream_.line.failures.append({value, engines_.shared.state().failure_order.fetch_add(1), status, sentence, fault});
   }
 
   softd_engines& engines_;

@@ -8,6 +8,7 @@
 #include "runtime/device/soft/softd_copy.h"
 #include "runtime/device/soft/softd_kernels.h"
 #include "runtime/device/soft/softd_pool.h"
+#include "runtime/device/soft/softd_ptx_runner.h"
 
 namespace hpe::device::soft {
 
@@ -19,6 +20,7 @@ struct softd_engines {
   softd_copier copier;
   const softd_kernels& kernels;
   softd_pool& pool;
+  softd_ptx_runner& ptx;
   // Order between streams comes through the owner, in another process. This says it inside this one, for
   // ThreadSanitizer: a command that begins is after every command that ended before.
   std::atomic<std::uint64_t> order{0};

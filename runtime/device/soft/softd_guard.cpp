@@ -7,6 +7,8 @@
 #include <csignal>
 
 #include "runtime/base/error.h"
+#include "runtime/device/soft/softd_operand.h"
+#include "runtime/ptx/launch.h"
 
 namespace hpe::device::soft {
 
@@ -43,7 +45,11 @@ class alternate_stack {
   void* memory_ = nullptr;
 };
 
-void land(int signal, siginfo_t* info, void* /*context*/) {
+void land(int signal, siginfo_t* info, void* context) {
+  const bool is_access = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0;
+  auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  if (is_access && info->si_code == SI_KERNEL) address = operand_address(*static_cast<const ucontext_t*>(context));
+  if (is_access) ptx::land_page_fault(address);
   if (landing* guard = current; guard != nullptr && info->si_code > 0) {
     guard->what = {signal, info->si_code, reinterpret_cast<std::uintptr_t>(info->si_addr)};
     siglongjmp(guard->place, 1);

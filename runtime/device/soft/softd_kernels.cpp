@@ -30,15 +30,32 @@ void softd_kernels::load(std::uint32_t module, const std::string& path) {
   modules_[module] = handle;
 }
 
+void softd_kernels::load(std::uint32_t module, std::shared_ptr<softd_ptx_module> ptx) {
+  const std::unique_lock lock(mutex_);
+  ptx_[module] = std::move(ptx);
+}
+
+void softd_kernels::unload(std::uint32_t module) {
+  const std::unique_lock lock(mutex_);
+  const auto found = ptx_.find(module);
+  if (found == ptx_.end()) return;
+  std::erase_if(functions_, [&](const auto& entry) { return entry.second.ptx == found->second; });
+  ptx_.erase(found);
+}
+
 void softd_kernels::find(std::uint32_t module, std::uint32_t function, const std::string& name) {
   const std::unique_lock lock(mutex_);
+  if (const auto ptx = ptx_.find(module); ptx != ptx_.end()) {
+    functions_[function] = {nullptr, ptx->second, name};
+    return;
+  }
   const auto found = modules_.find(module);
   HPE_REQUIRE(found != modules_.end(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": module {} is not loaded", name, module);
   void* symbol = ::dlsym(found->second, name.c_str());
   HPE_REQUIRE(symbol != nullptr, HPE_ERROR_NOT_FOUND, "there is no kernel \"{}\": {}", name, ::dlerror());
   HPE_REQUIRE(defined_in(found->second, symbol), HPE_ERROR_NOT_FOUND,
               "there is no kernel \"{}\" in the module, only in a library that it links", name);
-  functions_[function] = {reinterpret_cast<hpeHostKernel>(symbol), name};
+  functions_[function] = {reinterpret_cast<hpeHostKernel>(symbol), nullptr, name};
 }
 
 const softd_kernels::kernel& softd_kernels::at(std::uint32_t function) const {

@@ -31,6 +31,15 @@ void softd_memory::unmap(unsigned device, std::uintptr_t address, std::size_t by
   take_away(address, bytes);
 }
 
+bool softd_memory::holds(std::uintptr_t address, std::size_t bytes) const {
+  for (std::uintptr_t at = address; at < address + bytes;) {
+    const auto piece = contains(at) ? table_.find(at) : std::nullopt;
+    if (!piece) return false;
+    at = piece->end;
+  }
+  return true;
+}
+
 void softd_memory::take_away(std::uintptr_t address, std::size_t bytes) {
   pages_.forget(pointer(address), bytes);
   os::unmap_to_reserved(pointer(address), bytes);
@@ -43,7 +52,12 @@ void softd_memory::register_host(std::uintptr_t address, std::size_t bytes, int 
     table_.insert(address, bytes, {});
     return;
   }
-  os::reservation place(0, bytes, os::page_size());
+  // Well below the UVAS, where programs have nothing by default: a kernel that is given a pointer to ordinary memory of
+  // the program shall fault, and not find other memory there.
+  constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
+  const std::uintptr_t below =
+      layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
+  os::reservation place(below, bytes, os::page_size());
   os::map_file(place.data(), bytes, os::access::read_write, file, file_offset);
   table_.insert(address, bytes, {host_location, place.data() - static_cast<std::byte*>(pointer(address))});
   registered_.emplace(address, std::move(place));

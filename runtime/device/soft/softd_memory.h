@@ -31,6 +31,8 @@ class softd_memory {
 
   /// What is behind an address of the program. Any thread.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
+  /// Whether kernels may touch these bytes. Any thread.
+  [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;
   /// What follows writes to mapped memory, at addresses of this process. Any thread.
   void prepare_for_writing(void* local, std::size_t bytes) { pages_.prepare(local, bytes); }
 

@@ -38,13 +38,17 @@ void die_with(os::file_descriptor owner) {
 class server {
  public:
   server(unsigned device, softd_memory& memory, std::vector<os::file_descriptor> descriptors)
-      : device_(device), memory_(memory), fabric_(std::move(descriptors.at(0))), pool_(fabric_.state().threads) {
+      : device_(device),
+        memory_(memory),
+        fabric_(std::move(descriptors.at(0))),
+        pool_(fabric_.state().threads),
+        output_(std::move(descriptors.at(2)), fabric_.state().devices[device].output) {
     die_with(std::move(descriptors.at(1)));
-    descriptors.erase(descriptors.begin(), descriptors.begin() + 2);
+    descriptors.erase(descriptors.begin(), descriptors.begin() + 3);
     memory_.set_files(std::move(descriptors));
   }
 
-  void answer(const request& what, const std::vector<os::file_descriptor>& descriptors) {
+  void answer(const request& what, std::vector<os::file_descriptor>& descriptors) {
     switch (what.what) {
       case request::kind::map: return memory_.map(what.device, what.address, what.bytes);
       case request::kind::unmap: return memory_.unmap(what.device, what.address, what.bytes);
@@ -52,6 +56,11 @@ class server {
         return memory_.register_host(what.address, what.bytes, descriptors.at(0).get(), what.offset);
       case request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
+      case request::kind::load_ptx:
+        return kernels_.load(what.id,
+                             std::make_shared<softd_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.address,
+                                                                what.constants, fabric_.state().interpret_ptx));
+      case request::kind::unload_ptx: return kernels_.unload(what.id);
       case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case request::kind::start_stream: return start_executor(engines_, *fabric_.find_stream(device_, what.id));
       case request::kind::quit: end_process(0);
@@ -66,7 +75,9 @@ class server {
   fabric fabric_;
   softd_kernels kernels_;
   softd_pool pool_;
-  softd_engines engines_{device_, fabric_, memory_, softd_copier(fabric_, memory_), kernels_, pool_};
+  output_writer output_;
+  softd_ptx_runner ptx_{memory_, pool_, output_};
+  softd_engines engines_{device_, fabric_, memory_, softd_copier(fabric_, memory_), kernels_, pool_, ptx_};
 };
 
 template <class Action>

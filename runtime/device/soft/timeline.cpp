@@ -12,6 +12,7 @@ void failure_log::append(const failure& what) noexcept {
   r.value.exchange(0, std::memory_order_acq_rel);  // what follows stays behind it
   r.order = what.order;
   r.status = what.status;
+  r.fault = what.fault;
   const std::size_t length = std::min(what.sentence.size(), sizeof r.sentence - 1);
   std::memcpy(r.sentence, what.sentence.data(), length);
   r.sentence[length] = '\0';
@@ -24,7 +25,7 @@ std::optional<failure> failure_log::at(std::uint64_t index) const {
   if (index >= n || index + kept < n) return std::nullopt;
   const record& r = records_[index % kept];
   const std::uint64_t value = r.value.load(std::memory_order_acquire);
-  failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence))};
+  failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence)), r.fault};
   // Adding nothing keeps the reads above before it, as a load would not.
   if (value == 0 || r.value.fetch_add(0, std::memory_order_acq_rel) != value) return std::nullopt;
   return found;

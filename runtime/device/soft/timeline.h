@@ -13,6 +13,7 @@
 #include <string>
 
 #include "hpe/hpe.h"
+#include "hpe/ptx.h"
 #include "runtime/device/soft/doorbell.h"
 
 namespace hpe::device::soft {
@@ -23,6 +24,7 @@ struct failure {
   std::uint64_t order = 0;  // among the failures of all streams
   hpeStatus status = HPE_SUCCESS;
   std::string sentence;
+  hpeFault fault = HPE_FAULT_NONE;
 };
 
 /// The last failures of one stream. One writer, any readers; a record that is being overwritten is skipped.
@@ -41,7 +43,8 @@ class failure_log {
     mutable std::atomic<std::uint64_t> value{0};  // 0 while it is written
     std::uint64_t order = 0;
     hpeStatus status = HPE_SUCCESS;
-    char sentence[360] = "";
+    hpeFault fault = HPE_FAULT_NONE;
+    char sentence[612] = "";
   };
 
   std::atomic<std::uint64_t> count_{0};

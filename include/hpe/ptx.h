@@ -1,0 +1,90 @@
+/* hpe: kernels in PTX, the assembly language that nvcc puts into programs, on soft devices.
+ *
+ * A module of PTX is loaded on every device like any other (hpeModuleLoad), and its kernels are found by their names in
+ * the text (mangled ones for C++). A kernel's threads run as on a GPU: blocks of threads with shared memory, barriers
+ * and warps of 32.
+ *
+ * <hpe/hpe.h> tells of errors and thread safety.
+ */
+#ifndef HPE_PTX_H
+#define HPE_PTX_H
+
+#include "hpe/hpe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Loads texts of PTX, linked with each other when there are several (they refer to each other's symbols). The texts are
+ * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is no PTX or a symbol that nobody
+ * defines, HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs, where programs have CUDA for
+ * this; HPE_ERROR_OUT_OF_MEMORY for its variables. */
+HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
+
+/* Ends a module of hpeModuleLoadPtx: waits for its launches, frees its variables. Its kernels become invalid. */
+HPE_API hpeStatus hpeModuleUnload(hpeModule module);
+
+/* A variable in the global or constant memory of a module, as memory on one device; like any allocation, it can be used
+ * by CPU code, kernels and copies. Errors: HPE_ERROR_NOT_FOUND. */
+HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
+
+typedef struct hpeKernelInfo {
+  uint32_t parameter_count;
+  const uint32_t* parameter_offsets; /* of each parameter in the bytes given to a launch; live as long as the module */
+  const uint32_t* parameter_sizes;
+  size_t parameter_bytes;     /* all of them together */
+  uint32_t shared_bytes;      /* static shared memory of a block */
+  uint32_t local_bytes;       /* of a thread, as far as declared */
+  uint32_t constant_bytes;    /* of the module's variables in constant memory */
+  uint32_t max_threads;       /* of a block; what the kernel demands (.maxntid), else 1024 */
+  uint32_t required_block[3]; /* .reqntid; zeros if there is none */
+  int32_t architecture;       /* of the text's .target: 75 for sm_75 */
+} hpeKernelInfo;
+
+/* Describes a kernel of a module of PTX. Errors: HPE_ERROR_NOT_SUPPORTED for other kernels. */
+HPE_API hpeStatus hpeKernelGetInfo(hpeKernel kernel, hpeKernelInfo* info);
+
+/* A piece of queued work. Zeros name work that is finished. */
+typedef struct hpeWork {
+  uint64_t position;
+  uint32_t line;
+  uint32_t reserved;
+} hpeWork;
+
+typedef struct hpeGrid {
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t shared_bytes; /* dynamic shared memory of a block */
+  int32_t cooperative;   /* all blocks run at once and may wait for each other (grid synchronisation) */
+} hpeGrid;
+
+/* As hpeLaunch, for kernels of PTX; work (may be NULL) becomes what hpeWorkWait waits for.
+ * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
+ * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero). */
+HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
+                                size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
+
+/* Waits until the work has finished and returns what came of it: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a sentence
+ * that names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. A failure told here is not told again by
+ * hpeSynchronize. What the kernel printed is on standard output then. fault (may be NULL) gets the kind of failure. */
+typedef enum hpeFault {
+  HPE_FAULT_NONE = 0,
+  HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not the device's */
+  HPE_FAULT_MISALIGNED = 2, /* compiled kernels go on, as CPUs do; HPE_PTX_ENGINE=interpreter finds them */
+  HPE_FAULT_TRAP = 3,
+  HPE_FAULT_ASSERT = 4,
+  HPE_FAULT_STACK = 5,       /* local memory or call depth used up */
+  HPE_FAULT_INSTRUCTION = 6, /* something that cannot be executed, as a call through a pointer to no function */
+  HPE_FAULT_DEADLOCK = 7,    /* threads wait for each other for ever */
+  HPE_FAULT_OTHER = 8
+} hpeFault;
+HPE_API hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault);
+
+/* *done becomes 1 if the work has finished, whatever came of it. */
+HPE_API hpeStatus hpeWorkQuery(hpeWork work, int* done);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

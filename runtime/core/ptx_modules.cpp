@@ -1,0 +1,174 @@
+#include "runtime/core/ptx_modules.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::core {
+
+namespace {
+
+// Of CUDA, so that what runs here runs there.
+constexpr std::uint32_t most_threads = 1024;
+constexpr std::uint32_t most_shared = 227U << 10;
+constexpr std::uint32_t most_blocks[3] = {0x7fffffff, 65535, 65535};
+constexpr std::uint32_t widest_block[3] = {1024, 1024, 64};
+
+const loaded_ptx& require_ptx(hpeModule module) {
+  HPE_REQUIRE(module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED, "the module of {} is none of PTX", module->path);
+  HPE_REQUIRE(module->ptx->on_devices != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "the module of PTX was unloaded (hpeModuleUnload)");
+  return *module->ptx;
+}
+
+const device::ptx_kernel& require_ptx(hpeKernel kernel) {
+  HPE_REQUIRE(kernel->module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "kernel {} is none of PTX; such kernels are described by their sources and launched by hpeLaunch",
+              kernel->name);
+  static_cast<void>(require_ptx(kernel->module));
+  return *kernel->ptx;
+}
+
+void check(const device::ptx_kernel& kernel, const device::shape& shape, std::size_t parameter_bytes) {
+  const auto refuse = [&](const std::string& why) {
+    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched with {}", kernel.name, why);
+  };
+  std::uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (shape.grid[i] == 0 || shape.grid[i] > most_blocks[i])
+      refuse(fmt::format("{} blocks in dimension {}; 1 to {} are possible", shape.grid[i], i, most_blocks[i]));
+    if (shape.block[i] == 0 || shape.block[i] > widest_block[i])
+      refuse(fmt::format("{} threads of a block in dimension {}; 1 to {} are possible", shape.block[i], i,
+                         widest_block[i]));
+    threads *= shape.block[i];
+  }
+  if (threads > std::min(kernel.max_threads, most_threads))
+    refuse(fmt::format("{} threads in a block; {} are possible", threads, std::min(kernel.max_threads, most_threads)));
+  const auto& required = kernel.required_block;
+  if (required[0] != 0 && !std::equal(required.begin(), required.end(), shape.block))
+    refuse(fmt::format("blocks of {} x {} x {} threads; it demands {} x {} x {}", shape.block[0], shape.block[1],
+                       shape.block[2], required[0], required[1], required[2]));
+  if (shape.shared_bytes > most_shared || kernel.shared_bytes + shape.shared_bytes > most_shared)
+    refuse(fmt::format("{} bytes of shared memory in a block and {} dynamic ones; {} are possible together",
+                       kernel.shared_bytes, shape.shared_bytes, most_shared));
+  if (kernel.parameter_bytes > device::most_parameters)
+    refuse(fmt::format("{} bytes of parameters; {} are possible", kernel.parameter_bytes, device::most_parameters));
+  if (parameter_bytes < kernel.parameter_bytes)
+    refuse(fmt::format("{} bytes of parameters; it has {}", parameter_bytes, kernel.parameter_bytes));
+}
+
+}  // namespace
+
+hpeModule ptx_modules::load(std::vector<std::string> texts) {
+  auto made = std::make_unique<hpeModule_st>();
+  made->path = "PTX";
+  made->ptx = std::make_unique<loaded_ptx>();
+  made->ptx->on_devices = env_.devices.load_ptx(std::move(texts));
+  made->id = made->ptx->on_devices->id();
+  made->ptx->places.resize(env_.devices.size());
+  try {
+    for (unsigned d = 0; d < env_.devices.size(); ++d)
+      if (!env_.devices.at(d).lost()) place(*made, d);
+  } catch (...) {
+    free_variables(*made);
+    throw;
+  }
+  return launcher_.keep(std::move(made));
+}
+
+void ptx_modules::place(hpeModule_st& module, unsigned device) {
+  device::ptx_module& ptx = *module.ptx->on_devices;
+  loaded_ptx::place& place = module.ptx->places[device];
+  const auto take = [&](device::ptx_part part) {
+    const std::size_t bytes = ptx.bytes_of(part);
+    return bytes == 0 ? nullptr : memory_.allocate(bytes, device);
+  };
+  place.globals = take(device::ptx_part::global);
+  place.constants = take(device::ptx_part::constant);
+  for (const device::ptx_contents& c : ptx.place(device, reinterpret_cast<std::uintptr_t>(place.globals),
+                                                 reinterpret_cast<std::uintptr_t>(place.constants))) {
+    std::byte* const part = c.part == device::ptx_part::global ? place.globals : place.constants;
+    copies_.copy(part + c.offset, c.bytes.data(), c.bytes.size());
+  }
+}
+
+void ptx_modules::free_variables(hpeModule_st& module) noexcept {
+  for (const loaded_ptx::place& place : module.ptx->places) {
+    for (std::byte* const part : {place.globals, place.constants}) {
+      try {
+        if (part != nullptr) memory_.free(part);
+      } catch (const std::exception& e) {
+        log(log_level::warn, "variables of a module of PTX were not freed: {}", e.what());
+      }
+    }
+  }
+  module.ptx->places.clear();
+}
+
+void ptx_modules::unload(hpeModule module) {
+  static_cast<void>(require_ptx(module));
+  loaded_ptx& ptx = *module->ptx;
+  coherence::point_set launches;
+  std::unique_ptr<device::ptx_module> ending;
+  {
+    const std::lock_guard lock(ptx.mutex);
+    launches = ptx.launches;
+    ending = std::move(ptx.on_devices);
+  }
+  env_.wait_for(launches);
+  free_variables(*module);
+}
+
+ptx_modules::variable ptx_modules::find_variable(hpeModule module, const std::string& name, unsigned device) const {
+  const loaded_ptx& ptx = require_ptx(module);
+  const auto& variables = ptx.on_devices->variables();
+  const auto found = std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.name == name; });
+  HPE_REQUIRE(found != variables.end(), HPE_ERROR_NOT_FOUND,
+              "the module of PTX has no variable \"{}\" in global or constant memory", name);
+  const loaded_ptx::place& place = ptx.places[device];
+  std::byte* const part = found->part == device::ptx_part::global ? place.globals : place.constants;
+  HPE_REQUIRE(part != nullptr, HPE_ERROR_DEVICE_LOST, "device {} was lost before the module was loaded", device);
+  return {part + found->offset, found->size};
+}
+
+hpeKernelInfo ptx_modules::describe(hpeKernel kernel) const {
+  const device::ptx_kernel& k = require_ptx(kernel);
+  const device::ptx_module& module = *kernel->module->ptx->on_devices;
+  hpeKernelInfo info{};
+  info.parameter_count = static_cast<std::uint32_t>(k.parameter_offsets.size());
+  info.parameter_offsets = k.parameter_offsets.data();
+  info.parameter_sizes = k.parameter_sizes.data();
+  info.parameter_bytes = k.parameter_bytes;
+  info.shared_bytes = k.shared_bytes;
+  info.local_bytes = k.local_bytes;
+  info.constant_bytes = static_cast<std::uint32_t>(module.bytes_of(device::ptx_part::constant));
+  info.max_threads = k.max_threads;
+  std::copy(k.required_block.begin(), k.required_block.end(), info.required_block);
+  info.architecture = static_cast<std::int32_t>(module.architecture());
+  return info;
+}
+
+timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
+                              std::span<const std::byte> parameters, std::span<const hpeAccess> accesses,
+                              bool everything) {
+  const device::ptx_kernel& k = require_ptx(kernel);
+  check(k, shape, parameters.size());
+  loaded_ptx& ptx = *kernel->module->ptx;
+
+  // What the program cannot name, because only the kernel knows it: the module's variables.
+  std::vector<hpeAccess> all(accesses.begin(), accesses.end());
+  const loaded_ptx::place& variables = ptx.places[device];
+  const auto add = [&](const std::byte* part, device::ptx_part which, hpeAccessMode mode) {
+    if (!everything && part != nullptr) all.push_back({part, ptx.on_devices->bytes_of(which), mode});
+  };
+  add(variables.globals, device::ptx_part::global, HPE_INOUT);
+  add(variables.constants, device::ptx_part::constant, HPE_IN);
+
+  const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), all, everything);
+  const std::lock_guard lock(ptx.mutex);
+  ptx.launches.add(point);
+  return point;
+}
+
+}  // namespace hpe::core

@@ -1,0 +1,64 @@
+#pragma once
+
+/// A module of PTX, loaded on all devices of a set (device_set::load_ptx).
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hpe::device {
+
+/// As hpeKernelInfo (<hpe/ptx.h>) has it.
+struct ptx_kernel {
+  std::string name;
+  std::vector<std::uint32_t> parameter_offsets;
+  std::vector<std::uint32_t> parameter_sizes;
+  std::size_t parameter_bytes = 0;
+  std::uint32_t shared_bytes = 0;
+  std::uint32_t local_bytes = 0;
+  std::uint32_t max_threads = 0;
+  std::array<std::uint32_t, 3> required_block{};
+};
+
+/// The variables of a module lie in two parts of memory, one that kernels write and one that they only read.
+enum class ptx_part : std::uint8_t { global, constant };
+
+struct ptx_variable {
+  std::string name;
+  ptx_part part = ptx_part::global;
+  std::size_t offset = 0;  ///< in its part
+  std::size_t size = 0;
+};
+
+/// Bytes that belong into a part before the first launch.
+struct ptx_contents {
+  ptx_part part = ptx_part::global;
+  std::size_t offset = 0;
+  std::vector<std::byte> bytes;
+};
+
+class ptx_module {
+ public:
+  ptx_module() = default;
+  ptx_module(const ptx_module&) = delete;
+  ptx_module& operator=(const ptx_module&) = delete;
+  /// Unloads it from the devices. None of its kernels may be queued or running. Before the end of the set.
+  virtual ~ptx_module() = default;
+
+  /// For device_set::find_kernel.
+  [[nodiscard]] virtual std::uint32_t id() const noexcept = 0;
+  [[nodiscard]] virtual const std::vector<ptx_kernel>& kernels() const noexcept = 0;
+  [[nodiscard]] virtual const std::vector<ptx_variable>& variables() const noexcept = 0;
+  /// Of the text's .target: 75 for sm_75.
+  [[nodiscard]] virtual std::uint32_t architecture() const noexcept = 0;
+  /// Of a part; 0 if it has no variables.
+  [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
+
+  /// Tells a device where it has the two parts (256-aligned; any value where a part is empty). Once for each device,
+  /// before kernels of the module are launched there. The caller writes what is returned there; the rest is zero.
+  virtual std::vector<ptx_contents> place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) = 0;
+};
+
+}  // namespace hpe::device

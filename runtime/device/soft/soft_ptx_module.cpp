@@ -1,0 +1,146 @@
+#include "runtime/device/soft/soft_ptx_module.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/device/soft/soft_set.h"
+#include "runtime/os/virtual_memory.h"
+#include "runtime/ptx/parser.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+// Each text is preceded by its length.
+class mapped_file {
+ public:
+  mapped_file(int file, std::size_t bytes) : bytes_(bytes) {
+    void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (place == MAP_FAILED) throw_system_error("mapping texts of PTX");
+    at_ = static_cast<char*>(place);
+  }
+  mapped_file(const mapped_file&) = delete;
+  mapped_file& operator=(const mapped_file&) = delete;
+  ~mapped_file() { ::munmap(at_, bytes_); }
+  [[nodiscard]] char* data() const noexcept { return at_; }
+
+ private:
+  char* at_ = nullptr;
+  std::size_t bytes_;
+};
+
+ptx_kernel describe(const ptx::function& f) {
+  constexpr std::uint32_t most_threads = 1024;
+  ptx_kernel result;
+  result.name = f.name;
+  for (const ptx::formal_parameter& p : f.formals) {
+    result.parameter_offsets.push_back(p.offset);
+    result.parameter_sizes.push_back(p.size);
+  }
+  result.parameter_bytes = f.formals_size;
+  result.shared_bytes = f.shared_size;
+  result.local_bytes = f.local_size;
+  result.max_threads = f.max_threads == 0 ? most_threads : std::min(f.max_threads, most_threads);
+  result.required_block = f.required_block;
+  return result;
+}
+
+}  // namespace
+
+os::file_descriptor pack_texts(const std::vector<std::string>& texts, std::size_t& bytes) {
+  bytes = 0;
+  for (const std::string& text : texts) bytes += sizeof(std::uint64_t) + text.size();
+  os::file_descriptor file = os::create_memory_file("hpe-ptx", bytes);
+  const mapped_file memory(file.get(), bytes);
+  char* at = memory.data();
+  for (const std::string& text : texts) {
+    const std::uint64_t size = text.size();
+    std::memcpy(at, &size, sizeof size);
+    std::memcpy(at + sizeof size, text.data(), size);
+    at += sizeof size + size;
+  }
+  return file;
+}
+
+std::vector<std::string> unpack_texts(int file, std::size_t bytes) {
+  const mapped_file memory(file, bytes);
+  std::vector<std::string> texts;
+  for (const char* at = memory.data(); at < memory.data() + bytes;) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, at, sizeof size);
+    texts.emplace_back(at + sizeof size, size);
+    at += sizeof size + size;
+  }
+  return texts;
+}
+
+soft_ptx_module::soft_ptx_module(soft_set& set, std::vector<std::string> texts) : set_(set) {
+  HPE_REQUIRE(!texts.empty(), HPE_ERROR_INVALID_ARGUMENT, "a module of PTX needs at least one text");
+  texts_ = pack_texts(texts, text_bytes_);
+  program_ = ptx::parse(std::move(texts));
+  layout_ = lay_out(*program_);
+  for (const auto& f : program_->functions)
+    if (f->is_kernel && f->is_defined) kernels_.push_back(describe(*f));
+  for (std::size_t n = 0; n < program_->symbols.size(); ++n) {
+    const ptx_layout::place& place = layout_.places[n];
+    if (!place.is_there) continue;
+    variables_.push_back({program_->symbols[n].name, place.part, place.offset, program_->symbols[n].size});
+  }
+  id_ = set_.next_module();
+}
+
+soft_ptx_module::~soft_ptx_module() {
+  request what;
+  what.what = request::kind::unload_ptx;
+  what.id = id_;
+  try {
+    set_.ask([](unsigned) { return true; }, what);
+  } catch (const std::exception& e) {  // a device that cannot be told keeps it
+    log(log_level::warn, "a module of PTX was not unloaded: {}", e.what());
+  }
+}
+
+std::size_t soft_ptx_module::bytes_of(ptx_part part) const noexcept {
+  return part == ptx_part::global ? layout_.global_bytes : layout_.constant_bytes;
+}
+
+std::vector<ptx_contents> soft_ptx_module::place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) {
+  request what;
+  what.what = request::kind::load_ptx;
+  what.id = id_;
+  what.address = globals;
+  what.constants = constants;
+  what.bytes = text_bytes_;
+  const int file = texts_.get();
+  set_.ask([&](unsigned d) { return d == device; }, what, std::span(&file, 1));
+  return contents(globals, constants);
+}
+
+// Neighbours are written together, with what is between them.
+std::vector<ptx_contents> soft_ptx_module::contents(std::uintptr_t globals, std::uintptr_t constants) const {
+  constexpr std::size_t most_between = std::size_t{64} << 10;
+  const ptx::image image(program_, layout_.addresses(globals, constants));
+  std::array<std::vector<ptx_contents>, 2> parts;  // by offset, as variables are laid out
+  for (std::uint32_t n = 0; n < layout_.places.size(); ++n) {
+    const ptx_layout::place& place = layout_.places[n];
+    const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();
+    if (bytes.empty()) continue;
+    auto& pieces = parts[static_cast<std::size_t>(place.part)];
+    if (pieces.empty() || place.offset > pieces.back().offset + pieces.back().bytes.size() + most_between)
+      pieces.push_back({place.part, place.offset, {}});
+    ptx_contents& piece = pieces.back();
+    piece.bytes.resize(place.offset - piece.offset + bytes.size());
+    std::memcpy(piece.bytes.data() + (place.offset - piece.offset), bytes.data(), bytes.size());
+  }
+  auto result = std::move(parts[0]);
+  std::move(parts[1].begin(), parts[1].end(), std::back_inserter(result));
+  return result;
+}
+
+}  // namespace hpe::device::soft

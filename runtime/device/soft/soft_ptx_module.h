@@ -1,0 +1,41 @@
+#pragma once
+
+#include "runtime/device/soft/ptx_layout.h"
+#include "runtime/os/file_descriptor.h"
+
+namespace hpe::device::soft {
+
+class soft_set;
+
+/// The owner's side of a module of PTX: parses the texts once, to describe them and to find what is wrong with them,
+/// and sends them to the devices, which parse them again when a kernel is launched.
+class soft_ptx_module final : public ptx_module {
+ public:
+  soft_ptx_module(soft_set& set, std::vector<std::string> texts);
+  ~soft_ptx_module() override;
+
+  [[nodiscard]] std::uint32_t id() const noexcept override { return id_; }
+  [[nodiscard]] const std::vector<ptx_kernel>& kernels() const noexcept override { return kernels_; }
+  [[nodiscard]] const std::vector<ptx_variable>& variables() const noexcept override { return variables_; }
+  [[nodiscard]] std::uint32_t architecture() const noexcept override { return program_->architecture; }
+  [[nodiscard]] std::size_t bytes_of(ptx_part part) const noexcept override;
+  std::vector<ptx_contents> place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) override;
+
+ private:
+  [[nodiscard]] std::vector<ptx_contents> contents(std::uintptr_t globals, std::uintptr_t constants) const;
+
+  soft_set& set_;
+  std::shared_ptr<const ptx::program> program_;
+  ptx_layout layout_;
+  std::vector<ptx_kernel> kernels_;
+  std::vector<ptx_variable> variables_;
+  os::file_descriptor texts_;
+  std::size_t text_bytes_ = 0;
+  std::uint32_t id_ = 0;
+};
+
+/// The texts in a memory file, and back.
+[[nodiscard]] os::file_descriptor pack_texts(const std::vector<std::string>& texts, std::size_t& bytes);
+[[nodiscard]] std::vector<std::string> unpack_texts(int file, std::size_t bytes);
+
+}  // namespace hpe::device::soft

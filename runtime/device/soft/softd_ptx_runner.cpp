@@ -1,0 +1,120 @@
+// The first thread with a fault leaves it in the launch and stops the pool's other threads by an exception.
+#include "runtime/device/soft/softd_ptx_runner.h"
+
+#include <csignal>
+#include <exception>
+
+#include "runtime/base/error.h"
+#include "runtime/ptx/launch.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+struct stopped final : std::exception {};
+
+struct running_launch {
+  softd_ptx_module& module;
+  ptx::launch_configuration configuration;
+  bool cooperative = false;
+  std::mutex mutex{};
+  std::optional<ptx::fault> fault{};  // under the mutex
+  std::string printed{};              // likewise
+
+  [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
+
+  void run(std::uint64_t first, std::uint64_t last) {
+    auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
+                             : ptx::run_blocks(*make_engine(), configuration, first, last);
+    if (!found) return;
+    const std::lock_guard lock(mutex);
+    if (!fault) fault = std::move(found);
+    throw stopped{};
+  }
+};
+
+void run_share(const void* launch, const hpeTiles* blocks) {
+  (*static_cast<running_launch* const*>(launch))->run(blocks->begin, blocks->end);
+}
+
+ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
+
+hpeFault fault_of(ptx::fault::reason why) noexcept {
+  using reason = ptx::fault::reason;
+  switch (why) {
+    case reason::none: return HPE_FAULT_NONE;
+    case reason::address: return HPE_FAULT_ADDRESS;
+    case reason::misaligned: return HPE_FAULT_MISALIGNED;
+    case reason::trap: return HPE_FAULT_TRAP;
+    case reason::assertion: return HPE_FAULT_ASSERT;
+    case reason::stack: return HPE_FAULT_STACK;
+    case reason::deadlock: return HPE_FAULT_DEADLOCK;
+    case reason::bad_function:
+    case reason::illegal: return HPE_FAULT_INSTRUCTION;
+  }
+  return HPE_FAULT_OTHER;
+}
+
+// Names of C++ can be long, and what follows them is to be read.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most = 200;
+  return name.size() <= most ? name : name.substr(0, most) + "...";
+}
+
+// Outside of the kernel's own code: in a function that it called, as printf with a pointer to nothing.
+softd_ptx_runner::trouble describe(const softd_pool::trouble& what, const std::string& kernel) {
+  if (!what.signal) return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", kernel, what.exception)};
+  const bool is_access = what.signal->signal == SIGSEGV || what.signal->signal == SIGBUS;
+  return {is_access ? HPE_FAULT_ADDRESS : HPE_FAULT_OTHER,
+          fmt::format("kernel {}: a function that it called failed at address {:#x} (signal {})", kernel,
+                      what.signal->address, what.signal->signal)};
+}
+
+softd_ptx_runner::trouble describe(ptx::fault what) {
+  what.kernel = shortened(what.kernel);
+  return {fault_of(what.why), what.message()};
+}
+
+}  // namespace
+
+std::optional<softd_ptx_runner::trouble> softd_ptx_runner::run(softd_ptx_module& module, const std::string& kernel,
+                                                               const command& what, const void* parameters) {
+  const ptx::function& function = module.find(kernel);
+  // Compiled here, so that what is wrong with it is no fault of a block.
+  static_cast<void>(module.engine_for(function));
+
+  ptx::surroundings around;
+  running_launch launch{module, {}, what.cooperative};
+  around.print = [&launch](std::string_view text) {
+    const std::lock_guard lock(launch.mutex);
+    launch.printed += text;
+  };
+  around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
+    return memory_.holds(address, bytes) || heap_.contains(address, bytes);
+  };
+  around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
+  around.release = [this](void* memory) { heap_.release(memory); };
+
+  ptx::launch_configuration& c = launch.configuration;
+  c.image = &module.image();
+  c.kernel = &function;
+  c.grid = dimensions_of(what.grid);
+  c.block = dimensions_of(what.block);
+  c.dynamic_shared = what.shared_bytes;
+  c.parameters = parameters;
+  c.number = what.number;
+  c.surroundings = &around;
+
+  static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
+  const running_launch* const argument = &launch;
+  const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
+
+  output_.append(what.number, launch.printed, false);
+  if (launch.fault && launch.fault->why == ptx::fault::reason::assertion)
+    output_.append(what.number, launch.fault->detail + "\n", true);
+  if (launch.fault) return describe(*launch.fault);
+  if (trouble) return describe(*trouble, shortened(kernel));
+  return std::nullopt;
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,183 @@
+#include "runtime/trace/recorder.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+// An event is in the file if its name is there when the file is written; threads that are recording then may miss it.
+
+namespace hpe::trace {
+
+namespace {
+
+constexpr std::array<const char*, 6> categories{"kernel", "copy", "fault", "call", "mpi", "file"};
+
+pid_t writer = 0;
+
+[[gnu::destructor]] void write_at_exit() {
+  recorder* const it = recorder::active();
+  if (it == nullptr || ::getpid() != writer) return;
+  try {
+    it->write();
+  } catch (const std::exception& e) {
+    log(log_level::error, "{}", e.what());
+  }
+}
+
+std::int64_t nanoseconds(clock::time_point t) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+}
+
+std::string quoted(std::string_view s) {
+  std::string result = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < ' ')
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      result += c;
+  }
+  return result + '"';
+}
+
+// Viewers show a group as a process. The program's threads are rows of its own process; devices need numbers that no
+// process has.
+std::uint64_t process_of(std::uint32_t group) {
+  constexpr std::uint64_t beyond_processes = 1U << 23;
+  const auto own = static_cast<std::uint64_t>(::getpid());
+  return group == 0 ? own : beyond_processes + own * 64 + group;
+}
+
+}  // namespace
+
+std::atomic<recorder*> recorder::the_active{nullptr};
+
+std::string name_of_trace(const std::string& wanted, int process, const char* rank) {
+  if (const auto at = wanted.find("%p"); at != std::string::npos)
+    return wanted.substr(0, at) + std::to_string(process) + wanted.substr(at + 2);
+  if (rank == nullptr || *rank == '\0') return wanted;
+  const auto name = wanted.rfind('/') == std::string::npos ? 0 : wanted.rfind('/') + 1;
+  const auto ending = wanted.rfind('.');
+  const bool has_ending = ending != std::string::npos && ending > name;
+  return has_ending ? fmt::format("{}.{}{}", wanted.substr(0, ending), rank, wanted.substr(ending))
+                    : fmt::format("{}.{}", wanted, rank);
+}
+
+void recorder::start(const std::string& file) {
+  static std::mutex starting;
+  const std::lock_guard lock(starting);
+  if (file.empty() || active() != nullptr) return;
+  const char* rank = nullptr;
+  for (const char* const variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (rank == nullptr) rank = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): read only
+  writer = ::getpid();
+  the_active.store(new recorder(name_of_trace(file, writer, rank)), std::memory_order_release);
+}
+
+recorder::recorder(std::string file, std::size_t capacity) : file_(std::move(file)), capacity_(capacity) {
+  void* const memory = ::mmap(nullptr, capacity * sizeof(event), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw_system_error("mapping memory for a trace");
+  events_ = static_cast<event*>(memory);  // zeros are empty events
+  groups_[0] = "threads of the program";
+}
+
+recorder::~recorder() { ::munmap(events_, capacity_ * sizeof(event)); }
+
+void recorder::add(category what, const char* name, track where, clock::time_point begin, clock::time_point end,
+                   std::uint64_t bytes) noexcept {
+  const std::size_t mine = used_.fetch_add(1, std::memory_order_relaxed);
+  if (mine >= capacity_) return;
+  event& e = events_[mine];
+  e.what = what;
+  e.where = where;
+  e.begin = nanoseconds(begin);
+  e.end = std::max(e.begin, nanoseconds(end));
+  e.bytes = bytes;
+  e.name.store(name, std::memory_order_release);
+}
+
+const char* recorder::keep(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return names_.insert(name).first->c_str();
+}
+
+void recorder::name_group(std::uint32_t group, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  groups_[group] = name;
+}
+
+void recorder::name_row(track where, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  rows_[{where.group, where.row}] = name;
+}
+
+void recorder::before_writing(std::function<void()> tell) {
+  const std::lock_guard lock(mutex_);
+  tellers_.push_back(std::move(tell));
+}
+
+std::string recorder::text() const {
+  std::string result = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  const char* separator = "";
+  const auto line = [&](const std::string& l) {
+    result += separator + l;
+    separator = ",\n";
+  };
+  const std::lock_guard lock(mutex_);
+  for (const auto& [group, name] : groups_) {
+    line(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process_of(group),
+                     quoted(name)));
+    line(fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})",
+                     process_of(group), group));
+  }
+  for (const auto& [where, name] : rows_)
+    line(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                     process_of(where.first), where.second, quoted(name)));
+  const std::size_t used = used_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < std::min(used, capacity_); ++i) {
+    const event& e = events_[i];
+    const char* const name = e.name.load(std::memory_order_acquire);
+    if (name == nullptr) continue;
+    line(fmt::format(
+        R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{}}}}})",
+        quoted(name), categories[static_cast<std::size_t>(e.what)], process_of(e.where.group), e.where.row,
+        static_cast<double>(e.begin) / 1e3, static_cast<double>(e.end - e.begin) / 1e3, e.bytes));
+  }
+  const std::size_t lost = used - std::min(used, capacity_);
+  return result + fmt::format("\n],\"otherData\":{{\"events_without_room\":{}}}}}\n", lost);
+}
+
+void recorder::write() {
+  std::vector<std::function<void()>> tellers;
+  {
+    const std::lock_guard lock(mutex_);
+    tellers = tellers_;
+  }
+  for (const auto& tell : tellers) tell();
+  const std::string all = text();
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(file_.c_str(), "we"), &std::fclose);
+  const bool written =
+      file && std::fwrite(all.data(), 1, all.size(), file.get()) == all.size() && std::fflush(file.get()) == 0;
+  if (!written) throw_system_error("writing the trace " + file_);
+  const std::size_t used = used_.load(std::memory_order_relaxed);
+  if (used > capacity_)
+    log(log_level::warn, "the trace {} has the first {} events; {} found no room", file_, capacity_, used - capacity_);
+}
+
+track this_thread() noexcept {
+  static thread_local const auto number = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  return {0, number};
+}
+
+}  // namespace hpe::trace

@@ -1,0 +1,119 @@
+#pragma once
+
+/// HPE_TRACE: what happened when, in a file that https://ui.perfetto.dev and chrome://tracing show.
+///
+/// One recorder per process, like the log, because libraries of their own (MPI, the CUDA runtime) tell it as well. It
+/// is a table of fixed size: recording takes no lock and no memory, so signal handlers may record. What finds no room
+/// is counted and left out.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hpe/hpe.h"
+
+namespace hpe::trace {
+
+using clock = std::chrono::steady_clock;
+
+enum class category : std::uint8_t { kernel, copy, fault, call, mpi, file };
+
+/// A row of the picture.
+struct track {
+  std::uint32_t group = 0;  ///< 0: threads of the program; 1 + d: device d
+  std::uint32_t row = 0;    ///< the number of the thread, or of the stream
+};
+
+class HPE_API recorder {
+ public:
+  static constexpr std::size_t most_events = std::size_t{1} << 20;
+
+  /// Makes the recorder of this process if file is not empty and there is none yet; it lives to the end, and the file
+  /// is written when the process exits. In the name, %p stands for the number of the process; a rank of MPI puts its
+  /// number before the ending where there is no %p.
+  static void start(const std::string& file);
+  /// nullptr if nothing is recorded.
+  [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
+
+  explicit recorder(std::string file, std::size_t capacity = most_events);
+  ~recorder();
+  recorder(const recorder&) = delete;
+  recorder& operator=(const recorder&) = delete;
+
+  /// Something that took time. name lives as long as the recorder (a literal, or of keep). Safe in signal handlers.
+  void add(category what, const char* name, track where, clock::time_point begin, clock::time_point end,
+           std::uint64_t bytes) noexcept;
+  /// A copy of a name that lives as long as the recorder.
+  [[nodiscard]] const char* keep(const std::string& name);
+  void name_group(std::uint32_t group, const std::string& name);
+  void name_row(track where, const std::string& name);
+  /// Called before the file is written, by who still knows of something. Not by signal handlers.
+  void before_writing(std::function<void()> tell);
+
+  /// Writes the file. Throws HPE_ERROR_SYSTEM if it cannot.
+  void write();
+  [[nodiscard]] std::string text() const;
+
+ private:
+  struct event {
+    std::atomic<const char*> name{nullptr};  // written last
+    category what{};
+    track where;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  static std::atomic<recorder*> the_active;
+
+  const std::string file_;
+  const std::size_t capacity_;
+  event* events_;  // pages come with use
+  std::atomic<std::size_t> used_{0};
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::set<std::string> names_;
+  std::map<std::uint32_t, std::string> groups_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rows_;
+  std::vector<std::function<void()>> tellers_;
+};
+
+/// The row of the calling thread.
+[[nodiscard]] HPE_API track this_thread() noexcept;
+
+/// What the calling thread does while it lives.
+class span {
+ public:
+  explicit span(category what, const char* name, std::uint64_t bytes = 0) noexcept : to_(recorder::active()) {
+    if (to_ == nullptr) return;
+    what_ = what;
+    name_ = name;
+    bytes_ = bytes;
+    begin_ = clock::now();
+  }
+  ~span() {
+    if (to_ != nullptr) to_->add(what_, name_, this_thread(), begin_, clock::now(), bytes_);
+  }
+  span(const span&) = delete;
+  span& operator=(const span&) = delete;
+
+ private:
+  recorder* to_;
+  category what_{};
+  const char* name_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  clock::time_point begin_;
+};
+
+/// The name of the file for this process; see recorder::start.
+[[nodiscard]] std::string name_of_trace(const std::string& wanted, int process, const char* rank);
+
+}  // namespace hpe::trace

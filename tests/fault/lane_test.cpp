@@ -1,0 +1,68 @@
+#include "runtime/fault/lane.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/core/runtime.h"
+
+namespace hpe::fault {
+namespace {
+
+/// A runtime with lanes of the test's own beside those that serve its faults.
+class lanes : public ::testing::Test {
+ protected:
+  static constexpr unsigned count = 2;
+
+  lanes() {
+    options chosen;
+    chosen.devices = "soft:2";
+    chosen.block_size = 64 << 10;
+    runtime_ = std::make_unique<core::runtime>(chosen);
+    const core::environment& env = runtime_->env();
+    std::vector<device::gate*> gates;
+    for (unsigned n = 0; n < count; ++n) {
+      own_.push_back(std::make_unique<lane>(
+          n, count, lane_environment{env.devices, env.directory, env.regions, env.engine, env.views, env.count},
+          env.devices.create_gate()));
+      gates.push_back(&own_.back()->gate());
+    }
+    board_ = std::make_unique<request_board>(gates);
+    for (const auto& l : own_) l->start(*board_);
+  }
+
+  [[nodiscard]] coherence::region& region_of(const void* p) const {
+    return runtime_->env().regions.at(runtime_->env().directory.find(p).region);
+  }
+  [[nodiscard]] coherence::block_state state_of(const void* p) const {
+    coherence::region& r = region_of(p);
+    const std::lock_guard lock(r.mutex);
+    return r.blocks[r.block_of(r.offset_of(p))].state;
+  }
+
+  std::unique_ptr<core::runtime> runtime_;
+  std::unique_ptr<request_board> board_;
+  std::vector<std::unique_ptr<lane>> own_;
+};
+
+// A thread faults, and before its wish is looked at the memory is freed and its address is given to an allocation of
+// another lane. If this lane fetched, the other one would wait for that fetch for ever.
+TEST_F(lanes, send_back_what_is_for_another) {
+  constexpr std::size_t bytes = 1 << 20;
+  auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(bytes, 0));
+  runtime_->copies().fill(p, 7, bytes);
+  runtime_->synchronize(-1);
+  ASSERT_EQ(state_of(p), coherence::block_state::device);
+
+  const unsigned right = runtime_->env().directory.find(p).region % count;
+  EXPECT_EQ(board_->ask(1 - right, p, false), verdict::retry);
+  EXPECT_EQ(state_of(p), coherence::block_state::device) << "it was served by a lane that does not serve the region";
+  EXPECT_EQ(board_->ask(right, p, false), verdict::retry);
+  EXPECT_EQ(state_of(p), coherence::block_state::shared);
+  EXPECT_EQ(*p, std::byte{7});
+  runtime_->memory().free(p);
+  EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
+}
+
+}  // namespace
+}  // namespace hpe::fault

@@ -1,0 +1,108 @@
+#include "runtime/trace/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "hpe/error.hpp"
+
+namespace hpe::trace {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr clock::time_point at(int us) { return clock::time_point(microseconds(us)); }
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto p = text.find(part); p != std::string::npos; p = text.find(part, p + 1)) ++found;
+  return found;
+}
+
+std::string scratch(const char* name) { return ::testing::TempDir() + name; }
+
+TEST(recorder, tells_what_when_and_where) {
+  recorder r(scratch("unused"));
+  r.name_group(3, "device 2: \"quoted\"");
+  r.name_row({3, 7}, "stream 7");
+  r.add(category::kernel, r.keep(std::string("st") + "ep"), {3, 7}, at(10), at(35), 0);
+  r.add(category::copy, "copy to device", {3, 7}, at(40), at(41), 4096);
+  const std::string text = r.text();
+  EXPECT_EQ(count(text, R"("name":"step","cat":"kernel")"), 1U) << text;
+  EXPECT_EQ(count(text, R"("tid":7,"ts":10.000,"dur":25.000,"args":{"bytes":0})"), 1U) << text;
+  EXPECT_EQ(count(text, R"("args":{"bytes":4096})"), 1U) << text;
+  EXPECT_EQ(count(text, R"("name":"device 2: \"quoted\"")"), 1U) << text;
+}
+
+TEST(recorder, keeps_the_first_and_counts_the_rest) {
+  constexpr std::size_t room = 8;
+  recorder r(scratch("unused"), room);
+  for (int i = 0; i < 13; ++i) r.add(category::call, i < 8 ? "early" : "late", {}, at(i), at(i + 1), 0);
+  EXPECT_EQ(count(r.text(), "early"), room);
+  EXPECT_EQ(count(r.text(), "late"), 0U);
+  EXPECT_EQ(count(r.text(), R"("events_without_room":5)"), 1U) << r.text();
+}
+
+TEST(recorder, an_end_before_its_begin_is_no_negative_time) {
+  recorder r(scratch("unused"));
+  r.add(category::fault, "touch", {}, at(10), at(4), 0);
+  EXPECT_EQ(count(r.text(), R"("dur":0.000)"), 1U) << r.text();
+}
+
+TEST(recorder, threads_and_handlers_record_at_the_same_time) {
+  static recorder r(scratch("unused"));
+  struct sigaction action {};
+  action.sa_handler = [](int) { r.add(category::fault, "handled", this_thread(), clock::now(), clock::now(), 0); };
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  constexpr int each = 1000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < each; ++i) {
+        r.add(category::call, "called", this_thread(), clock::now(), clock::now(), 0);
+        if (i % 10 == 0) ::raise(SIGUSR1);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(count(r.text(), "called"), 4U * each);
+  EXPECT_EQ(count(r.text(), "handled"), 4U * each / 10);
+}
+
+TEST(recorder, writes_what_others_still_know) {
+  const std::string file = scratch("recorder_test.json");
+  recorder r(file);
+  r.before_writing([&] { r.add(category::copy, "just over", {}, at(1), at(2), 0); });
+  r.write();
+  std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(count(text, "just over"), 1U);
+}
+
+TEST(recorder, says_where_it_cannot_write) {
+  recorder r("/nowhere/at/all.json");
+  try {
+    r.write();
+    FAIL() << "it wrote";
+  } catch (const error& e) {
+    EXPECT_EQ(e.status(), HPE_ERROR_SYSTEM);
+    EXPECT_NE(std::string(e.what()).find("/nowhere/at/all.json"), std::string::npos) << e.what();
+  }
+}
+
+TEST(recorder, names_the_file_by_process_or_rank) {
+  EXPECT_EQ(name_of_trace("t.json", 42, nullptr), "t.json");
+  EXPECT_EQ(name_of_trace("t-%p.json", 42, "3"), "t-42.json");
+  EXPECT_EQ(name_of_trace("t.json", 42, "3"), "t.3.json");
+  EXPECT_EQ(name_of_trace("a.b/t", 42, "3"), "a.b/t.3");
+  EXPECT_EQ(name_of_trace(".hidden", 42, "3"), ".hidden.3");
+}
+
+}  // namespace
+}  // namespace hpe::trace
