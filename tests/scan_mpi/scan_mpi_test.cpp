@@ -133,7 +133,8 @@ TEST(spread_scan, explains_itself) {
   mpi_ranks all(MPI_COMM_WORLD);
   const distributed_plan scan(operation_for<double>(built_in::max), {1000, 2}, all);
   const std::string text = scan.explain();
-  EXPECT_NE(text.find("rank " + std::to_string(::rank()) + " of " + std::to_string(::ranks())), std::string::npos) << text;
+  EXPECT_NE(text.find("rank " + std::to_string(::rank()) + " of " + std::to_string(::ranks())), std::string::npos)
+      << text;
   EXPECT_NE(text.find("rank 0 scans"), std::string::npos) << text;
 }
 
