@@ -5,6 +5,7 @@
 #include "apps/fft/fft.h"
 
 #include <bit>
+#include <filesystem>
 
 #include "apps/fft/modules.h"
 #include "bench/fft_peers.h"
@@ -201,6 +202,12 @@ std::unique_ptr<hand_written> make_by_hand_anywhere(int devices) {
   return std::make_unique<in_cuda>(devices);
 }
 
+std::string why_not_here() {
+  const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
+  if (!soft || std::filesystem::exists(module_of("libhpe-fft-fftw.so"))) return "";
+  return "hpe was built without FFTW, which transforms on soft devices";
+}
+
 }  // namespace
 
 workload fft_workload() {
@@ -210,7 +217,8 @@ workload fft_workload() {
           [](int devices) -> std::unique_ptr<program> { return std::make_unique<through_hpe>(devices); },
           make_by_hand_anywhere,
           "FFTW",
-          [](unsigned threads) { return unless_null(make_fftw({.length = length()}, static_cast<int>(threads))); }};
+          [](unsigned threads) { return unless_null(make_fftw({.length = length()}, static_cast<int>(threads))); },
+          why_not_here()};
 }
 
 }  // namespace hpe::bench

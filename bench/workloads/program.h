@@ -52,6 +52,7 @@ struct workload {
   std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: there is none for these devices
   std::string peer;                                               ///< empty: none
   std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< a library on the host's threads
+  std::string not_here = {};                                      ///< why it cannot run; empty: it can
 };
 
 [[nodiscard]] workload wave_workload();
