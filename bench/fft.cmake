@@ -17,3 +17,6 @@ hpe_bench(fft SOURCES fft.cpp ${fft_peers} LIBRARIES hpe-app-fft ${fft_libraries
 if(fft_toolkit)
   hpe_cuda_sources(hpe-bench-fft CUDART static SOURCES fft_cuda.cu)
 endif()
+if(TARGET hpe-fft-fftw)
+  target_include_directories(hpe-bench-fft SYSTEM PRIVATE ${HPE_FFTW_HEADER_FOLDER})
+endif()

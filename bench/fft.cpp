@@ -67,13 +67,15 @@ class table {
   /// The speed of ours against other's. bar 0: none.
   void compare(const std::string& what, peer& ours, peer* other, double bar) {
     if (other == nullptr) return;
-    const auto times = hpe::bench::paired_medians(
+    const auto times = hpe::bench::paired_timings(
         repeats_, [] {}, [&] { ours.run(runs); }, [] {}, [&] { other->run(runs); });
-    const double ratio = times.second / times.first;
+    const double ratio = times.second.median / times.first.median;
     fmt::print(stderr, "{}: {:.3f}\n", what, ratio);
     rows_.push_back({what, ratio, "x", bar == 0 ? "" : fmt::format(">= {}", bar), ratio >= bar});
-    rows_.push_back({"  ours", times.first / runs * 1e3, "ms", "", true});
-    rows_.push_back({"  theirs", times.second / runs * 1e3, "ms", "", true});
+    rows_.push_back({"  ours", times.first.median / runs * 1e3, "ms", "", true});
+    rows_.push_back({"  theirs", times.second.median / runs * 1e3, "ms", "", true});
+    if (hpe::device_info(0).kind != HPE_DEVICE_SOFT) return;
+    rows_.push_back({"  by processor time", times.second.processor / times.first.processor, "x", "", true});
   }
 
   [[nodiscard]] const std::vector<result>& rows() const { return rows_; }
@@ -169,6 +171,6 @@ int main(int argc, char** argv) {
     if (devices == 1) one_gpu(all);
     if (devices > 1) several_gpus(all, devices);
   }
-  hpe::bench::print("fft", all.rows(), arguments.json);
+  hpe::bench::print("fft, " + hpe::bench::load_of_machine(), all.rows(), arguments.json);
   return 0;
 }

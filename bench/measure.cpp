@@ -7,20 +7,32 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "bench/processor_time.h"
 
 namespace hpe::bench {
 
 namespace {
 
-double seconds_of(const std::function<void()>& body) {
-  const double start = now();
+struct sample {
+  double seconds, processor;
+};
+
+sample measure(const std::function<void()>& body) {
+  const double processor = processor_seconds(), start = now();
   body();
-  return now() - start;
+  const double end = now();
+  return {end - start, processor_seconds() - processor};
 }
 
-timing summary(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
+timing summary(std::vector<sample> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::sort(values.begin(), values.end(), [](const sample& a, const sample& b) { return a.processor < b.processor; });
+  const double processor = middle->processor;
+  std::sort(values.begin(), values.end(), [](const sample& a, const sample& b) { return a.seconds < b.seconds; });
+  return {middle->seconds, values.front().seconds, values.back().seconds, processor};
 }
 
 }  // namespace
@@ -47,18 +59,24 @@ pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& pr
 pair_of_timings paired_timings(unsigned repeats, const std::function<void()>& prepare_first,
                                const std::function<void()>& first, const std::function<void()>& prepare_second,
                                const std::function<void()>& second) {
-  std::vector<double> a;
-  std::vector<double> b;
+  std::vector<sample> a;
+  std::vector<sample> b;
   for (unsigned i = 0; i <= repeats; ++i) {
     prepare_first();
-    const double one = seconds_of(first);
+    const sample one = measure(first);
     prepare_second();
-    const double other = seconds_of(second);
+    const sample other = measure(second);
     if (i == 0) continue;  // warm-up
     a.push_back(one);
     b.push_back(other);
   }
   return {summary(std::move(a)), summary(std::move(b))};
+}
+
+std::string load_of_machine() {
+  double load = 0;
+  if (!(std::ifstream("/proc/loadavg") >> load)) return "load unknown";
+  return fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency());
 }
 
 void print(const std::string& title, const std::vector<result>& results, const std::string& json) {

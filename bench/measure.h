@@ -21,6 +21,7 @@ struct timing {
   double median;
   double fastest;
   double slowest;
+  double processor = 0;  ///< median of processor time (bench/processor_time.h)
 };
 [[nodiscard]] timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body);
 
@@ -41,6 +42,9 @@ struct pair_of_timings {
                                              const std::function<void()>& first,
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
+
+/// As text, for titles: how many threads wanted to run in the last minute, of all programs.
+[[nodiscard]] std::string load_of_machine();
 
 /// A line of the result table. bar: what is asked for, as text. spread: of the repeats, likewise.
 struct result {

@@ -21,17 +21,23 @@ using hpe::bench::result;
 
 constexpr std::uint64_t gpu_bytes = std::uint64_t{1} << 30, soft_bytes = std::uint64_t{1} << 28;
 
-/// Medians of `first` and `second` in turn, each queued `times` times.
-hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
-                                    const std::function<void()>& second) {
+/// `first` and `second` in turn, each queued `times` times.
+hpe::bench::pair_of_timings timings_in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
+                                            const std::function<void()>& second) {
   const auto queued = [times](const std::function<void()>& body) {
     return [times, body] {
       for (unsigned i = 0; i < times; ++i) body();
       hpe::synchronize();
     };
   };
-  return hpe::bench::paired_medians(
+  return hpe::bench::paired_timings(
       repeats, [] {}, queued(first), [] {}, queued(second));
+}
+
+hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
+                                    const std::function<void()>& second) {
+  const auto both = timings_in_turn(repeats, times, first, second);
+  return {both.first.median, both.second.median};
 }
 
 /// GPUs: the CUDA runtime's own; soft devices: hpe's.
@@ -131,11 +137,12 @@ struct measurements {
     const array<T> input(count, scan.where()), output(count, scan.where());
     hpe::fill(input.data(), 0, count * sizeof(T));
     std::vector<T> from(count), to(count);
-    const auto t = in_turn(
+    const auto t = timings_in_turn(
         repeats, 1, [&] { hpe::bench::tbb_sum(threads, from.data(), to.data(), count); },
         [&] { scan.run(input.data(), output.data()); });
-    results.push_back(
-        line(fmt::format("{}, {} elements, {} threads", name, count, threads), t.first / t.second, "x oneTBB", 1));
+    results.push_back(line(fmt::format("{}, {} elements, {} threads", name, count, threads),
+                           t.first.median / t.second.median, "x oneTBB", 1));
+    results.push_back(line("  by processor time", t.first.processor / t.second.processor, "x oneTBB", 0));
   }
 };
 
@@ -170,5 +177,6 @@ int main(int argc, char** argv) {
     m.against_copy<std::int32_t>(soft_bytes, soft_bytes / sizeof(std::int32_t), one, "int32, one soft device", 0);
     m.against_copy<std::int32_t>(soft_bytes, 1024, one, "int32 in problems of 1024, one soft device", 0);
   }
-  hpe::bench::print(fmt::format("scan on {} x {}", devices, first.name), m.results, a.json);
+  hpe::bench::print(fmt::format("scan on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), m.results,
+                    a.json);
 }

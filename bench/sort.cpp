@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <boost/sort/block_indirect_sort/block_indirect_sort.hpp>
 #include <boost/sort/parallel_stable_sort/parallel_stable_sort.hpp>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -66,11 +68,32 @@ double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) 
       });
 }
 
-double seconds_of_boost(unsigned repeats, const std::vector<std::uint32_t>& keys, unsigned threads) {
-  std::vector<std::uint32_t> sorted(keys.size());
-  return hpe::bench::median_seconds(
-      repeats, [&] { sorted = keys; },
-      [&] { boost::sort::parallel_stable_sort(sorted.begin(), sorted.end(), threads); });
+/// All devices against a sort of Boost with as many threads, in turn: time by the clock, and processor time.
+void against_boost(std::vector<result>& results, unsigned repeats, const std::vector<std::uint32_t>& keys,
+                   const std::string& name, double bar, const std::function<void(std::vector<std::uint32_t>&)>& peer) {
+  hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size());
+  const keys_on_devices data(keys, work.where());
+  std::vector<std::uint32_t> sorted;
+  const auto t = hpe::bench::paired_timings(
+      repeats, [&] { sorted = keys; }, [&] { peer(sorted); }, [&] { data.reset(); },
+      [&] {
+        work.run(data.sorted.data());
+        hpe::synchronize();
+      });
+  if (!std::equal(sorted.begin(), sorted.end(), data.sorted.begin())) throw std::runtime_error("results differ");
+  results.push_back(line(name, t.first.median / t.second.median, "x", bar));
+  results.push_back(line("  by processor time", t.first.processor / t.second.processor, "x", 0));
+}
+
+void against_boost(std::vector<result>& results, unsigned repeats, const std::vector<std::uint32_t>& keys) {
+  unsigned threads = 0;
+  for (int d = 0; d < hpe::device_count(); ++d) threads += hpe::device_info(d).compute_units;
+  constexpr double bar = 0.9;
+  const std::string what = fmt::format("{} uint32, {} threads, of Boost's ", keys.size(), threads);
+  against_boost(results, repeats, keys, what + "parallel_stable_sort", bar,
+                [threads](auto& k) { boost::sort::parallel_stable_sort(k.begin(), k.end(), threads); });
+  against_boost(results, repeats, keys, what + "block_indirect_sort (not stable)", bar,
+                [threads](auto& k) { boost::sort::block_indirect_sort(k.begin(), k.end(), threads); });
 }
 
 }  // namespace
@@ -87,11 +110,7 @@ int main(int argc, char** argv) {
   results.push_back(
       line(what + fmt::format(", {} devices", devices), 1e-6 * static_cast<double>(keys.size()) / all, "M/s", 0));
   if (soft) {
-    unsigned threads = 0;
-    for (int d = 0; d < devices; ++d) threads += hpe::device_info(d).compute_units;
-    constexpr double bar = 0.9;
-    results.push_back(line(what + fmt::format(", {} threads", threads),
-                           seconds_of_boost(a.repeats, keys, threads) / all, "x Boost", bar));
+    against_boost(results, a.repeats, keys);
   } else if (devices == 1) {
     constexpr double bar = 0.95;
     if (hpe::bench::cub_there()) results.push_back(line(what, seconds_of_cub(a.repeats, keys) / all, "x CUB", bar));
@@ -99,5 +118,6 @@ int main(int argc, char** argv) {
     results.push_back(line(what + fmt::format(", {} GPUs", devices), seconds_of(a.repeats, keys, {0}) / all, "x one",
                            0.75 * devices));
   }
-  hpe::bench::print(fmt::format("sort on {} x {}", devices, first.name), results, a.json);
+  hpe::bench::print(fmt::format("sort on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), results,
+                    a.json);
 }

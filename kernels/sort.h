@@ -51,6 +51,7 @@ struct sort_merge {
   uint64_t left_count, right_count;
   T* output;
   uint64_t from, to;
+  const uint64_t* bounds;  ///< what sort_bounds found for merge_tile; null: every tile looks for its own
 };
 
 /// How many of the first `place` elements of the merged sequence come from the left: the pivot that Tanasic et al. look
@@ -71,5 +72,21 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
 
 /// Outputs of a block of the merge kernels on GPUs, and its threads.
 inline constexpr uint32_t merge_tile = 2048, merge_threads = 256;
+
+/// bounds[i] = pivot(from + i merge_tile), and the last one = pivot(to). One thread looks for each, so that the
+/// latencies of reads from other devices overlap, which those of the tiles of a merge do not. Any grid is right.
+template <class T>
+struct sort_bounds {
+  const T* left;
+  const T* right;
+  uint64_t left_count, right_count;
+  uint64_t from, to;
+  uint64_t* bounds;
+
+  [[nodiscard]] constexpr uint64_t count() const { return (to - from + merge_tile - 1) / merge_tile + 1; }
+  [[nodiscard]] constexpr uint64_t place(uint64_t i) const {
+    return i * merge_tile < to - from ? from + i * merge_tile : to;
+  }
+};
 
 }  // namespace hpe::kernels

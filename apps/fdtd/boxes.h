@@ -2,19 +2,15 @@
 
 #include <array>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "apps/command_line/bad_input.h"
 #include "kernels/fdtd.h"
 
 namespace hpe::fdtd {
 
-/// A wish that cannot be fulfilled as it is; the sentence says what would be possible.
-class bad_input : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using command_line::bad_input;
 
 /// Which axes of a grid are cut: x; x and y; or all three.
 enum class cut { slabs, pencils, boxes };

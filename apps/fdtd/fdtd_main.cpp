@@ -6,28 +6,16 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
 
+#include "apps/command_line/values.h"
 #include "apps/fdtd/field.h"
 
 namespace hpe::fdtd {
 
 namespace {
-
-constexpr const char* help_text =
-    R"(hpe wave: a wave on a grid of cells, by a finite-difference stencil, on several devices
-
-  --size NXxNYxNZ   cells (256x256x256; 512x512x512 on GPUs)
-  --order N         order in space: 2, 4, ... 16 (8)
-  --steps N         time steps (100)
-  --devices N       how many devices share the grid (all)
-  --cut HOW         slabs: along x; pencils: along x and y; boxes: along all axes (slabs)
-  --check           compute it once more on one device, and compare every bit
-  --help            this text
-)";
 
 struct request {
   bool help = false;
@@ -37,59 +25,45 @@ struct request {
   bool check = false;
 };
 
-std::int64_t count(const std::string& name, const std::string& text, std::int64_t most) {
-  char* end = nullptr;
-  const long long n = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || n < 1 || n > most)
-    throw bad_input(name + " \"" + text + "\": it must be a whole number from 1 to " + std::to_string(most));
-  return n;
-}
-
-triple size(const std::string& text) {
+triple size(const std::string& name, const std::string& text) {
   constexpr std::int64_t most = 100000;
   triple cells{};
   std::size_t begin = 0;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::size_t end = axis < 2 ? text.find('x', begin) : text.size();
-    if (end == std::string::npos) throw bad_input("--size \"" + text + "\": it looks like 512x512x512");
-    cells[axis] = count("--size", text.substr(begin, end - begin), most);
+    if (end == std::string::npos) throw bad_input(name + " \"" + text + "\": it looks like 512x512x512");
+    cells[axis] = command_line::whole_number(name, text.substr(begin, end - begin), 1, most);
     begin = end + 1;
   }
   return cells;
 }
 
-cut cut_of(const std::string& text) {
-  if (text == "slabs") return cut::slabs;
-  if (text == "pencils") return cut::pencils;
-  if (text == "boxes") return cut::boxes;
-  throw bad_input("--cut \"" + text + "\": possible are slabs, pencils and boxes");
+std::vector<command_line::option> options_of(request& r) {
+  using namespace command_line;
+  constexpr std::int64_t most = 1000000000;
+  return {
+      {"--size", "NXxNYxNZ", "cells (256x256x256; 512x512x512 on GPUs)",
+       [&r](const std::string& name, const std::string& text) { r.cells = size(name, text); }},
+      {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::fdtd_most_radius)},
+      {"--steps", "N", "time steps (100)", to_whole(r.steps, 1, most)},
+      {"--devices", "N", "how many devices share the grid (all)", to_whole(r.devices, 1, most)},
+      {"--cut", "HOW", "slabs: along x; pencils: along x and y; boxes: along all axes (slabs)",
+       to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
+      {"--check", "", "compute it once more on one device, and compare every bit", to_flag(r.check)},
+      {"--help", "", "this text", to_flag(r.help)},
+  };
+}
+
+std::string help_text() {
+  constexpr std::size_t column = 20;
+  request defaults;
+  return "hpe wave: a wave on a grid of cells, by a finite-difference stencil, on several devices\n\n" +
+         command_line::lines_of_help(options_of(defaults), column);
 }
 
 request parse(int argc, char** argv) {
-  constexpr std::int64_t most = 1000000000;
   request r;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--help" || word == "-h") {
-      r.help = true;
-    } else if (word == "--check") {
-      r.check = true;
-    } else if (i + 1 == argc) {
-      throw bad_input("unknown or incomplete option " + word + "; --help lists what there is");
-    } else if (word == "--size") {
-      r.cells = size(argv[++i]);
-    } else if (word == "--order") {
-      r.order = count(word, argv[++i], 2 * kernels::fdtd_most_radius);
-    } else if (word == "--steps") {
-      r.steps = count(word, argv[++i], most);
-    } else if (word == "--devices") {
-      r.devices = count(word, argv[++i], most);
-    } else if (word == "--cut") {
-      r.how = cut_of(argv[++i]);
-    } else {
-      throw bad_input("unknown option " + word + "; --help lists what there is");
-    }
-  }
+  command_line::read(options_of(r), argc, argv);
   return r;
 }
 
@@ -147,7 +121,7 @@ int fdtd_main(int argc, char** argv) {
   try {
     const hpe::fdtd::request r = hpe::fdtd::parse(argc, argv);
     if (r.help) {
-      std::fputs(hpe::fdtd::help_text, stdout);
+      std::fputs(hpe::fdtd::help_text().c_str(), stdout);
       return 0;
     }
     return hpe::fdtd::run(r);

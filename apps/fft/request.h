@@ -1,18 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
+#include "apps/command_line/bad_input.h"
 #include "apps/fft/fft.h"
 
 namespace hpe::fft {
 
-/// What was asked for is not possible; the sentence says what is.
-class bad_input : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using command_line::bad_input;
 
 /// What the command line asks for.
 struct request {

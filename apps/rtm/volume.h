@@ -1,18 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "apps/command_line/bad_input.h"
+
 namespace hpe::rtm {
 
-/// What the user asked for cannot be done; the message says what was asked and what is possible. The command ends
-/// with exit status 2.
-class bad_input : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using command_line::bad_input;
 
 /// A property of the ground, sampled on cubic cells. z (depth) is fastest in memory, x slowest.
 struct volume {

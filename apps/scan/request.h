@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
+
+#include "apps/command_line/bad_input.h"
+#include "apps/scan/operation.h"
 
 namespace hpe::scan {
 
-/// Something on the command line or in a file that cannot be meant.
-struct bad_input : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using command_line::bad_input;
 
 /// What the command line asks for.
 struct request {
@@ -36,7 +35,7 @@ struct request {
 
 [[nodiscard]] std::string help_text();
 
-/// A count such as 1000, 2^28 or 64M (k, M, G: powers of 1024). Throws bad_input; `what` says what it is for.
-[[nodiscard]] std::uint64_t count_of(const std::string& text, const std::string& what);
+/// The operator that the option --operator names.
+[[nodiscard]] built_in operator_named(const std::string& name);
 
 }  // namespace hpe::scan

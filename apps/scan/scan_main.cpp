@@ -1,21 +1,24 @@
 #include "apps/scan/scan_main.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <random>
 
+#include "apps/scan/check.h"
 #include "apps/scan/plan.h"
 #include "apps/scan/request.h"
-#include "kernels/scan_operators.h"
 
 namespace hpe::scan {
 
@@ -88,39 +91,10 @@ void fill_with(const request& r, const array<T>& data) {
   for (T& v : data) v = static_cast<T>(static_cast<int>(random() % (2 * half + 1)) - half);
 }
 
-/// Compares with a scan on the host. Sums of floats may differ by rounding: N eps times the sum of sizes.
-template <class T, class Op>
-bool is_right(const std::vector<T>& input, const array<T>& output, const batch& work) {
-  const Op op{};
-  const bool rounded = std::is_floating_point_v<T> && std::is_same_v<Op, kernels::plus<T>>;
-  for (std::uint64_t g = 0; g < work.problems; ++g) {
-    using wide = std::conditional_t<std::is_floating_point_v<T>, long double, T>;
-    T so_far = op.identity();
-    long double exact = 0, sizes = 0;
-    for (std::uint64_t i = 0; i < work.length; ++i) {
-      const std::uint64_t at = g * work.length + i;
-      const T before = so_far;
-      const long double exact_before = exact;
-      so_far = op(so_far, input[at]);
-      exact += static_cast<wide>(input[at]);
-      sizes += std::abs(static_cast<long double>(input[at]));
-      if (rounded) {
-        const long double wanted = work.inclusive ? exact : exact_before;
-        const long double allowed = static_cast<long double>(i + 1) * std::numeric_limits<T>::epsilon() * sizes;
-        if (!(std::abs(static_cast<long double>(output[at]) - wanted) <= allowed)) return false;
-      } else if (output[at] != (work.inclusive ? so_far : before)) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
 template <class T>
 bool check_result(const request& r, const std::vector<T>& input, const array<T>& output, const batch& work) {
-  if (r.op == "min") return is_right<T, kernels::minimum<T>>(input, output, work);
-  if (r.op == "max") return is_right<T, kernels::maximum<T>>(input, output, work);
-  return is_right<T, kernels::plus<T>>(input, output, work);
+  return is_right<T>(
+      operator_named(r.op), [&](std::uint64_t at) { return input[at]; }, output.data(), work, 0, work.length);
 }
 
 wishes wished_by(const request& r) {
@@ -136,11 +110,27 @@ wishes wished_by(const request& r) {
   return w;
 }
 
+/// Whether mpirun, of Open MPI or one with PMI, started several of this program.
+bool one_of_several_ranks() {
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    if (size != nullptr && std::strtol(size, nullptr, 10) > 1) return true;
+  }
+  return false;
+}
+
+/// The command needs no MPI; a program of its own does (apps/scan_mpi). It takes the place of this one.
+[[noreturn]] void become_a_rank(char** argv) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "hpe-scan-mpi";
+  ::execv(program.c_str(), argv);
+  throw bad_input(fmt::format("under mpirun it needs {}, which cannot be run: {}. Was hpe built without MPI?",
+                              program.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+}
+
 template <class T>
 int run(const request& r) {
   const batch work = size_up<T>(r);
-  const built_in op = r.op == "sum" ? built_in::sum : (r.op == "min" ? built_in::min : built_in::max);
-  plan scan(operation_for<T>(op), work, wished_by(r));
+  plan scan(operation_for<T>(operator_named(r.op)), work, wished_by(r));
   const std::uint64_t count = work.length * work.problems;
   const array<T> input(count, scan.where());
   const array<T> other(r.in_place ? 0 : count, scan.where());
@@ -177,6 +167,7 @@ int run(const request& r) {
 
 int scan_main(int argc, char** argv) {
   try {
+    if (hpe::scan::one_of_several_ranks()) hpe::scan::become_a_rank(argv);
     const hpe::scan::request r = hpe::scan::parse(argc, argv);
     if (r.help) {
       std::fputs(hpe::scan::help_text().c_str(), stdout);

@@ -25,6 +25,12 @@ std::uint64_t stage_two(const device_traits& d, const stage_parameters& chosen) 
   return soft(d) ? d.units : data_centre_gpu.blocks * chosen.per_iteration();
 }
 
+hpeShape shape_for(const device_traits& d, std::uint64_t blocks, std::uint32_t threads) {
+  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max(), each_thread = 64;
+  const std::uint64_t limit = soft(d) ? d.units * each_thread : most;
+  return {{static_cast<std::uint32_t>(std::min(blocks, limit)), 1, 1}, {threads, 1, 1}};
+}
+
 }  // namespace
 
 three_stages::three_stages(const kernel_set& with, const batch& work, std::vector<device_traits> devices)
@@ -57,22 +63,16 @@ kernels::scan_share three_stages::share_of(std::size_t d) const {
 }
 
 hpeShape three_stages::shape(std::size_t d, std::uint64_t blocks) const {
-  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max(), each_thread = 64;
-  const std::uint64_t limit = soft(devices_[d]) ? devices_[d].units * each_thread : most;
-  return {{static_cast<std::uint32_t>(std::min(blocks, limit)), 1, 1}, {1U << chosen_.l, 1, 1}};
+  return shape_for(devices_[d], blocks, 1U << chosen_.l);
 }
 
-hpeShape three_stages::shape_of_sums() const {
+hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem) {
   constexpr std::uint32_t few = 256, most_threads = 1024, warp = 32, rows = 8;
-  hpeShape result = shape(0, work_.problems);
-  if (soft(devices_[0])) return result;
+  if (soft(on)) return shape_for(on, problems, 1);
   // A whole block for each problem, or, where problems have few chunks, a warp (premise 3: several problems in a
   // block).
-  if (sums_per_problem_ > few)
-    result.block[0] = most_threads;
-  else
-    result = {{static_cast<std::uint32_t>((work_.problems + rows - 1) / rows), 1, 1}, {warp, rows, 1}};
-  return result;
+  if (sums_per_problem > few) return shape_for(on, problems, most_threads);
+  return {{static_cast<std::uint32_t>((problems + rows - 1) / rows), 1, 1}, {warp, rows, 1}};
 }
 
 template <class Launch>
@@ -106,10 +106,20 @@ void three_stages::queue(const arrays& where) {
     for_shares(where, p, [&](std::size_t d, const ranges& used, const hpeShape& blocks) {
       launch_on(devices_[d].number, with_.reduce, blocks, p, used.only_read(), connected_ ? in(sums_) : inout(sums_));
     });
-    p.share = {work_.length, work_.problems, 0, work_.length, 1};
-    launch_on(devices_[0].number, with_.sums, shape_of_sums(), p, inout(sums_));
+    queue_sums(p);
   }
   queue_chunks(where, p);
+}
+
+void three_stages::queue_sums(stage_kernel_parameters& p) const {
+  const int first = devices_.front().number;
+  if (elsewhere_) {
+    // The launches before named only reading.
+    launch_on(first, with_.fence, grid(1), nothing{}, inout(sums_));
+    return elsewhere_(sums_.span());
+  }
+  p.share = {work_.length, work_.problems, 0, work_.length, 1};
+  launch_on(first, with_.sums, shape_of_sums(devices_.front(), work_.problems, sums_per_problem_), p, inout(sums_));
 }
 
 void three_stages::queue_chunks(const arrays& where, stage_kernel_parameters& p) const {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <span>
+#include <utility>
+
 #include "apps/scan/choice.h"
 #include "apps/scan/premises.h"
 #include "apps/scan/team_scan.h"
@@ -17,18 +21,27 @@ class three_stages final : public team_scan {
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
 
+  /// Chunks of each problem.
+  [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
+
+  /// The second stage is left to a function from now on: it gets [problem][chunk] on the first device, complete for
+  /// accesses in hpe's order, and puts there what each chunk begins with. It is called while a scan is queued, also
+  /// where each problem is one chunk.
+  using second_stage = std::function<void(std::span<std::byte> sums)>;
+  void scan_sums_by(second_stage elsewhere) { elsewhere_ = std::move(elsewhere); }
+
   void queue(const arrays& where) override;
   [[nodiscard]] std::string explain() const override;
 
  private:
   /// Whether problems have several chunks; else the third stage is all there is to do.
-  [[nodiscard]] bool staged() const { return sums_per_problem_ > 1; }
+  [[nodiscard]] bool staged() const { return sums_per_problem_ > 1 || elsewhere_; }
   [[nodiscard]] kernels::scan_share share_of(std::size_t d) const;
   [[nodiscard]] hpeShape shape(std::size_t d, std::uint64_t blocks) const;
-  [[nodiscard]] hpeShape shape_of_sums() const;
   /// Calls launch(device, what it uses of the arrays, shape) for each device that has chunks.
   template <class Launch>
   void for_shares(const arrays& where, stage_kernel_parameters& p, Launch launch) const;
+  void queue_sums(stage_kernel_parameters& p) const;
   void queue_chunks(const arrays& where, stage_kernel_parameters& p) const;
 
   const kernel_set& with_;
@@ -40,6 +53,10 @@ class three_stages final : public team_scan {
   std::uint64_t iterations_ = 0;
   std::uint64_t sums_per_problem_ = 0;
   array<std::byte> sums_;  ///< [problem][chunk], on the first device
+  second_stage elsewhere_;
 };
+
+/// How the kernel of the second stage is launched.
+[[nodiscard]] hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem);
 
 }  // namespace hpe::scan

@@ -37,14 +37,31 @@ std::size_t rounds(std::size_t parts) {
 
 bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
+/// Threads of a soft device merge few tiles, and read another's memory as fast as their own.
+pivots chosen(pivots wished, const std::vector<int>& devices) {
+  if (wished != pivots::automatic) return wished;
+  return devices.size() > 1 && !soft(devices.front()) ? pivots::beforehand : pivots::by_tile;
+}
+
 }  // namespace
 
-sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices)
+const char* name_of(pivots how) {
+  switch (how) {
+    case pivots::automatic: return "automatic";
+    case pivots::by_tile: return "by-tile";
+    case pivots::beforehand: return "beforehand";
+  }
+  return "";
+}
+
+sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices, pivots how)
     : what_(what),
       count_(count),
       devices_(all_unless(std::move(devices))),
       module_(what.module.empty() ? own_module() : what.module),
-      merge_(module_, ("sort_merge_" + what.name).c_str()) {
+      merge_(module_, ("sort_merge_" + what.name).c_str()),
+      bounds_(module_, ("sort_bounds_" + what.name).c_str()),
+      how_(chosen(how, devices_)) {
   if (count > std::numeric_limits<std::int64_t>::max() / what.size)
     throw error(HPE_ERROR_INVALID_ARGUMENT, std::to_string(count) + " elements of " + std::to_string(what.size) +
                                                 " bytes are more bytes than can be counted");
@@ -59,6 +76,11 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
   for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d)
     scratch_.emplace_back(std::max<std::size_t>(scratch_of_local_sort(what.name, cut(d + 1) - cut(d)), 1),
                           on_device(devices_[d]));
+  for (std::size_t d = 0; d < devices_.size() && how_ == pivots::beforehand; ++d) {
+    kernels::sort_bounds<std::byte> whole{};
+    whole.to = cut(d + 1) - cut(d);
+    bounds_of_parts_.emplace_back(whole.count(), on_device(devices_[d]));
+  }
 }
 
 std::uint64_t sorter::cut(std::size_t part) const {
@@ -121,14 +143,38 @@ void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts
     for (std::size_t d = first; d < last; ++d) {
       p.from = cut(d) - begin;
       p.to = cut(d + 1) - begin;
-      if (p.from == p.to) continue;
-      constexpr std::uint64_t most = 1U << 20, each_thread = 4;
-      const std::uint64_t tiles = soft(devices_[d]) ? each_thread * device_info(devices_[d]).compute_units
-                                                    : (p.to - p.from + kernels::merge_tile - 1) / kernels::merge_tile;
-      const hpeShape shape{{static_cast<std::uint32_t>(std::min(tiles, most)), 1, 1}, {kernels::merge_threads, 1, 1}};
-      launch_on(devices_[d], merge_, shape, p, in(part_of(from, begin, end)), out(part_of(to, cut(d), cut(d + 1))));
+      if (p.from != p.to) merge_part(d, p, part_of(from, begin, end), part_of(to, cut(d), cut(d + 1)));
     }
   }
+}
+
+void sorter::merge_part(std::size_t part, const kernels::sort_merge<std::byte>& whole, std::span<std::byte> read,
+                        std::span<std::byte> written) {
+  constexpr std::uint64_t most = 1U << 20, each_thread = 4;
+  const int device = devices_[part];
+  const auto shape = [&](std::uint64_t blocks) {
+    const std::uint64_t tiles = soft(device) ? each_thread * device_info(device).compute_units : blocks;
+    return hpeShape{{static_cast<std::uint32_t>(std::min(tiles, most)), 1, 1}, {kernels::merge_threads, 1, 1}};
+  };
+  kernels::sort_merge<std::byte> p = whole;
+  const std::uint64_t tiles = (p.to - p.from + kernels::merge_tile - 1) / kernels::merge_tile;
+  if (how_ != pivots::beforehand) return launch_on(device, merge_, shape(tiles), p, in(read), out(written));
+  const array<std::uint64_t>& bounds = bounds_of_parts_[part];
+  p.bounds = bounds.data();
+  const kernels::sort_bounds<std::byte> search{p.left, p.right, p.left_count, p.right_count,
+                                               p.from, p.to,    bounds.data()};
+  const std::uint64_t blocks = (search.count() + kernels::merge_threads - 1) / kernels::merge_threads;
+  launch_on(device, bounds_, shape(blocks), search, in(read), out(bounds));
+  launch_on(device, merge_, shape(tiles), p, in(read), in(bounds), out(written));
+}
+
+std::string sorter::explain() const {
+  const std::size_t parts = devices_.size();
+  if (parts == 1) return "one device sorts everything";
+  return std::to_string(parts) + " parts, merged in " + std::to_string(rounds(parts)) + " rounds; pivots " +
+         name_of(how_) + ": " +
+         (how_ == pivots::beforehand ? "a kernel finds all of them at once, so that reads from other devices overlap"
+                                     : "each tile finds its own, which costs little where other devices are near");
 }
 
 placement sorter::where() const {

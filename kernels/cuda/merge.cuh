@@ -1,7 +1,7 @@
 #pragma once
 
-/// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernel sort_merge_name, also in a module of
-/// a program's own.
+/// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernels sort_bounds_name and
+/// sort_merge_name, also in a module of a program's own.
 
 #include "kernels/sort.h"
 
@@ -23,7 +23,9 @@ __device__ void merge_tiles(const sort_merge<T>& p, merge_memory<T>& shared, Les
   for (uint64_t begin = p.from + uint64_t{blockIdx.x} * merge_tile; begin < p.to;
        begin += uint64_t{gridDim.x} * merge_tile) {
     const uint64_t end = p.to - begin < merge_tile ? p.to : begin + merge_tile;
-    if (threadIdx.x < 2)
+    if (p.bounds != nullptr) {
+      if (threadIdx.x < 2) shared.bounds[threadIdx.x] = p.bounds[(begin - p.from) / merge_tile + threadIdx.x];
+    } else if (threadIdx.x < 2)
       shared.bounds[threadIdx.x] =
           pivot(p.left, p.left_count, p.right, p.right_count, threadIdx.x == 0 ? begin : end, less);
     __syncthreads();
@@ -56,9 +58,19 @@ __device__ void merge_tiles(const sort_merge<T>& p, merge_memory<T>& shared, Les
   }
 }
 
+template <class T, class Less>
+__device__ void find_bounds(const sort_bounds<T>& p, Less less) {
+  for (uint64_t i = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; i < p.count(); i += uint64_t{gridDim.x} * blockDim.x)
+    p.bounds[i] = pivot(p.left, p.left_count, p.right, p.right_count, p.place(i), less);
+}
+
 }  // namespace hpe::kernels::gpu
 
 #define HPE_CUDA_MERGE(name, T, Less)                                                                                 \
+  extern "C" __global__ __launch_bounds__(hpe::kernels::merge_threads) void sort_bounds_##name(                       \
+      const __grid_constant__ hpe::kernels::sort_bounds<T> p) {                                                       \
+    hpe::kernels::gpu::find_bounds<T, Less>(p, Less{});                                                               \
+  } \
   extern "C" __global__ __launch_bounds__(hpe::kernels::merge_threads) void sort_merge_##name(                        \
       const __grid_constant__ hpe::kernels::sort_merge<T> p) {                                                        \
     __shared__ hpe::kernels::gpu::merge_memory<T> shared;                                                             \

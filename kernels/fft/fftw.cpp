@@ -4,8 +4,6 @@
 // Invariants: FFTW's planner is not thread safe and is called under one lock. Plans live as long as the process. A
 // plan is executed on other data than it was made for, so its key has everything that FFTW demands to be the same.
 
-#include <fftw3.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -18,6 +16,7 @@
 
 #include "hpe/kernel.h"
 #include "kernels/fft.h"
+#include "kernels/fft/fftw_names.h"
 
 extern "C" {
 void fft_transpose_f32(const void* parameters, const hpeTiles* tiles);
@@ -30,30 +29,16 @@ namespace {
 
 using namespace hpe::kernels;
 
-/// The names of FFTW and of hpe's own kernels for a precision.
+/// FFTW's names, and hpe's own kernels, for a precision.
 template <class T>
 struct names;
 template <>
-struct names<float> {
-  using plan = fftwf_plan;
-  using element = fftwf_complex;
-  static constexpr auto init_threads = fftwf_init_threads;
-  static constexpr auto with_threads = fftwf_plan_with_nthreads;
-  static constexpr auto make = fftwf_plan_many_dft;
-  static constexpr auto execute = fftwf_execute_dft;
-  static constexpr auto alignment = fftwf_alignment_of;
+struct names<float> : fftw_names<float> {
   static constexpr auto transpose = fft_transpose_f32;
   static constexpr auto twiddle = fft_twiddle_f32;
 };
 template <>
-struct names<double> {
-  using plan = fftw_plan;
-  using element = fftw_complex;
-  static constexpr auto init_threads = fftw_init_threads;
-  static constexpr auto with_threads = fftw_plan_with_nthreads;
-  static constexpr auto make = fftw_plan_many_dft;
-  static constexpr auto execute = fftw_execute_dft;
-  static constexpr auto alignment = fftw_alignment_of;
+struct names<double> : fftw_names<double> {
   static constexpr auto transpose = fft_transpose_f64;
   static constexpr auto twiddle = fft_twiddle_f64;
 };
@@ -102,7 +87,7 @@ class transforms {
   void execute(const shape& s, const complex_number<T>* source, complex_number<T>* target) {
     auto* const from = reinterpret_cast<element*>(const_cast<complex_number<T>*>(source));
     auto* const to = reinterpret_cast<element*>(target);
-    names<T>::execute(find(s, from, to), from, to);
+    names<T>::execute_on(find(s, from, to), from, to);
   }
 
  private:

@@ -48,23 +48,6 @@ struct vector_type<int64_t> {
 template <class T>
 using vec = typename vector_type<T>::type;
 template <class T>
-struct index_type;
-template <>
-struct index_type<int32_t> {
-  typedef int32_t type __attribute__((vector_size(scan_vector_bytes)));
-};
-template <>
-struct index_type<float> : index_type<int32_t> {};
-template <>
-struct index_type<int64_t> {
-  typedef int64_t type __attribute__((vector_size(scan_vector_bytes)));
-};
-template <>
-struct index_type<double> : index_type<int64_t> {};
-template <class T>
-using index = typename index_type<T>::type;
-
-template <class T>
 inline vec<T> combine(plus<T>, vec<T> a, vec<T> b) {
   typedef typename wrapping<T>::type number __attribute__((vector_size(scan_vector_bytes)));
   return vec<T>(number(a) + number(b));
@@ -108,7 +91,7 @@ inline void stream(T* to, vec<T> v) {
 // Lane i gets lane i - distance, the first ones that of `fill`.
 template <class T, int distance, int... i>
 inline vec<T> move_up(vec<T> v, vec<T> fill, std::integer_sequence<int, i...>) {
-  return __builtin_shuffle(fill, v, index<T>{(i < distance ? i : lanes<T> + i - distance)...});
+  return __builtin_shufflevector(fill, v, (i < distance ? i : lanes<T> + i - distance)...);
 }
 template <class T, int distance>
 inline vec<T> move_up(vec<T> v, vec<T> fill) {
@@ -125,7 +108,7 @@ inline vec<T> scan_lanes(vec<T> v, vec<T> fill, Op op) {
 
 template <class T, int... i>
 inline vec<T> last_lane(vec<T> v, std::integer_sequence<int, i...>) {
-  return __builtin_shuffle(v, index<T>{(i - i + lanes<T> - 1)...});
+  return __builtin_shufflevector(v, v, ((void)i, lanes<T> - 1)...);
 }
 template <class T>
 inline vec<T> last_lane(vec<T> v) {
@@ -139,13 +122,13 @@ inline T reduce(const T* data, uint64_t count) {
   T total = op.identity();
   uint64_t i = 0;
   if constexpr (in_vectors<T, Op>) {
-    constexpr int L = lanes<T>;
+    constexpr int width = lanes<T>;
     vec<T> sum[4];
     for (auto& s : sum) s = all_lanes(op.identity());
-    for (; i + 4 * L <= count; i += 4 * L)
-      for (int k = 0; k < 4; ++k) sum[k] = combine(op, sum[k], load(data + i + k * L));
+    for (; i + 4 * width <= count; i += 4 * width)
+      for (int k = 0; k < 4; ++k) sum[k] = combine(op, sum[k], load(data + i + k * width));
     const vec<T> all = combine(op, combine(op, sum[0], sum[1]), combine(op, sum[2], sum[3]));
-    for (int k = 0; k < L; ++k) total = op(total, all[k]);
+    for (int k = 0; k < width; ++k) total = op(total, all[k]);
   }
   for (; i < count; ++i) total = op(total, data[i]);
   return total;
@@ -171,10 +154,10 @@ inline T scan_slowly(const T* input, T* output, uint64_t count, T before, bool i
 template <class T, class Op, bool inclusive, bool past_caches>
 inline T scan_vectors(const T* input, T* output, uint64_t count, T before) {
   constexpr Op op{};
-  constexpr int L = lanes<T>;
+  constexpr int width = lanes<T>;
   const vec<T> fill = all_lanes(op.identity());
   vec<T> carry = all_lanes(before);
-  for (uint64_t i = 0; i + L <= count; i += L) {
+  for (uint64_t i = 0; i + width <= count; i += width) {
     const vec<T> scanned = scan_lanes<T>(load(input + i), fill, op);
     const vec<T> result = combine(op, carry, inclusive ? scanned : move_up<T, 1>(scanned, fill));
     carry = combine(op, carry, last_lane<T>(scanned));
@@ -191,12 +174,12 @@ template <class T, class Op>
 inline T scan_run(const T* input, T* output, uint64_t count, T before, manner how) {
   uint64_t done = 0;
   if constexpr (in_vectors<T, Op>) {
-    constexpr uint64_t L = lanes<T>;
+    constexpr uint64_t width = lanes<T>;
     const uint64_t crooked = uintptr_t(output) % scan_vector_bytes / sizeof(T);
-    done = how.past_caches && crooked != 0 ? L - crooked : 0;
+    done = how.past_caches && crooked != 0 ? width - crooked : 0;
     if (done > count) done = count;
     before = scan_slowly<T, Op>(input, output, done, before, how.inclusive);
-    const uint64_t whole = (count - done) / L * L;
+    const uint64_t whole = (count - done) / width * width;
     const T* const from = input + done;
     T* const to = output + done;
     if (how.past_caches)

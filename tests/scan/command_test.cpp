@@ -97,15 +97,5 @@ TEST(scan_command, refuses_what_cannot_be_meant) {
   EXPECT_TRUE(contains(run({"--help"}).out, "usage: hpe scan"));
 }
 
-TEST(scan_command, counts) {
-  EXPECT_EQ(count_of("0", "x"), 0U);
-  EXPECT_EQ(count_of("2^28", "x"), 1U << 28);
-  EXPECT_EQ(count_of("3k", "x"), 3072U);
-  EXPECT_EQ(count_of("64M", "x"), 64U << 20);
-  EXPECT_EQ(count_of("2G", "x"), 2ULL << 30);
-  for (const char* wrong : {"", "k", "-1", "1.5", "2^", "2^x", "1kk", "2^99"})
-    EXPECT_THROW((void)count_of(wrong, "x"), bad_input);
-}
-
 }  // namespace
 }  // namespace hpe::scan::testing

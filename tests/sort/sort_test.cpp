@@ -8,6 +8,7 @@
 #include <random>
 
 #include "apps/sort/sorter.h"
+#include "tests/sort/descending.h"
 
 namespace hpe::sort::testing {
 namespace {
@@ -37,15 +38,16 @@ void check_sort(std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
   for (std::size_t i = 0; i < count; ++i) given[i] = make<T>(random, kinds, i);
   std::vector<T> wanted = given;
   std::stable_sort(wanted.begin(), wanted.end(), by_key{});
-  sorter work(element_of<T>(), count);
+  // Both ways to find pivots, whatever is chosen here.
+  sorter first(element_of<T>(), count, {}, pivots::by_tile), second(element_of<T>(), count, {}, pivots::beforehand);
   constexpr std::size_t margin = 3;
-  const array<T> data(shift + count + margin, work.where());
+  const array<T> data(shift + count + margin, first.where());
   T poison;
   std::memset(&poison, 0xA5, sizeof poison);
   for (int run = 0; run < 2; ++run) {
     std::fill(data.begin(), data.end(), poison);
     std::copy(given.begin(), given.end(), data.begin() + static_cast<std::ptrdiff_t>(shift));
-    work.run(data.data() + shift);
+    (run == 0 ? first : second).run(data.data() + shift);
     // The same bits: sorted, a permutation, and stable.
     ASSERT_EQ(std::memcmp(data.data() + shift, wanted.data(), count * sizeof(T)), 0) << "run " << run;
     for (std::size_t i = 0; i < shift; ++i)
@@ -103,6 +105,35 @@ TEST(sort, on_some_devices_in_any_order) {
     work.run(data.data());
     ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), data.begin())) << count << " devices";
   }
+}
+
+TEST(sort, an_order_of_a_program) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (const std::size_t count : {1, 777, 60013}) {
+    std::vector<measured> wanted(count);
+    for (std::uint32_t i = 0; i < count; ++i) wanted[i] = {static_cast<std::int32_t>(random() % 401) - 200, i, 0.5F};
+    for (const pivots how : {pivots::by_tile, pivots::beforehand}) {
+      sorter work({"measured", sizeof(measured), HPE_TEST_ORDER}, count, {}, how);
+      const array<measured> data(count, work.where());
+      std::copy(wanted.begin(), wanted.end(), data.begin());
+      work.run(data.data());
+      std::vector<measured> sorted = wanted;
+      std::stable_sort(sorted.begin(), sorted.end(), by_size_descending{});
+      ASSERT_EQ(std::memcmp(data.data(), sorted.data(), count * sizeof(measured)), 0) << count << ", " << name_of(how);
+    }
+  }
+}
+
+TEST(sort, says_what_was_chosen) {
+  const element what = element_of<float>();
+  EXPECT_NE(sorter(what, 100).explain().find(device_count() == 1 ? "one device" : "pivots by-tile"), std::string::npos);
+  EXPECT_EQ(sorter(what, 100, {0}).explain(), "one device sorts everything");
+  if (device_count() == 1) return;
+  EXPECT_NE(
+      sorter(what, 100, {0, 1}, pivots::beforehand).explain().find("2 parts, merged in 1 rounds; pivots beforehand"),
+      std::string::npos);
 }
 
 hpeStatus status_of(const std::function<void()>& body) {

@@ -1,0 +1,55 @@
+#pragma once
+
+/// The setters that most options need. Each keeps a reference to where the value goes.
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/command_line/options.h"
+
+namespace hpe::command_line {
+
+inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+
+/// A whole number from least to most, written as 1000, 2^20 or 64M (k, M, G: powers of 1024). Throws bad_input, with
+/// the name of what it is for.
+[[nodiscard]] std::int64_t whole_number(const std::string& name, const std::string& text, std::int64_t least = 0,
+                                        std::int64_t most = no_limit);
+
+/// A finite number. Throws bad_input.
+[[nodiscard]] double real_number(const std::string& name, const std::string& text);
+
+[[nodiscard]] setter to_text(std::string& place);
+[[nodiscard]] setter to_flag(bool& place);
+[[nodiscard]] setter to_positive(double& place);
+[[nodiscard]] setter to_not_negative(double& place);
+
+template <std::integral Number>
+[[nodiscard]] setter to_whole(Number& place, std::int64_t least = 0, std::int64_t most = no_limit) {
+  return [&place, least, most](const std::string& name, const std::string& text) {
+    place = static_cast<Number>(whole_number(name, text, least, most));
+  };
+}
+
+/// The text among words; throws bad_input with all of them.
+[[nodiscard]] std::size_t place_among(const std::string& name, const std::string& text,
+                                      const std::vector<std::string>& words);
+
+/// One of a few words.
+[[nodiscard]] setter to_word(std::string& place, std::vector<std::string> words);
+
+/// One of a few values by their names.
+template <class Value>
+[[nodiscard]] setter to_one_of(Value& place, std::vector<std::pair<std::string, Value>> known) {
+  return [&place, known = std::move(known)](const std::string& name, const std::string& text) {
+    std::vector<std::string> words;
+    for (const auto& row : known) words.push_back(row.first);
+    place = known[place_among(name, text, words)].second;
+  };
+}
+
+}  // namespace hpe::command_line

@@ -1,0 +1,26 @@
+#pragma once
+
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
+
+#include "apps/scan/ranks.h"
+
+namespace hpe::scan {
+
+/// The ranks of a communicator. Matrices go from devices to devices by MPI itself, on device pointers: the program
+/// links libhpe-mpi before its MPI library. MPI is initialised before, and finalised after.
+class mpi_ranks final : public ranks {
+ public:
+  explicit mpi_ranks(MPI_Comm among);
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] std::vector<std::uint64_t> all_of(std::uint64_t mine) override;
+  void gather(const spread_matrix& shape, const std::byte* mine, std::byte* all) override;
+  void scatter(const spread_matrix& shape, const std::byte* all, std::byte* mine) override;
+
+ private:
+  MPI_Comm among_;
+  int rank_ = 0, size_ = 0;
+};
+
+}  // namespace hpe::scan

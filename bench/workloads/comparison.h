@@ -1,0 +1,24 @@
+#pragma once
+
+/// Measures a workload: through hpe on 1, 2 and 4 devices, by hand with each scheme, and the strongest peer.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+#include "bench/plot.h"
+#include "bench/workloads/program.h"
+
+namespace hpe::bench {
+
+struct comparison {
+  std::vector<result> rows;
+  chart speed_up;  ///< over one device through hpe, against devices: Figure 5.8 of the thesis
+  chart exchange;  ///< the share of the time that goes when copies are left out: Figure 5.9
+};
+
+/// Throws std::runtime_error if two versions do not compute the same.
+[[nodiscard]] comparison compare(const workload& what, unsigned repeats);
+
+}  // namespace hpe::bench

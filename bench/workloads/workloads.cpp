@@ -1,0 +1,67 @@
+// The workloads through hpe: how much faster several devices are than one, beside programs written by hand with the
+// copy schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), Figures 5.8 and 5.9, and
+// beside the libraries that do the same on the host's threads.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "apps/fft/modules.h"
+#include "bench/workloads/comparison.h"
+
+namespace hpe::bench {
+
+std::string module_of(const std::string& library) { return fft::module_path(library); }
+
+namespace {
+
+int run(int argc, char** argv) {
+  std::string picture, only;
+  const arguments given =
+      parse(argc, argv,
+            "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
+            "hand and libraries",
+            {{"--svg", "PREFIX", "draw PREFIX-speed-up.svg and PREFIX-exchange.svg", &picture},
+             {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort", &only}});
+  std::vector<result> rows;
+  std::vector<chart> speed_ups, exchanges;
+  bool known = only.empty();
+  for (const workload& w : {wave_workload(), rtm_workload(), fft_workload(), scan_workload(), sort_workload()}) {
+    if (!only.empty() && only != w.name) continue;
+    known = true;
+    if (!w.not_here.empty()) {
+      fmt::print("{}: left out: {}\n", w.name, w.not_here);
+      continue;
+    }
+    const comparison c = compare(w, given.repeats);
+    rows.insert(rows.end(), c.rows.begin(), c.rows.end());
+    speed_ups.push_back(c.speed_up);
+    exchanges.push_back(c.exchange);
+  }
+  if (!known) {
+    fmt::print(stderr, "--only {}: possible are wave, rtm step, fft, scan and sort\n", only);
+    return 2;
+  }
+  const std::string machine = fmt::format("{} x {}", device_count(), device_info(0).name);
+  print(fmt::format("workloads on {}, {}", machine, load_of_machine()), rows, given.json);
+  if (picture.empty()) return 0;
+  write_file(picture + "-speed-up.svg", draw("Speed-up over one device: " + machine, speed_ups));
+  write_file(picture + "-exchange.svg", draw("Share of time in exchange: " + machine, exchanges));
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace hpe::bench
+
+int main(int argc, char** argv) {
+  try {
+    return hpe::bench::run(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "workloads: {}\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,121 @@
+// Tables of options: what is read, what is refused and in which words, and the help that is made of them.
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "apps/command_line/values.h"
+
+namespace hpe::command_line {
+namespace {
+
+enum class colour { red, blue };
+
+struct request {
+  bool help = false, fast = false;
+  std::int64_t count = 1;
+  unsigned parts = 2;
+  double width = 1, depth = 1;
+  std::string name = "none", how = "auto", file;
+  colour paint = colour::red;
+};
+
+std::vector<option> options_of(request& r) {
+  return {
+      {"--count", "N", "how many", to_whole(r.count, 0, 100)},
+      {"--parts", "N", "of it\nin two lines", to_whole(r.parts, 1)},
+      {"--width", "METRES", "across", to_positive(r.width)},
+      {"--depth", "METRES", "down", to_not_negative(r.depth)},
+      {"--name", "TEXT", "what it is called", to_text(r.name)},
+      {"--how", "HOW", "auto or hand", to_word(r.how, {"auto", "hand"})},
+      {"--paint", "COLOUR", "red or blue", to_one_of<colour>(r.paint, {{"red", colour::red}, {"blue", colour::blue}})},
+      {"--fast", "", "not slow", to_flag(r.fast)},
+      {"--help", "", "this text", to_flag(r.help)},
+  };
+}
+
+request read_words(std::vector<std::string> words, bool with_file = true) {
+  words.insert(words.begin(), "program");
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  request r;
+  read(options_of(r), static_cast<int>(argv.size()), argv.data(), with_file ? &r.file : nullptr);
+  return r;
+}
+
+std::string complaint(const std::vector<std::string>& words, bool with_file = true) {
+  try {
+    read_words(words, with_file);
+  } catch (const bad_input& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(options, values_follow_or_are_attached) {
+  const request r = read_words({"--count", "7", "--parts=3", "in", "--name=a=b", "--how", "hand", "--paint", "blue",
+                                "--fast", "--width=1.5", "--depth", "0"});
+  EXPECT_EQ(r.count, 7);
+  EXPECT_EQ(r.parts, 3U);
+  EXPECT_EQ(r.file, "in");
+  EXPECT_EQ(r.name, "a=b");
+  EXPECT_EQ(r.how, "hand");
+  EXPECT_EQ(r.paint, colour::blue);
+  EXPECT_TRUE(r.fast);
+  EXPECT_EQ(r.width, 1.5);
+  EXPECT_EQ(r.depth, 0);
+  EXPECT_FALSE(r.help);
+}
+
+TEST(options, nothing_leaves_the_defaults_and_the_last_one_counts) {
+  EXPECT_EQ(read_words({}).name, "none");
+  EXPECT_EQ(read_words({"--count=1", "--count=2"}).count, 2);
+  EXPECT_EQ(read_words({"--name="}).name, "");
+  EXPECT_EQ(read_words({"--name", "--fast"}).name, "--fast") << "a value may look like an option";
+  EXPECT_TRUE(read_words({"-h"}).help);
+}
+
+TEST(options, what_cannot_be_meant_is_refused_with_what_is_possible) {
+  EXPECT_EQ(complaint({"--colour"}), "unknown option --colour; --help lists them");
+  EXPECT_EQ(complaint({"--colour=red"}), "unknown option --colour; --help lists them");
+  EXPECT_EQ(complaint({"--fast=yes"}), "--fast takes no value");
+  EXPECT_EQ(complaint({"--count"}), "--count needs a value: N");
+  EXPECT_EQ(complaint({"a", "b"}), "one file is enough: \"a\" or \"b\"?");
+  EXPECT_EQ(complaint({"a"}, false), "\"a\" is no option, and no file is read; --help lists the options");
+  EXPECT_EQ(complaint({"--how", "foot"}), "--how foot: possible are auto, hand");
+  EXPECT_EQ(complaint({"--paint", "green"}), "--paint green: possible are red, blue");
+  EXPECT_EQ(complaint({"--width", "0"}), "--width 0: it must be more than 0");
+  EXPECT_EQ(complaint({"--depth", "-1"}), "--depth -1: it must not be negative");
+  for (const char* wrong : {"wide", "", "1x", "nan", "inf"})
+    EXPECT_EQ(complaint({"--width", wrong}), "--width: \"" + std::string(wrong) + "\" is not a number");
+  EXPECT_EQ(complaint({"--count", "101"}), "--count 101: a whole number from 0 to 100 is wanted, as 1000, 2^20 or 64M");
+  EXPECT_EQ(complaint({"--parts", "0"}), "--parts 0: a whole number from 1 is wanted, as 1000, 2^20 or 64M");
+}
+
+TEST(options, whole_numbers) {
+  EXPECT_EQ(whole_number("x", "0"), 0);
+  EXPECT_EQ(whole_number("x", "2^28"), 1 << 28);
+  EXPECT_EQ(whole_number("x", "3k"), 3072);
+  EXPECT_EQ(whole_number("x", "3K"), 3072);
+  EXPECT_EQ(whole_number("x", "64M"), 64 << 20);
+  EXPECT_EQ(whole_number("x", "2G"), std::int64_t{2} << 30);
+  EXPECT_EQ(whole_number("x", "2^62"), std::int64_t{1} << 62);
+  EXPECT_EQ(whole_number("x", "9223372036854775807"), no_limit);
+  EXPECT_EQ(whole_number("x", "-3", -5, 5), -3);
+  for (const char* wrong : {"", "k", "-1", "1.5", "2^", "2^x", "2^-1", "3^2", "1kk", "-1k", "2^63", "99999999999G",
+                            "9223372036854775808", " 1", "1 ", "0x10"})
+    EXPECT_THROW(static_cast<void>(whole_number("x", wrong)), bad_input) << wrong;
+}
+
+TEST(options, help_has_two_columns) {
+  request r;
+  const std::string help = lines_of_help(options_of(r), 18);
+  EXPECT_NE(help.find("  --count N       how many\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("  --parts N       of it\n                  in two lines\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("  --fast          not slow\n"), std::string::npos) << help;
+  // A row that is too long for the first column.
+  EXPECT_NE(lines_of_help(options_of(r), 10).find("  --width METRES\n          across\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hpe::command_line

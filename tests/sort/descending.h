@@ -1,0 +1,17 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "kernels/sort.h"
+
+/// An element and an order of a program's own: by size without the sign, the largest first.
+struct measured {
+  int32_t value;
+  uint32_t place;
+  float other;
+};
+
+struct by_size_descending {
+  HPE_SORT_BOTH bool operator()(const measured& a, const measured& b) const { return size(a.value) > size(b.value); }
+  static HPE_SORT_BOTH uint32_t size(int32_t v) { return v < 0 ? 0U - uint32_t(v) : uint32_t(v); }
+};
