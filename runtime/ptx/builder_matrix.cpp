@@ -69,7 +69,7 @@ void builder::build_mma() {
   expect(4, 4);
   const auto fragment = [&](std::size_t n, type element, unsigned registers) {
     const type t = element == type::f64 ? type::b64 : type::b32;
-    const std::vector<operand> found = elements(written(n), t, n == 0);
+    std::vector<operand> found = elements(written(n), t, n == 0);
     if (found.size() != registers)
       fail(fmt::format("a fragment of {} registers, expected {}", found.size(), registers));
     for (const operand& o : found)
