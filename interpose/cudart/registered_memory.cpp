@@ -1,7 +1,8 @@
-// The program's own memory, page-locked by cudaHostRegister. hpe's copies take any memory, so there is nothing to lock. Kernels
-// on soft devices, which are other processes, see it only once the program asks where: its pages are then replaced by pages of
-// the host's memory in hpe, with the same bytes, which the program has at both addresses. Pages are whole, so what shares the
-// first or the last with the program's range moves along; nobody else may write there at that moment.
+// The program's own memory, page-locked by cudaHostRegister. hpe's copies take any memory, so there is nothing to lock.
+// Kernels on soft devices, which are other processes, see it only once the program asks where: its pages are then
+// replaced by pages of the host's memory in hpe, with the same bytes, which the program has at both addresses. Pages
+// are whole, so what shares the first or the last with the program's range moves along; nobody else may write there at
+// that moment.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -48,8 +49,11 @@ void* move_to_hpe(allocation memory) {
   }
   memory.device_base = shared + (static_cast<char*>(memory.base) - own.begin);
   process().memory().add(memory);
-  process().memory().add(
-      {.base = made, .size = own.bytes + page, .kind = memory_kind::host, .device = memory.device, .flags = memory.flags});
+  process().memory().add({.base = made,
+                          .size = own.bytes + page,
+                          .kind = memory_kind::host,
+                          .device = memory.device,
+                          .flags = memory.flags});
   return memory.device_base;
 }
 

@@ -1,8 +1,14 @@
 // Copies and memsets beside the same done on the host: whole buffers are compared, so that a byte too many is seen.
 
 #include <cstring>
+#include <future>
 
 #include "check.h"
+
+// What programs call that are compiled with --default-stream per-thread.
+extern "C" cudaError_t cudaMemcpy_ptds(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+extern "C" cudaError_t cudaMemsetAsync_ptsz(void* to, int value, std::size_t bytes, cudaStream_t stream);
+extern "C" cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 
 namespace {
 
@@ -143,6 +149,27 @@ TEST(Copies, InStreamsLeavePageableMemoryToTheProgram) {
     EXPECT_EQ(back, sent);
   }
   EXPECT_CUDA(cudaStreamDestroy(stream));
+}
+
+// The legacy default stream would wait for the other stream, which waits for this test.
+TEST(Copies, InTheThreadsOwnDefaultStreamWaitForNoOther) {
+  std::promise<void> gate;
+  std::shared_future<void> opened = gate.get_future().share();
+  cudaStream_t busy = nullptr;
+  const on_device<int> memory(1);
+  ASSERT_CUDA(cudaStreamCreate(&busy));
+  ASSERT_CUDA(cudaLaunchHostFunc(
+      busy, [](void* argument) { static_cast<std::shared_future<void>*>(argument)->wait(); }, &opened));
+  int value = 0;
+  EXPECT_CUDA(cudaMemsetAsync_ptsz(memory.data(), 1, 4, nullptr));
+  EXPECT_CUDA(cudaStreamSynchronize_ptsz(nullptr));
+  EXPECT_CUDA(cudaMemcpy_ptds(&value, memory.data(), 4, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(value, 0x01010101);
+  EXPECT_EQ(cudaStreamQuery(busy), cudaErrorNotReady);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // that is an answer, and no error
+  gate.set_value();
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  EXPECT_CUDA(cudaStreamDestroy(busy));
 }
 
 TEST(Copies, ThatOverlapAreThoseOfMemmove) {

@@ -172,7 +172,9 @@ TEST(Memory, OfTheProgramIsSeenByKernelsWhereCudaSays) {
     auto* const seen = static_cast<float*>(device);
     launch_add(seen, seen + count, seen + 2 * count, count, (count + 255) / 256, 256);
     EXPECT_CUDA(cudaDeviceSynchronize());
-    const auto right = [&](int i) { return (i == 0 ? 77.0F : 5.0F + static_cast<float>(i)) + 5.0F + static_cast<float>(count + i); };
+    const auto right = [&](int i) {
+      return (i == 0 ? 77.0F : 5.0F + static_cast<float>(i)) + 5.0F + static_cast<float>(count + i);
+    };
     for (int i = 0; i < count; ++i) ASSERT_EQ(p[2 * count + i], right(i)) << i;
     EXPECT_CUDA(cudaHostUnregister(p));
     for (int i = 0; i < count; ++i) ASSERT_EQ(p[2 * count + i], right(i)) << i;
