@@ -159,8 +159,8 @@ void copier::copy_out(std::byte* destination, const span& from) {
       buffer.reset();
       largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
     } else if (buffer || !env_.reached(writers)) {
-      // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even if
-      // the writers have just finished.
+      // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even
+      // if the writers have just finished.
       env_.wait_for(writers);
       continue;
     } else {
