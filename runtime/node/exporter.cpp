@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/error.h"
@@ -17,6 +18,12 @@
 #include "runtime/os/signals.h"
 
 namespace hpe::node {
+
+namespace {
+
+constexpr std::chrono::milliseconds pause_without_descriptors{10};
+
+}  // namespace
 
 struct exporter::memory {
   memory_description what;
@@ -162,7 +169,11 @@ void exporter::serve() {
 
 void exporter::accept_one() {
   os::file_descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket || !same_user(socket.get())) return;
+  if (!socket) {  // no descriptor is free, as a rule: not at once again
+    std::this_thread::sleep_for(pause_without_descriptors);
+    return;
+  }
+  if (!same_user(socket.get())) return;
   // Who does not read its answers must not hold up others.
   constexpr timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

@@ -16,7 +16,9 @@ struct process_key {
   std::uint64_t words[2] = {0, 0};
 
   friend bool operator==(const process_key&, const process_key&) = default;
-  friend auto operator<=>(const process_key&, const process_key&) = default;
+  friend bool operator<(const process_key& a, const process_key& b) noexcept {
+    return a.words[0] != b.words[0] ? a.words[0] < b.words[0] : a.words[1] < b.words[1];
+  }
 };
 
 /// A number that nobody guesses, and never 0. Throws HPE_ERROR_SYSTEM.
