@@ -90,6 +90,19 @@ std::vector<contest> contests() {
                      reference::vector_add(a.data(), b.data(), c.data(), n);
                    };
                  }});
+  all.push_back({"polynomial in double precision", "vector_add", 0.25,
+                 [](kernel_runner& r, unsigned scale) -> std::function<void()> {
+                   const unsigned n = scale << 8;
+                   auto* const x = r.upload(std::vector<double>(n, 0.75));
+                   auto* const y = r.upload(std::vector<double>(n));
+                   return [=, &r] { must_run(r.launch("polynomial", {{n / 256}, {256}}, x, y, n)); };
+                 },
+                 [](unsigned scale) -> std::function<void()> {
+                   const unsigned n = scale << 8;
+                   return [x = std::vector<double>(n, 0.75), y = std::vector<double>(n), n]() mutable {
+                     reference::polynomial(x.data(), y.data(), n);
+                   };
+                 }});
   all.push_back({"25-point stencil", "stencil", 0.25,
                  [](kernel_runner& r, unsigned scale) -> std::function<void()> {
                    const int nx = 72, ny = 40, nz = 8 + static_cast<int>(scale);

@@ -8,6 +8,8 @@
 namespace hpe::bench::ptx_reference {
 
 void vector_add(const float* a, const float* b, float* c, unsigned n);
+/// y = p(x) in double precision, p of 32 coefficients.
+void polynomial(const double* x, double* y, unsigned n);
 void stencil(const float* coefficients, const float* now, float* next, const float* velocity, int nx, int ny, int nz);
 void matmul(const float* a, const float* b, float* c, int n);
 void block_scan(const int* in, int* out, unsigned n, unsigned threads);

@@ -27,6 +27,30 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   if (use != host_use::write && !again) access->read(data_, address_, bytes_, pieces_);
 }
 
+buffer_access buffer_access::started(const void* address, std::size_t bytes) {
+  buffer_access result;
+  result.address_ = static_cast<std::byte*>(const_cast<void*>(address));
+  result.bytes_ = bytes;
+  result.data_ = result.address_;
+  core::host_access* const access = bytes != 0 ? core::host_access::of(address) : nullptr;
+  if (access == nullptr) return result;
+  result.access_ = access;
+  if (std::byte* const place = access->in_place(address, bytes, host_use::read)) {
+    result.data_ = place;
+  } else {
+    result.copy_ = access->borrow(address, bytes);
+    result.data_ = result.copy_.data();
+    result.copying_ = access->start_read(result.data_, address, bytes);
+  }
+  return result;
+}
+
+bool buffer_access::ready() const { return access_ == nullptr || access_->reached(copying_); }
+
+void buffer_access::wait_ready() {
+  if (access_ != nullptr) access_->finish(copying_);
+}
+
 void buffer_access::refresh() {
   if (access_ == nullptr) return;
   if (in_place()) {
@@ -40,6 +64,8 @@ void buffer_access::refresh() {
 void buffer_access::settle() {
   if (!in_place()) access_->settle(copy_);
 }
+
+bool buffer_access::settled() const { return in_place() || access_->settled(copy_); }
 
 void buffer_access::written(std::size_t offset, std::size_t bytes) {
   if (!in_place()) access_->write(address_ + offset, copy_, data_ + offset, bytes);

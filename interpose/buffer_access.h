@@ -38,6 +38,12 @@ class buffer_access {
   /// The same where host code reads only some pieces of the range.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again, std::vector<host_piece> pieces);
 
+  /// For use read without waiting for copies: the bytes are at data() after wait_ready(), which does not wait once
+  /// ready() says so. Kernels that write the range are waited for.
+  [[nodiscard]] static buffer_access started(const void* address, std::size_t bytes);
+  [[nodiscard]] bool ready() const;
+  void wait_ready();
+
   buffer_access(buffer_access&&) noexcept = default;
   buffer_access& operator=(buffer_access&&) noexcept = default;
 
@@ -60,6 +66,8 @@ class buffer_access {
 
   /// Before host code changes again what it said was written: waits until that is in place.
   void settle();
+  /// Whether settle() would return at once.
+  [[nodiscard]] bool settled() const;
 
  private:
   core::host_access* access_ = nullptr;
@@ -68,7 +76,8 @@ class buffer_access {
   host_use use_ = host_use::read;
   std::vector<host_piece> pieces_;
   std::byte* data_ = nullptr;
-  core::loan copy_;  // none: used in place
+  core::loan copy_;               // none: used in place
+  coherence::point_set copying_;  // after started()
 };
 
 }  // namespace hpe::interpose

@@ -1,10 +1,16 @@
 // The program replaces this one, so its exit status, signals, standard streams and process number are its own. What hpe
 // is to it comes through the environment, which its children inherit: mpirun's as well.
+//
+// CUDA programs get one of two libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices,
+// hpe's own CUDA runtime. That one is preloaded, not only found: the dynamic linker then takes it for every
+// libcudart.so.13 that a program or a library needs, whatever RPATH or RUNPATH says. LD_LIBRARY_PATH is for those that
+// open libcudart.so while they run.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -29,6 +35,8 @@ struct run_option {
 };
 
 constexpr std::array options{
+    run_option{"--cuda", "WHICH", "HPE_CUDA",
+               "CUDA on GPUs (driver), on soft devices (soft), or on what there is (auto)"},
     run_option{"--devices", "WHICH", "HPE_DEVICES", "what hpe takes as devices"},
     run_option{"--scope", "WHICH", "HPE_SCOPE", "what kernels may use of the device memory that CPU code has touched"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "tells at the end where the data's time went"},
@@ -36,11 +44,16 @@ constexpr std::array options{
     run_option{"--log", "LEVEL", "HPE_LOG", "what hpe tells on standard error"},
 };
 
+/// Where CUDA programs run: what HPE_CUDA may say.
+constexpr std::array<const char*, 3> cuda_places{"auto", "driver", "soft"};
+
 int print_usage() {
   fmt::print(
       "usage: hpe run [options] -- <program> [arguments]\n\n"
       "Runs a program with hpe inside. The program is not changed: it may be a CUDA program linked in any way, an MPI\n"
-      "program, or mpirun with either. Its exit status, signals and streams are its own.\n\n");
+      "program, or mpirun with either. Its exit status, signals and streams are its own. Without NVIDIA's driver, "
+      "CUDA\n"
+      "programs run on soft devices if they are linked with -cudart shared and carry PTX.\n\n");
   for (const run_option& o : options)
     fmt::print("  {:<18}{} ({})\n",
                fmt::format("{}{}{}", o.name, o.value != nullptr ? " " : "", o.value != nullptr ? o.value : ""),
@@ -56,32 +69,83 @@ std::filesystem::path library() {
   return std::filesystem::canonical(about.dli_fname);
 }
 
-/// Whether a program would find a CUDA driver. Without one, nothing stands in its place: programs fail as they would.
+/// The variable's value; empty where it is not set.
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+  return value != nullptr ? value : "";
+}
+
+void set_variable(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+}
+
+/// hpe's own CUDA runtime library, which is not in builds without the CUDA toolkit.
+std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
+
+/// Whether a program would find a CUDA driver. Nothing stands in its place where there is none.
 bool has_driver() {
-  const char* const wanted = std::getenv("HPE_CUDA_DRIVER");  // NOLINT(concurrency-mt-unsafe): one thread
-  if (wanted != nullptr && *wanted != '\0') return ::access(wanted, R_OK) == 0;
+  const std::string wanted = variable("HPE_CUDA_DRIVER");
+  if (!wanted.empty()) return ::access(wanted.c_str(), R_OK) == 0;
   return ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
-/// What the dynamic linker puts in front of a program, in this order; what the user preloads comes after.
-std::string preloads() {
+/// A list of files or folders, separated by colons, with one more before it or behind it.
+std::string joined(const std::string& first, const std::string& second) {
+  return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
+}
+
+/// Sets what the dynamic linker puts in front of a program; what the user preloads comes after it.
+void preload(bool on_soft_devices, bool driver) {
   const std::filesystem::path hpe = library();
-  std::string result;
+  const std::filesystem::path folder = hpe.parent_path();
+  std::string files;
   const auto add = [&](const std::filesystem::path& file) {
     if (!std::filesystem::exists(file)) return;
     if (file.native().find_first_of(": ") != std::string::npos)
       throw error(HPE_ERROR_NOT_SUPPORTED,
                   fmt::format("{} cannot be preloaded: the dynamic linker takes no blank and no colon in a path",
                               file.string()));
-    if (!result.empty()) result += ':';
-    result += file;
+    files = joined(files, file);
   };
-  if (has_driver()) add(hpe.parent_path() / "hpe" / "cuda" / "libcuda.so.1");
-  add(hpe.parent_path() / "libhpe-mpi.so");
+  const std::filesystem::path runtime = soft_runtime();
+  if (on_soft_devices && std::filesystem::exists(runtime)) {
+    add(runtime);
+    set_variable("LD_LIBRARY_PATH", joined(runtime.parent_path(), variable("LD_LIBRARY_PATH")));
+    // With a driver hpe's own choice would be the GPUs.
+    if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
+  } else if (!on_soft_devices && driver) {
+    add(folder / "hpe" / "cuda" / "libcuda.so.1");
+  }
+  add(folder / "libhpe-mpi.so");
   add(hpe);
-  const char* const before = std::getenv("LD_PRELOAD");  // NOLINT(concurrency-mt-unsafe)
-  if (before != nullptr && *before != '\0') result += fmt::format(":{}", before);
-  return result;
+  set_variable("LD_PRELOAD", joined(files, variable("LD_PRELOAD")));
+}
+
+/// Decides where CUDA programs run, and sets their environment. Returns 0, or a status after saying what is wrong.
+int prepare_cuda() {
+  const std::string wanted = variable("HPE_CUDA");
+  const std::string place = wanted.empty() ? "auto" : wanted;
+  if (std::find(cuda_places.begin(), cuda_places.end(), place) == cuda_places.end())
+    return refuse("place to run CUDA (--cuda, HPE_CUDA)", place, {cuda_places.begin(), cuda_places.end()});
+  const bool driver = has_driver();
+  if (place == "driver" && !driver) {
+    fmt::print(stderr,
+               "hpe run: --cuda driver, but there is no CUDA driver (libcuda.so.1, HPE_CUDA_DRIVER); --cuda soft takes "
+               "none\n");
+    return cannot_run;
+  }
+  if (place == "soft" && variable("HPE_DEVICES").starts_with("cuda")) {
+    fmt::print(stderr, "hpe run: --cuda soft and HPE_DEVICES={} do not go together; say soft:2, or nothing\n",
+               variable("HPE_DEVICES"));
+    return usage_error;
+  }
+  if (place == "soft" && !std::filesystem::exists(soft_runtime())) {
+    fmt::print(stderr, "hpe run: --cuda soft, but this hpe was built without the CUDA toolkit: there is no {}\n",
+               soft_runtime().string());
+    return cannot_run;
+  }
+  preload(place == "soft" || !driver, driver);
+  return 0;
 }
 
 }  // namespace
@@ -106,13 +170,13 @@ int run_program(int argc, char** argv) {
       fmt::print(stderr, "hpe run: {} needs a value\n", option->name);
       return usage_error;
     }
-    ::setenv(option->variable, option->value != nullptr ? argv[at] : "1", 1);  // NOLINT(concurrency-mt-unsafe)
+    set_variable(option->variable, option->value != nullptr ? argv[at] : "1");
   }
   if (at >= argc) {
     fmt::print(stderr, "hpe run: which program? `hpe run --help` tells more.\n");
     return usage_error;
   }
-  ::setenv("LD_PRELOAD", preloads().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  if (const int status = prepare_cuda(); status != 0) return status;
   ::execvp(argv[at], argv + at);
   const int why = errno;
   fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[at], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)

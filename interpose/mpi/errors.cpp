@@ -43,8 +43,9 @@ struct call_handler {
 
 }  // namespace
 
-int raise(const mpi_object& object, const error& what) {
-  const int code = code_for(what);
+int raise(const mpi_object& object, const error& what) { return raise(object, code_for(what)); }
+
+int raise(const mpi_object& object, int code) {
   std::visit(call_handler{code}, object);
   return code;
 }

@@ -20,5 +20,7 @@ using mpi_object = std::variant<no_object, MPI_Comm, MPI_Win, MPI_File>;
 /// (MPI_Error_string) is the sentence; its class is MPI_ERR_BUFFER for memory that is not what the call needs,
 /// MPI_ERR_NO_MEM, or MPI_ERR_OTHER.
 int raise(const mpi_object& object, const error& what);
+/// The same with an error of MPI's own.
+int raise(const mpi_object& object, int code);
 
 }  // namespace hpe::interpose::mpi

@@ -41,11 +41,13 @@ class Row:
     def __init__(self, names, clauses):
         self.names = names
         self.clauses = clauses  # (direction, pointer, bytes, condition or None)
+        self.first = {}  # by name, who is asked first
 
 
 def read_table(path):
-    """Rows, {name: file} of functions written by hand, {name: reason} of functions without buffers."""
-    rows, by_hand, exempt = [], {}, {}
+    """Rows, {name: file} of functions written by hand, {name: reason} of functions without buffers. A row's functions are
+    first offered to another function if a line `first` says so."""
+    rows, by_hand, exempt, first = [], {}, {}, {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -53,6 +55,8 @@ def read_table(path):
         words = names.split()
         if words[:2] == ["by", "hand"]:
             by_hand.update({name: rest.strip() for name in words[2:]})
+        elif words[0] == "first":
+            first.update({name: rest.strip() for name in words[1:]})
         elif words[0] == "exempt":
             exempt.update({name: rest.strip() for name in words[1:]})
         else:
@@ -64,10 +68,12 @@ def read_table(path):
                     sys.exit(f"{path}:{number}: {direction} is none of {', '.join(sorted(DIRECTIONS))}")
                 clauses.append((direction, pointer, which.strip(), condition.strip() or None))
             rows.append(Row(words, clauses))
+    for row in rows:
+        row.first = {name: first[name] for name in row.names if name in first}
     return rows, by_hand, exempt
 
 
-def wrapper(name, parameters, clauses):
+def wrapper(name, parameters, clauses, first):
     names = [p.name for p in parameters]
     call = f"next({', '.join(names)})"
     pointers = list(dict.fromkeys(pointer for _, pointer, _, _ in clauses))
@@ -80,6 +86,8 @@ def wrapper(name, parameters, clauses):
     lines = [
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
+        *([f"  if (job::current() != nullptr)",
+           f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"] if first else []),
         f"  if (!any_concerns({', '.join(pointers)})) return leave({call});",
         "  auto with_staging = [=](operation& here) mutable {",
     ]
@@ -120,6 +128,8 @@ def main():
     text = [
         "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
         '#include "interpose/mpi/groups.h"',
+        '#include "interpose/mpi/messages/job.h"',
+        '#include "interpose/mpi/messages/point_to_point.h"',
         '#include "interpose/mpi/operation.h"',
         "",
         "using namespace hpe::interpose::mpi;",
@@ -131,7 +141,7 @@ def main():
         for name in row.names:
             if name not in prototypes:
                 sys.exit(f"{table}: mpi.h declares no MPI_{name}")
-            text.append(wrapper(name, prototypes[name], row.clauses))
+            text.append(wrapper(name, prototypes[name], row.clauses, row.first.get(name)))
     text.append("}")
     Path(output).write_text("\n".join(text) + "\n")
 

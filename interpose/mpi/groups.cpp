@@ -41,6 +41,8 @@ neighbours neighbours_of(MPI_Comm comm) {
 
 }  // namespace
 
+bool is_intra(MPI_Comm comm) { return comm != nullptr && comm != handles::get().comm_null && !is_inter(comm); }
+
 int members(MPI_Comm comm) {
   if (!is_inter(comm)) return local_members(comm);
   int size = 0;

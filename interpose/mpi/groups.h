@@ -7,6 +7,9 @@
 
 namespace hpe::interpose::mpi {
 
+/// Whether it is an intracommunicator; a null one is not.
+[[nodiscard]] bool is_intra(MPI_Comm comm);
+
 /// The members from which and to which each member's parts go.
 [[nodiscard]] int members(MPI_Comm comm);
 [[nodiscard]] int local_members(MPI_Comm comm);

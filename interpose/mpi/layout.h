@@ -16,6 +16,12 @@ namespace hpe::interpose::mpi {
 /// Thrown where an argument is such that MPI itself must answer: it is given the call as it is.
 struct left_to_mpi {};
 
+/// The address in a call may lie outside of what it names, by a lower bound; so it is a number here.
+[[nodiscard]] inline std::byte* moved(const void* p, MPI_Aint by) noexcept {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic must stay inside an object
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
+}
+
 struct stretch {
   MPI_Aint offset = 0;
   std::size_t bytes = 0;

@@ -8,8 +8,8 @@ bool operation::uses_hpe() const noexcept {
   return std::any_of(buffers_.begin(), buffers_.end(), [](const staged_buffer& b) { return b.staged(); });
 }
 
-std::shared_ptr<pending> operation::make_pending() {
-  return std::make_shared<pending>(object_, std::move(buffers_), received_, persistent_);
+std::shared_ptr<staged_pending> operation::make_pending() {
+  return std::make_shared<staged_pending>(object_, std::move(buffers_), received_, persistent_);
 }
 
 void operation::finish(const MPI_Status* status) {
@@ -22,7 +22,7 @@ int operation::started(MPI_Request* request) {
 }
 
 // What is over already is put in place at once.
-int operation::started(MPI_Request* request, std::shared_ptr<pending> it) {
+int operation::started(MPI_Request* request, std::shared_ptr<staged_pending> it) {
   MPI_Status status;
   // One request stands for all operations that were complete when they began.
   const bool one_for_many = *request == handles::get().request_empty;

@@ -94,10 +94,10 @@ class operation {
     buffer = buffers_.back().pointer();
   }
   [[nodiscard]] bool uses_hpe() const noexcept;
-  [[nodiscard]] std::shared_ptr<pending> make_pending();
+  [[nodiscard]] std::shared_ptr<staged_pending> make_pending();
   void finish(const MPI_Status* status);
   int started(MPI_Request* request);
-  static int started(MPI_Request* request, std::shared_ptr<pending> it);
+  static int started(MPI_Request* request, std::shared_ptr<staged_pending> it);
 
   mpi_object object_;
   bool persistent_;

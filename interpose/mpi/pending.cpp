@@ -26,7 +26,7 @@ bool is_complete(MPI_Request request, MPI_Status& status) {
   return HPE_REAL(Request_get_status)(request, &flag, &status) == MPI_SUCCESS && flag != 0;
 }
 
-int pending::begin() {
+int staged_pending::begin() {
   const std::lock_guard lock(mutex_);
   try {
     for (staged_buffer& b : buffers_) b.refresh();
@@ -37,7 +37,7 @@ int pending::begin() {
   return MPI_SUCCESS;
 }
 
-int pending::finish(const MPI_Status* status) {
+int staged_pending::finish(const MPI_Status* status) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(active_, false)) return MPI_SUCCESS;
   int result = MPI_SUCCESS;
@@ -57,22 +57,22 @@ int pending::finish(const MPI_Status* status) {
   return result;
 }
 
-void pending::drop() noexcept {
+void staged_pending::drop() noexcept {
   const std::lock_guard lock(mutex_);
   active_ = false;
   if (!persistent) buffers_.clear();
 }
 
-bool pending::known_when_complete() const {
+bool staged_pending::known_when_complete() const {
   return received_ || std::none_of(buffers_.begin(), buffers_.end(), [](const auto& b) { return b.is_written(); });
 }
 
-bool pending::active() {
+bool staged_pending::active() {
   const std::lock_guard lock(mutex_);
   return active_;
 }
 
-void pending::forget(MPI_Comm comm) {
+void staged_pending::forget(MPI_Comm comm) {
   const std::lock_guard lock(mutex_);
   if (object_ == mpi_object(comm)) object_ = no_object{};
 }

@@ -14,28 +14,49 @@
 
 namespace hpe::interpose::mpi {
 
-/// The buffers of one operation. It is over when finish or drop was called; more calls do nothing.
+/// One operation. It is over when finish or drop was called; more calls do nothing.
 class pending {
  public:
-  pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent)
-      : persistent(persistent), object_(object), buffers_(std::move(buffers)), received_(received) {}
+  explicit pending(bool persistent) : persistent(persistent) {}
+  pending(const pending&) = delete;
+  pending& operator=(const pending&) = delete;
+  virtual ~pending() = default;
 
   const bool persistent;
 
   /// Before each start of a persistent operation. Returns as finish does.
-  int begin();
-  /// MPI has finished it; status is its own, nullptr where there is none. Puts in place what was written, except of a
-  /// message that was too long, because that is an error. Returns MPI_SUCCESS or the error that hpe met, which was
-  /// raised.
-  int finish(const MPI_Status* status);
+  virtual int begin() = 0;
+  /// Whether begin starts it, without MPI_Start.
+  [[nodiscard]] virtual bool starts_itself() const noexcept { return false; }
+  /// What MPI is given in place of the program's request; a null request if that is MPI's own.
+  [[nodiscard]] virtual MPI_Request stand_in() { return handles::get().request_null; }
+  /// MPI has freed that.
+  virtual void stand_in_gone() {}
+  /// MPI has finished it; status is its own, nullptr where there is none. Returns MPI_SUCCESS or the error that hpe
+  /// met, which was raised.
+  virtual int finish(const MPI_Status* status) = 0;
   /// It failed or was freed: nothing is put in place.
-  void drop() noexcept;
+  virtual void drop() noexcept = 0;
+  /// MPI uses its buffers now.
+  [[nodiscard]] virtual bool active() = 0;
+  /// Errors go to MPI_COMM_WORLD if they would go to this communicator, which the program has freed.
+  virtual void forget(MPI_Comm comm) = 0;
+};
+
+/// The buffers of an operation of MPI itself.
+class staged_pending final : public pending {
+ public:
+  staged_pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent)
+      : pending(persistent), object_(object), buffers_(std::move(buffers)), received_(received) {}
+
+  int begin() override;
+  /// Puts in place what was written, except of a message that was too long, because that is an error.
+  int finish(const MPI_Status* status) override;
+  void drop() noexcept override;
+  [[nodiscard]] bool active() override;
+  void forget(MPI_Comm comm) override;
   /// Whether that it is complete tells all there is to know: a failure of others is only seen when they are waited for.
   [[nodiscard]] bool known_when_complete() const;
-  /// MPI uses its buffers now.
-  [[nodiscard]] bool active();
-  /// Errors go to MPI_COMM_WORLD if they would go to this communicator, which the program has freed.
-  void forget(MPI_Comm comm);
 
  private:
   std::mutex mutex_;

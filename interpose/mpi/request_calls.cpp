@@ -12,14 +12,32 @@ namespace {
 // The requests of one call and the operations behind them, looked up before MPI gives handles back for others to use.
 class watched {
  public:
-  watched(int count, const MPI_Request* requests) : requests_(requests, requests + count) {
-    for (const MPI_Request r : requests_) {
+  watched(int count, MPI_Request* requests)
+      : program_(requests), requests_(requests, requests + count), given_(requests_) {
+    for (MPI_Request& r : given_) {
       operations_.push_back(pending_table::all().find(r));
-      any_ = any_ || operations_.back() != nullptr;
+      const auto& operation = operations_.back();
+      if (operation == nullptr) continue;
+      any_ = true;
+      if (const MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) r = instead;
     }
   }
 
   [[nodiscard]] bool any() const noexcept { return any_; }
+
+  /// What MPI gets, and does with it, in place of the program's requests.
+  template <class Call>
+  int call(Call&& next) {
+    const std::vector<MPI_Request> before = given_;
+    const int result = next(given_.data());
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      if (before[i] == requests_[i])
+        program_[i] = given_[i];
+      else if (given_[i] == handles::get().request_null)
+        operations_[i]->stand_in_gone();
+    }
+    return result;
+  }
 
   /// MPI has finished request i; `code` is what came of it. Returns an error of hpe's own.
   int over(int i, int code, const MPI_Status* status) {
@@ -32,7 +50,9 @@ class watched {
   }
 
  private:
+  MPI_Request* program_;
   std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request> given_;
   std::vector<std::shared_ptr<pending>> operations_;
   bool any_ = false;
 };
@@ -60,10 +80,15 @@ void keep_first(int& result, int next) {
 int all_over(watched& w, status_array& statuses, int result, int count, const int* indices) {
   if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
   const bool in_status = result == MPI_ERR_IN_STATUS;
+  std::vector<int> codes;
   for (int k = 0; k < count; ++k) {
-    const int code = in_status ? statuses[k].MPI_ERROR : MPI_SUCCESS;
-    if (code != MPI_ERR_PENDING) keep_first(result, w.over(indices != nullptr ? indices[k] : k, code, &statuses[k]));
+    int code = in_status ? statuses[k].MPI_ERROR : MPI_SUCCESS;
+    if (code != MPI_ERR_PENDING) keep_first(code, w.over(indices != nullptr ? indices[k] : k, code, &statuses[k]));
+    codes.push_back(code);
+    if (code != MPI_SUCCESS) result = MPI_ERR_IN_STATUS;
   }
+  if (result == MPI_ERR_IN_STATUS)
+    for (int k = 0; k < count; ++k) statuses[k].MPI_ERROR = codes[static_cast<std::size_t>(k)];
   return result;
 }
 
@@ -84,7 +109,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (!w.any()) return leave(next(request, status));
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  int result = next(request, status);
+  int result = w.call([&](MPI_Request* r) { return next(r, status); });
   keep_first(result, w.over(0, result, status));
   return leave(result);
 }
@@ -97,7 +122,7 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!w.any()) return leave(next(request, flag, status));
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  int result = next(request, flag, status);
+  int result = w.call([&](MPI_Request* r) { return next(r, flag, status); });
   if (result != MPI_SUCCESS || *flag != 0) keep_first(result, w.over(0, result, status));
   return leave(result);
 }
@@ -111,7 +136,7 @@ int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   *index = MPI_UNDEFINED;
-  int result = next(count, requests, index, status);
+  int result = w.call([&](MPI_Request* r) { return next(count, r, index, status); });
   if (*index != MPI_UNDEFINED) keep_first(result, w.over(*index, result, status));
   return leave(result);
 }
@@ -125,7 +150,7 @@ int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Sta
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   *index = MPI_UNDEFINED;
-  int result = next(count, requests, index, flag, status);
+  int result = w.call([&](MPI_Request* r) { return next(count, r, index, flag, status); });
   if (*index != MPI_UNDEFINED && (result != MPI_SUCCESS || *flag != 0))
     keep_first(result, w.over(*index, result, status));
   return leave(result);
@@ -138,7 +163,7 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, statuses));
   status_array all(statuses, count);
-  const int result = next(count, requests, all.get());
+  const int result = w.call([&](MPI_Request* r) { return next(count, r, all.get()); });
   return leave(all_over(w, all, result, count, nullptr));
 }
 HPE_ALSO_AS_PMPI(Waitall, (int, MPI_Request*, MPI_Status*))
@@ -149,7 +174,7 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, flag, statuses));
   status_array all(statuses, count);
-  const int result = next(count, requests, flag, all.get());
+  const int result = w.call([&](MPI_Request* r) { return next(count, r, flag, all.get()); });
   return leave(result == MPI_SUCCESS && *flag == 0 ? result : all_over(w, all, result, count, nullptr));
 }
 HPE_ALSO_AS_PMPI(Testall, (int, MPI_Request*, int*, MPI_Status*))
@@ -161,7 +186,7 @@ int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, done, indices, statuses));
   status_array all(statuses, count);
-  const int result = next(count, requests, done, indices, all.get());
+  const int result = w.call([&](MPI_Request* r) { return next(count, r, done, indices, all.get()); });
   return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
 }
 HPE_ALSO_AS_PMPI(Waitsome, (int, MPI_Request*, int*, int*, MPI_Status*))
@@ -173,7 +198,7 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, done, indices, statuses));
   status_array all(statuses, count);
-  const int result = next(count, requests, done, indices, all.get());
+  const int result = w.call([&](MPI_Request* r) { return next(count, r, done, indices, all.get()); });
   return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
 }
 HPE_ALSO_AS_PMPI(Testsome, (int, MPI_Request*, int*, int*, MPI_Status*))
@@ -183,6 +208,7 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
   if (operation == nullptr) return leave(next(request, flag, status));
+  if (const MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) request = instead;
   int result = next(request, flag, status);
   MPI_Status its;
   if (result == MPI_SUCCESS && *flag != 0 && is_complete(request, its)) keep_first(result, operation->finish(&its));
@@ -190,16 +216,26 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
 }
 HPE_ALSO_AS_PMPI(Request_get_status, (MPI_Request, int*, MPI_Status*))
 
+int MPI_Cancel(MPI_Request* request) {
+  auto& next = HPE_REAL(Cancel);
+  const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
+  if (operation == nullptr) return leave(next(request));
+  MPI_Request instead = operation->stand_in();
+  return leave(next(instead != handles::get().request_null ? &instead : request));
+}
+HPE_ALSO_AS_PMPI(Cancel, (MPI_Request*))
+
 int MPI_Request_free(MPI_Request* request) {
   auto& next = HPE_REAL(Request_free);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
-  if (operation->active()) {
+  if (operation->active() && !operation->starts_itself()) {
     pending_table::all().abandon(*request, operation);
     *request = handles::get().request_null;
     return leave(MPI_SUCCESS);
   }
   pending_table::all().remove(*request, operation);
+  if (MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) next(&instead);
   return leave(next(request));
 }
 HPE_ALSO_AS_PMPI(Request_free, (MPI_Request*))
@@ -208,7 +244,7 @@ int MPI_Start(MPI_Request* request) {
   auto& next = HPE_REAL(Start);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
-  if (const int failed = operation->begin(); failed != MPI_SUCCESS) return leave(failed);
+  if (const int failed = operation->begin(); failed != MPI_SUCCESS || operation->starts_itself()) return leave(failed);
   const int result = next(request);
   if (result != MPI_SUCCESS) operation->drop();
   return leave(result);
@@ -219,11 +255,17 @@ int MPI_Startall(int count, MPI_Request* requests) {
   auto& next = HPE_REAL(Startall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));
   std::vector<std::shared_ptr<pending>> operations;
-  for (int i = 0; i < count; ++i)
-    if (auto operation = pending_table::all().find(requests[i])) operations.push_back(std::move(operation));
-  for (const auto& operation : operations)
-    if (const int failed = operation->begin(); failed != MPI_SUCCESS) return leave(failed);
-  const int result = next(count, requests);
+  std::vector<MPI_Request> left;
+  for (int i = 0; i < count; ++i) {
+    auto operation = pending_table::all().find(requests[i]);
+    if (operation != nullptr)
+      if (const int failed = operation->begin(); failed != MPI_SUCCESS) return leave(failed);
+    if (operation != nullptr && operation->starts_itself()) continue;
+    left.push_back(requests[i]);
+    if (operation != nullptr) operations.push_back(std::move(operation));
+  }
+  if (left.empty()) return leave(MPI_SUCCESS);
+  const int result = next(static_cast<int>(left.size()), left.data());
   if (result != MPI_SUCCESS)
     for (const auto& operation : operations) operation->drop();
   return leave(result);

@@ -6,12 +6,6 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The address in a call may lie outside of what it names, by a lower bound; so it is a number here.
-std::byte* moved(const void* p, MPI_Aint by) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic must stay inside an object
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
-}
-
 // Pieces that are far apart are copied one by one; else all that lies between them is copied along, which costs less
 // than a command for each.
 constexpr std::size_t far_apart = std::size_t{64} << 10;

@@ -22,6 +22,8 @@ void region::begin(region_description description, std::uint64_t prefetch_window
   advice = HPE_ADVISE_DEFAULT;
   degraded = false;
   shadow_used = false;
+  shared = 0;
+  exports.clear();
   reset_patterns();
   alive = true;
 }

@@ -36,7 +36,8 @@ struct block {
 struct region_description {
   region_kind kind = region_kind::device;
   std::byte* base = nullptr;
-  std::uint64_t bytes = 0;           ///< as asked for
+  std::uint64_t first = 0;           ///< where the allocation begins; not 0 only in memory of other processes
+  std::uint64_t bytes = 0;           ///< where it ends: as asked for
   std::uint64_t extent = 0;          ///< mapped: bytes rounded up to pages
   std::uint64_t block_size = 0;      ///< a power of two
   std::vector<std::uint16_t> homes;  ///< one, or one for each granule
@@ -59,6 +60,8 @@ class region {
   access_order order;
   read_ahead reader;
   write_behind writer;
+  std::uint64_t shared = 0;         ///< under which number other processes know its memory; 0: none does
+  std::vector<byte_range> exports;  ///< allocations in it of which bytes are exported now, as often as they are
 
   explicit region(std::uint32_t number) : id(number) {}
   const std::uint32_t id;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -34,14 +35,24 @@ constexpr std::size_t guard = 1;
 // An eighth of the machine's memory.
 std::uint64_t most_to_keep() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size() / 8; }
 
+void require_unexported(const region& r, byte_range bytes) {
+  const bool exported = std::any_of(r.exports.begin(), r.exports.end(),
+                                    [&](const byte_range& e) { return e.begin < bytes.end && bytes.begin < e.end; });
+  HPE_REQUIRE(!exported, HPE_ERROR_INVALID_ARGUMENT,
+              "the allocation at {} is exported to other processes; hpeExportEnd comes before hpeFree",
+              static_cast<void*>(r.is.base + bytes.begin));
+}
+
 std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_size) / granule_size; }
 
 }  // namespace
 
-allocator::allocator(const environment& env)
+allocator::allocator(const environment& env, node::exporter& others, memory::segment_allocator& foreign)
     : env_(env),
+      others_(others),
       backing_(env.devices, env.space),
-      mover_(env, backing_),
+      mover_(env, backing_, others),
+      opened_(env, foreign),
       kept_(env.space, env.devices, std::min(env.option.kept_memory, most_to_keep())),
       host_segment_(env.space.segment_begin(segment_kind::host), env.space.layout().segment_size / granule_size),
       striped_segment_(env.space.segment_begin(segment_kind::striped), env.space.layout().segment_size / granule_size) {
@@ -63,9 +74,10 @@ memory::segment_allocator& allocator::segment_of(const std::byte* address) {
     case segment_kind::device: return *device_segments_[where.device];
     case segment_kind::host: return host_segment_;
     case segment_kind::striped: return striped_segment_;
-    case segment_kind::runtime: break;
+    case segment_kind::runtime:
+    case segment_kind::foreign: break;
   }
-  HPE_THROW(HPE_ERROR_INTERNAL, "defect in hpe: a region in the runtime's own segment");
+  HPE_THROW(HPE_ERROR_INTERNAL, "defect in hpe: a region in a segment that has none");
 }
 
 std::byte* allocator::allocate(std::size_t bytes, unsigned device) {
@@ -118,27 +130,43 @@ std::byte* allocator::make_region(std::size_t bytes, region_description what, me
               "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
               env_.space.layout().segment_size);
   std::byte* base = what.base;
-  const std::uint16_t home = what.homes[0];
   bool backed = false;
   try {
     backing_.give(what);
     backed = true;
     if (!had) env_.space.map_view(base, what.extent, os::access::none);
-    region& r = env_.regions.take();
-    {
-      const std::lock_guard lock(r.mutex);
-      r.begin(what, env_.option.prefetch_window, env_.option.rolling_window);
-      if (had) r.begin_at_home();
-    }
-    env_.directory.assign(base, granules, {r.id, home, 0});
-    if (what.homes.size() > 1)
-      for (std::size_t g = 0; g < granules; ++g) env_.directory.set_home(base + g * granule_size, 1, what.homes[g]);
+    publish(what, had.has_value());
   } catch (...) {
     if (backed) backing_.take(what);
     had ? kept_.drop({&segment, base, what.extent, with_guard}) : segment.free(base, with_guard);
     throw;
   }
   return base;
+}
+
+void allocator::publish(const region_description& what, bool at_home) {
+  region& r = env_.regions.take();
+  {
+    const std::lock_guard lock(r.mutex);
+    r.begin(what, env_.option.prefetch_window, env_.option.rolling_window);
+    if (at_home) r.begin_at_home();
+  }
+  env_.directory.assign(what.base, granules_for(what.bytes), {r.id, what.homes[0], 0});
+  if (what.homes.size() > 1)
+    for (std::size_t g = 0; g < what.homes.size(); ++g)
+      env_.directory.set_home(what.base + g * granule_size, 1, what.homes[g]);
+}
+
+std::byte* allocator::adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
+                            std::shared_ptr<const void> lease) {
+  const region_description what = opened_.open(parts, first, bytes, std::move(lease));
+  try {
+    publish(what, false);
+  } catch (...) {
+    opened_.close(what);
+    throw;
+  }
+  return what.base + first;
 }
 
 void allocator::free(void* pointer) {
@@ -153,22 +181,31 @@ void allocator::free(void* pointer) {
 void allocator::remove_region(region& r) {
   point_set users;
   std::byte* base = nullptr;
+  std::uint64_t shared = 0;
   {
     const std::lock_guard lock(r.mutex);
     HPE_REQUIRE(r.alive, HPE_ERROR_NOT_A_REGION, "the allocation at {} was freed by another thread just now",
                 static_cast<void*>(r.is.base));
+    require_unexported(r, r.whole());
     r.end();
     base = r.is.base;
+    shared = std::exchange(r.shared, 0);
     r.order.before_write(r.whole(), users);
   }
-  const std::size_t granules = granules_for(r.is.bytes);
   env_.faults.look_again(r.id);  // who waits for its data is told that it was freed
   env_.wait_for(users);
-  env_.directory.clear(base, granules);
-  const kept_memory::place left{&segment_of(base), base, r.is.extent, granules + guard};
-  backing_.take(r.is);
-  r.is.kind != region_kind::host&& r.shadow_used ? kept_.keep(left) : kept_.drop(left);
+  env_.directory.clear(base, granules_for(r.is.bytes));
+  auto give_back = [this, what = r.is, used = r.shadow_used] { give_back_memory(what, used); };
+  // Its memory stays for processes that have it open.
+  shared != 0 ? others_.retire(shared, std::move(give_back)) : give_back();
   env_.regions.give_back(r);
+}
+
+void allocator::give_back_memory(const region_description& what, bool shadow_used) {
+  if (env_.space.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
+  backing_.take(what);
+  const kept_memory::place left{&segment_of(what.base), what.base, what.extent, granules_for(what.bytes) + guard};
+  what.kind != region_kind::host&& shadow_used ? kept_.keep(left) : kept_.drop(left);
 }
 
 std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
@@ -220,6 +257,7 @@ void allocator::free_small(void* pointer, pool& from) {
   {
     const std::lock_guard lock(object.region->mutex);
     const std::uint64_t begin = object.region->offset_of(object.base);
+    require_unexported(*object.region, {begin, begin + object.bytes});
     object.region->order.before_write({begin, begin + object.bytes}, users);
   }
   env_.wait_for(users);
@@ -233,7 +271,11 @@ allocation allocator::find(const void* p) const {
   region& r = env_.regions.at(entry.region);
   const std::lock_guard lock(r.mutex);
   if (!r.alive || !r.contains(p)) return {};
-  if (!r.is.slab) return r.offset_of(p) < r.is.bytes ? allocation{&r, r.is.base, r.is.bytes} : allocation{};
+  if (!r.is.slab) {
+    const std::uint64_t offset = r.offset_of(p);
+    if (offset < r.is.first || offset >= r.is.bytes) return {};
+    return {&r, r.is.base + r.is.first, r.is.bytes - r.is.first};
+  }
   const auto object = pools_[r.is.pool]->objects.find(p);
   return object ? allocation{&r, object->base, object->size} : allocation{};
 }

@@ -3,14 +3,17 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "runtime/core/backing.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/kept_memory.h"
 #include "runtime/core/mover.h"
+#include "runtime/core/opened_memory.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/small_objects.h"
+#include "runtime/node/exporter.h"
 
 namespace hpe::core {
 
@@ -24,13 +27,19 @@ struct allocation {
 /// Makes, finds, moves and frees allocations. Any thread.
 class allocator {
  public:
-  explicit allocator(const environment& env);
+  /// others: the processes that use memory of this one. foreign: addresses for memory of theirs.
+  allocator(const environment& env, node::exporter& others, memory::segment_allocator& foreign);
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes, unsigned device);
   [[nodiscard]] std::byte* allocate_host(std::size_t bytes);
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
 
-  /// Waits for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts there.
+  /// An allocation in memory of another process; see opened_memory::open.
+  [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
+                                 std::shared_ptr<const void> lease);
+
+  /// Waits for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts there, and
+  /// HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
   void free(void* pointer);
 
   /// The allocation that contains the byte at p; region nullptr if there is none.
@@ -57,15 +66,19 @@ class allocator {
   std::byte* allocate_small(std::size_t bytes, pool& from);
   void free_small(void* pointer, pool& from);
   void require_size(std::size_t bytes) const;
+  void publish(const coherence::region_description& what, bool at_home);
   std::byte* make_region(std::size_t bytes, coherence::region_description description,
                          memory::segment_allocator& segment);
   void remove_region(coherence::region& r);
+  void give_back_memory(const coherence::region_description& what, bool shadow_used);
   memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
 
   environment env_;
+  node::exporter& others_;
   backing backing_;
   mover mover_;
+  opened_memory opened_;
   kept_memory kept_;
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;

@@ -91,7 +91,29 @@ void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::s
     const std::uint64_t begin = all.range.begin + one.offset;
     read_piece(into + one.offset, {all.region, {begin, begin + one.bytes}}, copies);
   }
-  for (const timepoint copied : copies.points()) env_.engine.finish(copied);
+  finish(copies);
+}
+
+point_set host_access::start_read(std::byte* into, const void* p, std::size_t bytes) const {
+  point_set copies;
+  const span all = resolve(p, bytes);
+  if (all.region->single_copy()) {
+    wait_for_users(all, host_use::read);
+    std::memcpy(into, env_.space.alias(p), bytes);
+  } else {
+    read_piece(into, all, copies);
+  }
+  return copies;
+}
+
+bool host_access::reached(const point_set& points) const { return env_.reached(points); }
+
+void host_access::finish(const point_set& points) const {
+  for (const timepoint p : points.points()) env_.engine.finish(p);
+}
+
+void host_access::wait_for_writers(const void* p, std::size_t bytes) const {
+  wait_for_users(resolve(p, bytes), host_use::read);
 }
 
 void host_access::read_piece(std::byte* into, const span& from, point_set& copies) const {

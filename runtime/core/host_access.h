@@ -58,12 +58,23 @@ class HPE_API host_access {
   /// HPE_ERROR_DEVICE_LOST and what else copies can meet.
   void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const;
 
+  /// read() of the whole range in two steps: the bytes are at `into` once finish() of what it returns has returned,
+  /// which does not wait once reached() says so. Waits for kernels that write the range.
+  [[nodiscard]] coherence::point_set start_read(std::byte* into, const void* p, std::size_t bytes) const;
+  [[nodiscard]] bool reached(const coherence::point_set& points) const;
+  void finish(const coherence::point_set& points) const;
+
+  /// Waits until no device work writes the range.
+  void wait_for_writers(const void* p, std::size_t bytes) const;
+
   /// Puts [data, data + bytes), which lies in `from`, in place at p. The copy may be queued when it returns; `from` may
   /// be let go, but not written before its busy() points are reached.
   void write(void* p, loan& from, const std::byte* data, std::size_t bytes) const;
 
   /// Waits until device work has no more use for a loan that will be written again.
   void settle(loan& l) const;
+  /// Whether settle() would wait.
+  [[nodiscard]] bool settled(const loan& l) const { return reached(l.busy()); }
 
  private:
   struct span {

@@ -1,6 +1,7 @@
 #include "runtime/core/mover.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -16,6 +17,9 @@ using coherence::region_description;
 void mover::move(region& r, unsigned device) {
   HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory", device);
   if (r.is.homes.size() == 1 && r.is.homes[0] == device) return;
+  HPE_REQUIRE(r.exports.empty() && !others_.is_open(r.shared), HPE_ERROR_NOT_SUPPORTED,
+              "the allocation at {} is used by other processes (hpeExportBegin) and stays where it is",
+              static_cast<void*>(r.is.base));
   const std::size_t free = env_.devices.at(device).memory().free;
   const std::uint64_t granules = round_up(r.is.bytes, granule_size) / granule_size;
   const std::uint64_t there = std::count(r.is.homes.begin(), r.is.homes.end(), device);
@@ -27,6 +31,7 @@ void mover::move(region& r, unsigned device) {
   bring_to_host(r);
   region_description moved = r.is;
   moved.homes = {static_cast<std::uint16_t>(device)};
+  if (r.shared != 0) others_.retire(std::exchange(r.shared, 0), [] {});
   backing_.take(r.is);
   try {
     backing_.give(moved);

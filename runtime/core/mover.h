@@ -2,6 +2,7 @@
 
 #include "runtime/core/backing.h"
 #include "runtime/core/environment.h"
+#include "runtime/node/exporter.h"
 
 namespace hpe::core {
 
@@ -10,10 +11,10 @@ namespace hpe::core {
 /// uploads what the host wrote. Any thread.
 class mover {
  public:
-  mover(const environment& env, backing& homes) : env_(env), backing_(homes) {}
+  mover(const environment& env, backing& homes, node::exporter& others) : env_(env), backing_(homes), others_(others) {}
 
-  /// Under the region's mutex. Waits for what uses it. Throws HPE_ERROR_OUT_OF_MEMORY and HPE_ERROR_DEVICE_LOST, with
-  /// the region where it was.
+  /// Under the region's mutex. Waits for what uses it. Throws HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST, and
+  /// HPE_ERROR_NOT_SUPPORTED while other processes use it, with the region where it was.
   void move(coherence::region& r, unsigned device);
 
  private:
@@ -21,6 +22,7 @@ class mover {
 
   environment env_;
   backing& backing_;
+  node::exporter& others_;
 };
 
 }  // namespace hpe::core

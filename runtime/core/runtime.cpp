@@ -71,12 +71,16 @@ runtime::runtime(const options& chosen) : option_(chosen) {
       *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, count_}, devices_->size());
   env_ = std::make_unique<environment>(
       environment{option_, count_, *space_, *directory_, *regions_, *devices_, *engine_, *views_, *faults_});
-  allocator_ = std::make_unique<allocator>(*env_);
+  foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),
+                                                                   space_->layout().segment_size / granule_size);
+  allocator_ = std::make_unique<allocator>(*env_, exporter_, *foreign_addresses_);
   launcher_ = std::make_unique<launcher>(*env_, *allocator_);
   copier_ = std::make_unique<copier>(*env_, *allocator_);
   ptx_ = std::make_unique<ptx_modules>(*env_, *allocator_, *copier_, *launcher_);
   loans_ = std::make_unique<loan_pool>(*env_);
   host_access_ = std::make_unique<host_access>(*env_, *allocator_, *loans_);
+  exports_ = std::make_unique<exports>(*env_, *allocator_, exporter_);
+  imports_ = std::make_unique<imports>(*env_, *allocator_, *copier_, *exports_, neighbours_, *foreign_addresses_);
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
 }
 
@@ -91,6 +95,10 @@ runtime& runtime::instance() {
     if (found == nullptr) {
       found = new runtime(options::from_environment());
       started_by.store(::getpid(), std::memory_order_relaxed);
+      // It is never destroyed, but leaves nothing in shared memory.
+      std::atexit([] {
+        if (runtime* const it = started()) it->exporter_.leave();
+      });
       ::pthread_atfork(nullptr, nullptr, [] { started_by.store(0, std::memory_order_relaxed); });
       the_runtime.store(found, std::memory_order_release);
     }

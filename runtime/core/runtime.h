@@ -6,7 +6,9 @@
 #include "runtime/core/console_output.h"
 #include "runtime/core/copier.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/exports.h"
 #include "runtime/core/host_access.h"
+#include "runtime/core/imports.h"
 #include "runtime/core/launcher.h"
 #include "runtime/core/loan_pool.h"
 #include "runtime/core/ptx_modules.h"
@@ -39,6 +41,9 @@ class runtime {
   [[nodiscard]] ptx_modules& ptx() noexcept { return *ptx_; }
   [[nodiscard]] host_access& for_host_code() noexcept { return *host_access_; }
 
+  [[nodiscard]] exports& exported() noexcept { return *exports_; }
+  [[nodiscard]] imports& imported() noexcept { return *imports_; }
+
   /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet told.
   void synchronize(int device);
   /// Waits for one piece of work, and says what went wrong with it.
@@ -57,6 +62,10 @@ class runtime {
   std::unique_ptr<fault::host_view> views_;
   std::unique_ptr<fault::service> faults_;
   std::unique_ptr<environment> env_;
+  node::directory processes_{option_.node_directory};
+  node::exporter exporter_{processes_};
+  node::neighbours neighbours_{processes_};
+  std::unique_ptr<memory::segment_allocator> foreign_addresses_;
   std::unique_ptr<allocator> allocator_;
   std::unique_ptr<launcher> launcher_;
   std::unique_ptr<copier> copier_;
@@ -65,6 +74,8 @@ class runtime {
   std::once_flag at_exit_;
   std::unique_ptr<loan_pool> loans_;
   std::unique_ptr<host_access> host_access_;
+  std::unique_ptr<exports> exports_;
+  std::unique_ptr<imports> imports_;
 };
 
 }  // namespace hpe::core

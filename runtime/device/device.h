@@ -27,6 +27,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hpe/error.hpp"
 #include "hpe/ptx.h"
@@ -155,6 +156,14 @@ class device {
   virtual stream& create_stream(priority level) = 0;
 };
 
+/// Device memory as processes of the same machine hand it to each other: a part of an open file. A family understands
+/// its own files only.
+struct shared_part {
+  int file = -1;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// All devices of one family that this process uses.
 class device_set {
  public:
@@ -175,6 +184,17 @@ class device_set {
   /// The pages behind a part of registered memory were given back to the system, and others take their place when it is
   /// used again: devices that hold on to pages let go of these. Waits for copies that use neighbouring bytes.
   virtual void release_host(void* address, std::size_t bytes) = 0;
+
+  /// What backs [address, address + bytes), ranges that were mapped as they are, part by part. The files are the set's
+  /// and stay open until the range is unmapped. Throws HPE_ERROR_NOT_SUPPORTED where the devices have no such files.
+  virtual std::vector<shared_part> share(void* address, std::size_t bytes) = 0;
+
+  /// Puts the parts that another process shared at address, one behind the other, for copies by devices of this set.
+  /// Inside the UVAS, in granules; the files are used during the call only. The bytes are the other process's, and stay
+  /// readable when it ends. Returns which devices reach them: bit d. Throws HPE_ERROR_NOT_SUPPORTED if none does.
+  virtual std::uint32_t import_memory(void* address, std::span<const shared_part> parts) = 0;
+  /// Takes all of one import away. No queued work uses it.
+  virtual void drop_import(void* address, std::size_t bytes) = 0;
 
   /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's words.
   virtual std::uint32_t load_module(const std::string& path) = 0;

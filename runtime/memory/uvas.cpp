@@ -12,8 +12,8 @@ namespace hpe::memory {
 
 namespace {
 
-// Host, striped and runtime.
-constexpr unsigned common_segments = 3;
+// Host, striped, runtime and foreign.
+constexpr unsigned common_segments = 4;
 
 // User space has 47 bits; the view and its alias both have to fit.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
@@ -88,6 +88,20 @@ void uvas::unmap_view(void* p, std::size_t bytes) {
     if (!os::protect(p, bytes, os::access::none)) throw;
   }
   os::discard(shadow_.get(), offset(p), bytes);
+}
+
+void uvas::map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset) {
+  os::map_file(p, bytes, os::access::none, file, file_offset);
+  os::exclude_from_fork(p, bytes);
+  os::map_file(alias(p), bytes, os::access::read_write, file, file_offset);
+  os::exclude_from_fork(alias(p), bytes);
+}
+
+void uvas::unmap_foreign(void* p, std::size_t bytes) {
+  os::unmap_to_reserved(p, bytes);
+  os::exclude_from_fork(p, bytes);
+  os::map_file(alias(p), bytes, os::access::read_write, shadow_.get(), offset(p));
+  os::exclude_from_fork(alias(p), bytes);
 }
 
 }  // namespace hpe::memory

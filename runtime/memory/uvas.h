@@ -1,8 +1,8 @@
 #pragma once
 
-/// The one address space. Segments lie one after the other: device 0 to n-1, host, striped, runtime. Every byte of it
-/// has a place in one memory file, the shadow, which is mapped a second time as a whole, the alias: alias(p) = p +
-/// constant. Addresses and sizes given to map_view and unmap_view are multiples of the page size. Failures throw
+/// The one address space. Segments lie one after the other: device 0 to n-1, host, striped, runtime, foreign. Every
+/// byte of it has a place in one memory file, the shadow, which is mapped a second time as a whole, the alias: alias(p)
+/// = p + constant. Addresses and sizes given to map_view and unmap_view are multiples of the page size. Failures throw
 /// hpe::error.
 
 #include <cstddef>
@@ -17,7 +17,8 @@ enum class segment_kind : std::uint8_t {
   device,   ///< regions whose home is one device
   host,     ///< regions whose home is the host
   striped,  ///< regions whose granules have different homes
-  runtime   ///< the runtime's own buffers; only their alias is used
+  runtime,  ///< the runtime's own buffers; only their alias is used
+  foreign   ///< memory of other processes
 };
 
 struct segment {
@@ -69,6 +70,11 @@ class uvas {
   /// Takes the view away and gives its shadow back: the bytes read as zero when they are used next. Address space stays
   /// reserved.
   void unmap_view(void* p, std::size_t bytes);
+
+  /// Puts a file of another process in place of the shadow, in the view, which is closed, and in the alias.
+  void map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset);
+  /// Takes the view away, and puts the shadow in its place in the alias again.
+  void unmap_foreign(void* p, std::size_t bytes);
 
  private:
   device::uvas_layout layout_;

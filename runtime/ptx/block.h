@@ -3,12 +3,14 @@
 /// A block of threads while it runs: what the engines (interpreter, compiled code) and the scheduler share.
 ///
 /// Addresses: generic, global and constant addresses are addresses of this process, local ones too. A shared address is
-/// an offset into the block's shared memory.
+/// an offset into the block's shared memory; in shared::cluster its upper 8 bits of 32 may hold r + 1, and then it is
+/// one into that of the cluster's block of rank r.
 
 #include <array>
 #include <csetjmp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,12 +61,23 @@ struct launch_configuration {
   const function* kernel = nullptr;
   dimensions grid, block;
   std::uint32_t dynamic_shared = 0;
-  const void* parameters = nullptr;  // formals_size bytes, laid out as the kernel's formals say
-  std::uint64_t number = 0;          // %gridid
-  void* workspace = nullptr;         // of grid.sync: 16 bytes, zeroed, 16-aligned; of cooperative launches
+  const void* parameters = nullptr;   // formals_size bytes, laid out as the kernel's formals say
+  std::uint64_t number = 0;           // %gridid
+  std::optional<dimensions> cluster;  // of blocks, where the launch says; else as the kernel says, or none
+  void* workspace = nullptr;          // of grid.sync: 16 bytes, zeroed, 16-aligned; of cooperative launches
   std::uint32_t local_limit =
       16 << 10;  // bytes of local memory and call frames of each thread, beyond what the kernel declares
   const ptx::surroundings* surroundings = nullptr;
+};
+
+struct block_context;
+
+/// The blocks of a cluster. They run in turns in one thread of the machine.
+struct cluster_members {
+  dimensions size;                     // in blocks
+  bool is_explicit = false;            // asked for by launch or kernel
+  std::vector<block_context*> blocks;  // by rank, x fastest
+  std::uint64_t phases = 0;            // of barrier.cluster that are complete
 };
 
 /// Compiled code reads the members up to `current` by their offsets.
@@ -90,6 +103,8 @@ struct block_context {
   std::uint32_t current = 0;  // the thread that runs, for messages
 
   const launch_configuration* configuration = nullptr;
+  const cluster_members* cluster = nullptr;
+  std::uint32_t cluster_rank = 0;
   std::uint64_t** bases = nullptr;  // registers of a thread that waits: index n is bases[t][n]
   bool in_compiled_code = false;
   jmp_buf landing;
@@ -133,6 +148,8 @@ class engine {
   /// end. Returns that point if it is the same for all; else mixed, and the points are in block.next. Throws
   /// fault_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// An engine for another block of the same kernel, which takes turns with this one's.
+  [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
 };
 
 }  // namespace hpe::ptx

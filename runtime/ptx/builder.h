@@ -66,12 +66,17 @@ class builder {
   void build_atomic();
   void build_address_space();
   void build_copy_async();
+  void build_routine();
+  void build_store_async();
   void build_texture();
   void build_branch();
   void build_call();
   void build_warp();
   void build_barrier();
   void build_matrix();
+  void build_wmma();
+  void build_mma();
+  void build_matrix_move();
   argument call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after);
 
   function_context& context_;

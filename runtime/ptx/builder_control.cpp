@@ -4,7 +4,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/builder.h"
-#include "runtime/ptx/matrix_shape.h"
 
 namespace hpe::ptx {
 
@@ -103,6 +102,11 @@ void builder::build_barrier() {
     i.sources = {lookup(written(0), type::b32)};
     return append(std::move(i));
   }
+  if (statement_.has(modifier::cluster)) {
+    expect(0, 0);
+    if (statement_.has(modifier::arrive) == statement_.has(modifier::wait)) fail("neither .arrive nor .wait");
+    return append(std::move(i));
+  }
   const bool reduces = statement_.has(modifier::red);
   if (!reduces && !statement_.has(modifier::sync) && !statement_.has(modifier::arrive))
     fail("neither .sync nor .arrive nor .red");
@@ -114,52 +118,6 @@ void builder::build_barrier() {
   i.sources.push_back(reduces ? lookup(written(n), type::pred) : operand{});
   if (statement_.has(modifier::arrive) && i.sources[1].what == operand::kind::none)
     fail("an arrival needs the number of threads");
-  append(std::move(i));
-}
-
-// sources: of load the address and the stride; of store the address, the stride and the fragment; of mma the three
-// fragments
-void builder::build_matrix() {
-  instruction i = make();
-  const auto shape = matrix_shape_of(i);
-  if (!shape) unsupported("this shape, or combination of types,");
-  const auto check = [&](const std::vector<operand>& fragment, unsigned registers) {
-    if (fragment.size() != registers)
-      fail(fmt::format("a fragment of {} registers, expected {}", fragment.size(), registers));
-  };
-  const auto stride_of = [&](const operand_syntax* syntax, unsigned packed) {
-    if (syntax != nullptr) return lookup(*syntax, type::u32);
-    operand stride;
-    stride.what = operand::kind::immediate;
-    stride.value = packed;
-    return stride;
-  };
-  if (statement_.has(modifier::load) || statement_.has(modifier::store)) {
-    const matrix_part part = part_of(i, *shape);
-    const bool is_load = statement_.has(modifier::load);
-    const unsigned packed = i.has(modifier::row) ? part.columns : part.rows;
-    expect(2, 3);
-    const operand stride = stride_of(statement_.operands.size() > 2 ? &written(2) : nullptr, packed);
-    const std::vector<operand> fragment = elements(written(is_load ? 0 : 1), type::b32, is_load);
-    check(fragment, part.registers);
-    i.sources = {address(written(is_load ? 1 : 0)), stride};
-    if (is_load) {
-      i.results = fragment;
-    } else {
-      i.sources.insert(i.sources.end(), fragment.begin(), fragment.end());
-    }
-    i.kind = is_load ? kind::load : kind::store;
-    return append(std::move(i));
-  }
-  expect(4, 4);
-  i.results = elements(written(0), type::b32, true);
-  check(i.results, shape->d.registers);
-  const unsigned registers[3] = {shape->a.registers, shape->b.registers, shape->c.registers};
-  for (std::size_t n = 0; n < 3; ++n) {
-    const std::vector<operand> fragment = elements(written(n + 1), type::b32, false);
-    check(fragment, registers[n]);
-    i.sources.insert(i.sources.end(), fragment.begin(), fragment.end());
-  }
   append(std::move(i));
 }
 
@@ -192,6 +150,7 @@ std::vector<bool> read_registers(const function& f) {
 // An atomic whose result nobody reads decides nothing.
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
+  if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
   if (i.kind == kind::load && i.op == opcode::ld)
     return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) !=
            modifier::count;

@@ -3,6 +3,7 @@
 #include "runtime/base/error.h"
 #include "runtime/ptx/atomic.h"
 #include "runtime/ptx/builder.h"
+#include "runtime/ptx/routine.h"
 
 namespace hpe::ptx {
 
@@ -44,6 +45,7 @@ void builder::build_load() {
 }
 
 void builder::build_store() {
+  if (statement_.has(modifier::async)) return build_store_async();
   expect(2, 3);
   instruction i = make();
   if (statement_.types.size() != 1) fail("a store has one type");
@@ -55,6 +57,45 @@ void builder::build_store() {
   append(std::move(i));
 }
 
+// sources: the address, the barrier, the values
+void builder::build_store_async() {
+  expect(3, 3);
+  instruction i = make();
+  if (statement_.types.size() != 1 || !statement_.has(modifier::complete_bytes)) unsupported("this form of st.async");
+  i.kind = kind::routine;
+  i.vector = static_cast<std::uint8_t>(vector_length(statement_));
+  const std::vector<operand> values = elements(written(1), i.types[0], false);
+  if (values.size() != i.vector) fail(fmt::format("{} values for a vector of {}", values.size(), i.vector));
+  i.sources = {address(written(0)), address(written(2))};
+  i.sources.insert(i.sources.end(), values.begin(), values.end());
+  if (i.sources.size() > most_routine_sources) unsupported("a vector of this length");
+  append(std::move(i));
+}
+
+// Operands in the order in which they stand, but for the result.
+void builder::build_routine() {
+  instruction i = make();
+  i.kind = kind::routine;
+  if (statement_.operands.empty()) fail("operands are missing");
+  const bool has_result = statement_.form->kind == kind::routine && written(0).what != operand_syntax::kind::address;
+  if (has_result) i.results = {result(written(0))};
+  for (std::size_t n = has_result ? 1 : 0; n < statement_.operands.size(); ++n)
+    i.sources.push_back(written(n).what == operand_syntax::kind::address ? address(written(n))
+                                                                         : lookup(written(n), type::u64));
+  const std::size_t needed = [&]() -> std::size_t {
+    if (i.op == opcode::cp && i.has(modifier::bulk))
+      return i.has(modifier::bulk_group) ? 3 : i.has(modifier::multicast) ? 5 : 4;
+    if (i.op == opcode::mapa) return 2;
+    const bool with_operand = i.modifiers.one_of(modifier::init, modifier::expect_tx, modifier::complete_tx,
+                                                 modifier::test_wait, modifier::try_wait) != modifier::count;
+    return i.op == opcode::mbarrier && with_operand ? 2 : 1;
+  }();
+  if (i.sources.size() < needed) fail("an operand is missing");
+  if (i.sources.size() > most_routine_sources) fail("too many operands");
+  append(std::move(i));
+}
+
+// An operation on a vector is one on each element.
 void builder::build_atomic() {
   const bool reduction = statement_.form->op == opcode::red;
   const bool swap = statement_.has(modifier::op_cas);
@@ -62,12 +103,33 @@ void builder::build_atomic() {
   expect(first + (swap ? 3 : 2), first + (swap ? 4 : 3));
   instruction i = make();
   if (statement_.types.size() != 1) fail("an atomic operation has one type");
-  if (!reduction) i.results = {result(written(0))};
-  i.sources = {address(written(first)), lookup(written(first + 1), i.types[0])};
-  if (swap) i.sources.push_back(lookup(written(first + 2), i.types[0]));
   i.atomic = find_atomic(i);
   if (i.atomic == nullptr) unsupported("this operation on this type");
-  append(std::move(i));
+  const operand at = address(written(first));
+  const std::vector<operand> values = elements(written(first + 1), i.types[0], false);
+  std::vector<operand> results;
+  if (!reduction) results = elements(written(0), i.types[0], true);
+  const unsigned length = vector_length(statement_);
+  if (values.size() != length || (!reduction && results.size() != length) || (swap && length > 1))
+    fail(fmt::format("{} values for a vector of {}", values.size(), length));
+  if (length == 1) {
+    if (!reduction) i.results = results;
+    i.sources = {at, values[0]};
+    if (swap) i.sources.push_back(lookup(written(first + 2), i.types[0]));
+    return append(std::move(i));
+  }
+  // The registers of the results may be among the operands.
+  std::vector<operand> kept;
+  for (unsigned n = 0; n < length; ++n) {
+    instruction one = i;
+    one.sources = {at, values[n]};
+    one.sources[0].value += std::uint64_t{n} * bytes_of(i.types[0]);
+    if (!reduction) one.results = {kept.emplace_back(temporary(i.types[0]))};
+    append(std::move(one));
+  }
+  const type raw = bits_of(i.types[0]) == 16 ? type::b16 : bits_of(i.types[0]) == 32 ? type::b32 : type::b64;
+  for (std::size_t n = 0; n < results.size(); ++n)
+    if (results[n].is_register()) append(opcode::mov, raw, {results[n]}, {kept[n]});
 }
 
 void builder::build_address_space() {
@@ -81,11 +143,19 @@ void builder::build_address_space() {
 void builder::build_copy_async() {
   instruction i = make();
   if (!statement_.has(modifier::async)) unsupported("this form of cp");
+  const bool arrives = statement_.has(modifier::mbarrier) && statement_.has(modifier::arrive);
+  const bool tells = statement_.has(modifier::complete_bytes), groups = statement_.has(modifier::bulk_group);
+  if (arrives || (statement_.has(modifier::bulk) && tells != groups)) return build_routine();
   if (i.modifiers.one_of(modifier::commit_group, modifier::wait_group, modifier::wait_all) != modifier::count) {
     // Copies are done when they are started, so there is nothing to wait for.
     i.kind = kind::nothing;
     return append(std::move(i));
   }
+  if (statement_.has(modifier::bulk) && statement_.has(modifier::prefetch)) {
+    i.kind = kind::nothing;
+    return append(std::move(i));
+  }
+  if (statement_.has(modifier::bulk)) unsupported("this form of cp.async.bulk");
   expect(3, 5);
   i.sources = {address(written(0)), address(written(1)), lookup(written(2), type::u32)};
   const bool with_size = statement_.operands.size() > 3 && !statement_.has(modifier::cache_hint);

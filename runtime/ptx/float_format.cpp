@@ -92,7 +92,7 @@ double add_to_odd(double a, double b) {
 
 double integer_to_odd(bool negative, std::uint64_t magnitude) {
   std::uint64_t digits = magnitude;
-  if (const int extra = std::bit_width(magnitude) - 53; extra > 0) {
+  if (const int extra = static_cast<int>(std::bit_width(magnitude)) - 53; extra > 0) {
     const std::uint64_t rest = magnitude & ((std::uint64_t{1} << extra) - 1);
     digits = ((magnitude >> extra) | (rest != 0 ? 1 : 0)) << extra;
   }

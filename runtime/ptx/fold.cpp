@@ -32,8 +32,11 @@ void fold_constants(function& f) {
     if (writers[r] != nullptr) constants[r] = writers[r]->sources[0];
   for (instruction& i : f.code) {
     if (i.kind == kind::call) continue;
+    // Threads that meet show their registers, not addresses that are each thread's or block's own.
+    const bool meets = i.kind == kind::warp || i.kind == kind::barrier || i.kind == kind::matrix;
     for (operand& o : i.sources) {
       if (!o.is_register() || constants[o.index].what == operand::kind::none) continue;
+      if (meets && constants[o.index].what != operand::kind::immediate) continue;
       const operand used = o;
       o = constants[used.index];
       o.value += used.value;  // of an address

@@ -29,6 +29,7 @@ enum class kind : std::uint8_t {
   copy_async,
   texture,        // memory
   address_space,  // cvta, isspacep
+  routine,        // a function does it all (routine.h)
   fence,
   nothing,
   branch,

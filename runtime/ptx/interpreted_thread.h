@@ -42,7 +42,7 @@ class interpreted_thread {
 
   // memory
   std::uint8_t* checked(const instruction& i, const operand& where, std::uint64_t bytes, std::uint64_t alignment);
-  std::uint8_t* checked(bool shared, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);
+  std::uint8_t* checked(address_window window, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);
   void load(const instruction& i);
   void store(const instruction& i);
   void update(const instruction& i);

@@ -5,6 +5,7 @@
 
 #include "runtime/ptx/interpreted_thread.h"
 #include "runtime/ptx/matrix.h"
+#include "runtime/ptx/routine.h"
 #include "runtime/ptx/scalar.h"
 #include "runtime/ptx/system_call.h"
 
@@ -138,6 +139,13 @@ void interpreted_thread::execute(const instruction& i) {
       const auto values = read_texture_at(block_, i, value(i.sources[0]), value(i.sources[1]),
                                           i.sources.size() > 2 ? value(i.sources[2]) : 0);
       for (std::size_t n = 0; n < 4; ++n) set(i.results[n], values[n]);
+      return;
+    }
+    case kind::routine: {
+      std::uint64_t sources[most_routine_sources] = {};
+      for (std::size_t n = 0; n < i.sources.size(); ++n) sources[n] = address(i.sources[n]);
+      const std::uint64_t result = run_routine(block_, number_, i, sources);
+      if (!i.results.empty()) set(i.results[0], result);
       return;
     }
     case kind::fence: return __atomic_thread_fence(__ATOMIC_SEQ_CST);

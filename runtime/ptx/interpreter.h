@@ -19,6 +19,7 @@ class interpreter final : public engine {
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return *points_[point]; }
   void begin(block_context& block) override;
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override;
+  [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<interpreter>(program_); }
 
  private:
   friend class interpreted_thread;

@@ -38,30 +38,19 @@ std::uint64_t sign_extended(std::uint64_t value, type t) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << cut) >> cut);
 }
 
-constexpr std::uint64_t workspace_bytes = 16;  // of grid.sync
-
 bool is_param(const instruction& i) {
   return i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
 }
 
 }  // namespace
 
-std::uint8_t* interpreted_thread::checked(bool shared, std::uint64_t address, std::uint64_t bytes,
+std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t address, std::uint64_t bytes,
                                           std::uint64_t alignment) {
-  if (shared) {
-    address &= 0xffffffffU;  // registers of 32 bits hold it
-    const std::uint64_t size = std::uint64_t{block_.dynamic_shared_offset} + block_.dynamic_shared_size;
-    if (address > size || bytes > size - address) fail(fault::reason::address, address);
-    address += reinterpret_cast<std::uint64_t>(block_.shared);
-  } else if (!lies_in_shared(block_, address) && !lies_in_local(block_, number_, address)) {
-    const auto parameters = reinterpret_cast<std::uint64_t>(block_.parameters);
-    const bool parameter = address - parameters < block_.configuration->kernel->formals_size ||
-                           address - reinterpret_cast<std::uint64_t>(block_.configuration->workspace) < workspace_bytes;
-    const surroundings& around = *block_.configuration->surroundings;
-    if (!parameter && around.may_touch && !around.may_touch(address, bytes)) fail(fault::reason::address, address);
-  }
-  if (address % alignment != 0) fail(fault::reason::misaligned, address);
-  return reinterpret_cast<std::uint8_t*>(address);
+  std::uint8_t* const memory = reach(block_, number_, window, address, bytes);
+  if (memory == nullptr) fail(fault::reason::address, address);
+  if (reinterpret_cast<std::uint64_t>(memory) % alignment != 0)
+    fail(fault::reason::misaligned, reinterpret_cast<std::uint64_t>(memory));
+  return memory;
 }
 
 std::uint8_t* interpreted_thread::checked(const instruction& i, const operand& where, std::uint64_t bytes,
@@ -70,7 +59,7 @@ std::uint8_t* interpreted_thread::checked(const instruction& i, const operand& w
   if (where.what == operand::kind::formal || where.what == operand::kind::scratch)
     return reinterpret_cast<std::uint8_t*>(at);
   if (is_param(i)) return reinterpret_cast<std::uint8_t*>(at);
-  return checked(is_shared_access(i), at, bytes, alignment);
+  return checked(window_of(i), at, bytes, alignment);
 }
 
 void interpreted_thread::load(const instruction& i) {
@@ -114,8 +103,9 @@ void interpreted_thread::update(const instruction& i) {
 void interpreted_thread::copy(const instruction& i) {
   const std::uint64_t size = value(i.sources[2]);
   const std::uint64_t given = i.sources.size() > 3 ? std::min(value(i.sources[3]), size) : size;
-  std::uint8_t* const to = checked(true, address(i.sources[0]), size, size);
-  const std::uint8_t* const from = checked(false, address(i.sources[1]), given, given == 0 ? 1 : size);
+  std::uint8_t* const to = checked(address_window::own_shared, address(i.sources[0]), size, size);
+  const std::uint8_t* const from =
+      checked(address_window::generic, address(i.sources[1]), given, given == 0 ? 1 : size);
   std::memcpy(to, from, given);
   std::memset(to + given, 0, size - given);
 }

@@ -8,9 +8,9 @@
 
 namespace hpe::ptx {
 
-/// Runs blocks first <= n < last, numbered with x fastest, one after the other. Several threads may run parts of one
-/// grid, each with an engine of its own, or with one that says that it is shared. Returns why it stopped early, if it
-/// did.
+/// Runs blocks first <= n < last, numbered with x fastest, one after the other; of a grid of clusters, the clusters
+/// whose first block is one of these, each cluster's blocks at once. Several threads may run parts of one grid, each
+/// with an engine of its own, or with one that says that it is shared. Returns why it stopped early, if it did.
 [[nodiscard]] std::optional<fault> run_blocks(engine& runs, const launch_configuration& configuration,
                                               std::uint64_t first, std::uint64_t last);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/ptx/float_format.h"
+#include "runtime/ptx/mma.h"
 #include "runtime/ptx/scheduler.h"
 
 namespace hpe::ptx {
@@ -16,22 +17,6 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 constexpr u32 warp_size = 32;
-
-double decode_element(u64 raw, type t) {
-  switch (t) {
-    case type::f16: return decode(raw & 0xffff, half_format);
-    case type::bf16: return decode(raw & 0xffff, brain_format);
-    case type::s8: return static_cast<std::int8_t>(raw);
-    case type::u8: return static_cast<std::uint8_t>(raw);
-    case type::s32: return static_cast<std::int32_t>(raw);
-    default: return std::bit_cast<float>(static_cast<u32>(raw));
-  }
-}
-
-u64 encode_element(double value, type t) {
-  if (t == type::f16) return encode(value, half_format, rounding::nearest_even);
-  return std::bit_cast<u32>(static_cast<float>(value));
-}
 
 // Element e of a thread's fragment, which holds elements side by side from its first register on.
 u64 element_of(const std::uint64_t* registers, unsigned e, type t) {
@@ -51,6 +36,28 @@ u64 memory_index(const matrix_part& part, unsigned number, bool by_rows, u64 str
 }
 
 }  // namespace
+
+double decode_element(u64 raw, type t) {
+  switch (t) {
+    case type::f16: return decode(raw & 0xffff, half_format);
+    case type::bf16: return decode(raw & 0xffff, brain_format);
+    case type::s8: return static_cast<std::int8_t>(raw);
+    case type::u8: return static_cast<std::uint8_t>(raw);
+    case type::s32: return static_cast<std::int32_t>(raw);
+    default: return std::bit_cast<float>(static_cast<u32>(raw));
+  }
+}
+
+u64 encode_element(double value, type t) {
+  if (t == type::f16) return encode(value, half_format, rounding::nearest_even);
+  return std::bit_cast<u32>(static_cast<float>(value));
+}
+
+u64 encode_integer(double value, bool saturates) {
+  if (saturates)
+    return static_cast<u32>(static_cast<std::int32_t>(std::min(std::max(value, -2147483648.0), 2147483647.0)));
+  return static_cast<u32>(static_cast<std::int64_t>(value));
+}
 
 void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
                    std::uint64_t* registers) {
@@ -83,7 +90,9 @@ std::uint64_t fragment_bytes(const instruction& i, std::uint64_t stride) {
   return (memory_index(part, part.rows * part.columns - 1, i.has(modifier::row), stride) + 1) * bytes_of(part.element);
 }
 
-void multiply_matrices(block_context& block, const instruction& what, std::uint32_t first) {
+void meet_matrices(block_context& block, const instruction& what, std::uint32_t first) {
+  if (what.op == opcode::mma) return multiply_fragments(block, what, first);
+  if (what.op != opcode::wmma) return move_matrices(block, what, first);
   const matrix_shape shape = *matrix_shape_of(what);
   std::vector<double> parts[3];
   const matrix_part* const sizes[3] = {&shape.a, &shape.b, &shape.c};
@@ -109,14 +118,7 @@ void multiply_matrices(block_context& block, const instruction& what, std::uint3
       double sum = parts[2][row * shape.c.columns + column];  // exact for integers, which stay below 2^53
       for (unsigned k = 0; k < shape.a.columns; ++k)
         sum += parts[0][row * shape.a.columns + k] * parts[1][k * shape.b.columns + column];
-      u64 raw = 0;
-      if (!whole) {
-        raw = encode_element(sum, shape.d.element);
-      } else if (what.has(modifier::satfinite)) {
-        raw = static_cast<u32>(static_cast<std::int32_t>(std::min(std::max(sum, -2147483648.0), 2147483647.0)));
-      } else {
-        raw = static_cast<u32>(static_cast<std::int64_t>(sum));
-      }
+      const u64 raw = whole ? encode_integer(sum, what.has(modifier::satfinite)) : encode_element(sum, shape.d.element);
       put_element(registers, e, shape.d.element, raw);
     }
     for (unsigned r = 0; r < shape.d.registers; ++r) set_result(block, first + lane, what.results[r], registers[r]);

@@ -94,6 +94,7 @@ struct function {
   std::uint32_t shared_size = 0;                  // of a kernel: all that its blocks have, without the dynamic part
   std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 where the kernel does not say
   std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros where there is none
+  std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros where the kernel does not say
   std::uint32_t text = 0;                         // number of the text it was in
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <type_traits>
 
 #include "runtime/ptx/scalar.h"
@@ -52,15 +53,23 @@ u64 reversed(u64 a) {
   return result;
 }
 
-// PTX ISA, bfe: position and length are bytes; bits beyond the top read as the sign.
+// Position and length are bytes where the field has 32 bits (PTX ISA, bfe). Where it has 64, an H200 takes all 32 bits
+// of them.
+template <class U>
+u32 field_operand(u64 raw) {
+  return sizeof(U) == 4 ? raw & 0xff : static_cast<u32>(raw);
+}
+
+// Bits beyond the top read as the sign.
 template <class U>
 u64 extract(u64 a, u64 b, u64 c, bool with_sign) {
   constexpr unsigned top = 8 * sizeof(U) - 1;
-  const unsigned position = b & 0xff, length = c & 0xff;
-  const bool sign = with_sign && length > 0 && (a >> std::min(position + length - 1, top) & 1) != 0;
+  const u32 position = field_operand<U>(b), length = field_operand<U>(c);
+  const u64 last = u64{position} + length - 1;
+  const bool sign = with_sign && length > 0 && (a >> std::min<u64>(last, top) & 1) != 0;
   U result = sign ? static_cast<U>(~U{0}) : U{0};
   for (unsigned n = 0; n <= top; ++n) {
-    if (n >= length || position + n > top) break;
+    if (n >= length || u64{position} + n > top) break;
     const U bit = static_cast<U>(U{1} << n);
     result = (a >> (position + n) & 1) != 0 ? static_cast<U>(result | bit) : static_cast<U>(result & ~bit);
   }
@@ -70,7 +79,7 @@ u64 extract(u64 a, u64 b, u64 c, bool with_sign) {
 template <class U>
 u64 inserted(u64 a, u64 b, u64 c, u64 d) {
   constexpr unsigned width = 8 * sizeof(U);
-  const unsigned position = c & 0xff, length = d & 0xff;
+  const u32 position = field_operand<U>(c), length = field_operand<U>(d);
   if (position >= width || length == 0) return static_cast<U>(b);
   const unsigned room = std::min(length, width - position);
   const u64 ones = room == 64 ? ~u64{0} : (u64{1} << room) - 1;
@@ -122,6 +131,7 @@ u64 extended(u64 a, u64 b, u64, u64 d) {
 
 u64 find_nth(u64 mask, u64 base, u64 offset, u64) {
   const auto steps = static_cast<std::int32_t>(offset);
+  if (steps == std::numeric_limits<std::int32_t>::min()) return 0;  // as an H200: its magnitude has no 32 bits
   auto position = static_cast<std::int64_t>(base);
   if (steps == 0) return position < 32 && (mask >> position & 1) != 0 ? base : ~u32{0};
   for (std::int64_t count = std::abs(std::int64_t{steps}); position >= 0 && position<32; position += steps> 0 ? 1 : -1)

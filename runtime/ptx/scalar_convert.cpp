@@ -1,8 +1,9 @@
 // cvt. A value goes through the exact form of its type, an integer or a double, and is rounded once on the way out.
 // Compiled with -frounding-math.
 //
-// Where the PTX ISA leaves it open: a NaN converts to the integer 0 (64-bit integers and f64 sources: to the smallest,
-// or 2^63), and to the format's canonical NaN.
+// NaNs, which the PTX ISA leaves open, go as on an H200. To an integer: 0, but from f64 and to 64 bits the top bit
+// alone. Between formats of which one is f64: sign and payload stay, and the NaN is quiet. bf16 to f32 only appends
+// zeros, and tf32 only cuts bits off. Else the format's canonical NaN.
 
 #include <algorithm>
 #include <bit>
@@ -59,8 +60,21 @@ u64 encode_single(double value, rounding round) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(out));
 }
 
-u64 encode_tensor(double value, rounding round) {
-  return std::isnan(value) ? 0x7fffffff : encode(value, tensor_format, round) << 13;
+// A NaN to or from f64: the payload is aligned at its top.
+u64 converted_nan(u64 raw, type from, type to) {
+  struct layout {
+    unsigned width, mantissa;
+  };
+  const auto layout_of = [](type t) -> layout {
+    if (t == type::f64) return {64, 52};
+    if (t == type::f16) return {16, 10};
+    return {bits_of(t), bits_of(t) == 16 ? 7U : 23U};
+  };
+  const layout in = layout_of(from), out = layout_of(to);
+  const u64 sign = raw >> (in.width - 1) & 1;
+  const u64 payload = (raw & ((u64{1} << in.mantissa) - 1)) << (63 - in.mantissa);  // its top bit is bit 62
+  const u64 exponent = ((u64{1} << (out.width - 1 - out.mantissa)) - 1) << out.mantissa;
+  return sign << (out.width - 1) | exponent | u64{1} << (out.mantissa - 1) | payload >> (63 - out.mantissa);
 }
 
 u64 encode_float(double value, const descriptor& how) {
@@ -69,7 +83,7 @@ u64 encode_float(double value, const descriptor& how) {
   switch (how.to) {
     case type::f16: return encode(value, half_format, how.round);
     case type::bf16: return encode(value, brain_format, how.round);
-    case type::tf32: return encode_tensor(value, how.round);
+    case type::tf32: return encode(value, tensor_format, how.round) << 13;
     case type::f64: return std::isnan(value) ? 0x7ff8000000000000 : std::bit_cast<u64>(value);
     default: {
       const u64 raw = encode_single(value, how.round);
@@ -85,7 +99,7 @@ i128 highest(type t) { return (i128{1} << (bits_of(t) - (is_signed(t) ? 1 : 0)))
 u64 integer_from_float(double value, const descriptor& how) {
   if (std::isnan(value)) {
     const bool wide = bits_of(how.to) == 64 || how.from == type::f64;
-    return wide && bits_of(how.to) >= 32 ? u64{1} << (bits_of(how.to) - 1) : 0;
+    return wide ? static_cast<u64>(integer_value(u64{1} << (bits_of(how.to) - 1), how.to)) : 0;
   }
   const double whole = to_integral(value, how.round);
   if (whole >= 0x1p64) return static_cast<u64>(highest(how.to));
@@ -108,6 +122,13 @@ u64 convert(u64 a, u64, u64, u64 d) {
     double value = float_value(a, how.from);
     if (how.ftz) value = flushed(value, how.from);
     if (!is_float(how.to)) return integer_from_float(value, how);
+    if (std::isnan(value) && !how.sat && !how.relu) {
+      if (how.to == type::tf32) return a & 0xffffe000U;
+      if (how.from == type::bf16 && how.to == type::f32) return (a & 0xffff) << 16;
+      const bool made_canonical = how.ftz && how.from == type::f32;
+      if (how.from == type::f64 || how.to == type::f64)
+        return converted_nan(made_canonical ? 0x7fffffffU : a, how.from, how.to);
+    }
     if (how.to_integral) value = to_integral(value, how.round);
     return encode_float(value, how);
   }

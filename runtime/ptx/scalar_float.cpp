@@ -1,8 +1,10 @@
 // f32 and f64 arithmetic. Compiled with -frounding-math: directed roundings set the processor's mode.
 //
-// A NaN result of f32 is 0x7fffffff (PTX ISA), one of f64 0x7ff8000000000000 (left open there). The .approx functions
-// give the correctly rounded value or one beside it, which is within the bounds of the PTX ISA; their special cases are
-// those of the ISA.
+// A NaN result of f32 is 0x7fffffff (PTX ISA). One of f64 (left open there) is, as on an H200, an operand that is a
+// NaN, made quiet: the second before the third before the first, in a division the first before the second; and
+// 0xfff8000000000000 where no operand is one. The .approx functions give the correctly rounded value or one beside it,
+// which is within the bounds of the PTX ISA, but sine and cosine, which make the hardware's error of the argument;
+// their special cases are those of an H200.
 
 #include <bit>
 #include <cmath>
@@ -26,9 +28,20 @@ T get(u64 raw) {
   return std::bit_cast<T>(static_cast<bits_of_float<T>>(raw));
 }
 
+constexpr u64 quiet_bit = u64{1} << 51;
+constexpr u64 invalid_result = 0xfff8000000000000;
+
+// The NaN that an operation of f64 gives for these operands, in the order in which they count.
+u64 nan_of(u64 first, u64 second, u64 third) {
+  for (const u64 raw : {first, second, third})
+    if (std::isnan(get<double>(raw))) return raw | quiet_bit;
+  return invalid_result;
+}
+
+// Not of a NaN of f64.
 template <class T>
 u64 put(T value) {
-  if (std::isnan(value)) return sizeof(T) == 4 ? 0x7fffffffU : 0x7ff8000000000000U;
+  if (std::isnan(value)) return sizeof(T) == 4 ? 0x7fffffffU : invalid_result;
   return std::bit_cast<bits_of_float<T>>(value);
 }
 
@@ -67,7 +80,7 @@ T held(T value) {
                   : float_function<double>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,       \
                                                        [[maybe_unused]] T c) -> T { return expression; }))
 
-template <class T, class Body>
+template <class T, bool divides = false, class Body>
 scalar_function float_function(Body) {
   return [](u64 a, u64 b, u64 c, u64 d) -> u64 {
     const descriptor how = descriptor::unpack(d);
@@ -77,6 +90,7 @@ scalar_function float_function(Body) {
       const rounding_scope scope(how.round);
       result = held(Body{}(held(x), held(y), held(z)));
     }
+    if (sizeof(T) == 8 && std::isnan(result)) return divides ? nan_of(a, b, c) : nan_of(b, c, a);
     return output(result, how);
   };
 }
@@ -107,12 +121,13 @@ u64 extreme(u64 a, u64 b, u64, u64 d) {
     x = std::fabs(x);
     y = std::fabs(y);
   }
+  if (sizeof(T) == 8 && std::isnan(x) && std::isnan(y)) return nan_of(b, a, 0);
   T result = maximum ? larger(x, y) : smaller(x, y);
   if (how.xorsign) result = std::copysign(result, sign ? T{-1} : T{1});
   return put(result);
 }
 
-// neg, abs and copysign only touch the sign, also of a NaN.
+// neg, abs and copysign only touch the sign. neg and abs leave a NaN as an operation would.
 template <class T>
 u64 with_sign_bit(u64 raw, bool sign) {
   constexpr u64 top = u64{1} << (8 * sizeof(T) - 1);
@@ -131,13 +146,13 @@ u64 flushed_bits(u64 raw, u64 d) {
 
 template <class T>
 u64 negated(u64 a, u64, u64, u64 d) {
-  if (std::isnan(get<T>(a)) && sizeof(T) == 4 && descriptor::unpack(d).ftz) return put(get<T>(a));
+  if (std::isnan(get<T>(a))) return sizeof(T) == 4 ? put(get<T>(a)) : nan_of(a, 0, 0);
   return with_sign_bit<T>(flushed_bits<T>(a, d), !sign_of<T>(a));
 }
 
 template <class T>
 u64 absolute(u64 a, u64, u64, u64 d) {
-  if (std::isnan(get<T>(a)) && sizeof(T) == 4 && descriptor::unpack(d).ftz) return put(get<T>(a));
+  if (std::isnan(get<T>(a))) return sizeof(T) == 4 ? put(get<T>(a)) : nan_of(a, 0, 0);
   return with_sign_bit<T>(flushed_bits<T>(a, d), false);
 }
 
@@ -147,18 +162,35 @@ u64 sign_copied(u64 a, u64 b, u64, u64) {
   return with_sign_bit<T>(b, sign_of<T>(a));
 }
 
-// The hardware's rcp and rsqrt of f64 look at the upper half only.
+// The hardware's rcp and rsqrt of f64 look at the upper half only, and give no other.
+u64 coarse(double value) { return (std::isnan(value) ? 0x7fffffffffffffffU : put(value)) & 0xffffffff00000000U; }
+
 u64 coarse_reciprocal(u64 a, u64, u64, u64) {
   const auto x = get<double>(a & 0xffffffff00000000U);
-  return put(flushed(1 / flushed(x))) & (std::isnan(x) ? ~u64{0} : 0xffffffff00000000U);
+  return coarse(flushed(1 / flushed(x)));
 }
 
 u64 coarse_reciprocal_root(u64 a, u64, u64, u64) {
   const auto x = get<double>(a & 0xffffffff00000000U);
-  return put(1 / std::sqrt(flushed(x))) & (std::isnan(x) ? ~u64{0} : 0xffffffff00000000U);
+  return coarse(1 / std::sqrt(flushed(x)));
 }
 
-// cos and sin of an infinity are NaN, as libm has it.
+// The angle that the hardware takes the sine of: it multiplies by 1/2pi in f32, cut off, and keeps 24 bits of the turn.
+// So an angle below 2^-25 turns has the sine 0, and one of 2^24 turns and more too.
+double angle(double x) {
+  constexpr double turns_per_radian = 0x1.45f306p-3;  // as f32
+  const double exact = x * turns_per_radian;          // of 48 bits
+  const double turns = std::bit_cast<double>(std::bit_cast<u64>(exact) & ~((u64{1} << 29) - 1));
+  const double part = turns - std::trunc(turns);
+  return std::copysign(std::nearbyint(part * 0x1p24) * 0x1p-24, x) * 6.283185307179586;
+}
+
+// A divisor whose reciprocal is subnormal counts as infinite (PTX ISA, div.approx).
+float quotient_by_reciprocal(float a, float b) {
+  if (std::fabs(b) > 0x1p126F && std::isfinite(b)) return a * std::copysign(0.0F, b);
+  return static_cast<float>(static_cast<double>(a) / static_cast<double>(b));
+}
+
 scalar_function find_approximate(const instruction& i) {
   const type t = i.types[0];
   if (t == type::f64) {
@@ -175,13 +207,15 @@ scalar_function find_approximate(const instruction& i) {
     return static_cast<float>(expression);                               \
   })
   switch (i.op) {
-    case opcode::div:  // for 2^126 < |y| < 2^128 the ISA gives 0 (ftz: the same); a plain quotient is nearer
-      return HPE_APPROXIMATE(a / static_cast<double>(y));
+    case opcode::div:
+      return i.has(modifier::full)
+                 ? HPE_APPROXIMATE(a / static_cast<double>(y))
+                 : float_function<float>([]<class T>(T x, T y, T) -> T { return quotient_by_reciprocal(x, y); });
     case opcode::rcp: return HPE_APPROXIMATE(1 / a);
     case opcode::rsqrt: return HPE_APPROXIMATE(1 / std::sqrt(a));
     case opcode::sqrt: return HPE_APPROXIMATE(std::sqrt(a));
-    case opcode::sin: return HPE_APPROXIMATE(std::sin(a));
-    case opcode::cos: return HPE_APPROXIMATE(std::cos(a));
+    case opcode::sin: return HPE_APPROXIMATE(std::sin(angle(a)));
+    case opcode::cos: return HPE_APPROXIMATE(std::cos(angle(a)));
     case opcode::ex2: return HPE_APPROXIMATE(std::exp2(a));
     case opcode::lg2: return HPE_APPROXIMATE(std::log2(a));
     case opcode::tanh: return HPE_APPROXIMATE(std::tanh(a));
@@ -203,7 +237,10 @@ scalar_function find_float_scalar(const instruction& i) {
     case opcode::mul: return HPE_FLOAT(a * b);
     case opcode::fma:
     case opcode::mad: return rounded ? HPE_FLOAT(std::fma(a, b, c)) : nullptr;
-    case opcode::div: return rounded ? HPE_FLOAT(a / b) : nullptr;
+    case opcode::div:
+      if (!rounded) return nullptr;
+      return single ? float_function<float>([]<class T>(T a, T b, T) -> T { return a / b; })
+                    : float_function<double, true>([]<class T>(T a, T b, T) -> T { return a / b; });
     case opcode::rcp: return rounded ? HPE_FLOAT(1 / a) : nullptr;
     case opcode::sqrt: return rounded ? HPE_FLOAT(std::sqrt(a)) : nullptr;
     case opcode::min: return single ? extreme<float, false> : extreme<double, false>;

@@ -116,18 +116,18 @@ struct extreme {
   }
 };
 
-// With .ftz a NaN becomes the canonical one.
+// A NaN becomes the canonical one.
 struct negation {
   template <class Format>
   static u64 apply(u64 a, u64, const descriptor& how) {
-    return flushed_half(a, how) ^ 0x8000;
+    return std::isnan(decode(a, Format::format)) ? Format::format.nan : flushed_half(a, how) ^ 0x8000;
   }
 };
 
 struct magnitude {
   template <class Format>
   static u64 apply(u64 a, u64, const descriptor& how) {
-    return flushed_half(a, how) & 0x7fff;
+    return std::isnan(decode(a, Format::format)) ? Format::format.nan : flushed_half(a, how) & 0x7fff;
   }
 };
 

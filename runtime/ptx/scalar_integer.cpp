@@ -1,6 +1,6 @@
 // Integer arithmetic. Operands are widened by their type to 64 bits, results are cut to it.
 //
-// Left open by the PTX ISA: here division by zero gives all ones, and the remainder is the dividend.
+// Left open by the PTX ISA: division by zero gives all ones, quotient and remainder, as on an H200.
 
 #include <algorithm>
 #include <limits>
@@ -72,7 +72,7 @@ T quotient(u64 a, u64 b) {
 template <class T>
 T rest(u64 a, u64 b) {
   const T x = static_cast<T>(a), y = static_cast<T>(b);
-  if (y == 0) return x;
+  if (y == 0) return static_cast<T>(~u64{0});
   if (std::is_signed_v<T> && y == static_cast<T>(-1)) return 0;
   return static_cast<T>(x % y);
 }

@@ -76,8 +76,15 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
 
 scheduler::~scheduler() = default;
 
-void scheduler::begin(dimensions block) {
+void scheduler::begin(dimensions block, cluster_members* cluster) {
   block_.ctaid = block;
+  block_.cluster = cluster;
+  block_.cluster_rank = 0;
+  if (cluster != nullptr) {
+    block_.cluster_rank = static_cast<std::uint32_t>(cluster->blocks.size());
+    cluster->blocks.push_back(&block_);
+  }
+  arrivals_.clear();
   together_ = 0;
   arrived_.fill(0);
   engine_.begin(block_);
@@ -103,9 +110,10 @@ scheduler::state scheduler::advance() {
       if (run_together() == state::ended) return state::ended;
       continue;
     }
-    if (meet_barriers()) continue;
-    if (!release_pauses()) report_deadlock();
-    return state::paused;
+    if (meet_barriers() || meet_cluster()) continue;
+    if (release_pauses()) return state::paused;
+    if (!waits_for_cluster()) report_deadlock();
+    return state::waiting;
   }
 }
 
@@ -168,8 +176,8 @@ void scheduler::run_ready() {
 }
 
 bool scheduler::is_plain_barrier(const instruction& what) {
-  return what.kind == kind::barrier && !what.has(modifier::red) && !what.has(modifier::arrive) &&
-         what.sources[1].what == operand::kind::none;
+  return what.kind == kind::barrier && !what.has(modifier::cluster) && !what.has(modifier::red) &&
+         !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
 }
 
 // Whether it is a meeting of all lanes of a warp.
@@ -251,7 +259,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     open &= ~group;
     if (group != (wanted & alive)) continue;  // some are still to come
     if (what.kind == kind::matrix) {
-      multiply_matrices(block_, what, first);
+      meet_matrices(block_, what, first);
     } else {
       meet(block_, engine_, first, group);
     }
@@ -268,89 +276,6 @@ std::uint32_t scheduler::mask_of(std::uint32_t thread, const instruction& what) 
 std::string scheduler::text_of(const instruction& what) const {
   return fmt::format("PTX line {}, '{}'", what.line,
                      configuration_.image->program().text_of(*configuration_.kernel, what));
-}
-
-bool scheduler::meet_barriers() {
-  bool any = false;
-  struct gathering {
-    std::uint32_t waiting = 0;
-    std::uint32_t wanted = 0;  // 0: all threads that have not ended
-    bool all = true, some = false;
-    std::uint32_t holding = 0;
-  };
-  std::array<gathering, 16> barriers;
-  std::uint32_t alive = 0;
-  const auto number_of = [&](std::uint32_t t, const instruction& what) {
-    const std::uint64_t number = value_of(block_, t, what.sources[0]);
-    block_.current = t;
-    if (number >= barriers.size())
-      block_.fail(fault::reason::illegal, 0, fmt::format("there is no barrier {}", number));
-    return number;
-  };
-  for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
-    if (has_ended(t)) continue;
-    ++alive;
-    const instruction& what = engine_.at(next_[t]);
-    if (!waits(t) || what.kind != kind::barrier) continue;
-    const std::uint64_t number = number_of(t, what);
-    if (what.has(modifier::arrive)) {
-      ++arrived_[number];
-      release(t);
-      any = true;
-      continue;
-    }
-    gathering& b = barriers[number];
-    ++b.waiting;
-    if (what.sources[1].what != operand::kind::none)
-      b.wanted = static_cast<std::uint32_t>(value_of(block_, t, what.sources[1]));
-    if (what.sources[2].what == operand::kind::none) continue;
-    const bool holds = value_of(block_, t, what.sources[2]) != 0;
-    b.all &= holds;
-    b.some |= holds;
-    b.holding += holds ? 1 : 0;
-  }
-  for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
-    if (has_ended(t) || !waits(t)) continue;
-    const instruction& what = engine_.at(next_[t]);
-    if (what.kind != kind::barrier) continue;
-    const std::uint64_t number = number_of(t, what);
-    const gathering& b = barriers[number];
-    if (b.wanted == 0 ? b.waiting != alive
-                      : b.waiting + arrived_[number] < std::min(b.wanted, alive + arrived_[number]))
-      continue;
-    if (!what.results.empty())
-      set_result(block_, t, what.results[0],
-                 what.has(modifier::op_popc)  ? b.holding
-                 : what.has(modifier::op_and) ? b.all
-                                              : b.some);
-    release(t);
-    any = true;
-  }
-  for (std::size_t n = 0; n < barriers.size(); ++n)
-    if (barriers[n].waiting > 0 && any && barriers[n].wanted != 0 &&
-        barriers[n].waiting + arrived_[n] >= barriers[n].wanted)
-      arrived_[n] = 0;
-  return any;
-}
-
-bool scheduler::release_pauses() {
-  bool any = false;
-  for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
-    if (!waits(t) || has_ended(t) || engine_.at(next_[t]).kind != kind::pause) continue;
-    release(t);
-    any = true;
-  }
-  return any;
-}
-
-void scheduler::report_deadlock() {
-  for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
-    if (has_ended(t)) continue;
-    block_.current = t;
-    const instruction& what = engine_.at(next_[t]);
-    block_.fail(fault::reason::deadlock, 0, text_of(what));
-  }
-  HPE_INVARIANT(!"a deadlock without threads");
 }
 
 }  // namespace hpe::ptx

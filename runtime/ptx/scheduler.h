@@ -8,7 +8,8 @@ namespace hpe::ptx {
 
 class scheduler {
  public:
-  enum class state : std::uint8_t { ended, paused };
+  /// waiting: only for the other blocks of the cluster.
+  enum class state : std::uint8_t { ended, paused, waiting };
 
   /// Both must outlive the scheduler. The shared memory's static part is not initialised, as on a GPU.
   scheduler(engine& runs, const launch_configuration& configuration);
@@ -16,11 +17,17 @@ class scheduler {
   scheduler& operator=(const scheduler&) = delete;
   ~scheduler();
 
-  /// Begins another block. Everything allocated is kept.
-  void begin(dimensions block);
+  /// Begins another block. Everything allocated is kept. Of a cluster, all blocks begin before the first advances; it
+  /// must outlive the run.
+  void begin(dimensions block, cluster_members* cluster = nullptr);
   /// Runs until all threads have ended, or until some only go round waiting loops, so that it is the turn of other
   /// blocks. Throws fault_exception, also for threads that wait for what cannot come.
   state advance();
+  /// Whether all threads that have not ended have arrived at the cluster's barrier as often as given.
+  [[nodiscard]] bool has_arrived(std::uint64_t times) const;
+  /// Stops the kernel, whose threads wait for what cannot come.
+  [[noreturn]] void report_deadlock();
+  [[nodiscard]] block_context& context() { return block_; }
 
   /// The scheduler that runs compiled code in this thread, for the handler of page faults; or null.
   [[nodiscard]] static block_context* running();
@@ -46,7 +53,8 @@ class scheduler {
   [[nodiscard]] bool names_all_lanes(const instruction& what) const;
   [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;
   [[nodiscard]] std::string text_of(const instruction& what) const;
-  [[noreturn]] void report_deadlock();
+  bool meet_cluster();
+  [[nodiscard]] bool waits_for_cluster() const;
   [[nodiscard]] bool waits(std::uint32_t t) const { return (warps_[t / 32].ready >> (t % 32) & 1) == 0; }
   [[nodiscard]] bool has_ended(std::uint32_t t) const { return next_[t] == block_context::ended; }
   void release(std::uint32_t t) { warps_[t / 32].ready |= 1U << (t % 32); }
@@ -62,6 +70,7 @@ class scheduler {
   std::vector<warp> warps_;                  // not kept up while the block is together
   std::uint32_t together_ = 0;               // where all threads of the block go on, or mixed
   std::array<std::uint32_t, 16> arrived_{};  // by bar.arrive
+  std::vector<std::uint64_t> arrivals_;      // of each thread at the cluster's barrier; empty before the first
 };
 
 /// Executes a meeting of some lanes of a warp, each waiting at an instruction of the same opcode, and writes their
@@ -75,7 +84,7 @@ void meet_together(block_context& block, const engine& points, const instruction
 [[nodiscard]] std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o);
 void set_result(block_context& block, std::uint32_t thread, const operand& o, std::uint64_t value);
 
-/// The meeting of wmma.mma.
-void multiply_matrices(block_context& block, const instruction& what, std::uint32_t first);
+/// The meeting of wmma.mma, mma and ldmatrix and its relatives.
+void meet_matrices(block_context& block, const instruction& what, std::uint32_t first);
 
 }  // namespace hpe::ptx

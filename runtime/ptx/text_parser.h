@@ -46,6 +46,7 @@ class text_parser {
   void parse_directive();
   void parse_version();
   void parse_target();
+  std::uint32_t file_of(std::uint64_t number);
   void parse_file();
   void parse_variable(symbol::space where, const qualifiers& q, std::uint32_t owner);
   void parse_function(bool is_kernel, const qualifiers& q);

@@ -42,7 +42,7 @@ std::uint32_t channel_at(const texture& t, std::int64_t x, std::int64_t y, unsig
       range = 65535;
       break;
     case texture::element::s8:
-      value = static_cast<std::int8_t>(raw);
+      value = static_cast<std::int8_t>(raw);  // NOLINT(bugprone-signed-char-misuse): the element is signed
       range = 127;
       break;
     case texture::element::u8:

@@ -164,7 +164,7 @@ void set_result(block_context& block, std::uint32_t thread, const operand& o, st
 
 void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first) {
   if (what.kind == kind::matrix) {
-    multiply_matrices(block, what, first);
+    meet_matrices(block, what, first);
   } else if (what.op == opcode::shfl) {
     shuffle_together(block, what, first);
   } else if (!what.has(modifier::warp)) {

@@ -185,6 +185,15 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
   return done;
 }
 
+timepoint engine::copy_foreign(unsigned home, std::byte* destination, const std::byte* source, std::size_t bytes,
+                               points after) {
+  device::stream& stream = stream_of(home, priority::launch);
+  wait_all(stream, after);
+  const timepoint done = stream.copy(destination, source, bytes);
+  counters::add(count_.bytes_peer, bytes);
+  return done;
+}
+
 void engine::for_each_stream(unsigned home, const std::function<void(const device::stream&)>& visit) const {
   for (const device::stream* s : streams_[home].by_priority) visit(*s);
   visit(*streams_[home].leaving);

@@ -95,6 +95,10 @@ class engine {
   timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                  points after, staged& through, std::size_t offset);
 
+  /// From memory of another process, which devices of this one reach (device_set::import_memory), to a home that does.
+  timepoint copy_foreign(unsigned home, std::byte* destination, const std::byte* source, std::size_t bytes,
+                         points after);
+
   /// The streams of a device, for waiting until all of them are done.
   void for_each_stream(unsigned home, const std::function<void(const device::stream&)>& visit) const;
 

@@ -50,8 +50,8 @@ std::string mapping_flags(const void* p) {
 TEST(Uvas, LiesWhereItIsAskedFor) {
   const uvas space(base_hint, segment_size, 2);
   EXPECT_EQ(space.layout().base, base_hint);
-  EXPECT_EQ(space.layout().segments, 5u);
-  EXPECT_EQ(space.layout().size(), 5 * segment_size);
+  EXPECT_EQ(space.layout().segments, 6u);
+  EXPECT_EQ(space.layout().size(), 6 * segment_size);
 }
 
 TEST(Uvas, TerabytesCostNothing) {
@@ -84,7 +84,8 @@ TEST(Uvas, SegmentsNeedNotBePowersOfTwo) {
 TEST(Uvas, SegmentsFollowOneAnother) {
   const uvas space(base_hint, segment_size, 3);
   const segment expected[] = {{segment_kind::device, 0}, {segment_kind::device, 1},  {segment_kind::device, 2},
-                              {segment_kind::host, 0},   {segment_kind::striped, 0}, {segment_kind::runtime, 0}};
+                              {segment_kind::host, 0},   {segment_kind::striped, 0}, {segment_kind::runtime, 0},
+                              {segment_kind::foreign, 0}};
   std::byte* begin = space.segment_begin(segment_kind::device, 0);
   for (const segment& s : expected) {
     EXPECT_EQ(space.segment_begin(s.kind, s.device), begin);

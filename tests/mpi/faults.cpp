@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hpe/hpe.hpp"
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  constexpr int n = 1 << 20;
+  constexpr int n = 4 << 20;
   std::vector<char> host(n);
   const hpe::array<char> device(n);
   char* const p = std::strcmp(argv[2], "host") == 0 ? host.data() : device.data();
@@ -43,6 +44,17 @@ int main(int argc, char** argv) {
     }
     MPI_Recv(p, n / 2, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (std::strcmp(argv[1], "killed-sending") == 0) {
+    // While a message is under way, most likely.
+    if (rank == 1)
+      std::thread([] {
+        ::usleep(200000);
+        std::raise(SIGKILL);
+      }).detach();
+    for (int i = 0; i < 100000; ++i) {
+      if (rank == 1) MPI_Send(p, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+      if (rank == 0) MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
   } else if (std::strcmp(argv[1], "truncated") == 0) {
     if (rank == 1) MPI_Send(p, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
     if (rank == 0) MPI_Recv(p, n / 2, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

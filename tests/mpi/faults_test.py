@@ -28,10 +28,15 @@ def processes_with(token):
 
 
 class Faults(unittest.TestCase):
-    def run_job(self, what, memory):
+    # How messages from device memory go.
+    CHUNKS = {"HPE_MPI_LARGE": "2k", "HPE_MPI_CHUNK": "64k", "HPE_MPI_DIRECT": "0"}
+    DIRECTLY = {"HPE_MPI_DIRECT": "2k"}
+    WHOLE = {"HPE_MPI_PIPELINE": "off"}
+
+    def run_job(self, what, memory, options=WHOLE):
         token = uuid.uuid4().hex
-        job = subprocess.run([*MPIRUN, "-x", "HPE_TEST_TOKEN", "-n", "2", PROGRAM, what, memory], capture_output=True,
-                             text=True, timeout=120, env={**os.environ, "HPE_TEST_TOKEN": token})
+        job = subprocess.run([*MPIRUN, "-x", "HPE_TEST_TOKEN", *(word for o in options for word in ("-x", o)), "-n", "2", PROGRAM, what, memory], capture_output=True,
+                             text=True, timeout=120, env={**os.environ, "HPE_TEST_TOKEN": token, **options})
         deadline = time.monotonic() + 10
         while processes_with(token.encode()) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -39,15 +44,16 @@ class Faults(unittest.TestCase):
         return job.returncode, job.stdout + job.stderr
 
     def same_as_on_host(self, what, sentence):
-        host = self.failure_that_tells(what, "host", sentence)
-        device = self.failure_that_tells(what, "device", sentence)
-        self.assertEqual(device, host)
+        host = self.failure_that_tells(what, "host", sentence, self.WHOLE)
+        for options in (self.WHOLE, self.CHUNKS, self.DIRECTLY):
+            with self.subTest(options):
+                self.assertEqual(self.failure_that_tells(what, "device", sentence, options), host)
 
-    def failure_that_tells(self, what, memory, sentence):
+    def failure_that_tells(self, what, memory, sentence, options=WHOLE):
         """The status of a job that fails and says so. An mpirun that ends its ranks may lose what they wrote last, with
         any memory, so the job has some tries to be heard."""
         for _ in range(8):
-            code, output = self.run_job(what, memory)
+            code, output = self.run_job(what, memory, options)
             self.assertNotEqual(code, 0)
             self.assertNotIn("went on", output)
             if sentence in output:
@@ -60,14 +66,21 @@ class Faults(unittest.TestCase):
     def test_a_message_is_too_long(self):
         self.same_as_on_host("truncated", "MPI_ERR_TRUNCATE")
 
+    def test_a_rank_is_killed_while_it_sends(self):
+        self.same_as_on_host("killed-sending", "signal 9")
+
     def test_an_error_of_hpe_is_told_by_the_fatal_handler(self):
-        self.failure_that_tells("past-the-end", "device", "1 bytes past the end of the allocation")
+        for options in (self.WHOLE, self.CHUNKS, self.DIRECTLY):
+            with self.subTest(options):
+                self.failure_that_tells("past-the-end", "device", "1 bytes past the end of the allocation", options)
 
     def test_a_device_is_lost(self):
-        code, output = self.run_job("lost-device", "device")
-        self.assertEqual(code, 0, output)
-        self.assertEqual(output.count("went on"), 2, output)
-        self.assertIn("hpe: device 0", output)
+        for options in (self.WHOLE, self.CHUNKS, self.DIRECTLY):
+            with self.subTest(options):
+                code, output = self.run_job("lost-device", "device", options)
+                self.assertEqual(code, 0, output)
+                self.assertEqual(output.count("went on"), 2, output)
+                self.assertIn("hpe: device 0", output)
 
     def test_a_program_without_mpi_does_not_mind_the_library(self):
         subprocess.run(["/bin/true"], check=True, env={**os.environ, "LD_PRELOAD": LIBRARY})

@@ -42,8 +42,23 @@ TEST(Census, AllThatNvccMakesOfTheProgramsHereLoads) {
     for (const auto& f : p->functions)
       for (const instruction& i : f->code) used.insert(i.op);
   }
-  EXPECT_EQ(texts, 26U);
+  EXPECT_EQ(texts, 29U);
   EXPECT_GT(used.size(), 60U);
+}
+
+TEST(Census, AllKernelsOfTheProgramsHereBecomeNativeCode) {
+  if (!has_compiler) GTEST_SKIP() << "built without LLVM: there is no native code";
+  unsigned kernels = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(HPE_PTX_PROGRAMS)) {
+    if (entry.path().extension() != ".ptx") continue;
+    const kernel_runner runner({read_file(entry.path().string())}, engine_kind::compiler);
+    for (const auto& f : runner.program().functions) {
+      if (!f->is_kernel) continue;
+      ++kernels;
+      EXPECT_TRUE(runner.is_compiled(f->name)) << entry.path() << ": " << f->name;
+    }
+  }
+  EXPECT_GT(kernels, 40U);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ std::optional<fault> kernel_runner::launch_with(const function& f, const shape& 
   c.block = s.block;
   c.dynamic_shared = s.dynamic_shared;
   c.parameters = parameters;
+  c.cluster = s.cluster;
   c.surroundings = &surroundings_;
   if (s.together) return run_together([&] { return make_engine(f); }, c);
   return run_blocks(*make_engine(f), c, 0, s.grid.count());

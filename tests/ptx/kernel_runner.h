@@ -18,6 +18,9 @@ namespace hpe::ptx::test {
 
 enum class engine_kind { interpreter, compiler };
 
+/// Whether this build has LLVM; told by the build, so that a compiler that does not load is a failure and not a skip.
+inline constexpr bool has_compiler = HPE_PTX_COMPILER != 0;
+
 /// The file's bytes. Throws where there is none.
 std::string read_file(const std::string& path);
 
@@ -29,6 +32,7 @@ class kernel_runner {
     dimensions grid, block;
     std::uint32_t dynamic_shared = 0;
     bool together = false;
+    std::optional<dimensions> cluster = std::nullopt;
   };
 
   /// Arguments as the kernel declares them, in order.
@@ -54,6 +58,10 @@ class kernel_runner {
   [[nodiscard]] const ptx::program& program() const { return *program_; }
   [[nodiscard]] std::size_t blocks_on_heap() const { return heap_.size(); }
   std::shared_ptr<engine> make_engine(const function& kernel);
+  /// Whether the kernel runs as native code.
+  [[nodiscard]] bool is_compiled(const std::string& kernel) const {
+    return compiled_ != nullptr && compiled_->is_compiled(find(kernel));
+  }
   const function& find(const std::string& kernel) const;
   std::optional<fault> launch_with(const function& f, const shape& s, const void* parameters);
 

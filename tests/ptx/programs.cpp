@@ -53,6 +53,20 @@ TEST_P(Programs, VectorsAndNarrowTypes) {
   narrow("add_f64", double{});
 }
 
+TEST_P(Programs, Polynomial) {
+  auto runner = load("vector_add");
+  constexpr unsigned n = 77;
+  std::vector<double> x(n);
+  for (double& v : x) v = std::uniform_real_distribution<double>(-1, 1)(random_);
+  auto* const y = runner.upload(std::vector<double>(n, NAN));
+  EXPECT_RUNS(runner.launch("polynomial", {{2}, {64}}, runner.upload(x), y, n));
+  for (unsigned i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int k = 0; k < 32; ++k) sum = std::fma(sum, x[i], 1.0 / (1 + k));
+    ASSERT_EQ(y[i], sum);
+  }
+}
+
 TEST_P(Programs, TiledMatrixProduct) {
   auto runner = load("matmul");
   for (const int n : {1, 16, 45}) {

@@ -12,6 +12,9 @@ namespace hpe::ptx::test {
 
 class programs_fixture : public ::testing::TestWithParam<engine_kind> {
  protected:
+  void SetUp() override {
+    if (GetParam() == engine_kind::compiler && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
+  }
   kernel_runner load(const std::string& name) {
     return kernel_runner({read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx")}, GetParam());
   }

@@ -231,6 +231,41 @@ TEST_P(WarpPrograms, AnAccessOutOfBoundsIsReportedWithItsPlace) {
   ::munmap(closed, 4096);
 }
 
+// The results may be the operands.
+TEST_P(WarpPrograms, VectorsOfAtomics) {
+  kernel_runner runner(
+      {".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data) {\n.reg .b32 "
+       "%r<9>;\n.reg .b64 %d<9>;\nld.param.u64 %d0, [data];\nmov.f32 %r1, 0f3F800000;\nmov.f32 %r2, "
+       "0f40000000;\natom.global.add.v2.f32 {%r2, %r1}, [%d0+8], {%r1, %r2};\nst.global.v2.u32 [%d0], "
+       "{%r2, %r1};\nred.global.add.v4.f32 [%d0+16], {%r1, %r1, %r1, %r2};\nret;\n}\n"},
+      GetParam());
+  auto* const data = runner.upload(std::vector<float>{-1, -1, 10, 20, 1, 2, 3, 4});
+  EXPECT_RUNS(runner.launch("k", {{1}, {1}}, data));
+  EXPECT_EQ(std::vector<float>(data, data + 8), (std::vector<float>{10, 20, 11, 22, 21, 22, 23, 14}));
+}
+
+// They change nothing but how fast it is on a GPU.
+TEST_P(WarpPrograms, CachesRegistersAndLaunches) {
+  kernel_runner runner(
+      {".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 data) {\n.reg .b32 %r<9>;\n.reg "
+       ".b64 "
+       "%d<9>;\n.reg .pred %p;\nld.param.u64 %d0, [data];\ngriddepcontrol.wait;\nsetmaxnreg.inc.sync.aligned.u32 "
+       "40;\ncreatepolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d1, 1.0;\ncreatepolicy.range.global.L2::"
+       "evict_last.L2::evict_first.b64 %d2, [%d0], 64, 128;\nld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.u32 "
+       "%r1, "
+       "[%d0], %d1;\nst.global.L1::evict_last.L2::cache_hint.u32 [%d0+4], %r1, %d2;\nred.global.add.L2::cache_hint.u32 "
+       "[%d0+8], %r1, %d1;\natom.global.add.L2::cache_hint.u32 %r2, [%d0+12], %r1, "
+       "%d1;\napplypriority.global.L2::evict_normal [%d0], 128;\nprefetch.global.L2::evict_last "
+       "[%d0];\ncp.async.bulk.prefetch.L2.global [%d0], "
+       "64;\nfence.proxy.async;\nfence.proxy.alias;\nfence.mbarrier_init.release.cluster;\nelect.sync %r3|%p, "
+       "-1;\n@%p st.global.u32 [%d0+16], %r3;\ngriddepcontrol.launch_dependents;\ndiscard.global.L2 [%d0+128], "
+       "128;\nret;\n}\n"},
+      GetParam());
+  auto* const data = runner.upload(std::vector<unsigned>{5, 0, 1, 2, 77, 0, 0, 0});
+  EXPECT_RUNS(runner.launch("k", {{1}, {1}}, data));
+  EXPECT_EQ(std::vector<unsigned>(data, data + 5), (std::vector<unsigned>{5, 5, 6, 7, 0}));
+}
+
 INSTANTIATE_FOR_ENGINES(WarpPrograms);
 
 }  // namespace

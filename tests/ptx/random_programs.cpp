@@ -1,9 +1,11 @@
-// Random programs of one block with branches, loops, barriers, shuffles, shared memory and calls: native code and
-// interpreter leave the same bits. The seed is printed on failure.
+// Random programs of two blocks with branches that part warps, loops of different lengths, barriers, shuffles and votes
+// of parts of warps, atomics, shared and local memory and calls: native code and interpreter leave the same bits. The
+// seeds are printed; HPE_TEST_SEED runs one again.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "tests/ptx/conformance_cases.h"
@@ -12,7 +14,7 @@
 namespace hpe::ptx::test {
 namespace {
 
-constexpr unsigned registers = 8, threads = 64;
+constexpr unsigned registers = 8, threads = 64, blocks = 2;
 
 class generator {
  public:
@@ -26,15 +28,28 @@ class generator {
         ".func (.param .b32 result) mix(.param .b32 first, .param .b64 second) {\n.reg .b32 %a<3>;\n.reg .b64 %b;\n"
         "ld.param.u32 %a0, [first];\nld.param.u64 %b, [second];\ncvt.u32.u64 %a1, %b;\nmad.lo.u32 %a2, %a0, 77, "
         "%a1;\nst.param.b32 [result], %a2;\nret;\n}\n"
-        ".visible .entry program(.param .u64 data) {\n.shared .align 8 .b8 box[512];\n";
+        // recursive, to a depth that the argument says
+        ".func (.param .b32 result) deep(.param .b32 levels) {\n.reg .b32 %a<3>;\n.reg .pred %p;\nld.param.u32 %a0, "
+        "[levels];\nand.b32 %a1, %a0, 7;\nsetp.eq.u32 %p, %a1, 0;\n@%p bra END;\nsub.u32 %a0, %a0, 1;\n{\n.param "
+        ".b32 a;\n.param .b32 r;\nst.param.b32 [a], %a0;\ncall (r), deep, (a);\nld.param.b32 %a1, "
+        "[r];\n}\nmad.lo.u32 %a0, %a1, 3, %a0;\nEND:\nst.param.b32 [result], %a0;\nret;\n}\n"
+        // threads meet in it, so it is put in place of its calls
+        ".func (.param .b32 result) gather(.param .b32 value) {\n.reg .b32 %a<3>;\nld.param.u32 %a0, "
+        "[value];\nredux.sync.xor.b32 %a1, %a0, -1;\nbar.sync 0;\nst.param.b32 [result], %a1;\nret;\n}\n"
+        ".visible .entry program(.param .u64 data, .param .u64 sums) {\n.shared .align 8 .b8 box[512];\n.shared .align "
+        "8 "
+        ".b8 tally[64];\n.local .align 8 .b8 own[64];\n";
     text += fmt::format(
         ".reg .pred %p<{0}>;\n.reg .b16 %h<{0}>;\n.reg .b32 %u<{0}>;\n.reg .b64 %v<{0}>;\n.reg .b64 %data, "
-        "%mine;\n.reg .b32 %t, %place;\n.reg .pred %q;\n",
+        "%mine, %sums, %own;\n.reg .b32 %t, %place, %n, %s, %m;\n.reg .pred %q;\n",
         registers);
     for (unsigned n = 0; n < loops_; ++n) text += fmt::format(".reg .b32 %c{};\n", n);
     text +=
-        "ld.param.u64 %data, [data];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %mine, %t, 256, %data;\nmov.u32 %place, "
-        "box;\nmad.lo.u32 %place, %t, 8, %place;\n";
+        "ld.param.u64 %data, [data];\nld.param.u64 %sums, [sums];\nmov.u32 %t, %tid.x;\nmov.u32 %n, "
+        "%ctaid.x;\nmad.lo.u32 "
+        "%n, %n, 64, %t;\nmad.wide.u32 %mine, %n, 256, %data;\nmov.u32 %place, box;\nmad.lo.u32 %place, %t, 8, "
+        "%place;\nsetp.lt.u32 %q, %t, 8;\nmov.u32 %s, tally;\nmad.lo.u32 %s, %t, 8, %s;\nmov.u32 %m, 0;\n@%q "
+        "st.shared.v2.u32 [%s], {%m, %m};\nbar.sync 0;\n";
     for (unsigned n = 0; n < registers; ++n)
       text += fmt::format(
           "ld.global.u64 %v{0}, [%mine+{1}];\nld.global.u32 %u{0}, [%mine+{2}];\nld.global.u16 %h{0}, "
@@ -46,7 +61,10 @@ class generator {
           "st.global.u64 [%mine+{1}], %v{0};\nst.global.u32 [%mine+{2}], %u{0};\nst.global.u16 [%mine+{3}], "
           "%h{0};\nselp.u32 %u{0}, 1, 0, %p{0};\nst.global.u32 [%mine+{4}], %u{0};\n",
           n, 8 * n, 64 + 4 * n, 96 + 2 * n, 128 + 4 * n);
-    return text + "ret;\n}\n";
+    // What the block counted.
+    return text +
+           "bar.sync 0;\nsetp.lt.u32 %q, %t, 8;\nmov.u32 %s, tally;\nmad.lo.u32 %s, %t, 4, %s;\n@%q ld.shared.u32 %m, "
+           "[%s];\n@%q st.global.u32 [%mine+248], %m;\nret;\n}\n";
   }
 
  private:
@@ -68,7 +86,7 @@ class generator {
     std::string text;
     for (unsigned n = below(6) + 2; n > 0; --n) text += pure();
     const unsigned label = labels_++;
-    switch (below(depth == 2 ? 7 : 3)) {
+    switch (below(depth == 2 ? 13 : 6)) {
       case 0:
         return text + fmt::format("@{} bra L{};\n{}L{}:\n", reg('p'), label,
                                   depth > 0 ? block(depth - 1 == 1 ? 1 : 0) : pure(), label);
@@ -79,28 +97,87 @@ class generator {
                           "bra L{2};\n",
                           counter, reg('u'), label, depth > 0 ? block(0) : pure());
       }
-      case 2:
+      case 2: {
+        if (below(2) == 0)
+          return text + fmt::format(
+                            "{{\n.param .b32 a;\n.param .b32 r;\nst.param.b32 [a], {};\ncall (r), deep, "
+                            "(a);\nld.param.b32 {}, [r];\n}}\n",
+                            reg('u'), reg('u'));
         return text + fmt::format(
                           "{{\n.param .b32 a;\n.param .b64 b;\n.param .b32 r;\nst.param.b32 [a], {};\nst.param.b64 "
                           "[b], {};\ncall (r), mix, (a, b);\nld.param.b32 {}, [r];\n}}\n",
                           reg('u'), reg('v'), reg('u'));
-      case 3:
+      }
+      // Sums do not depend on the order, so any lanes may add at any time.
+      case 3: {
+        static constexpr const char* sums[] = {"add.u32", "xor.b32", "max.u32", "min.s32", "or.b32"};
+        const unsigned which = below(5);
+        return text + fmt::format("red.shared.{} [tally+{}], {};\nred.global.{} [%sums+{}], {};\n", sums[which],
+                                  4 * which, reg('u'), sums[which], 4 * which, reg('u'));
+      }
+      case 4: {  // of the thread's own memory, where the old value is known
+        static constexpr const char* swaps[] = {"exch.b32", "inc.u32", "dec.u32", "and.b32", "max.s32"};
+        return text + fmt::format("atom.global.{} {}, [%mine+{}], {};\natom.global.cas.b64 {}, [%mine+{}], {}, {};\n",
+                                  swaps[below(5)], reg('u'), 160 + 4 * below(8), reg('u'), reg('v'), 192 + 8 * below(4),
+                                  reg('v'), reg('v'));
+      }
+      case 5: {  // local memory, at a place that the data says, as an array in registers would be
+        return text + fmt::format(
+                          "mov.u64 %own, own;\ncvta.local.u64 %own, %own;\nand.b32 %s, {}, 56;\ncvt.u64.u32 "
+                          "{}, %s;\nst.local.u32 [own+8], {};\nst.local.v2.u32 [own], {{{}, {}}};\nld.local.u64 "
+                          "{}, [own+{}];\n",
+                          reg('u'), reg('v'), reg('u'), reg('u'), reg('u'), reg('v'), 0);
+      }
+      case 6:
         return text + fmt::format(
                           "st.shared.u64 [%place], {};\nbar.sync 0;\nxor.b32 %place, %place, {};\nld.shared.u64 {}, "
                           "[%place];\nbar.sync 0;\n",
                           reg('v'), 8 << below(6), reg('v'));
-      case 4: {
+      case 7: {
         static constexpr const char* modes[] = {"up", "down", "bfly", "idx"};
         const unsigned mode = below(4);
         return text + fmt::format("shfl.sync.{}.b32 {}|{}, {}, {}, {}, -1;\n", modes[mode], reg('u'), reg('p'),
                                   reg('u'), below(32), mode == 0 ? 0 : 31);
       }
-      case 5:
+      case 8:
         return text + fmt::format("vote.sync.ballot.b32 {}, {}, -1;\nredux.sync.add.s32 {}, {}, -1;\n", reg('u'),
                                   reg('p'), reg('u'), reg('u'));
-      default:
+      case 9:
         return text + fmt::format("bar.red.popc.u32 {}, 0, {};\nmatch.any.sync.b32 {}, {}, -1;\n", reg('u'), reg('p'),
                                   reg('u'), reg('u'));
+      case 10: {  // lanes part by a predicate and each part meets within itself
+        const std::string p = reg('p');
+        return text + fmt::format(
+                          "vote.sync.ballot.b32 %m, {0}, -1;\n@{0} bra L{1};\nnot.b32 %m, %m;\n{2}"
+                          "shfl.sync.bfly.b32 {3}, {4}, 1, 31, %m;\nbra.uni M{1};\nL{1}:\n{5}vote.sync.any.pred "
+                          "%q, {6}, %m;\nselp.u32 {7}, 1, 2, %q;\nmatch.all.sync.b32 {8}|{9}, {10}, %m;\nM{1}:\n"
+                          "bar.warp.sync -1;\n",
+                          p, label, pure_that_keeps(p), reg('u'), reg('u'), pure_that_keeps(p), reg('p'), reg('u'),
+                          reg('u'), reg('p'), reg('u'));
+      }
+      case 11:
+        return text + fmt::format(
+                          "{{\n.param .b32 a;\n.param .b32 r;\nst.param.b32 [a], {};\ncall (r), gather, "
+                          "(a);\nld.param.b32 {}, [r];\n}}\n",
+                          reg('u'), reg('u'));
+      default: {  // a loop around a barrier, as often for all threads
+        const unsigned counter = loops_++;
+        return text + fmt::format(
+                          "mov.u32 %c{0}, {1};\nL{2}:\n{3}st.shared.u64 [%place], {4};\nbarrier.sync 1;\nld.shared.u64 "
+                          "{5}, [%place];\nbar.red.or.pred %q, 0, {6};\nselp.u32 {7}, 5, 6, %q;\nsub.s32 %c{0}, %c{0}, "
+                          "1;\nsetp.ge.s32 %q, %c{0}, 0;\n@%q bra L{2};\n",
+                          counter, below(4), label, pure(), reg('v'), reg('v'), reg('p'), reg('u'));
+      }
+    }
+  }
+
+  // A pure instruction; what a parted warp runs, so that its halves differ.
+  std::string pure_that_keeps(const std::string& p) {
+    for (;;) {
+      std::string text = pure();
+      const std::size_t first = text[0] == '@' ? text.find(' ') + 1 : 0;
+      const std::size_t result = text.find('%', first);
+      if (text.compare(result, p.size(), p) != 0) return text;
     }
   }
 
@@ -110,22 +187,30 @@ class generator {
 };
 
 TEST(RandomPrograms, NativeCodeIsTheInterpreterBitForBit) {
-  const unsigned first = std::random_device{}();
+  if (!has_compiler) GTEST_SKIP() << "built without LLVM: there is no native code";
+  const char* const given = std::getenv("HPE_TEST_SEED");
+  const unsigned first =
+      given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  const unsigned programs = given != nullptr ? 1 : 50;
+  fmt::print("seeds {} to {}\n", first, first + (programs - 1));
   const auto operands = conformance_operands();
-  for (unsigned seed = first; seed != first + 60; ++seed) {
+  for (unsigned seed = first; seed != first + programs; ++seed) {
     const std::string text = generator(seed).text();
     std::mt19937_64 random(seed);
-    std::vector<std::uint64_t> data(threads * 32);
+    std::vector<std::uint64_t> data(std::size_t{threads} * blocks * 32);
     for (std::uint64_t& d : data) d = operands[random() % operands.size()][random() % 4];
     std::vector<std::uint64_t> results[2];
     for (const engine_kind kind : {engine_kind::interpreter, engine_kind::compiler}) {
       kernel_runner runner({text}, kind);
+      ASSERT_EQ(runner.is_compiled("program"), kind == engine_kind::compiler) << "seed " << seed << "\n" << text;
       auto* const memory = runner.upload(data);
-      const auto stopped = runner.launch("program", {{1}, {threads}}, memory);
-      ASSERT_FALSE(stopped.has_value()) << "seed " << seed << ": " << stopped->message();
+      auto* const sums = runner.upload(std::vector<std::uint32_t>(8, 12345));
+      const auto stopped = runner.launch("program", {{blocks}, {threads}}, memory, sums);
+      ASSERT_FALSE(stopped.has_value()) << "seed " << seed << ": " << stopped->message() << "\n" << text;
       results[static_cast<int>(kind)].assign(memory, memory + data.size());
+      results[static_cast<int>(kind)].insert(results[static_cast<int>(kind)].end(), sums, sums + 8);
     }
-    for (std::size_t n = 0; n < data.size(); ++n)
+    for (std::size_t n = 0; n < results[0].size(); ++n)
       ASSERT_EQ(results[0][n], results[1][n]) << "seed " << seed << ", thread " << n / 32 << ", word " << n % 32 << "\n"
                                               << text;
   }

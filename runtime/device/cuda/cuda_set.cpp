@@ -93,6 +93,24 @@ void cuda_set::release_host(void* address, std::size_t bytes) {
   host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
 }
 
+std::vector<shared_part> cuda_set::share(void* address, std::size_t bytes) {
+  const entered here(cu_, live_context());
+  return memory_->share(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+std::uint32_t cuda_set::import_memory(void* address, std::span<const shared_part> parts) {
+  std::vector<std::optional<CUdevice>> users;
+  for (const auto& device : devices_)
+    users.push_back(device->lost() ? std::nullopt : std::optional<CUdevice>(device->ordinal()));
+  const entered here(cu_, live_context());
+  return memory_->import_memory(reinterpret_cast<std::uintptr_t>(address), parts, users);
+}
+
+void cuda_set::drop_import(void* address, std::size_t bytes) {
+  const entered here(cu_, live_context());
+  memory_->unmap(reinterpret_cast<std::uintptr_t>(address), bytes, device_memory::foreign);
+}
+
 std::vector<bool> cuda_set::alive() const {
   std::vector<bool> result;
   for (const auto& device : devices_) result.push_back(!device->lost());

@@ -33,6 +33,9 @@ class cuda_set final : public device_set {
   void unregister_host(void* address, std::size_t bytes) override;
   void expect_copies(const void* address, std::size_t bytes) override;
   void release_host(void* address, std::size_t bytes) override;
+  std::vector<shared_part> share(void* address, std::size_t bytes) override;
+  std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;
+  void drop_import(void* address, std::size_t bytes) override;
   std::uint32_t load_module(const std::string& path) override;
   std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;

@@ -85,7 +85,8 @@ cuda_stream::side cuda_stream::check_range(const void* address, std::size_t byte
                 address, at);
     HPE_REQUIRE(piece, HPE_ERROR_INVALID_ARGUMENT,
                 "the {} of a command, {} bytes at {}, has no memory behind it at {:#x}", role, bytes, address, at);
-    HPE_REQUIRE(device_.can_access(piece->device), HPE_ERROR_INVALID_ARGUMENT,
+    HPE_REQUIRE(piece->device == device_memory::foreign || device_.can_access(piece->device),
+                HPE_ERROR_INVALID_ARGUMENT,
                 "the {} of a command on device {} is memory of device {}, which it cannot access", role,
                 device_.index(), piece->device);
     result = side::device;

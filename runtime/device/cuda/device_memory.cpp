@@ -76,7 +76,8 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(home);
-  mapping made{address + bytes, device, 0};
+  if (shareable(home)) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  mapping made{address + bytes, device, 0, {}};
   const CUresult created = cu_.cuMemCreate(&made.memory, bytes, &properties, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY) {
     std::size_t free = 0;
@@ -97,7 +98,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
     cu_.cuMemRelease(made.memory);
     cu_.fail(result, "mapping device memory");
   }
-  mappings_.emplace(address, made);
+  mappings_.emplace(address, std::move(made));
 }
 
 void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device) {
@@ -115,6 +116,81 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
     cu_.cuMemUnmap(it->first, it->second.end - it->first);
     cu_.cuMemRelease(it->second.memory);
   }
+}
+
+bool device_memory::shareable(CUdevice home) const {
+  int possible = 0;
+  return cu_.cuMemExportToShareableHandle != nullptr &&
+         cu_.cuDeviceGetAttribute(&possible, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, home) ==
+             CUDA_SUCCESS &&
+         possible != 0;
+}
+
+std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_t bytes) {
+  const std::unique_lock lock(mutex_);
+  std::vector<shared_part> parts;
+  auto it = mappings_.find(address);
+  for (std::uintptr_t at = address; at < address + bytes; ++it) {
+    HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.device != foreign, HPE_ERROR_INVALID_ARGUMENT,
+                "the {} bytes at {:#x} to be shared are not whole ranges of device memory", bytes, address);
+    mapping& whole = it->second;
+    if (!whole.file) {
+      HPE_REQUIRE(cu_.cuMemExportToShareableHandle != nullptr, HPE_ERROR_NOT_SUPPORTED,
+                  "the CUDA driver shares no memory between processes");
+      int file = -1;
+      const CUresult result =
+          cu_.cuMemExportToShareableHandle(&file, whole.memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+      HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED,
+                  "the CUDA driver does not share this memory with other processes: {}", cu_.words_for(result));
+      whole.file = os::file_descriptor(file);
+    }
+    parts.push_back({whole.file.get(), 0, whole.end - at});
+    at = whole.end;
+  }
+  return parts;
+}
+
+void device_memory::import_part(std::uintptr_t address, const shared_part& part) {
+  mapping made{address + part.bytes, foreign, 0, {}};
+  // The driver takes the descriptor as a pointer.
+  const CUresult result = cu_.cuMemImportFromShareableHandle(&made.memory, pointer(static_cast<unsigned>(part.file)),
+                                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED,
+              "the CUDA driver does not take memory of another process: {}", cu_.words_for(result));
+  const CUresult mapped = cu_.cuMemMap(address, part.bytes, 0, made.memory, 0);
+  if (mapped != CUDA_SUCCESS) {
+    cu_.cuMemRelease(made.memory);
+    cu_.fail(mapped, "mapping memory of another process");
+  }
+  mappings_.emplace(address, std::move(made));
+}
+
+std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<const shared_part> parts,
+                                           std::span<const std::optional<CUdevice>> users) {
+  HPE_REQUIRE(cu_.cuMemImportFromShareableHandle != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "the CUDA driver shares no memory between processes");
+  std::uintptr_t end = address;
+  std::uint32_t reached = 0;
+  try {
+    const std::unique_lock lock(mutex_);
+    for (const shared_part& part : parts) {
+      require_free(end, part.bytes);
+      reserve_around(end, part.bytes);
+      import_part(end, part);
+      end += part.bytes;
+    }
+    // Which GPUs reach it depends on where it is, which its handle does not tell: the driver knows.
+    for (std::size_t d = 0; d < users.size(); ++d) {
+      if (!users[d]) continue;
+      const CUmemAccessDesc access{location_of(*users[d]), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+      if (cu_.cuMemSetAccess(address, end - address, &access, 1) == CUDA_SUCCESS) reached |= std::uint32_t{1} << d;
+    }
+    HPE_REQUIRE(reached != 0, HPE_ERROR_NOT_SUPPORTED, "no GPU of this process reaches the memory that was exported");
+  } catch (...) {
+    if (end != address) unmap(address, end - address, foreign);
+    throw;
+  }
+  return reached;
 }
 
 std::optional<device_memory::piece> device_memory::find(std::uintptr_t address) const {

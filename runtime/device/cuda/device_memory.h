@@ -12,6 +12,7 @@
 
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
+#include "runtime/os/file_descriptor.h"
 
 namespace hpe::device::cuda {
 
@@ -31,6 +32,15 @@ class device_memory {
   /// Takes away one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT.
   void unmap(std::uintptr_t address, std::size_t bytes, unsigned device);
 
+  /// What stands behind a range, as device_set::share and import_memory have it. users: by index, those that are tried.
+  /// The caller has entered a context.
+  std::vector<shared_part> share(std::uintptr_t address, std::size_t bytes);
+  std::uint32_t import_memory(std::uintptr_t address, std::span<const shared_part> parts,
+                              std::span<const std::optional<CUdevice>> users);
+
+  /// In place of a device: memory of another process.
+  static constexpr unsigned foreign = 0xffffffff;
+
   struct piece {
     unsigned device = 0;
     std::uintptr_t end = 0;  // copies do not cross it
@@ -42,11 +52,14 @@ class device_memory {
     std::uintptr_t end;
     unsigned device;
     CUmemGenericAllocationHandle memory;
+    os::file_descriptor file{};  // once it was shared
   };
   using mappings = std::map<std::uintptr_t, mapping>;
 
   void require_free(std::uintptr_t address, std::size_t bytes) const;
   void reserve_around(std::uintptr_t address, std::size_t bytes);
+  [[nodiscard]] bool shareable(CUdevice home) const;
+  void import_part(std::uintptr_t address, const shared_part& part);
 
   const driver& cu_;
   const uvas_layout layout_;

@@ -7,6 +7,16 @@
 
 namespace hpe::device::soft {
 
+namespace {
+
+std::string in_words(int device) {
+  if (device == host_location) return "registered host memory";
+  if (device == foreign_location) return "memory of another process";
+  return fmt::format("memory of device {}", device);
+}
+
+}  // namespace
+
 address_table::ranges::const_iterator address_table::containing(std::uintptr_t address) const {
   auto after = ranges_.upper_bound(address);
   if (after == ranges_.begin()) return ranges_.end();
@@ -52,10 +62,8 @@ void address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {
   const std::uintptr_t end = begin + bytes;
   for (std::uintptr_t at = begin; at < end;) {
     const auto found = containing(at);
-    HPE_REQUIRE(
-        found != ranges_.end() && found->second.what.device == device, HPE_ERROR_INVALID_ARGUMENT,
-        "not all of the {} bytes at {:#x} are {}", bytes, begin,
-        device == host_location ? std::string("registered host memory") : fmt::format("memory of device {}", device));
+    HPE_REQUIRE(found != ranges_.end() && found->second.what.device == device, HPE_ERROR_INVALID_ARGUMENT,
+                "not all of the {} bytes at {:#x} are {}", bytes, begin, in_words(device));
     at = found->second.end;
   }
   split(begin);

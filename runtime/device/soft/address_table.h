@@ -12,6 +12,7 @@
 namespace hpe::device::soft {
 
 inline constexpr int host_location = -1;
+inline constexpr int foreign_location = -2;  // a device of another process
 
 struct backing {
   int device = host_location;

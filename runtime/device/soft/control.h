@@ -24,6 +24,8 @@ struct request {
     unmap,          // address, bytes
     register_host,  // address, bytes, offset; descriptor: the file
     unregister_host,  // address, bytes
+    import_memory,    // address, bytes, offset; descriptor: the file
+    drop_import,      // address, bytes
     load_module,      // id, text: path
     load_ptx,         // id, address: global variables, constants, bytes: of the texts; descriptor: the texts
     unload_ptx,       // id

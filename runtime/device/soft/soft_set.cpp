@@ -167,6 +167,56 @@ void soft_set::unregister_host(void* address, std::size_t bytes) {
   addresses_.erase(what.address, bytes, host_location);
 }
 
+std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
+  std::vector<shared_part> parts;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const auto piece = addresses_.find(at);
+    HPE_REQUIRE(piece && piece->what.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
+                "the {} bytes at {} to be shared are not all device memory: at {:#x}", bytes, address, at);
+    const std::uintptr_t end = std::min(piece->end, begin + bytes);
+    parts.push_back({memory_file(static_cast<unsigned>(piece->what.device)), at - state().layout.base, end - at});
+    at = end;
+  }
+  return parts;
+}
+
+std::uint32_t soft_set::import_memory(void* address, std::span<const shared_part> parts) {
+  const auto everybody = [](unsigned) { return true; };
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::size_t bytes = 0;
+  for (const shared_part& part : parts) bytes += part.bytes;
+  addresses_.insert(begin, bytes, {foreign_location, 0});
+  std::size_t done = 0;
+  try {
+    for (const shared_part& part : parts) {
+      request what;
+      what.what = request::kind::import_memory;
+      what.address = begin + done;
+      what.bytes = part.bytes;
+      what.offset = static_cast<std::int64_t>(part.offset);
+      request undo = what;
+      undo.what = request::kind::drop_import;
+      HPE_REQUIRE(ask(everybody, what, std::span(&part.file, 1), &undo), HPE_ERROR_DEVICE_LOST, "all devices are lost");
+      done += part.bytes;
+    }
+  } catch (...) {
+    if (done != 0) drop_import(address, done);
+    addresses_.erase(begin + done, bytes - done, foreign_location);
+    throw;
+  }
+  return (std::uint32_t{1} << size()) - 1;
+}
+
+void soft_set::drop_import(void* address, std::size_t bytes) {
+  request what;
+  what.what = request::kind::drop_import;
+  what.address = reinterpret_cast<std::uintptr_t>(address);
+  what.bytes = bytes;
+  ask([](unsigned) { return true; }, what);
+  addresses_.erase(what.address, bytes, foreign_location);
+}
+
 std::uint32_t soft_set::load_module(const std::string& path) {
   // Devices keep the folder that the program was in when it started them.
   std::error_code ignored;

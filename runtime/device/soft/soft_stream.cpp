@@ -41,9 +41,10 @@ soft_stream::side soft_stream::check(const void* address, std::size_t bytes, con
                 role, bytes, address, at);
     if (piece->what.device != host_location) {
       result = side::device;
-      HPE_REQUIRE(device_.can_access(static_cast<unsigned>(piece->what.device)), HPE_ERROR_INVALID_ARGUMENT,
-                  "the {} of a copy on device {} is memory of device {}, which it cannot access", role, device_.index(),
-                  piece->what.device);
+      HPE_REQUIRE(
+          piece->what.device == foreign_location || device_.can_access(static_cast<unsigned>(piece->what.device)),
+          HPE_ERROR_INVALID_ARGUMENT, "the {} of a copy on device {} is memory of device {}, which it cannot access",
+          role, device_.index(), piece->what.device);
     }
     at = piece->end;
   }

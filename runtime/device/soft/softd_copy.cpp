@@ -23,9 +23,16 @@ struct path {
   [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
 };
 
-path find_path(fabric_state& state, int from, int to) {
+// `self` copies. Of the links to a device of another process, the one at this end is known and charged: the port of the
+// device here. Between such a device and the host, that is the port of the device that copies.
+path find_path(fabric_state& state, unsigned self, int from, int to) {
   constexpr unsigned up = 0;
   constexpr unsigned down = 1;
+  if (from == foreign_location || to == foreign_location) {
+    const int here = from == foreign_location ? to : from;
+    const unsigned port = here >= 0 ? static_cast<unsigned>(here) : self;
+    return {{&state.ports[port][from == foreign_location ? down : up]}, 1, &state.peer_limit};
+  }
   if (from == to) return {};
   if (from == host_location)
     return {{&state.host_links[state.shape.switch_of(static_cast<unsigned>(to))][down]}, 1, &state.host_limit};
@@ -71,7 +78,7 @@ void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::
     const auto to = find(destination);
     const auto from = find(source);
     std::size_t piece = std::min({bytes, to.end - destination, from.end - source});
-    const path way = find_path(state_, from.what.device, to.what.device);
+    const path way = find_path(state_, device_, from.what.device, to.what.device);
     if (way.limited()) {
       if (arrival == 0) arrival = link_time();
       latency = std::max(latency, way.limit->latency_ns);

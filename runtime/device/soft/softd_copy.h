@@ -9,7 +9,8 @@ namespace hpe::device::soft {
 
 class softd_copier {
  public:
-  softd_copier(fabric& shared, softd_memory& memory) : state_(shared.state()), memory_(memory) {}
+  softd_copier(unsigned device, fabric& shared, softd_memory& memory)
+      : device_(device), state_(shared.state()), memory_(memory) {}
 
   /// Addresses are the program's. What travels over links with a limit takes its time, and pieces of copies
   /// with a more urgent level go first. Throws hpe::error.
@@ -19,6 +20,7 @@ class softd_copier {
  private:
   [[nodiscard]] address_table::piece find(std::uintptr_t address) const;
 
+  unsigned device_;
   fabric_state& state_;
   softd_memory& memory_;
 };

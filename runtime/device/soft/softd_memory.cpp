@@ -76,4 +76,14 @@ void softd_memory::unregister_host(std::uintptr_t address, std::size_t bytes) {
   registered_.erase(found);
 }
 
+void softd_memory::import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
+  os::map_file(pointer(address), bytes, os::access::read_write, file, static_cast<std::uint64_t>(offset));
+  table_.insert(address, bytes, {foreign_location, 0});
+}
+
+void softd_memory::drop_import(std::uintptr_t address, std::size_t bytes) {
+  table_.erase(address, bytes, foreign_location);
+  take_away(address, bytes);
+}
+
 }  // namespace hpe::device::soft

@@ -28,6 +28,8 @@ class softd_memory {
   void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
   void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void unregister_host(std::uintptr_t address, std::size_t bytes);
+  void import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
+  void drop_import(std::uintptr_t address, std::size_t bytes);
 
   /// What is behind an address of the program. Any thread.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }

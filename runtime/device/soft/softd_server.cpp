@@ -55,6 +55,9 @@ class server {
       case request::kind::register_host:
         return memory_.register_host(what.address, what.bytes, descriptors.at(0).get(), what.offset);
       case request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
+      case request::kind::import_memory:
+        return memory_.import_memory(what.address, what.bytes, descriptors.at(0).get(), what.offset);
+      case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
       case request::kind::load_ptx:
         return kernels_.load(what.id,
@@ -77,7 +80,7 @@ class server {
   softd_pool pool_;
   output_writer output_;
   softd_ptx_runner ptx_{memory_, pool_, output_};
-  softd_engines engines_{device_, fabric_, memory_, softd_copier(fabric_, memory_), kernels_, pool_, ptx_};
+  softd_engines engines_{device_, fabric_, memory_, softd_copier(device_, fabric_, memory_), kernels_, pool_, ptx_};
 };
 
 template <class Action>

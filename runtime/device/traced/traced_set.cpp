@@ -126,6 +126,11 @@ class traced_set final : public device_set {
   void unregister_host(void* address, std::size_t bytes) override { inner_->unregister_host(address, bytes); }
   void expect_copies(const void* address, std::size_t bytes) override { inner_->expect_copies(address, bytes); }
   void release_host(void* address, std::size_t bytes) override { inner_->release_host(address, bytes); }
+  std::vector<shared_part> share(void* address, std::size_t bytes) override { return inner_->share(address, bytes); }
+  std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override {
+    return inner_->import_memory(address, parts);
+  }
+  void drop_import(void* address, std::size_t bytes) override { inner_->drop_import(address, bytes); }
   std::uint32_t load_module(const std::string& path) override { return inner_->load_module(path); }
   std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) override {
     return inner_->load_ptx(std::move(texts));

@@ -1,6 +1,8 @@
 // Floating point: f32 and f64 to the nearest, comparisons, conversions. Other roundings and halves are left to the
 // scalar functions.
 
+#include <llvm/IR/MDBuilder.h>
+
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/scalar.h"
 
@@ -8,7 +10,14 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-bool is_loose_operation(const instruction& i) {
+namespace {
+
+bool rounds_to_integral(const instruction& i) {
+  return i.modifiers.one_of(modifier::rni, modifier::rzi, modifier::rmi, modifier::rpi) != modifier::count;
+}
+
+// Whether there is own code for it; for conversions to integers see emit_float_conversion.
+bool is_emitted(const instruction& i) {
   const type t = i.types[0];
   if (i.kind != kind::pure || (t != type::f32 && t != type::f64)) return false;
   if (i.modifiers.one_of(modifier::rz, modifier::rm, modifier::rp, modifier::sat, modifier::nan_, modifier::xorsign) !=
@@ -25,19 +34,27 @@ bool is_loose_operation(const instruction& i) {
     case opcode::min:
     case opcode::max:
     case opcode::div:
+    case opcode::neg:
+    case opcode::abs:
     case opcode::rcp:
     case opcode::rsqrt:
     case opcode::sqrt: return true;
     case opcode::cvt: {
-      if (i.modifiers.one_of(modifier::rni, modifier::rzi, modifier::rmi, modifier::rpi, modifier::relu,
-                             modifier::satfinite) != modifier::count)
-        return false;
+      if (i.modifiers.one_of(modifier::relu, modifier::satfinite) != modifier::count) return false;
       const type from = i.second_type();
+      if (rounds_to_integral(i)) return from == t;
       if (!is_float(from)) return bits_of(from) >= 16;
       return from == type::f32 || from == type::f64;
     }
     default: return false;
   }
+}
+
+}  // namespace
+
+// Not what converts from f64, whose NaN keeps sign and payload.
+bool is_loose_operation(const instruction& i) {
+  return i.types[0] == type::f32 && is_emitted(i) && !(i.op == opcode::cvt && i.second_type() == type::f64);
 }
 
 loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t registers)
@@ -67,10 +84,7 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
           if (t == types_[i.sources[0].index]) continue;
         }
         if (moves && i.sources[0].what == operand::kind::immediate) {
-          const std::uint64_t bits = i.sources[0].value;
-          const bool nan = t == type::f64 ? (bits & ~(std::uint64_t{1} << 63)) > 0x7ff0000000000000U
-                                          : (bits & 0x7fffffffU) > 0x7f800000U;
-          if (!nan) continue;  // reads the same, canonical or not
+          if ((i.sources[0].value & 0x7fffffffU) <= 0x7f800000U) continue;  // no NaN: reads the same, canonical or not
         }
         refused[d.index] = true;
         changed = true;
@@ -89,82 +103,140 @@ Value* emitter::flushed(Value* value, bool ftz) {
   return at.CreateBitCast(at.CreateSelect(tiny, at.CreateAnd(bits, 0x80000000), bits), value->getType());
 }
 
-Value* emitter::emit_float(const instruction& i) {
-  if (!is_loose_operation(i)) return nullptr;
-  const type t = i.types[0];
+// What an operation of f64 gives where its result is a NaN (scalar_float.cpp): an operand that is one, made quiet.
+// Neither LLVM nor the processor says which, so it is chosen here; that it is rare is told, so that loops of arithmetic
+// branch around it.
+Value* emitter::with_exact_nan(Value* result, llvm::ArrayRef<Value*> in_order) {
+  if (!result->getType()->isDoubleTy()) return result;
+  llvm::Type* const bits = at.getInt64Ty();
+  Value* chosen = llvm::ConstantInt::get(bits, 0xfff8000000000000);
+  for (Value* const operand : llvm::reverse(in_order)) {
+    Value* const quiet = at.CreateOr(at.CreateBitCast(operand, bits), std::uint64_t{1} << 51);
+    chosen = at.CreateSelect(at.CreateFCmpUNO(operand, operand), quiet, chosen);
+  }
+  Value* const exact =
+      at.CreateSelect(at.CreateFCmpUNO(result, result), at.CreateBitCast(chosen, result->getType()), result);
+  if (auto* const choice = llvm::dyn_cast<llvm::SelectInst>(exact))
+    choice->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(at.getContext()).createBranchWeights(1, 1 << 20));
+  return exact;
+}
+
+Value* emitter::emit_conversion_to_float(const instruction& i) {
+  const type t = i.types[0], from = i.second_type();
   const bool ftz = i.has(modifier::ftz);
-  if (i.op == opcode::cvt) {
-    const type from = i.second_type();
-    llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
-    if (is_float(from)) return flushed(at.CreateFPCast(flushed(get_float(i.sources[0], from), ftz), as), ftz);
+  llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
+  if (!is_float(from)) {
     Value* const whole = get(i.sources[0], bits_of(from));
     return is_signed(from) ? at.CreateSIToFP(whole, as) : at.CreateUIToFP(whole, as);
   }
-  const auto source = [&](std::size_t n) { return flushed(get_float(i.sources[n], t), ftz); };
-  if (i.has(modifier::approx) || i.has(modifier::full)) {
-    // As the scalar functions: in double, rounded once more.
-    const auto precise = [&](std::size_t n) { return at.CreateFPExt(source(n), at.getDoubleTy()); };
-    Value* const one = llvm::ConstantFP::get(at.getDoubleTy(), 1.0);
-    Value* result = nullptr;
-    switch (i.op) {
-      case opcode::div: result = at.CreateFDiv(precise(0), precise(1)); break;
-      case opcode::rcp: result = at.CreateFDiv(one, precise(0)); break;
-      case opcode::sqrt: result = at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, precise(0)); break;
-      case opcode::rsqrt:
-        result = at.CreateFDiv(one, at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, precise(0)));
-        break;
-      default: return nullptr;
+  Value* value = get_float(i.sources[0], from);
+  if (rounds_to_integral(i)) {
+    value = to_integral(i, flushed(value, ftz));
+  } else if (from != t) {
+    // The NaN of f32 is seen in f64, so it has to be the right one; with .ftz it is canonical.
+    if (t == type::f64) {
+      Value* bits = get(i.sources[0], 32);
+      if (ftz) bits = canonical(bits, type::f32);
+      value = at.CreateBitCast(bits, at.getFloatTy());
     }
-    return flushed(at.CreateFPTrunc(result, at.getFloatTy()), ftz);
+    value = at.CreateFPCast(flushed(value, ftz), as);
+    if (t == type::f32) {  // quiet, also where LLVM finds that the f64 was an f32 before
+      Value* const bits = at.CreateBitCast(value, at.getInt32Ty());
+      Value* const quiet = at.CreateSelect(at.CreateFCmpUNO(value, value), at.CreateOr(bits, 0x400000), bits);
+      value = at.CreateBitCast(quiet, as);
+    }
   }
+  return flushed(value, ftz);
+}
+
+// As the scalar functions: in double, rounded once more.
+Value* emitter::emit_approximate(const instruction& i) {
+  const bool ftz = i.has(modifier::ftz);
+  const auto precise = [&](std::size_t n) {
+    return at.CreateFPExt(flushed(get_float(i.sources[n], type::f32), ftz), at.getDoubleTy());
+  };
+  const auto root = [&](Value* of) { return at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, of); };
+  Value* const one = llvm::ConstantFP::get(at.getDoubleTy(), 1.0);
   Value* result = nullptr;
   switch (i.op) {
-    case opcode::add: result = at.CreateFAdd(source(0), source(1)); break;
-    case opcode::sub: result = at.CreateFSub(source(0), source(1)); break;
-    case opcode::mul: result = at.CreateFMul(source(0), source(1)); break;
-    case opcode::fma:
-    case opcode::mad: {
-      Value *const a = source(0), *const b = source(1), *const c = source(2);
-      result = at.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+    case opcode::div: {
+      Value *const a = precise(0), *b = precise(1);
+      if (i.has(modifier::approx)) {  // quotient_by_reciprocal of scalar_float.cpp
+        Value* const infinity = llvm::ConstantFP::getInfinity(at.getDoubleTy());
+        Value* const large = at.CreateFCmpOGT(at.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b),
+                                              llvm::ConstantFP::get(at.getDoubleTy(), 0x1p126));
+        b = at.CreateSelect(large, at.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, infinity, b), b);
+      }
+      result = at.CreateFDiv(a, b);
       break;
     }
-    case opcode::div: result = at.CreateFDiv(source(0), source(1)); break;
-    case opcode::rcp: {
-      Value* const a = source(0);
-      result = at.CreateFDiv(llvm::ConstantFP::get(a->getType(), 1.0), a);
-      break;
-    }
-    case opcode::sqrt: result = at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, source(0)); break;
-    case opcode::min:
-    case opcode::max: {
-      // The number where one is a NaN; of equal ones, which may be zeros, that with the right sign.
-      Value *const a = source(0), *const b = source(1);
-      llvm::Type* const bits = at.getIntNTy(bits_of(t));
-      Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
-      const bool minimum = i.op == opcode::min;
-      Value* const equal = at.CreateBitCast(minimum ? at.CreateOr(x, y) : at.CreateAnd(x, y), a->getType());
-      Value* const first =
-          at.CreateOr(minimum ? at.CreateFCmpOLT(a, b) : at.CreateFCmpOGT(a, b), at.CreateFCmpUNO(b, b));
-      return at.CreateSelect(at.CreateFCmpOEQ(a, b), equal, at.CreateSelect(first, a, b));
-    }
+    case opcode::rcp: result = at.CreateFDiv(one, precise(0)); break;
+    case opcode::sqrt: result = root(precise(0)); break;
+    case opcode::rsqrt: result = at.CreateFDiv(one, root(precise(0))); break;
     default: return nullptr;
   }
-  return flushed(result, ftz);
+  return flushed(at.CreateFPTrunc(result, at.getFloatTy()), ftz);
+}
+
+// min and max: the number where one is a NaN; of equal ones, which may be zeros, that with the right sign.
+Value* emitter::emit_extreme(bool minimum, Value* a, Value* b) {
+  llvm::Type* const bits = at.getIntNTy(a->getType()->getPrimitiveSizeInBits());
+  Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
+  Value* const equal = at.CreateBitCast(minimum ? at.CreateOr(x, y) : at.CreateAnd(x, y), a->getType());
+  Value* const first = at.CreateOr(minimum ? at.CreateFCmpOLT(a, b) : at.CreateFCmpOGT(a, b), at.CreateFCmpUNO(b, b));
+  return at.CreateSelect(at.CreateFCmpOEQ(a, b), equal, at.CreateSelect(first, a, b));
+}
+
+Value* emitter::emit_float(const instruction& i) {
+  if (!is_emitted(i)) return nullptr;
+  const type t = i.types[0];
+  const bool ftz = i.has(modifier::ftz);
+  if (i.op == opcode::cvt) return emit_conversion_to_float(i);
+  if (i.has(modifier::approx) || i.has(modifier::full)) return emit_approximate(i);
+  std::vector<Value*> s;
+  for (const operand& o : i.sources) s.push_back(flushed(get_float(o, t), ftz));
+  Value* result = nullptr;
+  std::vector<Value*> nans{s[0]};  // in the order in which they count
+  if (s.size() == 2) nans = {s[1], s[0]};
+  if (s.size() == 3) nans = {s[1], s[2], s[0]};
+  switch (i.op) {
+    case opcode::add: result = at.CreateFAdd(s[0], s[1]); break;
+    case opcode::sub: result = at.CreateFSub(s[0], s[1]); break;
+    case opcode::mul: result = at.CreateFMul(s[0], s[1]); break;
+    case opcode::fma:
+    case opcode::mad: result = at.CreateIntrinsic(llvm::Intrinsic::fma, {s[0]->getType()}, s); break;
+    case opcode::div:
+      result = at.CreateFDiv(s[0], s[1]);
+      nans = {s[0], s[1]};
+      break;
+    case opcode::rcp: result = at.CreateFDiv(llvm::ConstantFP::get(s[0]->getType(), 1.0), s[0]); break;
+    case opcode::sqrt: result = at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, s[0]); break;
+    case opcode::neg: result = at.CreateFNeg(s[0]); break;
+    case opcode::abs: result = at.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, s[0]); break;
+    case opcode::min:
+    case opcode::max: result = emit_extreme(i.op == opcode::min, s[0], s[1]); break;
+    default: return nullptr;
+  }
+  return flushed(with_exact_nan(result, nans), ftz);
+}
+
+Value* emitter::to_integral(const instruction& i, Value* value) {
+  if (i.has(modifier::rmi)) return at.CreateUnaryIntrinsic(llvm::Intrinsic::floor, value);
+  if (i.has(modifier::rpi)) return at.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, value);
+  if (i.has(modifier::rni)) return at.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, value);
+  return at.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, value);
 }
 
 Value* emitter::emit_float_conversion(const instruction& i) {
   const type to = i.types[0], from = i.second_type();
   if (from != type::f32 && from != type::f64) return nullptr;
   Value* value = flushed(get_float(i.sources[0], from), i.has(modifier::ftz));
-  if (i.has(modifier::rmi)) value = at.CreateUnaryIntrinsic(llvm::Intrinsic::floor, value);
-  if (i.has(modifier::rpi)) value = at.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, value);
-  if (i.has(modifier::rni)) value = at.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, value);
+  if (!i.has(modifier::rzi)) value = to_integral(i, value);
   llvm::Type* const bits = at.getIntNTy(bits_of(to));
   Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                                           {bits, value->getType()}, {value});
   Value* result = whole;
-  const bool wide = bits_of(to) == 64 || from == type::f64;
-  if (wide && bits_of(to) >= 32)  // as scalar_convert.cpp
+  if (bits_of(to) == 64 || from == type::f64)  // as scalar_convert.cpp
     result = at.CreateSelect(at.CreateFCmpUNO(value, value),
                              llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
   return is_signed(to) ? at.CreateSExt(result, at.getInt64Ty()) : at.CreateZExt(result, at.getInt64Ty());

@@ -1,11 +1,14 @@
 // Memory, and what else is no pure instruction and no branch.
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <algorithm>
 #include <cstddef>
 
 #include "runtime/ptx/block.h"
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/helpers.h"
+#include "runtime/ptx/routine.h"
 #include "runtime/ptx/special_register.h"
 #include "runtime/ptx/thread_memory.h"
 
@@ -27,17 +30,21 @@ bool is_runtime_memory(const operand& o) { return o.what == operand::kind::forma
 
 }  // namespace
 
-Value* emitter::pointer_of(const instruction&, const operand& o, bool shared) {
+Value* emitter::address_of(const operand& o) {
+  if (!o.is_register()) return address_value(o);
+  Value* const address = get({operand::kind::reg, false, o.index, 0}, 64);
+  return o.value == 0 ? address : at.CreateAdd(address, at.getInt64(o.value));
+}
+
+Value* emitter::pointer_of(const instruction& i, const operand& o) {
   if (o.what == operand::kind::formal) return at.CreateConstGEP1_64(at.getInt8Ty(), formals, o.value);
   if (o.what == operand::kind::scratch) return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, o.value);
-  Value* address = nullptr;
-  if (o.is_register()) {
-    address = get({operand::kind::reg, false, o.index, 0}, 64);
-    if (o.value != 0) address = at.CreateAdd(address, at.getInt64(o.value));
-  } else {
-    address = address_value(o);
-  }
-  if (!shared) return at.CreateIntToPtr(address, at.getPtrTy());
+  Value* const address = address_of(o);
+  const address_window window = window_of(i);
+  if (window == address_window::generic) return at.CreateIntToPtr(address, at.getPtrTy());
+  if (window == address_window::cluster_shared)
+    return call(reinterpret_cast<const void*>(helpers::find_in_cluster), at.getPtrTy(),
+                {context, shared_.pointer(&i), address});
   Value* const base = member(offsetof(block_context, shared), at.getPtrTy());
   return at.CreateGEP(at.getInt8Ty(), base, address);
 }
@@ -46,7 +53,7 @@ void emitter::emit_load(const instruction& i) {
   if (i.op == opcode::wmma) return emit_fragment(i);
   const type t = i.types[0];
   const unsigned bytes = bytes_of(t);
-  Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
+  Value* const pointer = pointer_of(i, i.sources[0]);
   std::vector<Value*> values;
   for (unsigned n = 0; n < i.vector; ++n) {
     llvm::LoadInst* const load = at.CreateAlignedLoad(
@@ -64,7 +71,7 @@ void emitter::emit_load(const instruction& i) {
 void emitter::emit_store(const instruction& i) {
   if (i.op == opcode::wmma) return emit_fragment(i);
   const unsigned bytes = bytes_of(i.types[0]);
-  Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
+  Value* const pointer = pointer_of(i, i.sources[0]);
   for (unsigned n = 0; n < i.vector; ++n) {
     llvm::StoreInst* const store =
         at.CreateAlignedStore(get(i.sources[1 + n], 8 * bytes),
@@ -80,7 +87,7 @@ void emitter::emit_fragment(const instruction& i) {
   const auto place = [&](std::size_t n) { return at.CreateConstGEP1_64(at.getInt64Ty(), registers, n); };
   if (!is_load)
     for (std::size_t n = 2; n < i.sources.size(); ++n) at.CreateStore(get(i.sources[n], 64), place(n - 2));
-  Value* const matrix = pointer_of(i, i.sources[0], is_shared_access(i));
+  Value* const matrix = pointer_of(i, i.sources[0]);
   const void* const function = is_load ? reinterpret_cast<const void*>(helpers::load_fragment)
                                        : reinterpret_cast<const void*>(helpers::store_fragment);
   call(function, at.getVoidTy(),
@@ -139,7 +146,7 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
 }
 
 void emitter::emit_atomic(const instruction& i) {
-  Value* const pointer = pointer_of(i, i.sources[0], is_shared_access(i));
+  Value* const pointer = pointer_of(i, i.sources[0]);
   Value* old = emit_atomic_inline(i, pointer);
   if (old == nullptr) {
     Value* const c = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);
@@ -149,14 +156,19 @@ void emitter::emit_atomic(const instruction& i) {
 }
 
 void emitter::emit_copy(const instruction& i) {
-  const auto address = [&](const operand& o) {
-    Value* const base = o.is_register() ? get({operand::kind::reg, false, o.index, 0}, 64) : address_value(o);
-    return o.is_register() ? at.CreateAdd(base, at.getInt64(o.value)) : base;
-  };
   Value* const size = get(i.sources[2], 64);
   call(reinterpret_cast<const void*>(helpers::copy_async), at.getVoidTy(),
-       {context, address(i.sources[0]), address(i.sources[1]), size,
+       {context, address_of(i.sources[0]), address_of(i.sources[1]), size,
         i.sources.size() > 3 ? get(i.sources[3], 64) : size});
+}
+
+void emitter::emit_routine(const instruction& i) {
+  Value* const sources = allocate(llvm::ArrayType::get(at.getInt64Ty(), most_routine_sources), 16);
+  for (std::size_t n = 0; n < i.sources.size(); ++n)
+    at.CreateStore(address_of(i.sources[n]), at.CreateConstGEP1_64(at.getInt64Ty(), sources, n));
+  Value* const result = call(reinterpret_cast<const void*>(helpers::routine), at.getInt64Ty(),
+                             {context, thread, shared_.pointer(&i), sources});
+  if (!i.results.empty()) set(i.results[0], result);
 }
 
 void emitter::emit_texture(const instruction& i) {
@@ -170,14 +182,34 @@ void emitter::emit_texture(const instruction& i) {
 
 void emitter::emit_address_space(const instruction& i) {
   Value* const address = get(i.sources[0], 64);
-  if (i.op == opcode::cvta) {
-    if (!is_shared_access(i)) return set(i.results[0], address);
-    Value* const base = at.CreatePtrToInt(member(offsetof(block_context, shared), at.getPtrTy()), at.getInt64Ty());
-    return set(i.results[0], i.has(modifier::to) ? at.CreateSub(address, base) : at.CreateAdd(address, base));
-  }
-  set_member(offsetof(block_context, current), thread);
-  set(i.results[0], call(reinterpret_cast<const void*>(helpers::convert_address), at.getInt64Ty(),
-                         {context, shared_.pointer(&i), address}));
+  const bool converts = i.op == opcode::cvta;
+  if (converts && window_of(i) == address_window::generic) return set(i.results[0], address);
+  const auto convert = [&] {
+    set_member(offsetof(block_context, current), thread);
+    return call(reinterpret_cast<const void*>(helpers::convert_address), at.getInt64Ty(),
+                {context, shared_.pointer(&i), address});
+  };
+  if (!converts || !is_shared_access(i)) return set(i.results[0], convert());
+  Value* const base = at.CreatePtrToInt(member(offsetof(block_context, shared), at.getPtrTy()), at.getInt64Ty());
+  if (!i.has(modifier::to)) return set(i.results[0], at.CreateAdd(address, base));
+  // Another block's, of the cluster, is rare.
+  Value* const offset = at.CreateSub(address, base);
+  Value* const size = at.CreateAdd(member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty()),
+                                   member(offsetof(block_context, dynamic_shared_size), at.getInt32Ty()));
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const here = at.GetInsertBlock();
+  llvm::BasicBlock* const other = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateCondBr(at.CreateICmpULT(offset, at.CreateZExt(size, at.getInt64Ty())), rest, other,
+                  llvm::MDBuilder(c).createBranchWeights(1 << 20, 1));
+  at.SetInsertPoint(other);
+  Value* const found = convert();
+  at.CreateBr(rest);
+  at.SetInsertPoint(rest);
+  llvm::PHINode* const result = at.CreatePHI(at.getInt64Ty(), 2);
+  result->addIncoming(offset, here);
+  result->addIncoming(found, other);
+  set(i.results[0], result);
 }
 
 void emitter::emit_special(const instruction& i) {
@@ -226,89 +258,6 @@ void emitter::emit_fence(const instruction& i) {
   // Within a block all runs in one thread of the machine.
   at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,
                  i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
-}
-
-void emitter::emit_call(const instruction& i) {
-  const program& p = shared_.image.program();
-  if (i.sources.empty()) return emit_call_to(i, *p.functions[i.callee], i.callee);
-  // Any function whose address is taken somewhere and whose parameters are those of the call.
-  Value* const target = get(i.sources[0], 64);
-  llvm::LLVMContext& c = at.getContext();
-  llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", function_);
-  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
-  llvm::SwitchInst* const choice = at.CreateSwitch(target, wrong);
-  for (const std::uint32_t n : shared_.targets_of_pointers) {
-    const ptx::function& f = *p.functions[n];
-    const auto results = static_cast<std::size_t>(
-        std::count_if(f.formals.begin(), f.formals.end(), [](const formal_parameter& q) { return q.is_result; }));
-    if (results != i.returns.size() || f.formals.size() - results != i.arguments.size()) continue;
-    llvm::BasicBlock* const chosen = llvm::BasicBlock::Create(c, "", function_);
-    choice->addCase(at.getInt64(shared_.image.address_of_function(n)), chosen);
-    at.SetInsertPoint(chosen);
-    emit_call_to(i, f, n);
-    at.CreateBr(rest);
-  }
-  at.SetInsertPoint(wrong);
-  fail(static_cast<std::uint32_t>(fault::reason::bad_function), target, i);
-  at.CreateUnreachable();
-  at.SetInsertPoint(rest);
-}
-
-bool has_scalar_parameters(const ptx::function& f) {
-  std::size_t results = 0;
-  for (const formal_parameter& p : f.formals) {
-    if (p.size != 1 && p.size != 2 && p.size != 4 && p.size != 8) return false;
-    results += p.is_result ? 1 : 0;
-  }
-  return results <= 1 && f.formals.size() <= 12;
-}
-
-void emitter::emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number) {
-  std::vector<Value*> values{context, thread, at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16)), local_end};
-  const auto piece = [&](const argument& a) { return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, a.offset); };
-  std::size_t n = 0;
-  for (const formal_parameter& p : callee.formals) {
-    if (p.is_result) continue;
-    llvm::Type* const t = at.getIntNTy(8 * p.size);
-    values.push_back(n < i.arguments.size() ? at.CreateZExt(at.CreateLoad(t, piece(i.arguments[n])), at.getInt64Ty())
-                                            : at.getInt64(0));
-    ++n;
-  }
-  Value* const result = at.CreateCall(shared_.functions.at(number), values);
-  if (!callee.formals.empty() && callee.formals[0].is_result && !i.returns.empty())
-    at.CreateStore(at.CreateTrunc(result, at.getIntNTy(8 * std::min(callee.formals[0].size, i.returns[0].size))),
-                   piece(i.returns[0]));
-}
-
-void emitter::emit_call_to(const instruction& i, const ptx::function& callee, std::uint32_t number) {
-  if (callee.system_call == builtin::none && has_scalar_parameters(callee)) return emit_scalar_call(i, callee, number);
-  Value* const memory = allocate(llvm::ArrayType::get(at.getInt8Ty(), std::max(callee.formals_size, 16U)), 16);
-  const auto piece = [&](Value* base, std::uint32_t offset) {
-    return at.CreateConstGEP1_64(at.getInt8Ty(), base, offset);
-  };
-  std::size_t n = 0;
-  for (const formal_parameter& p : callee.formals) {
-    if (p.is_result || n >= i.arguments.size()) continue;
-    const argument& a = i.arguments[n++];
-    at.CreateMemCpy(piece(memory, p.offset), llvm::Align(16), piece(scratch, a.offset), llvm::Align(16),
-                    std::min(a.size, p.size));
-  }
-  if (callee.system_call != builtin::none) {
-    set_member(offsetof(block_context, current), thread);
-    call(reinterpret_cast<const void*>(helpers::call_function), at.getVoidTy(),
-         {context, shared_.pointer(&callee), memory});
-  } else {
-    // Each call takes some local memory, so that recursion without end is found.
-    Value* const below = at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16));
-    at.CreateCall(shared_.functions.at(number), {context, thread, below, local_end, memory});
-  }
-  n = 0;
-  for (const formal_parameter& p : callee.formals) {
-    if (!p.is_result || n >= i.returns.size()) continue;
-    const argument& r = i.returns[n++];
-    at.CreateMemCpy(piece(scratch, r.offset), llvm::Align(16), piece(memory, p.offset), llvm::Align(16),
-                    std::min(r.size, p.size));
-  }
 }
 
 }  // namespace hpe::ptx

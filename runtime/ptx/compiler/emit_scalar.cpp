@@ -19,7 +19,7 @@ void emitter::emit_pure(const instruction& i) {
       loose_.of(i.sources[0].index) == loose_.of(d.index)) {
     set_raw(d.index, get_raw(i.sources[0].index));
   } else if (Value* const number = emit_float(i)) {
-    set_float(d, number, number->getType()->isFloatTy() ? type::f32 : type::f64);
+    set_float(d, number, is_loose_operation(i));
   } else {
     Value* value = emit_scalar(i);
     if (value == nullptr) value = call_scalar(i);
@@ -61,12 +61,12 @@ Value* emitter::quotient(const instruction& i, bool rest) {
   Value* const by_zero = at.CreateICmpEQ(b, zero);
   if (!is_signed(i.types[0])) {
     Value* const safe = at.CreateSelect(by_zero, one, b);
-    return at.CreateSelect(by_zero, rest ? a : ones, rest ? at.CreateURem(a, safe) : at.CreateUDiv(a, safe));
+    return at.CreateSelect(by_zero, ones, rest ? at.CreateURem(a, safe) : at.CreateUDiv(a, safe));
   }
   Value* const by_minus_one = at.CreateICmpEQ(b, ones);
   Value* const safe = at.CreateSelect(at.CreateOr(by_zero, by_minus_one), one, b);
   Value* const usual = rest ? at.CreateSRem(a, safe) : at.CreateSDiv(a, safe);
-  Value* const other = at.CreateSelect(by_zero, rest ? a : ones, rest ? zero : at.CreateNeg(a));
+  Value* const other = at.CreateSelect(by_zero, ones, rest ? zero : at.CreateNeg(a));
   return at.CreateSelect(at.CreateOr(by_zero, by_minus_one), other, usual);
 }
 
@@ -128,6 +128,8 @@ Value* emitter::emit_bits(const instruction& i) {
   const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
   const auto amount = [&](std::size_t n) { return get(i.sources[n], 32); };
   const auto number = [&](std::uint64_t v) { return llvm::ConstantInt::get(at.getIntNTy(w), v); };
+  // As in scalar_bits.cpp.
+  const auto field_operand = [&](const operand& o) { return o.value & (w == 32 ? 0xffU : 0xffffffffU); };
   switch (i.op) {
     case opcode::and_: return at.CreateAnd(source(0), source(1));
     case opcode::or_: return at.CreateOr(source(0), source(1));
@@ -197,7 +199,7 @@ Value* emitter::emit_bits(const instruction& i) {
     case opcode::bfe: {
       if (i.sources[1].what != operand::kind::immediate || i.sources[2].what != operand::kind::immediate)
         return nullptr;
-      const std::uint64_t position = i.sources[1].value & 0xff, length = i.sources[2].value & 0xff;
+      const std::uint64_t position = field_operand(i.sources[1]), length = field_operand(i.sources[2]);
       if (length == 0 || position + length > w) return nullptr;
       Value* const up = at.CreateShl(source(0), w - position - length);
       return is_signed(t) ? at.CreateAShr(up, w - length) : at.CreateLShr(up, w - length);
@@ -205,7 +207,7 @@ Value* emitter::emit_bits(const instruction& i) {
     case opcode::bfi: {
       if (i.sources[2].what != operand::kind::immediate || i.sources[3].what != operand::kind::immediate)
         return nullptr;
-      const std::uint64_t position = i.sources[2].value & 0xff, length = i.sources[3].value & 0xff;
+      const std::uint64_t position = field_operand(i.sources[2]), length = field_operand(i.sources[3]);
       if (length == 0 || position + length > w) return nullptr;
       const std::uint64_t mask = (length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1) << position;
       return at.CreateOr(at.CreateAnd(at.CreateShl(source(0), position), number(mask)),

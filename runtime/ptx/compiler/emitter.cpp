@@ -55,10 +55,8 @@ Value* emitter::get_raw(std::uint32_t r) { return at.CreateLoad(type_of(r), slot
 
 Value* emitter::canonical(Value* bits, type t) {
   if (t == type::none) return bits;
-  llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
-  Value* const value = at.CreateBitCast(bits, as);
-  Value* const nan = llvm::ConstantInt::get(bits->getType(), t == type::f32 ? 0x7fffffffU : 0x7ff8000000000000U);
-  return at.CreateSelect(at.CreateFCmpUNO(value, value), nan, bits);
+  Value* const value = at.CreateBitCast(bits, at.getFloatTy());
+  return at.CreateSelect(at.CreateFCmpUNO(value, value), at.getInt32(0x7fffffff), bits);
 }
 
 Value* emitter::address_value(const operand& o) {
@@ -99,10 +97,10 @@ void emitter::set(const operand& o, Value* value) {
   if (o.is_register()) at.CreateStore(at.CreateZExtOrTrunc(value, type_of(o.index)), slot(o.index));
 }
 
-void emitter::set_float(const operand& o, Value* value, type t) {
+void emitter::set_float(const operand& o, Value* value, bool is_loose) {
   if (!o.is_register()) return;
-  Value* const bits = at.CreateBitCast(value, at.getIntNTy(bits_of(t)));
-  set(o, loose_.of(o.index) == t ? bits : canonical(bits, t));
+  Value* const bits = at.CreateBitCast(value, at.getIntNTy(value->getType()->getPrimitiveSizeInBits()));
+  set(o, is_loose && loose_.of(o.index) == type::none ? canonical(bits, type::f32) : bits);
 }
 
 Value* emitter::condition(const operand& guard) { return get(guard, 1); }
@@ -171,6 +169,7 @@ void emitter::emit(const instruction& i) {
     case kind::copy_async: emit_copy(i); break;
     case kind::texture: emit_texture(i); break;
     case kind::address_space: emit_address_space(i); break;
+    case kind::routine: emit_routine(i); break;
     case kind::fence: emit_fence(i); break;
     case kind::call: emit_call(i); break;
     default: break;

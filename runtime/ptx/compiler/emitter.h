@@ -12,19 +12,20 @@
 
 namespace hpe::ptx {
 
-/// Which registers hold a float whose NaN has not been made the canonical one yet. Arithmetic reads them as they are;
-/// everything else, what shows the bits, reads the canonical NaN. So loops of arithmetic pay nothing.
+/// Which registers hold an f32 whose NaN has not been made the canonical one yet. Arithmetic reads them as they are;
+/// everything else, what shows the bits, reads the canonical NaN. So loops of arithmetic pay nothing. f64 has no
+/// canonical NaN: there each operation makes the right one.
 class loose_floats {
  public:
   loose_floats(const std::vector<instruction>& code, std::size_t registers);
-  /// f32, f64, or none.
+  /// f32 or none.
   [[nodiscard]] type of(std::uint32_t r) const { return types_[r]; }
 
  private:
   std::vector<type> types_;
 };
 
-/// Whether the compiler emits it as one floating-point operation whose NaN is not canonical.
+/// Whether the compiler emits it as operations of f32 whose NaN is not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
 /// Whether a function's parameters, and its result if it has one, fit registers. Then it is i64(block_context*, i32
@@ -70,7 +71,8 @@ class emitter {
   llvm::Value* get_float(const operand& o, type t);   // NaN as it is
   llvm::Value* get_raw(std::uint32_t r);
   void set(const operand& o, llvm::Value* value);  // an integer, cut or zero-extended
-  void set_float(const operand& o, llvm::Value* value, type t);
+  /// Of f32 or f64. is_loose: the value's NaN is not canonical, and is made so where the register shows it.
+  void set_float(const operand& o, llvm::Value* value, bool is_loose);
   void set_raw(std::uint32_t r, llvm::Value* value) { at.CreateStore(value, slot(r)); }
   llvm::Value* condition(const operand& guard);
   [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
@@ -103,6 +105,11 @@ class emitter {
   llvm::Value* emit_compare(const instruction& i);
   llvm::Value* emit_conversion(const instruction& i);
   llvm::Value* emit_float(const instruction& i);  // a float or double
+  llvm::Value* emit_conversion_to_float(const instruction& i);
+  llvm::Value* emit_approximate(const instruction& i);
+  llvm::Value* emit_extreme(bool minimum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* to_integral(const instruction& i, llvm::Value* value);
+  llvm::Value* with_exact_nan(llvm::Value* result, llvm::ArrayRef<llvm::Value*> in_order);
   llvm::Value* emit_float_conversion(const instruction& i);
   llvm::Value* call_scalar(const instruction& i);
   llvm::Value* flushed(llvm::Value* value, bool ftz);
@@ -110,7 +117,8 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // memory and calls
-  llvm::Value* pointer_of(const instruction& i, const operand& o, bool shared);
+  llvm::Value* address_of(const operand& o);  // i64; of a shared one the offset
+  llvm::Value* pointer_of(const instruction& i, const operand& o);
   llvm::Instruction* users(llvm::Instruction* access);
   void emit_load(const instruction& i);
   void emit_store(const instruction& i);
@@ -121,6 +129,7 @@ class emitter {
   void emit_texture(const instruction& i);
   void emit_address_space(const instruction& i);
   void emit_special(const instruction& i);
+  void emit_routine(const instruction& i);
   void emit_fence(const instruction& i);
   void emit_call(const instruction& i);
   void emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number);

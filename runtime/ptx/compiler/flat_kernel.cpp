@@ -20,7 +20,7 @@ std::uint32_t number_of(const program& p, const function& f) {
 }  // namespace
 
 call_graph::call_graph(const program& p)
-    : program_(p), callees_(p.functions.size()), meets_(p.functions.size()), calls_pointers_(p.functions.size()) {
+    : callees_(p.functions.size()), meets_(p.functions.size()), calls_pointers_(p.functions.size()) {
   std::vector<bool> pointed(p.functions.size());
   for (std::uint32_t n = 0; n < p.functions.size(); ++n) {
     for (const instruction& i : p.functions[n]->code) {

@@ -31,7 +31,6 @@ class call_graph {
   [[nodiscard]] bool calls_pointers(std::uint32_t function) const { return calls_pointers_[function]; }
 
  private:
-  const program& program_;
   std::vector<std::vector<std::uint32_t>> callees_;
   std::vector<bool> meets_, calls_pointers_;
   std::vector<std::uint32_t> pointed_;

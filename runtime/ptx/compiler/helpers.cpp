@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/ptx/matrix.h"
+#include "runtime/ptx/routine.h"
 #include "runtime/ptx/system_call.h"
 #include "runtime/ptx/thread_memory.h"
 
@@ -30,6 +31,17 @@ void read_texture(block_context* block, const instruction* i, std::uint64_t hand
                   std::uint32_t* values) {
   const auto found = read_texture_at(*block, *i, handle, x, y);
   std::memcpy(values, found.data(), sizeof found);
+}
+
+std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources) {
+  return run_routine(*block, thread, *i, sources);
+}
+
+std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address) {
+  const std::uint64_t bytes = std::uint64_t{bytes_of(i->types[0])} * i->vector;
+  std::uint8_t* const at = reach(*block, block->current, address_window::cluster_shared, address, bytes);
+  if (at == nullptr) fail(block, static_cast<std::uint32_t>(fault::reason::address), address, i);
+  return at;
 }
 
 void copy_async(block_context* block, std::uint64_t to, std::uint64_t from, std::uint64_t size, std::uint64_t given) {

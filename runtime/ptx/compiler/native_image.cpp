@@ -11,6 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/compiler.h"
+#include "runtime/ptx/compiler/device_function.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/interpreter.h"
 
@@ -60,6 +61,7 @@ class native_engine final : public engine {
     block.in_compiled_code = false;
     return next;
   }
+  [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
   const native_kernel& kernel_;

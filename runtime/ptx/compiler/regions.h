@@ -52,9 +52,4 @@ class region_emitter {
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: where the thread goes on
 };
 
-/// A device function in which threads do not meet: void(block_context*, i32 thread, i64 local, ptr formals).
-void emit_device_function(module_context& shared, std::uint32_t number);
-/// Its declaration, so that calls can be emitted.
-void declare_device_function(module_context& shared, std::uint32_t number);
-
 }  // namespace hpe::ptx

@@ -1,35 +1,15 @@
 // `hpe run` as a user calls it.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
+#include "tests/interpose/shell.h"
+
 namespace {
-
-struct outcome {
-  int status = -1;  // as waitpid has it
-  std::string text;
-};
-
-outcome shell(const std::string& line) {
-  outcome result;
-  FILE* const pipe = ::popen((line + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return result;
-  std::array<char, 4096> buffer{};
-  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    result.text.append(buffer.data(), got);
-  result.status = ::pclose(pipe);
-  return result;
-}
 
 const std::string hpe = HPE_COMMAND;
 const std::string with_stand_in = "HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " ";
 const std::string without_driver = "HPE_CUDA_DRIVER=/no/such/driver ";
-
-int exit_status(const outcome& o) { return WIFEXITED(o.status) ? WEXITSTATUS(o.status) : -1; }
 
 TEST(Run, StatusAndStreamsAreTheProgramsOwn) {
   const outcome o = shell("echo given | " + hpe + " run -- sh -c 'read word; echo got $word; exit 7'");
@@ -55,6 +35,42 @@ TEST(Run, RefusesWhatCannotBeMeant) {
   const outcome o = shell(hpe + " run --lgo x -- true");
   EXPECT_EQ(exit_status(o), 2);
   EXPECT_NE(o.text.find("--log"), std::string::npos) << o.text;
+}
+
+TEST(Run, RefusesAPlaceForCudaThatThereIsNot) {
+  const outcome word = shell(hpe + " run --cuda sotf -- true");
+  EXPECT_EQ(exit_status(word), 2);
+  EXPECT_NE(word.text.find("Did you mean \"soft\""), std::string::npos) << word.text;
+  EXPECT_EQ(exit_status(shell("HPE_CUDA=gpu " + hpe + " run -- true")), 2);
+  EXPECT_EQ(exit_status(shell("HPE_CUDA= " + hpe + " run -- true")), 0);
+  const outcome driver = shell(without_driver + hpe + " run --cuda driver -- echo ran");
+  EXPECT_EQ(exit_status(driver), 126);
+  EXPECT_EQ(driver.text.find("ran\n"), std::string::npos) << driver.text;
+  EXPECT_NE(driver.text.find("no CUDA driver"), std::string::npos) << driver.text;
+  const outcome both = shell(hpe + " run --cuda soft --devices cuda:1 -- true");
+  EXPECT_EQ(exit_status(both), 2);
+  EXPECT_NE(both.text.find("cuda:1"), std::string::npos) << both.text;
+}
+
+TEST(Run, CudaRunsWhereItIsTold) {
+  const std::string show = " -- sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH devices=$HPE_DEVICES'";
+  const outcome driver = shell(with_stand_in + hpe + " run" + show);
+  EXPECT_NE(driver.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << driver.text;
+  EXPECT_EQ(driver.text.find("libcudart"), std::string::npos) << driver.text;
+  EXPECT_TRUE(driver.text.ends_with("devices=\n")) << driver.text;
+  EXPECT_EQ(shell(with_stand_in + hpe + " run --cuda driver" + show).text, driver.text);
+
+  const outcome soft = shell("LD_LIBRARY_PATH=/mine " + with_stand_in + hpe + " run --cuda soft" + show);
+  EXPECT_NE(soft.text.find("/hpe/cudart/libcudart.so.13:"), std::string::npos) << soft.text;
+  EXPECT_NE(soft.text.find("/hpe/cudart:/mine "), std::string::npos) << soft.text;
+  EXPECT_EQ(soft.text.find("libcuda.so"), std::string::npos) << soft.text;
+  EXPECT_TRUE(soft.text.ends_with("devices=soft:2\n")) << soft.text;
+  const outcome chosen = shell(with_stand_in + hpe + " run --cuda soft --devices soft:3" + show);
+  EXPECT_TRUE(chosen.text.ends_with("devices=soft:3\n")) << chosen.text;
+
+  const outcome none = shell(without_driver + hpe + " run" + show);
+  EXPECT_NE(none.text.find("/hpe/cudart/libcudart.so.13:"), std::string::npos) << none.text;
+  EXPECT_TRUE(none.text.ends_with("devices=\n")) << none.text;
 }
 
 TEST(Run, SaysWhyAProgramCannotRun) {

@@ -1,0 +1,136 @@
+// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by
+// fork has neither: the threads of streams stayed with its parent.
+
+#include "interpose/cudart/context.h"
+
+#include <unistd.h>
+
+#include "interpose/cudart/array.h"
+#include "interpose/cudart/capture.h"
+#include "interpose/cudart/device_table.h"
+#include "interpose/cudart/event.h"
+#include "interpose/cudart/graph.h"
+#include "interpose/cudart/graph_exec.h"
+#include "interpose/cudart/graph_memory.h"
+#include "interpose/cudart/ipc.h"
+#include "interpose/cudart/module_table.h"
+#include "interpose/cudart/pool_table.h"
+#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/texture.h"
+#include "interpose/cudart/thread_state.h"
+#include "interpose/cudart/user_object.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+
+namespace hpe::cudart {
+
+struct context::started {
+  explicit started(memory_table& memory)
+      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory), ipc(memory) {}
+
+  device_table devices;
+  stream_table streams{devices.count()};
+  event_table events;
+  capture_table captures;
+  graph_table graphs;
+  exec_table execs;
+  pool_table pools;
+  graph_memory_table graph_memory;
+  array_table arrays;
+  texture_table textures;
+  user_object_table user_objects;
+  ipc_table ipc;
+};
+
+namespace {
+
+/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
+/// program has said that it is done with all of it.
+void release(const allocation& gone) {
+  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+}
+
+}  // namespace
+
+context::context() : modules_(std::make_unique<module_table>()) {}
+context::~context() = default;
+
+context::started& context::start() {
+  std::call_once(start_, [this] {
+    try {
+      set_log_level(parse_log_level(options::from_environment().log));
+      started_ = std::make_unique<started>(memory_);
+      started_in_ = ::getpid();
+    } catch (const std::exception& caught) {
+      if (!has_failed_.exchange(true)) log(log_level::error, "CUDA on soft devices cannot start: {}", caught.what());
+      throw;
+    }
+  });
+  require(started_in_ == ::getpid(), cudaErrorInitializationError);
+  return *started_;
+}
+
+device_table& context::devices() { return start().devices; }
+stream_table& context::streams() { return start().streams; }
+event_table& context::events() { return start().events; }
+capture_table& context::captures() { return start().captures; }
+graph_table& context::graphs() { return start().graphs; }
+exec_table& context::execs() { return start().execs; }
+pool_table& context::pools() { return start().pools; }
+graph_memory_table& context::graph_memory() { return start().graph_memory; }
+array_table& context::arrays() { return start().arrays; }
+texture_table& context::textures() { return start().textures; }
+user_object_table& context::user_objects() { return start().user_objects; }
+ipc_table& context::ipc() { return start().ipc; }
+
+std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
+  const thread_state& thread = this_thread();
+  const auto zero = thread.default_stream_is_own ? default_stream::per_thread : default_stream::legacy;
+  auto found = streams().find(handle, thread.device, zero);
+  require(found != nullptr, cudaErrorInvalidResourceHandle);
+  return found;
+}
+
+int context::current_device() {
+  start();
+  return this_thread().device;
+}
+
+std::vector<hpeAccess> context::accesses(int device) {
+  const device_table& table = devices();
+  return memory_.accesses([&](const allocation& each) {
+    if (each.kind == memory_kind::registered) return false;
+    if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
+    return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
+           table.peer_enabled(device, each.device);
+  });
+}
+
+void context::finish_work() {
+  if (started_in_ != ::getpid()) return;
+  for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
+}
+
+void context::reset(int device) {
+  finish_work();
+  streams().reset(device);
+  events().reset(device);
+  for (const allocation& each : memory_.remove_all(device)) {
+    ipc().forget(each.base);
+    release(each);
+  }
+  ipc().drop_closed();
+  pools().reset(device);
+  arrays().reset(device);
+  textures().reset(device);
+  devices().reset(device);
+  if (memory_.is_empty()) modules_->unload_all();
+  fault_.clear();
+}
+
+context& process() {
+  static auto* const only = new context;  // never destroyed
+  return *only;
+}
+
+}  // namespace hpe::cudart

@@ -1,0 +1,68 @@
+#pragma once
+
+/// The devices that the process has: what is told of them, and what programs set.
+
+#include <driver_types.h>
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "hpe/hpe.h"
+
+namespace hpe::cudart {
+
+/// Thread-safe.
+class device_table {
+ public:
+  /// Starts hpe. Throws hpe::error.
+  device_table();
+
+  [[nodiscard]] int count() const noexcept { return static_cast<int>(properties_.size()); }
+
+  /// Throws cudaErrorInvalidDevice unless there is a device with this number.
+  void require_device(int device) const;
+
+  [[nodiscard]] const cudaDeviceProp& properties(int device) const;
+
+  /// Throws cudaErrorInvalidValue for an attribute that CUDA does not have.
+  [[nodiscard]] int attribute(cudaDeviceAttr attribute, int device) const;
+
+  [[nodiscard]] std::size_t limit(int device, cudaLimit limit) const;
+  /// Throws cudaErrorUnsupportedLimit, or cudaErrorInvalidValue for a value that is out of range.
+  void set_limit(int device, cudaLimit limit, std::size_t value);
+
+  [[nodiscard]] bool can_reach(int device, int peer) const;
+  /// Whether kernels on device may use memory of peer, as the program has set it.
+  [[nodiscard]] bool peer_enabled(int device, int peer) const;
+  /// Returns whether it changed anything.
+  bool set_peer(int device, int peer, bool enabled);
+
+  [[nodiscard]] unsigned flags(int device) const;
+  void set_flags(int device, unsigned flags);
+
+  [[nodiscard]] cudaFuncCache cache_config(int device) const;
+  void set_cache_config(int device, cudaFuncCache config);
+
+  /// Forgets what the program has set for a device.
+  void reset(int device);
+
+ private:
+  struct settings {
+    std::map<cudaLimit, std::size_t> limits;
+    unsigned flags = cudaDeviceScheduleAuto;
+    cudaFuncCache cache = cudaFuncCachePreferNone;
+  };
+
+  std::vector<cudaDeviceProp> properties_;
+  std::vector<std::uint64_t> reachable_;  // of each device, a bit for each other
+  mutable std::mutex mutex_;
+  std::vector<settings> settings_;
+  std::set<std::pair<int, int>> peers_;
+};
+
+}  // namespace hpe::cudart

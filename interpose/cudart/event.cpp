@@ -1,0 +1,123 @@
+// The time of a recording is taken by a piece of work of its own, so it is taken when the work before it has finished.
+
+#include "interpose/cudart/event.h"
+
+#include <chrono>
+#include <utility>
+
+#include "interpose/cudart/failure.h"
+
+namespace hpe::cudart {
+
+void recording::stamp() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  time_.store(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(), std::memory_order_relaxed);
+}
+
+std::int64_t recording::time() const {
+  return end_.reached() ? time_.load(std::memory_order_relaxed) : 0;  // reached() acquires
+}
+
+void event::record(stream& where) {
+  require(where.device() == device_, cudaErrorInvalidResourceHandle);
+  const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
+  const std::scoped_lock lock(mutex_);  // two threads that record: the one later in the order is the last
+  const auto stamp = [made] {
+    made->stamp();
+    return cudaSuccess;
+  };
+  check(where.enqueue(stamp, {}, &made->end_));
+  last_ = made;
+  is_captured_ = false;
+}
+
+std::shared_ptr<recording> event::promise(stream& where) {
+  // The timeline of a single piece, which has finished when the last who could stamp has let go.
+  const auto line = std::make_shared<timeline>();
+  const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
+  const std::scoped_lock lock(mutex_);
+  last_ = made;
+  is_captured_ = false;
+  return {made.get(), [made, line](recording*) { line->advance(); }};
+}
+
+void event::set_captured(captured_point where) {
+  const std::scoped_lock lock(mutex_);
+  last_.reset();
+  is_captured_ = true;
+  captured_ = std::move(where);
+}
+
+bool event::is_captured() const {
+  const std::scoped_lock lock(mutex_);
+  return is_captured_;
+}
+
+captured_point event::captured() const {
+  const std::scoped_lock lock(mutex_);
+  return is_captured_ ? captured_ : captured_point{};
+}
+
+std::shared_ptr<const recording> event::last() const {
+  const std::scoped_lock lock(mutex_);
+  return last_;
+}
+
+std::shared_ptr<const recording> event::last_outside_capture() const {
+  require(!in_host_function(), cudaErrorNotPermitted);
+  const std::scoped_lock lock(mutex_);
+  require(!is_captured_, cudaErrorCapturedEvent);
+  return last_;
+}
+
+cudaError_t event::query() const {
+  const auto made = last_outside_capture();
+  if (!made) return cudaSuccess;
+  if (made->fault() != cudaSuccess) return made->fault();
+  return made->end().reached() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t event::synchronize() const {
+  const auto made = last_outside_capture();
+  if (!made) return cudaSuccess;
+  made->end().wait();
+  return made->fault();
+}
+
+float elapsed_milliseconds(const event& from, const event& to) {
+  require(((from.flags() | to.flags()) & cudaEventDisableTiming) == 0, cudaErrorInvalidResourceHandle);
+  require(from.device() == to.device(), cudaErrorInvalidResourceHandle);
+  const auto begin = from.last();
+  const auto end = to.last();
+  require(begin && end, cudaErrorInvalidResourceHandle);
+  check(begin->fault());
+  require(begin->end().reached() && end->end().reached(), cudaErrorNotReady);
+  return static_cast<float>(static_cast<double>(end->time() - begin->time()) * 1e-6);
+}
+
+cudaEvent_t event_table::create(int device, unsigned flags) {
+  auto made = std::make_shared<event>(device, flags);
+  auto* const handle = reinterpret_cast<cudaEvent_t>(made.get());
+  const std::unique_lock lock(mutex_);
+  events_.emplace(handle, std::move(made));
+  return handle;
+}
+
+std::shared_ptr<event> event_table::find(cudaEvent_t handle) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = events_.find(handle);
+  require(found != events_.end(), cudaErrorInvalidResourceHandle);
+  return found->second;
+}
+
+void event_table::destroy(cudaEvent_t handle) {
+  const std::unique_lock lock(mutex_);
+  require(events_.erase(handle) == 1, cudaErrorInvalidResourceHandle);
+}
+
+void event_table::reset(int device) {
+  const std::unique_lock lock(mutex_);
+  std::erase_if(events_, [&](const auto& each) { return each.second->device() == device; });
+}
+
+}  // namespace hpe::cudart

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "interpose/cudart/operation.h"
+
+namespace hpe::cudart {
+
+class graph;
+
+/// The graphs and nodes that are there, so that handles of others are known to be wrong. Thread safe.
+class live_objects {
+ public:
+  void enter(const void* object);
+  void leave(const void* object);
+  bool has(const void* object) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_set<const void*> objects_;
+};
+
+class graph_node {
+ public:
+  graph_node(graph& owner, std::shared_ptr<const operation> what, int device, std::uint64_t origin);
+  ~graph_node();
+  graph_node(const graph_node&) = delete;
+  graph_node& operator=(const graph_node&) = delete;
+
+  graph& owner() const { return owner_; }
+  std::uint64_t id() const { return id_; }          ///< never used again in this process
+  std::uint64_t origin() const { return origin_; }  ///< id of the node that this one was cloned from; 0 for none
+  int device() const { return device_; }            ///< current when the node was made
+
+  const std::shared_ptr<const operation>& what() const { return what_; }
+  cudaGraphNodeType type() const { return what_->type(); }
+  void set(std::shared_ptr<const operation> what);  ///< throws failure(cudaErrorInvalidValue) for another type
+
+  /// Keeps what a program was told about the node until it is told again or the node is gone.
+  void keep(std::shared_ptr<const void> told) { told_ = std::move(told); }
+
+  graph* child() const { return child_.get(); }  ///< of a child graph node, else null
+  void set_child(std::unique_ptr<graph> child);
+
+  const std::vector<graph_node*>& before() const { return before_; }  ///< what it depends on
+  const std::vector<graph_node*>& after() const { return after_; }    ///< what depends on it
+
+ private:
+  friend class graph;
+  graph& owner_;
+  const std::uint64_t id_;
+  const std::uint64_t origin_;
+  const int device_;
+  std::shared_ptr<const operation> what_;
+  std::unique_ptr<graph> child_;
+  std::shared_ptr<const void> told_;
+  std::vector<graph_node*> before_;
+  std::vector<graph_node*> after_;
+};
+
+/// Operations and what each depends on. As with CUDA, a graph is not for several threads at once. Members throw
+/// failure, mostly cudaErrorInvalidValue.
+class graph {
+ public:
+  explicit graph(std::shared_ptr<live_objects> live);
+  ~graph();
+  graph(const graph&) = delete;
+  graph& operator=(const graph&) = delete;
+
+  /// Dependencies are nodes of this graph, each named once.
+  graph_node& add(std::shared_ptr<const operation> what, std::span<graph_node* const> before, int device,
+                  std::uint64_t origin = 0);
+  void remove(graph_node& node);  ///< with its edges
+
+  void connect(graph_node& from, graph_node& to);     ///< throws if the edge is there
+  void disconnect(graph_node& from, graph_node& to);  ///< throws if it is not
+
+  const std::vector<std::unique_ptr<graph_node>>& nodes() const { return nodes_; }  ///< in the order of their making
+
+  /// Each behind what it depends on, else in the order of their making. Throws for a circle.
+  std::vector<graph_node*> in_order() const;
+
+  /// Keeps something of the program's alive, which clones and executable graphs keep too; named by an object of its
+  /// own, as often as count says. let_go throws for more than it keeps.
+  void keep(const void* name, std::shared_ptr<void> value, unsigned count);
+  void let_go(const void* name, unsigned count);
+  std::vector<std::shared_ptr<void>> kept() const;  ///< by child graphs too
+
+  /// With child graphs; each node remembers what it was cloned from.
+  std::unique_ptr<graph> clone() const;
+
+ private:
+  friend class graph_node;
+  struct kept_object {
+    std::shared_ptr<void> value;
+    unsigned times = 0;
+  };
+  std::shared_ptr<live_objects> live_;
+  std::vector<std::unique_ptr<graph_node>> nodes_;
+  std::unordered_map<const void*, kept_object> kept_;
+};
+
+/// From handles to graphs and nodes. Thread safe. Members throw failure(cudaErrorInvalidValue).
+class graph_table {
+ public:
+  cudaGraph_t create();
+  cudaGraph_t adopt(std::shared_ptr<graph> made);
+  std::shared_ptr<graph> make() const;  ///< one that has no handle yet
+  void destroy(cudaGraph_t handle);
+  graph& find(cudaGraph_t handle) const;                   ///< child graphs too
+  std::shared_ptr<graph> share(cudaGraph_t handle) const;  ///< no child graphs
+  graph_node& find(cudaGraphNode_t handle) const;
+
+ private:
+  mutable std::mutex mutex_;
+  const std::shared_ptr<live_objects> live_ = std::make_shared<live_objects>();
+  std::unordered_map<cudaGraph_t, std::shared_ptr<graph>> graphs_;
+};
+
+inline cudaGraph_t handle_of(graph& it) { return reinterpret_cast<cudaGraph_t>(&it); }
+inline cudaGraphNode_t handle_of(graph_node& it) { return reinterpret_cast<cudaGraphNode_t>(&it); }
+
+}  // namespace hpe::cudart

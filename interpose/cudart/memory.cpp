@@ -1,0 +1,205 @@
+// The calls that allocate memory, and those that ask about it. Freeing waits for all work, as in CUDA.
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <utility>
+
+#include "interpose/cudart/capture.h"
+#include "interpose/cudart/context.h"
+#include "interpose/cudart/device_table.h"
+#include "interpose/cudart/graph_memory.h"
+#include "interpose/cudart/ipc.h"
+#include "interpose/cudart/pool_table.h"
+#include "interpose/cudart/stream.h"
+
+using namespace hpe::cudart;
+
+namespace {
+
+constexpr std::size_t pitch_alignment = 512;
+
+/// Allocates and enters. Nothing for zero bytes.
+void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
+  const int device = process().current_device();
+  process().captures().require_unsafe_calls_allowed();
+  if (bytes == 0) return nullptr;
+  void* made = nullptr;
+  const auto try_to = [&] {
+    return kind == memory_kind::host ? ::hpeMallocHost(&made, bytes) : ::hpeMallocOn(&made, bytes, device);
+  };
+  hpeStatus status = try_to();
+  if (status == HPE_ERROR_OUT_OF_MEMORY) {
+    process().pools().release_all();
+    status = try_to();
+  }
+  check(status);
+  process().memory().add({.base = made, .size = bytes, .kind = kind, .device = device, .flags = flags});
+  return made;
+}
+
+/// Gives back what is_right takes; throws cudaErrorInvalidValue for everything else.
+template <class Choice>
+void release(void* base, const Choice& is_right) {
+  process().captures().require_unsafe_calls_allowed();
+  if (base == nullptr) return;
+  const auto found = process().memory().find(base);
+  require(found.has_value() && found->base == base && is_right(*found), cudaErrorInvalidValue);
+  process().finish_work();
+  require(process().memory().remove(base).has_value(), cudaErrorInvalidValue);
+  process().ipc().forget(base);
+  check(::hpeFree(base));
+}
+
+template <class T>
+T& given(T* pointer) {
+  require(pointer != nullptr, cudaErrorInvalidValue);
+  return *pointer;
+}
+
+std::size_t padded(std::size_t width) { return (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment; }
+
+allocation find_managed(const void* address, std::size_t bytes) {
+  const auto found = process().memory().find(address);
+  require(found.has_value() && found->kind == memory_kind::managed && bytes > 0 && found->holds(address, bytes),
+          cudaErrorInvalidValue);
+  return *found;
+}
+
+/// Where hpe should bring data. Throws cudaErrorInvalidDevice.
+int place_of(const cudaMemLocation& location) {
+  if (location.type != cudaMemLocationTypeDevice) return HPE_HOST;
+  process().devices().require_device(location.id);
+  return location.id;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaMalloc(void** pointer, std::size_t bytes) {
+  return api_call("cudaMalloc", [&] { given(pointer) = allocate(bytes, memory_kind::device); });
+}
+
+cudaError_t CUDARTAPI cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+  return api_call("cudaMallocPitch", [&] {
+    given(pitch) = padded(width);
+    given(pointer) = allocate(*pitch * height, memory_kind::device);
+  });
+}
+
+cudaError_t CUDARTAPI cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
+  return api_call("cudaMalloc3D", [&] {
+    const std::size_t pitch = padded(extent.width);
+    given(pointer) = {allocate(pitch * extent.height * extent.depth, memory_kind::device), pitch, extent.width,
+                      extent.height};
+  });
+}
+
+cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
+  return api_call("cudaMallocManaged", [&] {
+    require(bytes > 0 && (flags == cudaMemAttachGlobal || flags == cudaMemAttachHost), cudaErrorInvalidValue);
+    given(pointer) = allocate(bytes, memory_kind::managed, flags);
+  });
+}
+
+cudaError_t CUDARTAPI cudaFree(void* pointer) {
+  return api_call("cudaFree", [&] {
+    if (process().graph_memory().find(pointer)) return;  // its graph frees it
+    if (process().pools().owns(pointer)) {
+      process().finish_work();
+      process().pools().free(pointer);
+      return;
+    }
+    release(pointer, [](const allocation& each) {
+      return each.kind == memory_kind::device || each.kind == memory_kind::managed;
+    });
+  });
+}
+
+cudaError_t CUDARTAPI cudaMallocHost(void** pointer, std::size_t bytes) {
+  return api_call("cudaMallocHost", [&] { given(pointer) = allocate(bytes, memory_kind::host, cudaHostAllocMapped); });
+}
+
+cudaError_t CUDARTAPI cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  return api_call("cudaHostAlloc", [&] {
+    constexpr unsigned known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+    require((flags & ~known) == 0, cudaErrorInvalidValue);
+    given(pointer) = allocate(bytes, memory_kind::host, flags | cudaHostAllocMapped);
+  });
+}
+
+cudaError_t CUDARTAPI cudaFreeHost(void* pointer) {
+  return api_call("cudaFreeHost",
+                  [&] { release(pointer, [](const allocation& each) { return each.kind == memory_kind::host; }); });
+}
+
+cudaError_t CUDARTAPI cudaHostGetFlags(unsigned* flags, void* pointer) {
+  return api_call("cudaHostGetFlags", [&] {
+    const auto found = process().memory().find(pointer);
+    require(found.has_value() && !found->is_on_device(), cudaErrorInvalidValue);
+    given(flags) = found->flags;
+  });
+}
+
+cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
+  return api_call("cudaMemGetInfo", [&] {
+    hpeDeviceInfo info{};
+    check(::hpeGetDeviceInfo(process().current_device(), &info));
+    given(free_bytes) = info.memory_free;
+    given(total) = info.memory_total;
+  });
+}
+
+cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  return api_call("cudaPointerGetAttributes", [&] {
+    given(attributes) = {};
+    const auto found = process().memory().find(pointer);
+    if (!found) {
+      attributes->type = cudaMemoryTypeUnregistered;
+      attributes->device = cudaInvalidDeviceId;
+      attributes->hostPointer = const_cast<void*>(pointer);
+      return;
+    }
+    const auto offset = static_cast<const char*>(pointer) - static_cast<const char*>(found->base);
+    attributes->type = found->kind == memory_kind::managed ? cudaMemoryTypeManaged
+                       : found->is_on_device()             ? cudaMemoryTypeDevice
+                                                           : cudaMemoryTypeHost;
+    attributes->device = found->device;
+    if (found->kind != memory_kind::registered || found->device_base != found->base) {
+      attributes->devicePointer = static_cast<char*>(found->device_base) + offset;
+    }
+    if (attributes->type != cudaMemoryTypeDevice) attributes->hostPointer = const_cast<void*>(pointer);
+  });
+}
+
+/// Managed memory is where it is used last; what advice says of preferred places changes nothing.
+cudaError_t CUDARTAPI cudaMemAdvise(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice,
+                                    cudaMemLocation location) {
+  return api_call("cudaMemAdvise", [&] {
+    const allocation whole = find_managed(pointer, bytes);
+    switch (advice) {
+      case cudaMemAdviseSetReadMostly: check(::hpeAdvise(whole.base, HPE_ADVISE_READ_MOSTLY)); break;
+      case cudaMemAdviseUnsetReadMostly: check(::hpeAdvise(whole.base, HPE_ADVISE_DEFAULT)); break;
+      case cudaMemAdviseSetPreferredLocation:
+      case cudaMemAdviseSetAccessedBy:
+      case cudaMemAdviseUnsetAccessedBy: place_of(location); break;
+      case cudaMemAdviseUnsetPreferredLocation: break;
+      default: throw failure(cudaErrorInvalidValue);
+    }
+  });
+}
+
+cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* pointer, std::size_t bytes, cudaMemLocation location,
+                                           unsigned flags, cudaStream_t stream) {
+  return api_call("cudaMemPrefetchAsync", [&] {
+    require(flags == 0, cudaErrorInvalidValue);
+    find_managed(pointer, bytes);
+    const int where = place_of(location);
+    return process().find_stream(stream)->enqueue([pointer, bytes, where] {
+      ::hpePrefetch(pointer, bytes, where);  // a hint: that it was not taken is no error
+      return cudaSuccess;
+    });
+  });
+}
+}

@@ -1,0 +1,78 @@
+#pragma once
+
+/// Which memory the program has from CUDA, by address. Thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+
+#include "hpe/hpe.h"
+
+namespace hpe::cudart {
+
+enum class memory_kind : std::uint8_t {
+  device,      // cudaMalloc and its variants
+  managed,     // cudaMallocManaged
+  host,        // cudaMallocHost, cudaHostAlloc
+  registered,  // the program's own, by cudaHostRegister
+  pool,        // cudaMallocAsync
+  variable,    // of a module
+  imported,    // from another process
+};
+
+struct allocation {
+  void* base = nullptr;
+  std::size_t size = 0;
+  memory_kind kind = memory_kind::device;
+  int device = 0;               // its home, or the current one when host memory was made
+  unsigned flags = 0;           // as given to cudaHostAlloc, cudaHostRegister or cudaMallocManaged
+  void* device_base = nullptr;  // where kernels see it; base, except for registered memory
+
+  [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
+    const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
+    return offset <= size && bytes <= size - offset;
+  }
+  [[nodiscard]] bool is_on_device() const noexcept {
+    return kind != memory_kind::host && kind != memory_kind::registered;
+  }
+};
+
+class memory_table {
+ public:
+  void add(const allocation& made);
+
+  /// While one is held nothing is taken out: between accesses() and the launch that names them to hpe.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(kept_); }
+
+  /// Takes it out by its base; nothing if there is none. Not while the calling thread holds keep().
+  std::optional<allocation> remove(const void* base);
+
+  /// The allocation that an address lies in; nothing for other memory. The end of an allocation is not in it.
+  [[nodiscard]] std::optional<allocation> find(const void* address) const;
+
+  /// What a launch names to hpe of those that choice takes.
+  template <class Choice>
+  [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {
+    const std::shared_lock lock(mutex_);
+    std::vector<hpeAccess> named;
+    for (const auto& [base, each] : allocations_) {
+      if (choice(each)) named.push_back({each.device_base, each.size, HPE_INOUT});
+    }
+    return named;
+  }
+
+  [[nodiscard]] bool is_empty() const;
+
+  /// Takes out all that live on a device: what cudaDeviceReset ends.
+  std::vector<allocation> remove_all(int device);
+
+ private:
+  mutable std::shared_mutex kept_;  // taken before the other
+  mutable std::shared_mutex mutex_;
+  std::map<std::uintptr_t, allocation> allocations_;  // by base
+};
+
+}  // namespace hpe::cudart

@@ -1,0 +1,63 @@
+// The function at the end runs in every process that hpe's runtime is preloaded into, before main: in the program that
+// `hpe run` was given, and also in what a script or mpirun starts. It looks at the program and at the libraries that it
+// needs; most have no CUDA, which takes microseconds to see. HPE_LOG=silent makes it silent.
+
+#include "interpose/cudart/notice/relink_notice.h"
+
+#include <fmt/core.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "runtime/base/log.h"
+
+namespace hpe::cudart {
+
+std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts) {
+  if (!parts || parts->imports_runtime) return std::nullopt;
+  std::string text = fmt::format(
+      "{} has a CUDA runtime of its own inside, so hpe's cannot run its kernels on soft devices, and it needs NVIDIA's "
+      "driver. "
+      "Link it once more with the shared runtime: NVCC_APPEND_FLAGS=\"-cudart shared\" in the environment of nvcc, or "
+      "-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared for CMake.",
+      path);
+  if (!parts->has_ptx)
+    text +=
+        " It also has device code for particular GPUs only; soft devices need PTX: "
+        "NVCC_APPEND_FLAGS=\"-cudart shared -arch=compute_75\", or a newer architecture if it asks for one.";
+  return text;
+}
+
+namespace {
+
+std::vector<std::string> loaded_files() {
+  std::vector<std::string> files;
+  const auto add = [](dl_phdr_info* object, std::size_t, void* list) {
+    const std::string_view name = object->dlpi_name;  // empty for the program itself, and for what the kernel maps
+    if (!name.empty()) static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  ::dl_iterate_phdr(add, &files);
+  std::error_code none;
+  if (std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none); !none)
+    files.insert(files.begin(), program);
+  return files;
+}
+
+__attribute__((constructor)) void tell() noexcept {
+  const char* const level = std::getenv("HPE_LOG");  // NOLINT(concurrency-mt-unsafe): before main
+  if (level != nullptr && std::string_view(level) == "silent") return;
+  try {
+    for (const std::string& file : loaded_files())
+      if (const auto text = relink_notice(file, read_cuda_parts(file))) write_log(log_level::warn, *text);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): without memory for a sentence the program goes on
+  }
+}
+
+}  // namespace
+
+}  // namespace hpe::cudart

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/cudart/memory_table.h"
+#include "interpose/cudart/pool.h"
+
+namespace hpe::cudart {
+
+/// The memory pools of a process, and the pool that each block came from. A pool that was destroyed lives on until its
+/// blocks are freed. Thread safe. Members throw failure.
+class pool_table {
+ public:
+  /// What pools allocate is entered in memory.
+  pool_table(memory_table& memory, int devices);
+
+  cudaMemPool_t create(int device, std::size_t max_size);
+  void destroy(cudaMemPool_t handle);  ///< cudaErrorInvalidValue for a default one
+  std::shared_ptr<memory_pool> find(cudaMemPool_t handle) const;
+
+  cudaMemPool_t default_of(int device) const;
+  cudaMemPool_t current_of(int device) const;
+  void set_current(int device, cudaMemPool_t handle);
+
+  void* allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, stream& where);
+  bool owns(const void* block) const;
+  void free(void* block, stream& where);
+  void free(void* block);  ///< nothing uses it any more
+
+  /// Which devices' kernels may use what comes from a pool, besides its own.
+  void set_access(cudaMemPool_t handle, int device, bool allowed);
+  bool access(cudaMemPool_t handle, int device) const;
+
+  void release_excess();   ///< free memory above thresholds goes back
+  void release_all();      ///< all free memory
+  void reset(int device);  ///< cudaDeviceReset: the device has no pools but a new default one, and no blocks
+
+ private:
+  struct entry {
+    std::shared_ptr<memory_pool> pool;
+    std::shared_ptr<unsigned> access;  // a bit for each device; the pool's source enters it with new blocks
+  };
+
+  cudaMemPool_t add(int device, std::size_t max_size);  // needs the mutex
+  const entry& entry_of(cudaMemPool_t handle) const;
+  std::shared_ptr<memory_pool> owner_of(const void* block, bool forget);
+  std::vector<std::shared_ptr<memory_pool>> all() const;
+
+  memory_table& memory_;
+  mutable std::mutex mutex_;
+  std::unordered_map<cudaMemPool_t, entry> pools_;
+  std::vector<cudaMemPool_t> defaults_;
+  std::vector<cudaMemPool_t> current_;
+  std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // of used blocks
+};
+
+}  // namespace hpe::cudart

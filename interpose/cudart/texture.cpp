@@ -1,0 +1,163 @@
+#include "interpose/cudart/texture.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "interpose/cudart/context.h"
+#include "interpose/cudart/errors.h"
+
+namespace hpe::cudart {
+namespace {
+
+using element = ptx::texture::element;
+
+element format_of(const cudaChannelFormatDesc& format) {
+  static_cast<void>(element_bytes_of(format));  // throws for what no texture can have
+  switch (format.f) {
+    case cudaChannelFormatKindFloat: require(format.x == 32, cudaErrorNotSupported); return element::f32;
+    case cudaChannelFormatKindSigned:
+      return format.x == 32 ? element::s32 : format.x == 16 ? element::s16 : element::s8;
+    default: return format.x == 32 ? element::u32 : format.x == 16 ? element::u16 : element::u8;
+  }
+}
+
+/// The memory behind a resource.
+ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays, cudaChannelFormatDesc& format) {
+  ptx::texture result;
+  switch (resource.resType) {
+    case cudaResourceTypeArray: {
+      const auto array = arrays.find(resource.res.array.array);
+      require(array->extent.depth == 0, cudaErrorNotSupported);
+      format = array->format;
+      result.data = array->base;
+      result.width = array->extent.width;
+      result.height = array->extent.height;
+      result.pitch = array->pitch;
+      break;
+    }
+    case cudaResourceTypeLinear:
+      format = resource.res.linear.desc;
+      result.data = resource.res.linear.devPtr;
+      result.width = resource.res.linear.sizeInBytes / element_bytes_of(format);
+      result.pitch = resource.res.linear.sizeInBytes;
+      break;
+    case cudaResourceTypePitch2D:
+      format = resource.res.pitch2D.desc;
+      result.data = resource.res.pitch2D.devPtr;
+      result.width = resource.res.pitch2D.width;
+      result.height = resource.res.pitch2D.height;
+      result.pitch = resource.res.pitch2D.pitchInBytes;
+      require(result.height != 0 && result.pitch >= result.width * element_bytes_of(format), cudaErrorInvalidValue);
+      break;
+    default: throw failure(cudaErrorNotSupported);
+  }
+  require(result.data != nullptr && result.width != 0, cudaErrorInvalidValue);
+  return result;
+}
+
+ptx::texture::addressing addressing_of(cudaTextureAddressMode mode) {
+  require(mode >= cudaAddressModeWrap && mode <= cudaAddressModeBorder, cudaErrorInvalidValue);
+  return static_cast<ptx::texture::addressing>(mode);
+}
+
+}  // namespace
+
+ptx::texture describe(const texture_object& object, const array_table& arrays) {
+  cudaChannelFormatDesc format{};
+  ptx::texture result = memory_of(object.resource, arrays, format);
+  const cudaTextureDesc& wanted = object.description;
+  result.channels = channels_of(format);
+  result.format = format_of(format);
+  result.across = addressing_of(wanted.addressMode[0]);
+  result.down = addressing_of(wanted.addressMode[1]);
+  result.linear = wanted.filterMode == cudaFilterModeLinear;
+  result.normalized = wanted.normalizedCoords != 0;
+  const bool is_narrow = format.f != cudaChannelFormatKindFloat && format.x < 32;
+  result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && is_narrow;
+  require(wanted.readMode == cudaReadModeElementType || result.to_float || format.f == cudaChannelFormatKindFloat,
+          cudaErrorInvalidValue);  // integers of 32 bits cannot become fractions
+  require(!result.linear || result.to_float || result.format == element::f32, cudaErrorInvalidValue);
+  require(wanted.sRGB == 0, cudaErrorNotSupported);
+  require(std::all_of(std::begin(wanted.borderColor), std::end(wanted.borderColor), [](float c) { return c == 0; }),
+          cudaErrorNotSupported);
+  require(!object.view || object.view->format == cudaResViewFormatNone, cudaErrorNotSupported);
+  return result;
+}
+
+cudaTextureObject_t texture_table::create(const texture_object& object, const ptx::texture& description) {
+  void* place = nullptr;
+  check(::hpeMallocOn(&place, sizeof description, object.device));
+  *static_cast<ptx::texture*>(place) = description;
+  memory_.add({.base = place, .size = sizeof description, .kind = memory_kind::device, .device = object.device});
+  const auto handle = reinterpret_cast<cudaTextureObject_t>(place);
+  const std::scoped_lock lock(mutex_);
+  objects_[handle] = object;
+  return handle;
+}
+
+texture_object texture_table::find(cudaTextureObject_t handle) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = objects_.find(handle);
+  require(found != objects_.end(), cudaErrorInvalidValue);
+  return found->second;
+}
+
+void texture_table::destroy(cudaTextureObject_t handle) {
+  {
+    const std::scoped_lock lock(mutex_);
+    require(objects_.erase(handle) == 1, cudaErrorInvalidValue);
+  }
+  auto* const place = reinterpret_cast<void*>(handle);
+  if (memory_.remove(place)) check(::hpeFree(place));
+}
+
+void texture_table::reset(int device) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(objects_, [&](const auto& each) { return each.second.device == device; });
+}
+
+}  // namespace hpe::cudart
+
+using namespace hpe::cudart;
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaCreateTextureObject(cudaTextureObject_t* made, const cudaResourceDesc* resource,
+                                              const cudaTextureDesc* description, const cudaResourceViewDesc* view) {
+  return api_call(__func__, [&] {
+    require(made != nullptr && resource != nullptr && description != nullptr, cudaErrorInvalidValue);
+    texture_object object{*resource, *description, std::nullopt, process().current_device()};
+    if (view != nullptr) object.view = *view;
+    *made = process().textures().create(object, describe(object, process().arrays()));
+  });
+}
+
+cudaError_t CUDARTAPI cudaDestroyTextureObject(cudaTextureObject_t handle) {
+  return api_call(__func__, [&] {
+    if (handle != 0) process().textures().destroy(handle);
+  });
+}
+
+cudaError_t CUDARTAPI cudaGetTextureObjectResourceDesc(cudaResourceDesc* out, cudaTextureObject_t handle) {
+  return api_call(__func__, [&] {
+    require(out != nullptr, cudaErrorInvalidValue);
+    *out = process().textures().find(handle).resource;
+  });
+}
+
+cudaError_t CUDARTAPI cudaGetTextureObjectTextureDesc(cudaTextureDesc* out, cudaTextureObject_t handle) {
+  return api_call(__func__, [&] {
+    require(out != nullptr, cudaErrorInvalidValue);
+    *out = process().textures().find(handle).description;
+  });
+}
+
+cudaError_t CUDARTAPI cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* out, cudaTextureObject_t handle) {
+  return api_call(__func__, [&] {
+    const texture_object object = process().textures().find(handle);
+    require(out != nullptr && object.view.has_value(), cudaErrorInvalidValue);
+    *out = *object.view;
+  });
+}
+}

@@ -1,0 +1,47 @@
+#pragma once
+
+/// What CUDA keeps for each thread of the program.
+
+#include <driver_types.h>
+#include <vector_types.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace hpe::cudart {
+
+/// What <<<...>>> says, between __cudaPushCallConfiguration and the stub of the kernel.
+struct call_configuration {
+  dim3 grid;
+  dim3 block;
+  std::size_t shared_bytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+struct thread_state {
+  cudaError_t last_error = cudaSuccess;
+  int device = 0;
+  bool default_stream_is_own =
+      false;  // in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's own
+  std::vector<call_configuration> configurations;
+};
+
+/// The calling thread's.
+[[nodiscard]] thread_state& this_thread() noexcept;
+
+/// While one lives, stream 0 means the thread's own default stream: what a program means that was compiled with
+/// --default-stream per-thread.
+class own_default_stream {
+ public:
+  own_default_stream() noexcept : before_(this_thread().default_stream_is_own) {
+    this_thread().default_stream_is_own = true;
+  }
+  ~own_default_stream() { this_thread().default_stream_is_own = before_; }
+  own_default_stream(const own_default_stream&) = delete;
+  own_default_stream& operator=(const own_default_stream&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace hpe::cudart

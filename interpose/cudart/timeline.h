@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace hpe::cudart {
+
+/// How many pieces of a stream's work have finished. Pieces are numbered from 1 in the stream's order. Thread safe.
+class timeline {
+ public:
+  std::uint64_t finished() const { return finished_.load(std::memory_order_acquire); }
+  void wait(std::uint64_t position) const;
+  void advance();  ///< one more piece has finished; called by the stream's thread only
+
+ private:
+  std::atomic<std::uint64_t> finished_{0};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+};
+
+/// A place in the order of one stream: it is reached when everything up to it has finished. A value that outlives its
+/// stream. A default one is always reached.
+struct point {
+  std::shared_ptr<const timeline> line;
+  std::uint64_t position = 0;
+
+  bool reached() const { return !line || line->finished() >= position; }
+  void wait() const {
+    if (!reached()) line->wait(position);
+  }
+};
+
+}  // namespace hpe::cudart

@@ -1,0 +1,70 @@
+#include "interpose/mpi/messages/channel.h"
+
+#include <memory>
+
+#include "interpose/mpi/messages/progress.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+constexpr int tag_of_answers = 0;
+// MPI promises tags up to 32767. More transfers than that to one process never go on at once.
+constexpr int tags = 32767;
+
+}  // namespace
+
+channel& channel::of_process() {
+  static auto* const it = new channel;
+  return *it;
+}
+
+void channel::open() {
+  const progress::guard held;
+  listen();
+}
+
+void channel::close() {
+  const progress::guard held;
+  progress::of_process().detach();
+  HPE_REAL(Cancel)(&listening_);
+}
+
+std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
+  waiting_.emplace(next_sequence_, std::move(then));
+  return next_sequence_++;
+}
+
+void channel::send(const answer& what, int rank) {
+  // Sent at once by every transport, but MPI may still read it.
+  auto kept = std::make_shared<answer>(what);
+  MPI_Request request = nullptr;
+  HPE_REAL(Isend)
+  (kept.get(), sizeof *kept, handles::get().byte, rank, tag_of_answers, job::current()->channel, &request);
+  progress& all = progress::of_process();
+  all.begun();
+  all.owe(1);
+  all.when_over(request, [kept, &all](const MPI_Status&, int) {
+    all.over();
+    all.owe(-1);
+  });
+}
+
+int channel::new_tag() {
+  next_tag_ = next_tag_ % tags + 1;
+  return next_tag_;
+}
+
+void channel::listen() {
+  HPE_REAL(Irecv)
+  (&incoming_, sizeof incoming_, handles::get().byte, MPI_ANY_SOURCE, tag_of_answers, job::current()->channel,
+   &listening_);
+  progress::of_process().when_over(listening_, [this](const MPI_Status&, int code) {
+    if (code != MPI_SUCCESS) return;
+    const answer got = incoming_;
+    listen();
+    if (auto found = waiting_.extract(got.sequence)) found.mapped()(got);
+  });
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,92 @@
+#include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/job.h"
+#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/pending.h"
+#include "runtime/base/error.h"
+
+// Chunk i uses place i % at_once: MPI receives into it, then the device copies from it, then it is free. Receives are
+// posted in the order of the chunks. After a failure the rest is received and thrown away.
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
+ public:
+  chunked_receive(std::byte* to, const chunk_plan& plan, transfer_over then)
+      : to_(to), plan_(plan), then_(std::move(then)) {}
+
+  /// Whether all receives are posted.
+  bool step() {
+    while (posted_ < plan_.count() && is_free(place_of(posted_))) post(posted_++);
+    return posted_ == plan_.count();
+  }
+
+ private:
+  struct place {
+    buffer_access access;
+    std::unique_ptr<std::byte[]> nowhere;  // instead, after a failure
+    bool receiving = false;
+  };
+
+  place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
+
+  static bool is_free(const place& p) { return !p.receiving && p.access.settled(); }
+
+  void post(std::size_t i) {
+    place& mine = place_of(i);
+    mine.access = {};
+    if (!failure_) attempt([&] { mine.access = {to_ + plan_.offset(i), plan_.size(i), host_use::write}; });
+    void* into = mine.access.data();
+    if (failure_) {
+      mine.nowhere = std::make_unique<std::byte[]>(plan_.size(i));
+      into = mine.nowhere.get();
+    }
+    mine.receiving = true;
+    MPI_Request request = nullptr;
+    HPE_REAL(Irecv)
+    (into, static_cast<int>(plan_.size(i)), handles::get().byte, plan_.rank, plan_.tag, job::current()->channel,
+     &request);
+    progress::of_process().when_over(request, [self = shared_from_this(), i](const MPI_Status& status, int code) {
+      self->arrived(i, status, code);
+    });
+  }
+
+  void arrived(std::size_t i, const MPI_Status& status, int code) {
+    place& mine = place_of(i);
+    mine.receiving = false;
+    attempt([&] {
+      HPE_REQUIRE(code == MPI_SUCCESS && bytes_received(status) == plan_.size(i), HPE_ERROR_SYSTEM,
+                  "rank {} could not send all of a message of {} bytes: it lost a device, or the link broke",
+                  plan_.rank, plan_.bytes);
+      if (!failure_) mine.access.written();
+    });
+    if (++arrived_ == plan_.count()) then_(failure_);
+  }
+
+  template <class Action>
+  void attempt(Action&& action) {
+    try {
+      action();
+    } catch (const error& e) {
+      if (!failure_) failure_ = e;
+    }
+  }
+
+  std::byte* const to_;
+  const chunk_plan plan_;
+  const transfer_over then_;
+  std::array<place, chunk_plan::at_once> places_;
+  std::size_t posted_ = 0;
+  std::size_t arrived_ = 0;
+  std::optional<error> failure_;
+};
+
+}  // namespace
+
+void receive_in_chunks(std::byte* to, const chunk_plan& plan, transfer_over then) {
+  auto it = std::make_shared<chunked_receive>(to, plan, std::move(then));
+  if (!it->step()) progress::of_process().repeat([it] { return it->step(); });
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,92 @@
+#include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/job.h"
+#include "interpose/mpi/messages/progress.h"
+
+// Chunk i uses place i % at_once. Copies begin, and chunks are sent, in their order: MPI keeps it for messages of one
+// tag, so chunks need no numbers. A chunk that could not be read is sent empty.
+
+namespace hpe::interpose::mpi {
+
+std::size_t chunk_plan::chunk_for(std::size_t bytes, std::size_t most) {
+  constexpr std::size_t several = 8;
+  constexpr std::size_t unit = std::size_t{64} << 10;
+  const std::size_t wanted = (bytes / several + unit - 1) / unit * unit;
+  return std::min(most, std::max(wanted, 8 * unit));
+}
+
+namespace {
+
+class chunked_send : public std::enable_shared_from_this<chunked_send> {
+ public:
+  chunked_send(const std::byte* from, const chunk_plan& plan, transfer_over then)
+      : from_(from), plan_(plan), then_(std::move(then)) {}
+
+  /// Whether all chunks are on their way.
+  bool step() {
+    start_copies();
+    while (sent_ < started_ && place_of(sent_).access.ready()) {
+      send(sent_++);
+      start_copies();
+    }
+    return sent_ == plan_.count();
+  }
+
+ private:
+  struct place {
+    buffer_access access;
+    bool taken = false;
+  };
+
+  place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
+
+  void start_copies() {
+    for (; started_ < plan_.count() && !place_of(started_).taken; ++started_) {
+      place_of(started_).taken = true;
+      if (failure_) continue;
+      attempt([&] {
+        place_of(started_).access = buffer_access::started(from_ + plan_.offset(started_), plan_.size(started_));
+      });
+    }
+  }
+
+  void send(std::size_t i) {
+    place& mine = place_of(i);
+    attempt([&] { mine.access.wait_ready(); });
+    const int bytes = failure_ ? 0 : static_cast<int>(plan_.size(i));
+    MPI_Request request = nullptr;
+    HPE_REAL(Isend)
+    (mine.access.data(), bytes, handles::get().byte, plan_.rank, plan_.tag, job::current()->channel, &request);
+    progress::of_process().when_over(request, [self = shared_from_this(), &mine](const MPI_Status&, int) {
+      mine.access = {};
+      mine.taken = false;
+      if (++self->over_ == self->plan_.count()) self->then_(self->failure_);
+    });
+  }
+
+  template <class Action>
+  void attempt(Action&& action) {
+    try {
+      action();
+    } catch (const error& e) {
+      if (!failure_) failure_ = e;
+    }
+  }
+
+  const std::byte* const from_;
+  const chunk_plan plan_;
+  const transfer_over then_;
+  std::array<place, chunk_plan::at_once> places_;
+  std::size_t started_ = 0;
+  std::size_t sent_ = 0;
+  std::size_t over_ = 0;
+  std::optional<error> failure_;
+};
+
+}  // namespace
+
+void send_in_chunks(const std::byte* from, const chunk_plan& plan, transfer_over then) {
+  auto it = std::make_shared<chunked_send>(from, plan, std::move(then));
+  if (!it->step()) progress::of_process().repeat([it] { return it->step(); });
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,44 @@
+#pragma once
+
+/// A payload that goes from one process to another in chunks, so that the devices copy some while the network has
+/// others. Each side has a few chunks in host memory at a time. Addresses are memory of hpe or any other; the bytes
+/// belong to the transfer until it is over.
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "hpe/error.hpp"
+#include "interpose/buffer_access.h"
+#include "interpose/mpi/real.h"
+
+namespace hpe::interpose::mpi {
+
+/// The chunks of a payload, and who sends them to whom.
+struct chunk_plan {
+  std::size_t bytes = 0;  ///< not 0
+  std::size_t chunk = 0;
+  int rank = 0;  ///< the other side's, in MPI_COMM_WORLD
+  int tag = 0;
+
+  [[nodiscard]] std::size_t count() const noexcept { return (bytes + chunk - 1) / chunk; }
+  [[nodiscard]] std::size_t offset(std::size_t i) const noexcept { return i * chunk; }
+  [[nodiscard]] std::size_t size(std::size_t i) const noexcept { return std::min(chunk, bytes - offset(i)); }
+
+  static constexpr std::size_t at_once = 8;
+
+  /// Of a message of so many bytes: several of them, and none too small.
+  [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
+};
+
+/// Called once, under progress::guard, when the program may use its buffer again; with an error if the payload is not
+/// (all) there. A side that fails goes through the motions, so that the other one comes to its end.
+using transfer_over = std::function<void(const std::optional<error>& failure)>;
+
+/// Under progress::guard. They return at once.
+void send_in_chunks(const std::byte* from, const chunk_plan& plan, transfer_over then);
+void receive_in_chunks(std::byte* to, const chunk_plan& plan, transfer_over then);
+
+}  // namespace hpe::interpose::mpi

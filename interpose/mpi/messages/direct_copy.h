@@ -1,0 +1,16 @@
+#pragma once
+
+/// A payload that the receiver copies from the sender's device itself: between processes of one machine.
+
+#include <cstddef>
+
+#include "hpe/node.h"
+#include "interpose/mpi/messages/chunks.h"
+
+namespace hpe::interpose::mpi {
+
+/// Under progress::guard. Whether this process can use the handle; then the copy is made in the next calls of MPI, and
+/// `then` gets a failure if the bytes are not (all) there. The memory must be left alone until then.
+[[nodiscard]] bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then);
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,164 @@
+#include "interpose/mpi/messages/incoming.h"
+
+#include <cstring>
+#include <utility>
+
+#include "interpose/mpi/messages/channel.h"
+#include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/direct_copy.h"
+#include "interpose/mpi/messages/progress.h"
+
+namespace hpe::interpose::mpi {
+
+// A start goes one of three ways: MPI receives the message, or an envelope, or there is an envelope already (found_, or
+// head_ after was_envelope).
+
+incoming::incoming(const receive& what, bool persistent)
+    : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
+  if (concerns(what.buffer)) staged_.emplace(what.buffer, which_, host_use::write, persistent);
+}
+
+incoming::~incoming() {
+  if (persistent_request_ == nullptr) return;
+  HPE_REAL(Request_free)(&persistent_request_);
+  HPE_REAL(Type_free)(&what_.type);
+}
+
+void* incoming::place() const noexcept { return staged_ ? staged_->pointer() : what_.buffer; }
+
+// The program may free its type.
+int incoming::make() {
+  const int result =
+      HPE_REAL(Recv_init)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm, &persistent_request_);
+  if (result == MPI_SUCCESS) HPE_REAL(Type_dup)(what_.type, &what_.type);
+  return result;
+}
+
+void incoming::prepare() {
+  if (persistent && staged_) staged_->refresh();
+}
+
+int incoming::start() {
+  if (head_) {
+    fetch(envelope(*head_));
+    return MPI_SUCCESS;
+  }
+  if (!found_) found_ = set_aside::of_process().take(what_.comm, what_.source, what_.tag);
+  if (found_ && found_->head) {
+    found_->consume();
+    status_ = found_->status;
+    fetch(envelope(*found_->head));
+    return MPI_SUCCESS;
+  }
+  if (const int failed = post(); failed != MPI_SUCCESS) return failed;
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  progress::of_process().when_over(request_,
+                                   [self](const MPI_Status& status, int code) { self->arrived(status, code); });
+  return MPI_SUCCESS;
+}
+
+int incoming::post() {
+  if (found_) return HPE_REAL(Imrecv)(place(), what_.count, what_.type, &found_->handle, &request_);
+  if (!persistent)
+    return HPE_REAL(Irecv)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm, &request_);
+  request_ = persistent_request_;
+  return HPE_REAL(Start)(&request_);
+}
+
+void incoming::cancel() {
+  if (!head_) HPE_REAL(Cancel)(&request_);
+}
+
+void incoming::arrived(const MPI_Status& said, int code) {
+  status_ = said;
+  const auto found = std::exchange(found_, std::nullopt);
+  if (found) found->correct(status_);
+  int cancelled = 0;
+  HPE_REAL(Test_cancelled)(&status_, &cancelled);
+  if (code != MPI_SUCCESS || cancelled != 0) return conclude(status_, code);
+  if (!found)
+    if (const auto head = find_envelope(status_)) return fetch(*head);
+  std::optional<error> failure;
+  try {
+    if (staged_) staged_->written(bytes_received(status_));
+  } catch (const error& e) {
+    failure = e;
+  }
+  if (!persistent) staged_.reset();
+  conclude(status_, failure);
+}
+
+bool incoming::was_envelope(const MPI_Status& status) {
+  head_ = find_envelope(status);
+  status_ = status;
+  if (!head_ && staged_) staged_->written(bytes_received(status));
+  return head_.has_value();
+}
+
+std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const {
+  if (bytes_received(status) != envelope_bytes) return std::nullopt;
+  return envelope::recognise(place(), which_);
+}
+
+void incoming::fetch(const envelope& head) {
+  head_ = head;
+  found_.reset();
+  if (!persistent) staged_.reset();
+  HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
+  channel& answers = channel::of_process();
+  if (head.bytes > which_.size()) {
+    answers.send({head.sequence, answer::verdict::done}, head.sender);
+    head_.reset();
+    return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
+  }
+  std::byte* to = moved(what_.buffer, which_.begin());
+  if (which_.size() != which_.extent()) {
+    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
+    to = assembled_.get();
+  }
+  progress::of_process().owe(1);
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  const auto copied = [self, to](const std::optional<error>& failure) {
+    // The sender's device may be out of reach, or lost; the chunks tell.
+    if (failure) return self->fetch_chunks(to);
+    channel::of_process().send({self->head_->sequence, answer::verdict::done}, self->head_->sender);
+    self->fetched(std::nullopt);
+  };
+  if (head.exported == 0 || !copy_directly(to, head.memory, head.bytes, copied)) fetch_chunks(to);
+}
+
+void incoming::fetch_chunks(std::byte* to) {
+  channel& answers = channel::of_process();
+  const int tag = answers.new_tag();
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  receive_in_chunks(to, {head_->bytes, head_->chunk, head_->sender, tag},
+                    [self](const std::optional<error>& failure) { self->fetched(failure); });
+  answers.send({head_->sequence, answer::verdict::chunks, tag}, head_->sender);
+}
+
+void incoming::fetched(const std::optional<error>& failure) {
+  std::optional<error> what = failure;
+  try {
+    if (assembled_ && !failure) scatter();
+  } catch (const error& e) {
+    what = e;
+  }
+  assembled_.reset();
+  head_.reset();
+  progress::of_process().owe(-1);
+  conclude(status_, what);
+}
+
+void incoming::scatter() {
+  std::optional<staged_buffer> device;
+  if (concerns(what_.buffer)) device.emplace(what_.buffer, which_, host_use::write, false);
+  void* const to = device ? device->pointer() : what_.buffer;
+  const std::byte* from = assembled_.get();
+  which_.visit(head_->bytes, [&](stretch s) {
+    std::memcpy(moved(to, s.offset), from, s.bytes);
+    from += s.bytes;
+  });
+  if (device) device->written(head_->bytes);
+}
+
+}  // namespace hpe::interpose::mpi

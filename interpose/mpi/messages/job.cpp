@@ -1,0 +1,106 @@
+#include "interpose/mpi/messages/job.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "interpose/mpi/messages/channel.h"
+#include "interpose/mpi/messages/envelope.h"
+#include "interpose/mpi/messages/progress.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+std::atomic<const job*> the_current{nullptr};
+
+bool wanted(const options& option) {
+  HPE_REQUIRE(option.mpi_pipeline == "on" || option.mpi_pipeline == "off", HPE_ERROR_INVALID_ARGUMENT,
+              "HPE_MPI_PIPELINE is \"{}\"; it can be on or off", option.mpi_pipeline);
+  return option.mpi_pipeline == "on";
+}
+
+std::vector<bool> ranks_of_this_machine(MPI_Comm world, int rank, int size) {
+  std::vector<bool> result(static_cast<std::size_t>(size));
+  MPI_Comm machine = nullptr;
+  HPE_REAL(Comm_split_type)
+  (world, MPI_COMM_TYPE_SHARED, rank, static_cast<MPI_Info>(find_variable("ompi_mpi_info_null")), &machine);
+  int members = 0;
+  HPE_REAL(Comm_size)(machine, &members);
+  for (int m = 0; m < members; ++m) result[static_cast<std::size_t>(job::world_rank(machine, m))] = true;
+  HPE_REAL(Comm_free)(&machine);
+  return result;
+}
+
+}  // namespace
+
+const job* job::current() noexcept { return the_current.load(std::memory_order_acquire); }
+
+int job::world_rank(MPI_Comm comm, int member) {
+  const MPI_Comm world = handles::get().comm_world;
+  if (comm == world) return member;
+  MPI_Group of_comm = nullptr;
+  MPI_Group of_world = nullptr;
+  int result = MPI_UNDEFINED;
+  HPE_REAL(Comm_group)(comm, &of_comm);
+  HPE_REAL(Comm_group)(world, &of_world);
+  HPE_REAL(Group_translate_ranks)(of_comm, 1, &member, of_world, &result);
+  HPE_REAL(Group_free)(&of_comm);
+  HPE_REAL(Group_free)(&of_world);
+  return result;
+}
+
+void job::begin() {
+  try {
+    const options option = options::from_environment();
+    if (!wanted(option)) return;
+    const MPI_Comm world = handles::get().comm_world;
+    auto made = std::make_unique<job>();
+    // One vote for all: the smallest wins, and so do the first rank's settings.
+    int agreed = progress::of_process().attach() ? 1 : 0;
+    HPE_REAL(Allreduce)
+    (MPI_IN_PLACE, &agreed, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
+     static_cast<MPI_Op>(find_variable("ompi_mpi_op_min")), world);
+    if (agreed == 0) return;
+    struct settings {
+      number id;
+      std::uint64_t large;
+      std::uint64_t direct;
+      std::uint64_t chunk;
+    } common{};
+    if (::getrandom(common.id.data(), sizeof common.id, 0) != sizeof common.id) common.id = {};
+    common.large = std::max<std::uint64_t>(option.mpi_large, envelope_bytes);
+    common.direct = option.mpi_direct == 0 ? 0 : std::max<std::uint64_t>(option.mpi_direct, envelope_bytes);
+    common.chunk = std::max<std::uint64_t>(option.mpi_chunk, 1);
+    HPE_REAL(Bcast)(&common, sizeof common, handles::get().byte, 0, world);
+    made->id = common.id;
+    made->large = common.large;
+    made->direct = common.direct;
+    made->chunk = common.chunk;
+    int size = 0;
+    HPE_REAL(Comm_rank)(world, &made->rank);
+    HPE_REAL(Comm_size)(world, &size);
+    HPE_REAL(Comm_dup)(world, &made->channel);
+    HPE_REAL(Comm_dup)(static_cast<MPI_Comm>(find_variable("ompi_mpi_comm_self")), &made->self);
+    HPE_REAL(Comm_set_errhandler)(made->channel, static_cast<MPI_Errhandler>(find_variable("ompi_mpi_errors_return")));
+    made->same_machine = ranks_of_this_machine(world, made->rank, size);
+    the_current.store(made.release(), std::memory_order_release);  // read until the process ends
+    channel::of_process().open();
+  } catch (const error& e) {
+    log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());
+  }
+}
+
+void job::end() {
+  if (current() == nullptr) return;
+  progress::of_process().until([] { return progress::of_process().owes_nothing(); });
+  the_current.store(nullptr, std::memory_order_release);
+  channel::of_process().close();
+}
+
+}  // namespace hpe::interpose::mpi

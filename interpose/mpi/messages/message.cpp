@@ -1,0 +1,154 @@
+#include "interpose/mpi/messages/message.h"
+
+#include <utility>
+
+#include "interpose/mpi/messages/progress.h"
+
+// A start ends in end(), which sets over_ and completes the generalised request; what it sets before is read after
+// that. Generalised requests would tell errors to the handler of MPI_COMM_WORLD, so they never have any: finish(),
+// which the wrappers call when one is over, tells them to the communicator's.
+
+namespace hpe::interpose::mpi {
+
+struct message_callbacks {
+  using reference = std::shared_ptr<message>;
+
+  static int query(void* state, MPI_Status* status) {
+    const message& m = **static_cast<reference*>(state);
+    const int error = status->MPI_ERROR;
+    *status = m.status_;
+    status->MPI_ERROR = error;
+    return MPI_SUCCESS;
+  }
+  static int free(void* state) {
+    delete static_cast<reference*>(state);
+    return MPI_SUCCESS;
+  }
+  static int cancel(void* state, int complete) {
+    if (complete != 0) return MPI_SUCCESS;
+    const progress::guard held;
+    message& m = **static_cast<reference*>(state);
+    if (!m.over()) m.cancel();
+    return MPI_SUCCESS;
+  }
+};
+
+message::message(MPI_Comm comm, bool persistent)
+    : pending(persistent), object_(comm), current_(handles::get().request_null) {}
+
+int message::open(MPI_Request* request) {
+  if (persistent) {
+    if (const int failed = make(); failed != MPI_SUCCESS) return failed;
+    const int result =
+        HPE_REAL(Recv_init)(nullptr, 0, handles::get().byte, MPI_PROC_NULL, 0, handles::get().comm_world, request);
+    if (result == MPI_SUCCESS) pending_table::all().add(*request, shared_from_this());
+    return result;
+  }
+  const int result = start_with_request();
+  if (result == MPI_SUCCESS) {
+    *request = current_;
+    pending_table::all().add(*request, shared_from_this());
+  }
+  return result;
+}
+
+int message::start_with_request() {
+  prepare();
+  const progress::guard held;
+  auto* const reference = new message_callbacks::reference(shared_from_this());
+  HPE_REAL(Grequest_start)
+  (message_callbacks::query, message_callbacks::free, message_callbacks::cancel, reference, &current_);
+  has_request_ = true;
+  over_ = false;
+  code_ = MPI_SUCCESS;
+  failure_.reset();
+  progress::of_process().begun();
+  const int result = start();
+  if (result == MPI_SUCCESS || over()) return MPI_SUCCESS;
+  conclude({}, MPI_SUCCESS);
+  HPE_REAL(Request_free)(&current_);
+  return result;
+}
+
+int message::carry_out(MPI_Status* status) {
+  const int result = launch();
+  return result == MPI_SUCCESS ? wait(status) : result;
+}
+
+int message::launch() {
+  prepare();
+  const progress::guard held;
+  over_ = false;
+  progress::of_process().begun();
+  const int result = start();
+  if (result == MPI_SUCCESS || over()) return MPI_SUCCESS;
+  conclude({}, MPI_SUCCESS);
+  return result;
+}
+
+int message::wait(MPI_Status* status) {
+  progress::of_process().until([this] { return over(); });
+  if (status != MPI_STATUS_IGNORE) {
+    const int error = status->MPI_ERROR;
+    *status = status_;
+    status->MPI_ERROR = error;
+  }
+  return finish(nullptr);
+}
+
+int message::begin() {
+  try {
+    return start_with_request();
+  } catch (const error& e) {
+    return raise(object_, e);
+  }
+}
+
+int message::finish(const MPI_Status*) {
+  if (!over()) return MPI_SUCCESS;
+  if (failure_) {
+    code_ = raise(object_, *std::exchange(failure_, std::nullopt));
+  } else if (std::exchange(tell_code_, false)) {
+    raise(object_, code_);
+  }
+  return code_;
+}
+
+bool message::active() { return !over(); }
+
+void message::forget(MPI_Comm comm) {
+  const progress::guard held;
+  if (object_ == mpi_object(comm)) object_ = no_object{};
+}
+
+MPI_Request message::stand_in() { return persistent ? current_ : handles::get().request_null; }
+
+void message::stand_in_gone() { current_ = handles::get().request_null; }
+
+void message::conclude(const MPI_Status& status, int code) {
+  code_ = code;
+  end(status);
+}
+
+void message::conclude(const MPI_Status& status, const std::optional<error>& failure) {
+  failure_ = failure;
+  end(status);
+}
+
+void message::conclude_with_new_error(const MPI_Status& status, int code) {
+  code_ = code;
+  tell_code_ = true;
+  end(status);
+}
+
+void message::end(const MPI_Status& status) {
+  status_ = status;
+  progress::of_process().over();
+  const auto self = shared_from_this();
+  const MPI_Request mine = current_;
+  const bool has_request = std::exchange(has_request_, false);
+  over_.store(true, std::memory_order_release);
+  if (has_request) HPE_REAL(Grequest_complete)(mine);
+}
+
+}  // namespace hpe::interpose::mpi

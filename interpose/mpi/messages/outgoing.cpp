@@ -1,0 +1,95 @@
+#include "interpose/mpi/messages/outgoing.h"
+
+#include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/progress.h"
+#include "runtime/base/error.h"
+#include "runtime/core/host_access.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+// What is lost must be told before the receiver hears of the message.
+void require_device(const std::byte* p) {
+  hpePointerInfo where;
+  hpeDeviceInfo device;
+  if (hpeGetPointerInfo(p, &where) != HPE_SUCCESS || where.device < 0 || where.on_host != 0 ||
+      hpeGetDeviceInfo(where.device, &device) != HPE_SUCCESS)
+    return;
+  HPE_REQUIRE(device.lost == 0, HPE_ERROR_DEVICE_LOST,
+              "device {} is lost, and with it the only copy of what was to be sent", where.device);
+}
+
+}  // namespace
+
+void outgoing::prepare() {
+  require_device(what_.from);
+  hpeExport handle;
+  if (job::current()->is_near(what_.world_rank) && hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
+    exported_ = handle;
+  } else {
+    core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
+  }
+}
+
+void outgoing::end_export() {
+  if (exported_) hpeExportEnd(&*exported_);
+  exported_.reset();
+}
+
+int outgoing::start() {
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  const job& running = *job::current();
+  channel& answers = channel::of_process();
+  envelope head;
+  head.job_id = running.id;
+  head.sequence = answers.expect_answer([self](const answer& given) { self->answered(given); });
+  head.bytes = what_.bytes;
+  head.chunk = chunk_ = chunk_plan::chunk_for(what_.bytes, running.chunk);
+  head.sender = running.rank;
+  if (exported_) {
+    head.exported = 1;
+    head.memory = *exported_;
+  }
+  envelope_ = head.packed();
+  MPI_Request request = nullptr;
+  const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination,
+                                     what_.tag, what_.comm, &request);
+  if (result != MPI_SUCCESS) {
+    answers.forget(head.sequence);
+    end_export();
+    return result;
+  }
+  parts_left_ = 2;
+  progress::of_process().owe(1);
+  code_ = MPI_SUCCESS;
+  failure_.reset();
+  progress::of_process().when_over(request, [self, sequence = head.sequence](const MPI_Status&, int code) {
+    if (code != MPI_SUCCESS) {  // no answer will come
+      channel::of_process().forget(sequence);
+      --self->parts_left_;
+    }
+    self->part_over(code, std::nullopt);
+  });
+  return MPI_SUCCESS;
+}
+
+void outgoing::answered(const answer& given) {
+  if (given.what == answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  send_in_chunks(what_.from, {what_.bytes, chunk_, what_.world_rank, given.tag},
+                 [self](const std::optional<error>& failure) { self->part_over(MPI_SUCCESS, failure); });
+}
+
+void outgoing::part_over(int code, const std::optional<error>& failure) {
+  if (code != MPI_SUCCESS) code_ = code;
+  if (failure) failure_ = failure;
+  if (--parts_left_ > 0) return;
+  progress::of_process().owe(-1);
+  end_export();
+  MPI_Status status{};
+  HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.bytes));
+  failure_ ? conclude(status, failure_) : conclude(status, code_);
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,42 @@
+#pragma once
+
+/// The send of a large message from memory of hpe, by an envelope. The bytes are read after the receiver has matched
+/// it.
+
+#include "interpose/mpi/messages/channel.h"
+#include "interpose/mpi/messages/envelope.h"
+#include "interpose/mpi/messages/message.h"
+
+namespace hpe::interpose::mpi {
+
+class outgoing final : public message {
+ public:
+  struct arguments {
+    const std::byte* from;  ///< the first byte
+    std::size_t bytes;
+    int destination;  ///< in comm
+    int world_rank;   ///< the same in MPI_COMM_WORLD
+    int tag;
+    MPI_Comm comm;
+  };
+  outgoing(const arguments& what, bool persistent) : message(what.comm, persistent), what_(what) {}
+
+ private:
+  /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if
+  /// the bytes are not all of one allocation.
+  void prepare() override;
+  int start() override;
+  void end_export();
+  void answered(const answer& given);
+  void part_over(int code, const std::optional<error>& failure);
+
+  const arguments what_;
+  envelope::wire envelope_{};
+  std::size_t chunk_ = 0;
+  std::optional<hpeExport> exported_;
+  int parts_left_ = 0;  // the envelope, the payload
+  int code_ = MPI_SUCCESS;
+  std::optional<error> failure_;
+};
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,222 @@
+#include "interpose/mpi/messages/point_to_point.h"
+
+#include <new>
+#include <vector>
+
+#include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/incoming.h"
+#include "interpose/mpi/messages/outgoing.h"
+#include "interpose/mpi/messages/set_aside.h"
+#include "runtime/core/host_access.h"
+#include "runtime/trace/recorder.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+// Whether an envelope fits.
+bool is_looked_at(int count, MPI_Datatype type) {
+  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return false;
+  MPI_Count size = 0;
+  HPE_REAL(Type_size_x)(type, &size);
+  return size * count >= static_cast<MPI_Count>(envelope_bytes);
+}
+
+// Whether what MPI has for a receive may be an envelope, or have been taken out of MPI already.
+bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
+  return source != MPI_PROC_NULL && (is_looked_at(count, type) || !set_aside::of_process().empty()) && is_intra(comm);
+}
+
+// Whether devices have the memory.
+bool is_of_devices(const void* p) {
+  if (core::host_access::of(p) == nullptr) return false;
+  hpePointerInfo info;
+  return hpeGetPointerInfo(p, &info) == HPE_SUCCESS &&
+         (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
+}
+
+std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                                bool persistent) {
+  if (core::host_access::of(buf) == nullptr || dest < 0 || !is_looked_at(count, type) || !is_intra(comm))
+    return nullptr;
+  const job& running = *job::current();
+  int members = 0;
+  HPE_REAL(Comm_size)(comm, &members);
+  if (dest >= members) return nullptr;
+  const int rank = job::world_rank(comm, dest);
+  if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
+  const layout which = elements(count, type);
+  if (which.size() < running.least(rank) || which.size() != which.extent() || !is_of_devices(buf)) return nullptr;
+  return std::make_shared<outgoing>(outgoing::arguments{moved(buf, which.begin()), which.size(), dest, rank, tag, comm},
+                                    persistent);
+}
+
+template <class Action>
+taken guarded(MPI_Comm comm, Action&& action) {
+  try {
+    return action();
+  } catch (const left_to_mpi&) {
+    return std::nullopt;
+  } catch (const error& e) {
+    return raise(comm, e);
+  } catch (const std::bad_alloc&) {
+    return raise(comm, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
+  }
+}
+
+// A blocking receive: call(place, status) is MPI's.
+template <class Call>
+int receive_now(const receive& what, MPI_Status* status, Call&& call) {
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  std::shared_ptr<incoming> it;
+  const trace::span here(trace::category::mpi, "MPI_Recv");
+  if (concerns(what.buffer)) it = std::make_shared<incoming>(what, false);
+  const int result = call(it ? it->place() : what.buffer, status);
+  if (result != MPI_SUCCESS) return result;
+  if (!it) {
+    if (bytes_received(*status) != envelope_bytes) return result;
+    it = std::make_shared<incoming>(what, false);
+  }
+  if (!it->was_envelope(*status)) return result;
+  return it->carry_out(status);
+}
+
+// A message whose handle the program has, and that was looked into.
+std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MPI_Message* message) {
+  if (message == nullptr) return nullptr;
+  const auto found = set_aside::of_process().taken_back(*message);
+  if (!found) return nullptr;
+  *message = static_cast<MPI_Message>(find_variable("ompi_message_null"));
+  auto result = std::make_shared<incoming>(receive{buf, count, type, 0, 0, found->comm}, false);
+  result->found(*found);
+  return result;
+}
+
+}  // namespace
+
+taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  return guarded(comm, [&]() -> taken {
+    const auto send = large(buf, count, type, dest, tag, comm, false);
+    if (send == nullptr) return std::nullopt;
+    const trace::span here(trace::category::mpi, "MPI_Send");
+    return send->carry_out(MPI_STATUS_IGNORE);
+  });
+}
+
+taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  MPI_Request* request) {
+  return guarded(comm, [&]() -> taken {
+    const auto send = large(buf, count, type, dest, tag, comm, false);
+    if (send == nullptr) return std::nullopt;
+    return send->open(request);
+  });
+}
+
+taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                      MPI_Request* request) {
+  return guarded(comm, [&]() -> taken {
+    const auto send = large(buf, count, type, dest, tag, comm, true);
+    if (send == nullptr) return std::nullopt;
+    return send->open(request);
+  });
+}
+
+taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  return guarded(comm, [&]() -> taken {
+    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    const receive what{buf, count, type, source, tag, comm};
+    if (!set_aside::of_process().empty()) return std::make_shared<incoming>(what, false)->carry_out(status);
+    return receive_now(what, status, [&](void* place, MPI_Status* its) {
+      return HPE_REAL(Recv)(place, count, type, source, tag, comm, its);
+    });
+  });
+}
+
+taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  return guarded(comm, [&]() -> taken {
+    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
+  });
+}
+
+// A start may find a message that was taken out of MPI, however short.
+taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  return guarded(comm, [&]() -> taken {
+    if (count < 0 || source == MPI_PROC_NULL || !is_intra(comm)) return std::nullopt;
+    return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, true)->open(request);
+  });
+}
+
+taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  return guarded(nullptr, [&]() -> taken {
+    const auto it = receive_of(buf, count, type, message);
+    return it != nullptr ? taken(it->carry_out(status)) : std::nullopt;
+  });
+}
+
+taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
+  return guarded(nullptr, [&]() -> taken {
+    const auto it = receive_of(buf, count, type, message);
+    return it != nullptr ? taken(it->open(request)) : std::nullopt;
+  });
+}
+
+taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
+                   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return guarded(comm, [&]() -> taken {
+    const bool apart =
+        !set_aside::of_process().empty() || large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
+    if (apart) {
+      MPI_Request request = handles::get().request_null;
+      const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
+      if (begun != MPI_SUCCESS) return begun;
+      const int received = ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+      const int sent = ::MPI_Wait(&request, MPI_STATUS_IGNORE);
+      return received != MPI_SUCCESS ? received : sent;
+    }
+    if (!may_bring_envelope(recvcount, recvtype, source, comm)) return std::nullopt;
+    std::optional<staged_buffer> staged;
+    const void* from = sendbuf;
+    if (concerns(sendbuf)) {
+      staged.emplace(sendbuf, elements(sendcount, sendtype), host_use::read, false);
+      from = staged->pointer();
+    }
+    return receive_now({recvbuf, recvcount, recvtype, source, recvtag, comm}, status,
+                       [&](void* place, MPI_Status* its) {
+                         return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, place, recvcount, recvtype,
+                                                   source, recvtag, comm, its);
+                       });
+  });
+}
+
+// What is sent is kept apart from what is received, and goes as a whole.
+taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
+                           MPI_Comm comm, MPI_Status* status) {
+  return guarded(comm, [&]() -> taken {
+    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    std::optional<staged_buffer> staged;
+    if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
+    if (set_aside::of_process().empty()) {
+      return receive_now({buf, count, type, source, recvtag, comm}, status, [&](void* place, MPI_Status* its) {
+        if (!staged) return HPE_REAL(Sendrecv_replace)(place, count, type, dest, sendtag, source, recvtag, comm, its);
+        return HPE_REAL(Sendrecv)(staged->pointer(), count, type, dest, sendtag, place, count, type, source, recvtag,
+                                  comm, its);
+      });
+    }
+    std::vector<std::byte> packed(static_cast<std::size_t>(pack_size(count, type, comm)));
+    int size = 0;
+    HPE_REAL(Pack)
+    (staged ? staged->pointer() : buf, count, type, packed.data(), static_cast<int>(packed.size()), &size, comm);
+    MPI_Request request = handles::get().request_null;
+    const auto as_packed = static_cast<MPI_Datatype>(find_variable("ompi_mpi_packed"));
+    if (const int failed = HPE_REAL(Isend)(packed.data(), size, as_packed, dest, sendtag, comm, &request);
+        failed != MPI_SUCCESS)
+      return failed;
+    const int received = ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
+    const int sent = HPE_REAL(Wait)(&request, MPI_STATUS_IGNORE);
+    return received != MPI_SUCCESS ? received : sent;
+  });
+}
+
+}  // namespace hpe::interpose::mpi

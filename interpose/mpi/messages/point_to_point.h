@@ -1,0 +1,36 @@
+#pragma once
+
+/// The point-to-point functions of MPI while the protocol of this folder is on (job.h). Each says what the call
+/// returns, or nothing: then the message goes the ordinary way, and nothing has happened yet. Sends of large messages
+/// go by an envelope; receives are looked at if an envelope fits into them.
+///
+/// Messages keep the ordinary way: in buffered mode, which must not wait for the receiver; to oneself and to
+/// MPI_PROC_NULL; on intercommunicators; between jobs that met later; from datatypes with gaps; and what
+/// MPI_Sendrecv_replace sends.
+
+#include <optional>
+
+#include "interpose/mpi/real.h"
+
+namespace hpe::interpose::mpi {
+
+using taken = std::optional<int>;
+
+taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  MPI_Request* request);
+taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                      MPI_Request* request);
+
+taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status);
+taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request);
+taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request);
+taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status);
+taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request);
+
+taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
+                   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status);
+taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
+                           MPI_Comm comm, MPI_Status* status);
+
+}  // namespace hpe::interpose::mpi

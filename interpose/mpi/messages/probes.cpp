@@ -1,0 +1,119 @@
+// The probes: what an envelope announces looks like the message itself.
+
+#include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/set_aside.h"
+#include "interpose/mpi/pending.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+// Whether a probe may meet an envelope.
+bool is_looked_at(int source, MPI_Comm comm) {
+  return job::current() != nullptr && source != MPI_PROC_NULL && is_intra(comm);
+}
+
+void tell(const MPI_Status& what, MPI_Status* status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  const int error = status->MPI_ERROR;
+  *status = what;
+  status->MPI_ERROR = error;
+}
+
+// Whether the program gets an envelope's message instead of what a probe of MPI met.
+bool is_like_envelope(const MPI_Status& met) { return bytes_received(met) == envelope_bytes; }
+
+// Hands a matched message out.
+void give(const matched& what, MPI_Message* message, MPI_Status* status) {
+  set_aside::of_process().handed_out(what);
+  *message = what.handle;
+  tell(what.status, status);
+}
+
+}  // namespace
+
+}  // namespace hpe::interpose::mpi
+
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+
+extern "C" {
+
+int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  auto& next = HPE_REAL(Probe);
+  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, status));
+  while (true) {
+    if (const auto found = set_aside::of_process().find(comm, source, tag)) {
+      tell(*found, status);
+      return leave(MPI_SUCCESS);
+    }
+    MPI_Status met;
+    const int result = next(source, tag, comm, &met);
+    if (result != MPI_SUCCESS || !is_like_envelope(met)) {
+      if (result == MPI_SUCCESS) tell(met, status);
+      return leave(result);
+    }
+    set_aside::of_process().take_from_mpi(met, comm);
+  }
+}
+HPE_ALSO_AS_PMPI(Probe, (int, int, MPI_Comm, MPI_Status*))
+
+int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  auto& next = HPE_REAL(Iprobe);
+  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, flag, status));
+  while (true) {
+    if (const auto found = set_aside::of_process().find(comm, source, tag)) {
+      *flag = 1;
+      tell(*found, status);
+      return leave(MPI_SUCCESS);
+    }
+    MPI_Status met;
+    const int result = next(source, tag, comm, flag, &met);
+    if (result != MPI_SUCCESS || *flag == 0) return leave(result);
+    if (!is_like_envelope(met)) {
+      tell(met, status);
+      return leave(result);
+    }
+    set_aside::of_process().take_from_mpi(met, comm);
+  }
+}
+HPE_ALSO_AS_PMPI(Iprobe, (int, int, MPI_Comm, int*, MPI_Status*))
+
+int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  auto& next = HPE_REAL(Mprobe);
+  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, message, status));
+  if (const auto found = set_aside::of_process().take(comm, source, tag)) {
+    give(*found, message, status);
+    return leave(MPI_SUCCESS);
+  }
+  MPI_Status met;
+  const int result = next(source, tag, comm, message, &met);
+  if (result != MPI_SUCCESS) return leave(result);
+  if (is_like_envelope(met)) {
+    give(set_aside::of_process().look_into(*message, met, comm), message, status);
+  } else {
+    tell(met, status);
+  }
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Mprobe, (int, int, MPI_Comm, MPI_Message*, MPI_Status*))
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  auto& next = HPE_REAL(Improbe);
+  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, flag, message, status));
+  if (const auto found = set_aside::of_process().take(comm, source, tag)) {
+    *flag = 1;
+    give(*found, message, status);
+    return leave(MPI_SUCCESS);
+  }
+  MPI_Status met;
+  const int result = next(source, tag, comm, flag, message, &met);
+  if (result != MPI_SUCCESS || *flag == 0) return leave(result);
+  if (is_like_envelope(met)) {
+    give(set_aside::of_process().look_into(*message, met, comm), message, status);
+  } else {
+    tell(met, status);
+  }
+  return leave(result);
+}
+HPE_ALSO_AS_PMPI(Improbe, (int, int, MPI_Comm, int*, MPI_Message*, MPI_Status*))
+}

@@ -1,0 +1,100 @@
+#include "interpose/mpi/messages/progress.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+// Invariant: requests_ and thens_ are equally long, and change only under mutex_. advance() takes what is finished out
+// of them before it calls a continuation, because that may add to them.
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+void* function_of_opal(const char* name) {
+  void* const library = ::dlopen("libopen-pal.so.40", RTLD_LAZY | RTLD_NOLOAD);
+  return library != nullptr ? ::dlsym(library, name) : nullptr;
+}
+
+}  // namespace
+
+progress& progress::of_process() {
+  static auto* const it = new progress;
+  return *it;
+}
+
+bool progress::attach() {
+  using function = int (*)();
+  const auto add = reinterpret_cast<int (*)(function)>(function_of_opal("opal_progress_register"));
+  wait_a_little_ = reinterpret_cast<void (*)()>(function_of_opal("opal_progress"));
+  attached_ = add != nullptr && wait_a_little_ != nullptr && add(called_by_mpi) == 0;
+  return attached_;
+}
+
+progress::guard::guard() {
+  of_process().mutex_.lock();
+  ++of_process().held_;
+}
+
+progress::guard::~guard() {
+  --of_process().held_;
+  of_process().mutex_.unlock();
+}
+
+void progress::when_over(MPI_Request request, continuation then) {
+  requests_.push_back(request);
+  thens_.push_back(std::move(then));
+}
+
+void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
+
+// The functions of MPI that advance() calls call this one again.
+int progress::called_by_mpi() {
+  progress& all = of_process();
+  if (all.idle() || !all.attached_) return 0;
+  const std::unique_lock lock(all.mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || all.held_ != 0) return 0;
+  ++all.held_;
+  const int events = all.advance();
+  --all.held_;
+  return events;
+}
+
+int progress::advance() {
+  int events = look_at_requests();
+  std::vector<poll> mine;
+  mine.swap(polls_);
+  events += static_cast<int>(std::erase_if(mine, [](const poll& p) { return p(); }));
+  polls_.insert(polls_.begin(), std::make_move_iterator(mine.begin()), std::make_move_iterator(mine.end()));
+  return events;
+}
+
+int progress::look_at_requests() {
+  if (requests_.empty()) return 0;
+  const int count = static_cast<int>(requests_.size());
+  std::vector<int> indices(requests_.size());
+  std::vector<MPI_Status> statuses(requests_.size());
+  int done = 0;
+  const int result = HPE_REAL(Testsome)(count, requests_.data(), &done, indices.data(), statuses.data());
+  if (done == MPI_UNDEFINED || done <= 0) return 0;
+  std::vector<continuation> thens;
+  for (int k = 0; k < done; ++k) {
+    const auto i = static_cast<std::size_t>(indices[static_cast<std::size_t>(k)]);
+    thens.push_back(std::move(thens_[i]));
+    thens_[i] = nullptr;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < thens_.size(); ++i) {
+    if (!thens_[i]) continue;
+    requests_[kept] = requests_[i];
+    if (kept != i) thens_[kept] = std::move(thens_[i]);
+    ++kept;
+  }
+  requests_.resize(kept);
+  thens_.resize(kept);
+  for (std::size_t k = 0; k < thens.size(); ++k)
+    thens[k](statuses[k], result == MPI_ERR_IN_STATUS ? statuses[k].MPI_ERROR : MPI_SUCCESS);
+  return done;
+}
+
+}  // namespace hpe::interpose::mpi

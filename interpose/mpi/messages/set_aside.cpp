@@ -1,0 +1,105 @@
+#include "interpose/mpi/messages/set_aside.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/pending.h"
+
+// Where a copy goes: to this process, on a communicator of its own, and back as a matched message. A handle that MPI
+// gave is all that a program's MPI_Mrecv can be given.
+
+namespace hpe::interpose::mpi {
+
+void matched::consume() {
+  envelope::wire nowhere;
+  HPE_REAL(Mrecv)(nowhere.data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
+}
+
+void matched::correct(MPI_Status& said) const {
+  if (!looked_into) return;
+  said.MPI_SOURCE = status.MPI_SOURCE;
+  said.MPI_TAG = status.MPI_TAG;
+}
+
+set_aside& set_aside::of_process() {
+  static auto* const it = new set_aside;
+  return *it;
+}
+
+set_aside::messages::iterator set_aside::first(MPI_Comm comm, int source, int tag) {
+  return std::find_if(messages_.begin(), messages_.end(), [&](const matched& m) {
+    return m.comm == comm && (source == MPI_ANY_SOURCE || source == m.status.MPI_SOURCE) &&
+           (tag == MPI_ANY_TAG || tag == m.status.MPI_TAG);
+  });
+}
+
+void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
+  while (true) {
+    int there = 0;
+    MPI_Message handle = nullptr;
+    MPI_Status status;
+    if (HPE_REAL(Improbe)(met.MPI_SOURCE, MPI_ANY_TAG, comm, &there, &handle, &status) != MPI_SUCCESS || there == 0)
+      return;
+    matched next{comm, status, handle, false, std::nullopt};
+    if (bytes_received(status) == envelope_bytes) next = look_into(handle, status, comm);
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(next);
+    ++count_;
+    if (status.MPI_TAG == met.MPI_TAG) return;
+  }
+}
+
+std::optional<MPI_Status> set_aside::find(MPI_Comm comm, int source, int tag) {
+  if (empty()) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto found = first(comm, source, tag);
+  return found != messages_.end() ? std::optional(found->status) : std::nullopt;
+}
+
+std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
+  if (empty()) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto found = first(comm, source, tag);
+  if (found == messages_.end()) return std::nullopt;
+  matched result = *found;
+  messages_.erase(found);
+  --count_;
+  return result;
+}
+
+matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm) {
+  matched result{comm, status, nullptr, true, std::nullopt};
+  auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
+  HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
+  result.head = envelope::recognise(*bytes);
+  if (result.head) HPE_REAL(Status_set_elements_x)
+  (&result.status, handles::get().byte, static_cast<MPI_Count>(result.head->bytes));
+  const MPI_Comm self = job::current()->self;
+  const progress::guard held;
+  progress& all = progress::of_process();
+  MPI_Request request = nullptr;
+  HPE_REAL(Isend)(bytes->data(), envelope_bytes, handles::get().byte, 0, 0, self, &request);
+  all.begun();
+  all.when_over(request, [bytes, &all](const MPI_Status&, int) { all.over(); });
+  HPE_REAL(Mprobe)(0, 0, self, &result.handle, MPI_STATUS_IGNORE);
+  return result;
+}
+
+void set_aside::handed_out(const matched& what) {
+  if (!what.looked_into) return;
+  const std::lock_guard lock(mutex_);
+  handed_out_.insert_or_assign(what.handle, what);
+  ++count_;
+}
+
+std::optional<matched> set_aside::taken_back(MPI_Message handle) {
+  if (empty()) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  auto found = handed_out_.extract(handle);
+  if (found.empty()) return std::nullopt;
+  --count_;
+  return std::move(found.mapped());
+}
+
+}  // namespace hpe::interpose::mpi

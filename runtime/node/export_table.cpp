@@ -1,0 +1,129 @@
+// An entry holds while its token is there. The writer takes the token away before it changes the rest, and a reader
+// looks at the token before and after it reads the rest.
+#include "runtime/node/export_table.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <atomic>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/node/handle.h"
+
+namespace hpe::node {
+
+using word = std::atomic<std::uint64_t>;
+static_assert(word::is_always_lock_free);
+
+namespace {
+
+constexpr std::uint32_t entries = 65536;
+constexpr std::uint64_t told = 1024;  // of the memories that were retired
+
+struct entry {
+  word token;
+  word memory;
+  word offset;
+  word bytes;
+};
+
+}  // namespace
+
+struct export_page {
+  word stamp;
+  word retired;                      // how many there were
+  std::array<word, told> memories;   // the last of them; number n is at n % told
+  std::array<entry, entries> table;  // pages exist as they are used
+};
+
+namespace {
+
+constexpr std::uint64_t stamp = 0x68706531'00000000 + sizeof(export_page);
+
+std::size_t size_of_file() { return round_up(sizeof(export_page), os::page_size()); }
+
+std::optional<exported> read(const export_page& page, const export_table::place& where) {
+  if (where.entry >= entries || where.token == 0) return std::nullopt;
+  const entry& e = page.table[where.entry];
+  if (e.token.load(std::memory_order_acquire) != where.token) return std::nullopt;
+  const exported result{e.memory.load(std::memory_order_relaxed), e.offset.load(std::memory_order_relaxed),
+                        e.bytes.load(std::memory_order_relaxed)};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (e.token.load(std::memory_order_relaxed) != where.token) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
+export_table::export_table()
+    : file_(os::create_memory_file("hpe-exports", size_of_file())), memory_(0, size_of_file(), os::page_size()) {
+  os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);
+  page_ = reinterpret_cast<export_page*>(memory_.data());
+  page_->stamp.store(stamp);
+}
+
+export_table::place export_table::publish(const exported& what) {
+  const std::lock_guard lock(mutex_);
+  HPE_REQUIRE(!unused_.empty() || used_ < entries, HPE_ERROR_OUT_OF_MEMORY,
+              "this process has {} exports that did not end; there is no room for another", entries);
+  place result{used_, random_number()};
+  if (unused_.empty()) {
+    ++used_;
+  } else {
+    result.entry = unused_.back();
+    unused_.pop_back();
+  }
+  entry& e = page_->table[result.entry];
+  e.memory.store(what.memory, std::memory_order_relaxed);
+  e.offset.store(what.offset, std::memory_order_relaxed);
+  e.bytes.store(what.bytes, std::memory_order_relaxed);
+  e.token.store(result.token, std::memory_order_release);
+  return result;
+}
+
+std::optional<exported> export_table::end(const place& where) {
+  const std::lock_guard lock(mutex_);
+  const auto found = read(*page_, where);
+  if (!found) return std::nullopt;
+  page_->table[where.entry].token.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  unused_.push_back(where.entry);
+  return found;
+}
+
+void export_table::retire(std::uint64_t memory) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = page_->retired.load(std::memory_order_relaxed);
+  page_->memories[number % told].store(memory, std::memory_order_relaxed);
+  page_->retired.store(number + 1, std::memory_order_release);
+}
+
+std::optional<exported> export_table::find(const place& where) const { return read(*page_, where); }
+
+export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_file(), os::page_size()) {
+  struct stat found {};
+  HPE_REQUIRE(::fstat(file.get(), &found) == 0 && static_cast<std::size_t>(found.st_size) == size_of_file(),
+              HPE_ERROR_SYSTEM, "the exporting process uses another build of hpe");
+  os::map_file(memory_.data(), memory_.size(), os::access::read, file.get(), 0);
+  page_ = reinterpret_cast<const export_page*>(memory_.data());
+  HPE_REQUIRE(page_->stamp.load() == stamp, HPE_ERROR_SYSTEM, "the exporting process uses another build of hpe");
+  seen_ = page_->retired.load();
+}
+
+std::optional<exported> export_view::find(const export_table::place& where) const { return read(*page_, where); }
+
+export_view::retirement export_view::retired() {
+  const std::uint64_t now = page_->retired.load(std::memory_order_acquire);
+  retirement result;
+  if (now == seen_) return result;
+  for (std::uint64_t n = seen_; n < now && now - seen_ < told; ++n)
+    result.memories.push_back(page_->memories[n % told].load(std::memory_order_relaxed));
+  std::atomic_thread_fence(std::memory_order_acquire);
+  // What is written over while it is read may be a newer number, which is told again next time.
+  result.all = page_->retired.load(std::memory_order_relaxed) - seen_ >= told;
+  seen_ = now;
+  return result;
+}
+
+}  // namespace hpe::node

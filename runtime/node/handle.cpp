@@ -1,0 +1,62 @@
+#include "runtime/node/handle.h"
+
+#include <sys/random.h>
+
+#include <cstring>
+#include <span>
+
+#include "runtime/base/error.h"
+
+namespace hpe::node {
+
+namespace {
+
+// How the bytes of a handle lie in the program's structure. The check finds what was cut off or overwritten; whether
+// the export exists is for the process to say.
+struct form {
+  std::uint32_t kind;
+  std::uint32_t place;
+  std::uint64_t process[2];
+  std::uint64_t token;
+  std::uint32_t entry;
+  std::uint32_t zero;
+  std::uint64_t more_zero[2];
+  std::uint64_t check;
+};
+static_assert(sizeof(form) == sizeof(hpeExport));
+
+constexpr std::uint32_t kind_of_this_form = 0x31657068;  // "hpe1"
+
+// FNV-1a
+std::uint64_t check_of(const form& f) noexcept {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const std::byte b : std::as_bytes(std::span(&f, 1)).first(offsetof(form, check)))
+    sum = (sum ^ static_cast<std::uint64_t>(b)) * 0x100000001b3;
+  return sum;
+}
+
+}  // namespace
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  while (number == 0)
+    if (::getrandom(&number, sizeof number, 0) != sizeof number) throw_system_error("getrandom");
+  return number;
+}
+
+hpeExport encode(const handle& h) noexcept {
+  form f{kind_of_this_form, h.place, {h.process.words[0], h.process.words[1]}, h.token, h.entry, 0, {0, 0}, 0};
+  f.check = check_of(f);
+  hpeExport result;
+  std::memcpy(result.bytes, &f, sizeof f);
+  return result;
+}
+
+std::optional<handle> decode(const hpeExport& e) noexcept {
+  form f;
+  std::memcpy(&f, e.bytes, sizeof f);
+  if (f.kind != kind_of_this_form || f.check != check_of(f)) return std::nullopt;
+  return handle{{{f.process[0], f.process[1]}}, f.place, f.entry, f.token};
+}
+
+}  // namespace hpe::node

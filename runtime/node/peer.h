@@ -1,0 +1,50 @@
+#pragma once
+
+/// Another process of the same user that exports memory, as seen from one that uses it.
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "runtime/node/export_table.h"
+#include "runtime/node/handle.h"
+#include "runtime/node/messages.h"
+
+namespace hpe::node {
+
+/// Any thread.
+class peer {
+ public:
+  /// Connects to the process that the handle names. Throws HPE_ERROR_NOT_FOUND if there is none or it is not the
+  /// user's, HPE_ERROR_SYSTEM if it does not answer.
+  explicit peer(const handle& h);
+
+  /// What the handle names; empty if it ended. No message: a look into shared memory.
+  [[nodiscard]] std::optional<exported> find(const handle& h) const;
+
+  /// Asks for the memory behind a handle. Throws HPE_ERROR_NOT_FOUND if the handle ended meanwhile, or its process.
+  [[nodiscard]] answer describe(const handle& h) { return ask(question::kind::describe, h); }
+  /// The same; the memory then lives until it is closed as often as it was opened.
+  [[nodiscard]] answer open(const handle& h) { return ask(question::kind::open, h); }
+  void close(std::uint64_t memory) noexcept;
+
+  /// What it gave back since the last call.
+  [[nodiscard]] export_view::retirement retired();
+
+  /// It did not answer, and is asked no more.
+  [[nodiscard]] bool broken() const noexcept { return broken_; }
+
+  /// Words about a handle that does not hold any more.
+  [[noreturn]] static void throw_ended();
+
+ private:
+  answer ask(question::kind what, const handle& h);
+  void give_up() noexcept;
+
+  std::mutex mutex_;
+  os::file_descriptor socket_;
+  std::optional<export_view> table_;
+  std::atomic<bool> broken_{false};
+};
+
+}  // namespace hpe::node

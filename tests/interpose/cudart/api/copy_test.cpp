@@ -1,0 +1,216 @@
+// Copies and memsets beside the same done on the host: whole buffers are compared, so that a byte too many is seen.
+
+#include <cstring>
+
+#include "check.h"
+
+namespace {
+
+// Memory of one kind, and what it should hold.
+class held {
+ public:
+  enum class kind { device, other_device, pinned, managed, pageable };
+
+  held(kind of, std::vector<char> bytes) : kind_(of), expected_(std::move(bytes)) {
+    void* made = nullptr;
+    switch (of) {
+      case kind::device: EXPECT_CUDA(cudaMalloc(&made, expected_.size())); break;
+      case kind::other_device:
+        EXPECT_CUDA(cudaSetDevice(1));
+        EXPECT_CUDA(cudaMalloc(&made, expected_.size()));
+        EXPECT_CUDA(cudaSetDevice(0));
+        break;
+      case kind::pinned: EXPECT_CUDA(cudaMallocHost(&made, expected_.size())); break;
+      case kind::managed: EXPECT_CUDA(cudaMallocManaged(&made, expected_.size(), cudaMemAttachGlobal)); break;
+      case kind::pageable: made = new char[expected_.size()]; break;
+    }
+    data_ = static_cast<char*>(made);
+    EXPECT_CUDA(cudaMemcpy(data_, expected_.data(), expected_.size(), cudaMemcpyDefault));
+  }
+  ~held() {
+    if (kind_ == kind::pageable) {
+      delete[] data_;
+    } else if (kind_ == kind::pinned) {
+      cudaFreeHost(data_);
+    } else {
+      cudaFree(data_);
+    }
+  }
+  held(const held&) = delete;
+  held& operator=(const held&) = delete;
+
+  [[nodiscard]] char* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return expected_.size(); }
+  std::vector<char>& expected() { return expected_; }
+  [[nodiscard]] bool is_host() const { return kind_ == kind::pageable || kind_ == kind::pinned; }
+
+  // Bytes that are not what they should be.
+  [[nodiscard]] std::size_t wrong() const {
+    std::vector<char> there(size(), 77);
+    EXPECT_CUDA(cudaMemcpy(there.data(), data_, size(), cudaMemcpyDefault));
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < size(); ++i) count += there[i] != expected_[i] ? 1 : 0;
+    return count;
+  }
+
+ private:
+  kind kind_;
+  char* data_ = nullptr;
+  std::vector<char> expected_;
+};
+
+cudaMemcpyKind direction(const held& to, const held& from) {
+  if (to.is_host()) return from.is_host() ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+  return from.is_host() ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+}
+
+constexpr held::kind kinds[] = {held::kind::device, held::kind::other_device, held::kind::pinned, held::kind::managed,
+                                held::kind::pageable};
+
+template <class Body>
+void for_all_pairs(std::size_t bytes, const Body& body) {
+  random_bytes random;
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
+  for (const held::kind from_kind : kinds) {
+    for (const held::kind to_kind : kinds) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(from_kind) << " to " << static_cast<int>(to_kind));
+      held from(from_kind, random.make(bytes));
+      held to(to_kind, random.make(bytes));
+      for (int round = 0; round < 4; ++round)
+        body(random, to, from, round % 2 == 0 ? direction(to, from) : cudaMemcpyDefault);
+      EXPECT_EQ(to.wrong(), 0U);
+      EXPECT_EQ(from.wrong(), 0U);
+    }
+  }
+}
+
+TEST(Copies, OfOneDimension) {
+  for_all_pairs(100'003, [](random_bytes& random, held& to, held& from, cudaMemcpyKind kind) {
+    const std::size_t begin = random.below(from.size());
+    const std::size_t place = random.below(to.size());
+    const std::size_t count = random.below(std::min(from.size() - begin, to.size() - place) + 1);
+    EXPECT_CUDA(cudaMemcpy(to.data() + place, from.data() + begin, count, kind));
+    std::copy_n(from.expected().begin() + begin, count, to.expected().begin() + place);
+  });
+}
+
+TEST(Copies, OfTwoDimensions) {
+  for_all_pairs(64 * 200, [](random_bytes& random, held& to, held& from, cudaMemcpyKind kind) {
+    const std::size_t width = 1 + random.below(150);
+    const std::size_t height = 1 + random.below(60);
+    const std::size_t to_pitch = width + random.below(50);
+    const std::size_t from_pitch = width + random.below(3);
+    const std::size_t begin = random.below(200);
+    EXPECT_CUDA(cudaMemcpy2D(to.data() + begin, to_pitch, from.data(), from_pitch, width, height, kind));
+    for (std::size_t y = 0; y < height; ++y) {
+      std::copy_n(from.expected().begin() + y * from_pitch, width, to.expected().begin() + begin + y * to_pitch);
+    }
+  });
+}
+
+TEST(Copies, OfThreeDimensions) {
+  for_all_pairs(40 * 16 * 12, [](random_bytes& random, held& to, held& from, cudaMemcpyKind kind) {
+    cudaMemcpy3DParms what{};
+    what.srcPtr = {from.data(), 40, 40, 16};
+    what.dstPtr = {to.data(), 32, 32, 20};
+    what.srcPos = {random.below(10), random.below(8), random.below(4)};
+    what.dstPos = {random.below(2), random.below(12), random.below(4)};
+    what.extent = {1 + random.below(30), 1 + random.below(8), 1 + random.below(8)};
+    what.kind = kind;
+    EXPECT_CUDA(cudaMemcpy3D(&what));
+    for (std::size_t z = 0; z < what.extent.depth; ++z) {
+      for (std::size_t y = 0; y < what.extent.height; ++y) {
+        const std::size_t source = ((what.srcPos.z + z) * 16 + what.srcPos.y + y) * 40 + what.srcPos.x;
+        const std::size_t target = ((what.dstPos.z + z) * 20 + what.dstPos.y + y) * 32 + what.dstPos.x;
+        std::copy_n(from.expected().begin() + source, what.extent.width, to.expected().begin() + target);
+      }
+    }
+  });
+}
+
+TEST(Copies, InStreamsLeavePageableMemoryToTheProgram) {
+  random_bytes random;
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, std::size_t{3'000'001}}) {
+    std::vector<char> source = random.make(bytes);
+    const std::vector<char> sent = source;
+    std::vector<char> back(bytes, 1);
+    const on_device<char> memory(bytes);
+    EXPECT_CUDA(cudaMemcpyAsync(memory.data(), source.data(), bytes, cudaMemcpyHostToDevice, stream));
+    std::fill(source.begin(), source.end(), 'x');
+    EXPECT_CUDA(cudaMemcpyAsync(back.data(), memory.data(), bytes, cudaMemcpyDeviceToHost, stream));
+    EXPECT_EQ(back, sent);
+  }
+  EXPECT_CUDA(cudaStreamDestroy(stream));
+}
+
+TEST(Copies, ThatOverlapAreThoseOfMemmove) {
+  random_bytes random;
+  std::vector<char> expected = random.make(10'000);
+  const on_device<char> memory(expected.size());
+  EXPECT_CUDA(cudaMemcpy(memory.data(), expected.data(), expected.size(), cudaMemcpyHostToDevice));
+  EXPECT_CUDA(cudaMemcpy(memory.data() + 100, memory.data(), 9000, cudaMemcpyDeviceToDevice));
+  std::memmove(expected.data() + 100, expected.data(), 9000);
+  EXPECT_CUDA(cudaMemcpy(memory.data(), memory.data(), 9000, cudaMemcpyDeviceToDevice));
+  std::vector<char> back(expected.size());
+  EXPECT_CUDA(cudaMemcpy(back.data(), memory.data(), back.size(), cudaMemcpyDeviceToHost));
+  EXPECT_EQ(back, expected);
+}
+
+TEST(Copies, BetweenDevices) {
+  random_bytes random;
+  held from(held::kind::other_device, random.make(70'001));
+  held to(held::kind::device, random.make(70'001));
+  EXPECT_CUDA(cudaMemcpyPeer(to.data(), 0, from.data(), 1, 70'001));
+  to.expected() = from.expected();
+  EXPECT_EQ(to.wrong(), 0U);
+  EXPECT_FAILS(cudaMemcpyPeer(to.data(), 0, from.data(), 5, 10), cudaErrorInvalidDevice);
+}
+
+TEST(Copies, ThatCannotBeMeantAreRefused) {
+  const on_device<char> memory(1000);
+  char host[2000] = {};
+  char* const p = memory.data();
+  EXPECT_CUDA(cudaMemcpy(p, host, 0, cudaMemcpyHostToDevice));
+  EXPECT_CUDA(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyHostToDevice));
+  EXPECT_FAILS(cudaMemcpy(p, host, 1001, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(p + 1, host, 1000, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(host, p + 999, 2, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(nullptr, host, 1, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(host, host + 1000, 10, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(host, host + 1000, 10, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(p, host, 10, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy(p, host, 10, static_cast<cudaMemcpyKind>(17)), cudaErrorInvalidMemcpyDirection);
+  EXPECT_FAILS(cudaMemcpy2D(p, 9, host, 10, 10, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+  EXPECT_FAILS(cudaMemcpy2D(p, 500, host, 10, 10, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy3D(nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpyAsync(p, host, 10, cudaMemcpyHostToDevice, reinterpret_cast<cudaStream_t>(host)),
+               cudaErrorInvalidResourceHandle);
+}
+
+TEST(Memsets, OfAllDimensions) {
+  random_bytes random;
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
+  for (const held::kind kind :
+       {held::kind::device, held::kind::other_device, held::kind::pinned, held::kind::managed}) {
+    held memory(kind, random.make(20'000));
+    std::vector<char>& expected = memory.expected();
+    EXPECT_CUDA(cudaMemset(memory.data() + 7, 0x1234, 4321));  // the lowest byte counts
+    std::fill_n(expected.begin() + 7, 4321, 0x34);
+    EXPECT_CUDA(cudaMemset2D(memory.data() + 3, 100, 5, 61, 30));
+    for (int y = 0; y < 30; ++y) std::fill_n(expected.begin() + 3 + 100 * y, 61, 5);
+    EXPECT_CUDA(cudaMemset3DAsync({memory.data(), 50, 50, 20}, 9, {33, 11, 15}, nullptr));
+    for (int z = 0; z < 15; ++z) {
+      for (int y = 0; y < 11; ++y) std::fill_n(expected.begin() + (z * 20 + y) * 50, 33, 9);
+    }
+    EXPECT_EQ(memory.wrong(), 0U);
+    EXPECT_FAILS(cudaMemset(memory.data(), 0, 20'001), cudaErrorInvalidValue);
+  }
+  char ordinary = 0;
+  EXPECT_FAILS(cudaMemset(&ordinary, 0, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemset(nullptr, 0, 1), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaMemset(nullptr, 0, 0));
+}
+
+}  // namespace

@@ -1,0 +1,55 @@
+// What a fault of a kernel does to the process.
+
+#include <cstdint>
+
+#include "check.h"
+#include "kernels.h"
+
+namespace {
+
+cudaError_t store_at(std::uintptr_t address) {
+  void* arguments[] = {&address};
+  EXPECT_CUDA(cudaLaunchKernel(kernel_store(), 2, 3, arguments, 0, nullptr));
+  return cudaDeviceSynchronize();
+}
+
+TEST(Faults, StayUntilAReset) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(store_at(0x1000), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("0x1000"), std::string::npos) << told;
+  EXPECT_NE(told.find("store"), std::string::npos) << told;
+  void* p = nullptr;
+  EXPECT_EQ(cudaMalloc(&p, 4), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaLaunchKernel(kernel_bounded(), 1, 1, nullptr, 0, nullptr), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_CUDA(cudaDeviceReset());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_CUDA(cudaLaunchKernel(kernel_bounded(), 1, 1, nullptr, 0, nullptr));
+  EXPECT_CUDA(cudaDeviceSynchronize());
+}
+
+TEST(Faults, OfTraps) {
+  EXPECT_CUDA(cudaLaunchKernel(kernel_trap(), 1, 1, nullptr, 0, nullptr));
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+}
+
+TEST(Faults, OfMemoryThatIsFreed) {
+  std::uintptr_t gone = 0;
+  {
+    const on_device<char> memory(std::size_t{8} << 20);
+    gone = reinterpret_cast<std::uintptr_t>(memory.data());
+    EXPECT_EQ(store_at(gone), cudaSuccess);
+  }
+  EXPECT_EQ(store_at(gone), cudaErrorIllegalAddress);
+}
+
+TEST(Faults, OfTheProgramsOwnMemory) {
+  int ordinary = 0;
+  EXPECT_EQ(store_at(reinterpret_cast<std::uintptr_t>(&ordinary)), cudaErrorIllegalAddress);
+  EXPECT_EQ(ordinary, 0);
+}
+
+}  // namespace

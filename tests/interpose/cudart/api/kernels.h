@@ -1,0 +1,32 @@
+#pragma once
+
+// Kernels that nvcc compiles, for tests that g++ compiles: the addresses of their host functions, and variables'
+// symbols.
+
+#include <cstdint>
+
+struct packet {
+  std::int16_t small;
+  double wide;
+  char letters[5];
+};
+
+const void* kernel_add();            // (const float* a, const float* b, float* sum, int count)
+const void* kernel_parameters();     // (char, double, packet, short, std::int64_t* out): out[0..8) tells what came
+const void* kernel_shared();         // (int* out): dynamic shared memory, reversed through it
+const void* kernel_static_shared();  // (int* out): 1024 ints of static shared memory
+const void* kernel_bounded();        // (): at most 128 threads
+const void* kernel_variables();  // (int* out): counter, coefficients[3], managed_value; adds 1 to counter and managed
+const void* kernel_store();      // (int* where): stores 1
+const void* kernel_trap();       // ()
+const void* kernel_linked();     // (int* out): calls a function of another file, and reads a variable of it
+
+const void* symbol_counter();       // int, 5
+const void* symbol_coefficients();  // float[4], {1, 2, 3, 4}
+const void* symbol_linked();        // int, 40
+
+int read_managed_on_host();
+void write_managed_on_host(int value);
+
+// <<<...>>> itself.
+void launch_add(const float* a, const float* b, float* sum, int count, int blocks, int threads);

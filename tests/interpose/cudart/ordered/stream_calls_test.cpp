@@ -1,0 +1,161 @@
+#include "common.h"
+
+namespace {
+
+TEST(StreamCalls, ChecksArgumentsAndHandles) {
+  cudaStream_t stream = nullptr;
+  EXPECT_FAILS(cudaStreamCreate(nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamCreateWithFlags(&stream, 6), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+  unsigned flags = 0;
+  EXPECT_FAILS(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_FAILS(cudaStreamQuery(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_FAILS(cudaStreamGetFlags(stream, &flags), cudaErrorInvalidResourceHandle);
+  EXPECT_FAILS(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_FAILS(cudaStreamDestroy(nullptr), cudaErrorInvalidResourceHandle);
+  EXPECT_FAILS(cudaLaunchHostFunc(nullptr, nullptr, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamAddCallback(nullptr, nullptr, nullptr, 0), cudaErrorInvalidValue);
+}
+
+TEST(StreamCalls, TellsWhatAStreamWasMadeWith) {
+  int least = -1;
+  int greatest = 1;
+  ASSERT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  EXPECT_LT(greatest, least);
+  ASSERT_CUDA(cudaSetDevice(1));
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest - 100));
+  ASSERT_CUDA(cudaSetDevice(0));
+  int priority = 0;
+  unsigned flags = 0;
+  int device = 0;
+  unsigned long long id = 0;
+  unsigned long long other = 0;
+  EXPECT_CUDA(cudaStreamGetPriority(stream, &priority));
+  EXPECT_CUDA(cudaStreamGetFlags(stream, &flags));
+  EXPECT_CUDA(cudaStreamGetDevice(stream, &device));
+  EXPECT_CUDA(cudaStreamGetId(stream, &id));
+  EXPECT_CUDA(cudaStreamGetId(nullptr, &other));
+  EXPECT_EQ(priority, greatest);
+  EXPECT_EQ(flags, unsigned{cudaStreamNonBlocking});
+  EXPECT_EQ(device, 1);
+  EXPECT_NE(id, other);
+  EXPECT_CUDA(cudaStreamDestroy(stream));
+}
+
+TEST(StreamCalls, KernelsKeepTheOrderOfTheLegacyStream) {
+  constexpr int count = 1000;
+  const on_device<int> values(count);
+  const own_stream a;
+  const own_stream b;
+  host_gate gate;
+  ASSERT_CUDA(cudaMemsetAsync(values.data(), 0, count * sizeof(int), a));
+  ASSERT_CUDA(gate.put(a));
+  ASSERT_CUDA(add_to(values.data(), count, 5, a));
+  ASSERT_CUDA(double_all(values.data(), count, nullptr));  // behind a, although a waits
+  ASSERT_CUDA(add_to(values.data(), count, 1, b));         // behind the legacy stream
+  EXPECT_EQ(cudaStreamQuery(b), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  gate.open();
+  ASSERT_CUDA(cudaStreamSynchronize(b));
+  EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 11));
+  EXPECT_EQ(cudaStreamQuery(a), cudaSuccess);
+}
+
+TEST(StreamCalls, NonBlockingStreamsDoNotWaitForTheLegacyStream) {
+  const on_device<int> values(1);
+  const own_stream free(cudaStreamNonBlocking);
+  host_gate gate;
+  ASSERT_CUDA(cudaMemset(values.data(), 0, sizeof(int)));
+  ASSERT_CUDA(gate.put(nullptr));
+  ASSERT_CUDA(add_to(values.data(), 1, 3, free));
+  EXPECT_CUDA(cudaStreamSynchronize(free));
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  gate.open();
+  EXPECT_CUDA(cudaDeviceSynchronize());
+}
+
+TEST(StreamCalls, CallbacksRunInOrderAndMayNotCall) {
+  struct seen {
+    std::vector<cudaError_t> from_function;
+    cudaError_t status = cudaErrorUnknown;
+    cudaStream_t stream = nullptr;
+  } told;
+  const own_stream stream;
+  ASSERT_CUDA(cudaLaunchHostFunc(
+      stream,
+      [](void* data) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        void* memory = nullptr;
+        static_cast<seen*>(data)->from_function = {cudaStreamQuery(nullptr), cudaDeviceSynchronize(),
+                                                   cudaMallocAsync(&memory, 4, nullptr)};
+      },
+      &told));
+  ASSERT_CUDA(cudaStreamAddCallback(
+      stream,
+      [](cudaStream_t where, cudaError_t status, void* data) {
+        static_cast<seen*>(data)->stream = where;
+        static_cast<seen*>(data)->status = status;
+      },
+      &told, 0));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_CUDA(cudaStreamSynchronize(stream));
+  EXPECT_EQ(told.from_function[0], cudaErrorNotPermitted);
+  EXPECT_EQ(told.from_function[1], cudaErrorNotPermitted);
+  EXPECT_EQ(told.stream, stream);
+  EXPECT_EQ(told.status, cudaSuccess);
+}
+
+TEST(StreamCalls, WorkOfDestroyedStreamsGoesOn) {
+  const on_device<int> values(1);
+  ASSERT_CUDA(cudaMemset(values.data(), 0, sizeof(int)));
+  host_gate gate;
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  ASSERT_CUDA(gate.put(stream));
+  ASSERT_CUDA(add_to(values.data(), 1, 9, stream));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+  gate.open();
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(from_device(values.data(), 1), std::vector{9});
+}
+
+TEST(StreamCalls, AfterAFaultCallbacksAreToldAndWorkIsDropped) {
+  struct seen {
+    cudaError_t status = cudaSuccess;
+    int functions = 0;
+  } told;
+  const own_stream stream(cudaStreamNonBlocking);
+  host_gate gate;
+  ASSERT_CUDA(gate.put(stream));
+  ASSERT_CUDA(cudaLaunchKernel(kernel_far_away(), {1, 1, 1}, {1, 1, 1}, nullptr, 0, stream));
+  ASSERT_CUDA(cudaLaunchHostFunc(
+      stream, [](void* data) { ++static_cast<seen*>(data)->functions; }, &told));
+  ASSERT_CUDA(cudaStreamAddCallback(
+      stream, [](cudaStream_t, cudaError_t status, void* data) { static_cast<seen*>(data)->status = status; }, &told,
+      0));
+  gate.open();
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+  EXPECT_EQ(told.status, cudaErrorIllegalAddress);
+  EXPECT_EQ(told.functions, 0);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorIllegalAddress);
+  EXPECT_CUDA(cudaDeviceReset());
+  EXPECT_CUDA(cudaStreamSynchronize(nullptr));
+}
+
+TEST(StreamCalls, AttributesAreKept) {
+  const own_stream a;
+  const own_stream b;
+  cudaStreamAttrValue value{};
+  value.syncPolicy = cudaSyncPolicySpin;
+  EXPECT_CUDA(cudaStreamSetAttribute(a, cudaStreamAttributeSynchronizationPolicy, &value));
+  EXPECT_CUDA(cudaStreamCopyAttributes(b, a));
+  value = {};
+  EXPECT_CUDA(cudaStreamGetAttribute(b, cudaStreamAttributeSynchronizationPolicy, &value));
+  EXPECT_EQ(value.syncPolicy, cudaSyncPolicySpin);
+  EXPECT_FAILS(cudaStreamGetAttribute(b, cudaLaunchAttributeClusterDimension, &value), cudaErrorInvalidValue);
+}
+
+}  // namespace

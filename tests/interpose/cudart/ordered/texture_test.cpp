@@ -1,0 +1,151 @@
+#include <cmath>
+
+#include "common.h"
+
+namespace {
+
+constexpr int width = 19;
+constexpr int height = 7;
+const cudaChannelFormatDesc floats{32, 0, 0, 0, cudaChannelFormatKindFloat};
+
+float value_at(int x, int y) { return static_cast<float>(100 * y + x); }
+
+class Texture : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<float> in(static_cast<std::size_t>(width) * height);
+    for (int i = 0; i < width * height; ++i) in[i] = value_at(i % width, i / width);
+    ASSERT_CUDA(cudaMallocArray(&array_, &floats, width, height, 0));
+    ASSERT_CUDA(cudaMemcpy2DToArray(array_, 0, 0, in.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice));
+    resource_.resType = cudaResourceTypeArray;
+    resource_.res.array.array = array_;
+    description_.addressMode[0] = description_.addressMode[1] = cudaAddressModeClamp;
+  }
+  void TearDown() override { EXPECT_CUDA(cudaFreeArray(array_)); }
+
+  cudaTextureObject_t make() {
+    cudaTextureObject_t made = 0;
+    EXPECT_CUDA(cudaCreateTextureObject(&made, &resource_, &description_, nullptr));
+    return made;
+  }
+
+  template <class T>
+  std::vector<T> read(const void* kernel, cudaTextureObject_t texture, const std::vector<float2>& where) {
+    const on_device<float2> points(where.size());
+    const on_device<T> out(where.size());
+    to_device(points.data(), where);
+    float2* from = points.data();
+    T* to = out.data();
+    int count = static_cast<int>(where.size());
+    void* arguments[] = {&texture, &to, &from, &count};
+    EXPECT_CUDA(cudaLaunchKernel(kernel, {1, 1, 1}, {64, 1, 1}, arguments, 0, nullptr));
+    return from_device(out.data(), where.size());
+  }
+
+  cudaArray_t array_ = nullptr;
+  cudaResourceDesc resource_{};
+  cudaTextureDesc description_{};
+};
+
+TEST_F(Texture, ReadsElementsOfAnArray) {
+  const cudaTextureObject_t texture = make();
+  const auto out = read<float>(kernel_sample(), texture, {{0.5F, 0.5F}, {3.9F, 2.1F}, {-5, 100}, {100, -3}});
+  EXPECT_EQ(out, (std::vector<float>{value_at(0, 0), value_at(3, 2), value_at(0, height - 1), value_at(width - 1, 0)}));
+  cudaResourceDesc resource{};
+  cudaTextureDesc description{};
+  ASSERT_CUDA(cudaGetTextureObjectResourceDesc(&resource, texture));
+  ASSERT_CUDA(cudaGetTextureObjectTextureDesc(&description, texture));
+  EXPECT_EQ(resource.res.array.array, array_);
+  EXPECT_EQ(description.addressMode[1], cudaAddressModeClamp);
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+  EXPECT_FAILS(cudaGetTextureObjectTextureDesc(&description, texture), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDestroyTextureObject(texture), cudaErrorInvalidValue);
+}
+
+TEST_F(Texture, FiltersBetweenElements) {
+  description_.filterMode = cudaFilterModeLinear;
+  const cudaTextureObject_t texture = make();
+  const auto out = read<float>(kernel_sample(), texture, {{4.5F, 3.5F}, {5, 3.5F}, {5, 4}, {4.75F, 3.5F}});
+  EXPECT_EQ(out, (std::vector<float>{304, 304.5F, 354.5F, 304.25F}));
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+}
+
+TEST_F(Texture, TakesNormalizedCoordinatesAndWraps) {
+  description_.normalizedCoords = 1;
+  description_.addressMode[0] = cudaAddressModeWrap;
+  description_.addressMode[1] = cudaAddressModeBorder;
+  const cudaTextureObject_t texture = make();
+  const auto out = read<float>(kernel_sample(), texture,
+                               {{2.5F / width, 1.5F / height}, {1 + 2.5F / width, 1.5F / height}, {0.5F, 1.5F}});
+  EXPECT_EQ(out, (std::vector<float>{value_at(2, 1), value_at(2, 1), 0}));
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+}
+
+TEST_F(Texture, ReadsLinearMemory) {
+  constexpr int count = 77;
+  const on_device<float> memory(count);
+  std::vector<float> in(count);
+  for (int i = 0; i < count; ++i) in[i] = std::sqrt(static_cast<float>(i));
+  to_device(memory.data(), in);
+  resource_ = {};
+  resource_.resType = cudaResourceTypeLinear;
+  resource_.res.linear.devPtr = memory.data();
+  resource_.res.linear.desc = floats;
+  resource_.res.linear.sizeInBytes = count * sizeof(float);
+  cudaTextureObject_t texture = make();
+  const on_device<float> out(count + 3);
+  float* to = out.data();
+  int number = count + 3;
+  void* arguments[] = {&texture, &to, &number};
+  ASSERT_CUDA(cudaLaunchKernel(kernel_fetch(), {2, 1, 1}, {64, 1, 1}, arguments, 0, nullptr));
+  in.resize(count + 3, 0);  // outside there are zeros
+  EXPECT_EQ(from_device(out.data(), count + 3), in);
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+}
+
+TEST_F(Texture, ReadsIntegersOfPitchedMemory) {
+  char* memory = nullptr;
+  std::size_t pitch = 0;
+  ASSERT_CUDA(cudaMallocPitch(reinterpret_cast<void**>(&memory), &pitch, width * 4, height));
+  std::vector<signed char> in(static_cast<std::size_t>(width) * height * 4);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<signed char>(i * 5);
+  ASSERT_CUDA(cudaMemcpy2D(memory, pitch, in.data(), width * 4, width * 4, height, cudaMemcpyHostToDevice));
+  resource_ = {};
+  resource_.resType = cudaResourceTypePitch2D;
+  resource_.res.pitch2D.devPtr = memory;
+  resource_.res.pitch2D.desc = {8, 8, 8, 8, cudaChannelFormatKindSigned};
+  resource_.res.pitch2D.width = width;
+  resource_.res.pitch2D.height = height;
+  resource_.res.pitch2D.pitchInBytes = pitch;
+  const cudaTextureObject_t texture = make();
+  const auto out = read<int4>(kernel_pick(), texture, {{6.5F, 4.5F}});
+  const auto* const expected = &in[(4 * width + 6) * 4];
+  EXPECT_EQ(out[0].x, expected[0]);
+  EXPECT_EQ(out[0].y, expected[1]);
+  EXPECT_EQ(out[0].z, expected[2]);
+  EXPECT_EQ(out[0].w, expected[3]);
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+  EXPECT_CUDA(cudaFree(memory));
+}
+
+TEST_F(Texture, RefusesWhatItCannotRead) {
+  cudaTextureObject_t texture = 0;
+  const auto create = [&] { return cudaCreateTextureObject(&texture, &resource_, &description_, nullptr); };
+  description_.borderColor[0] = 1;
+  EXPECT_FAILS(create(), cudaErrorNotSupported);
+  description_.borderColor[0] = 0;
+  resource_.resType = cudaResourceTypeMipmappedArray;
+  EXPECT_FAILS(create(), cudaErrorNotSupported);
+  resource_.resType = cudaResourceTypeLinear;
+  resource_.res.linear.devPtr = nullptr;
+  resource_.res.linear.desc = floats;
+  resource_.res.linear.sizeInBytes = 4;
+  EXPECT_FAILS(create(), cudaErrorInvalidValue);
+  resource_.res.linear.devPtr = &texture;
+  resource_.res.linear.desc = {32, 0, 0, 0, cudaChannelFormatKindSigned};
+  description_.filterMode = cudaFilterModeLinear;
+  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // integers cannot be filtered
+  EXPECT_FAILS(cudaCreateTextureObject(&texture, nullptr, &description_, nullptr), cudaErrorInvalidValue);
+}
+
+}  // namespace

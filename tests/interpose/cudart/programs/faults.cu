@@ -1,0 +1,82 @@
+// Kernels that do what they must not, and what the program sees then:
+//
+//   faults bounds|null|host|misaligned|assert|trap|stack|launch
+//
+// All lines but the last tell the names of errors; the last is what else is known, as an address.
+#include <cassert>
+#include <cstring>
+#include <string>
+
+#include "tests/interpose/programs/check.h"
+
+__global__ void write_beyond(int* data, long offset) {
+  if (blockIdx.x == 2 && threadIdx.x == 37) data[offset] = 1;
+}
+
+__global__ void read_misaligned(const char* data, int* out) {
+  if (blockIdx.x == 2 && threadIdx.x == 37) *out = *reinterpret_cast<const int*>(data + 2);
+}
+
+__global__ void check_limit(int limit) { assert(int(threadIdx.x) < limit && "too many"); }
+
+__global__ void give_up() {
+  if (blockIdx.x == 2 && threadIdx.x == 37) __trap();
+}
+
+__device__ __noinline__ int deeper(int* keep, int n) {
+  int mine[64];
+  for (int i = 0; i < 64; ++i) mine[i] = keep[i] + n;
+  const int below = n < 0 ? 0 : deeper(mine, n + 1);
+  return below + mine[n & 63];
+}
+__global__ void recurse(int* data) { data[64] = deeper(data, data[0]); }
+
+static void tell(const char* when, cudaError_t error) { std::printf("%s: %s\n", when, cudaGetErrorName(error)); }
+
+int main(int argc, char** argv) {
+  const std::string which = argc > 1 ? argv[1] : "";
+  int* data;
+  CHECK(cudaMalloc(&data, 100 * sizeof(int)));
+  CHECK(cudaMemset(data, 0, 100 * sizeof(int)));
+  char told[64] = "";
+  if (which == "bounds") {
+    constexpr long beyond = 3L << 30;
+    std::snprintf(told, sizeof told, "%lx", reinterpret_cast<unsigned long>(data + beyond));
+    write_beyond<<<5, 64>>>(data, beyond);
+  } else if (which == "null") {
+    std::snprintf(told, sizeof told, "0x28");
+    write_beyond<<<5, 64>>>(nullptr, 10);
+  } else if (which == "host") {  // ordinary memory of the host is not the device's
+    static int of_the_host;
+    std::snprintf(told, sizeof told, "%lx", reinterpret_cast<unsigned long>(&of_the_host));
+    write_beyond<<<5, 64>>>(&of_the_host, 0);
+  } else if (which == "misaligned") {
+    std::snprintf(told, sizeof told, "%lx", reinterpret_cast<unsigned long>(data) + 2);
+    read_misaligned<<<5, 64>>>(reinterpret_cast<const char*>(data), data);
+  } else if (which == "assert") {
+    check_limit<<<1, 64>>>(50);
+  } else if (which == "trap") {
+    give_up<<<5, 64>>>();
+  } else if (which == "stack") {
+    recurse<<<1, 1>>>(data);
+  } else if (which == "launch") {  // refused before it runs: not sticky
+    write_beyond<<<1, 2048>>>(data, 0);
+    tell("launch", cudaGetLastError());
+    tell("next", cudaGetLastError());
+    tell("synchronize", cudaDeviceSynchronize());
+    tell("copy", cudaMemset(data, 1, 4));
+    return 0;
+  } else {
+    return 2;
+  }
+  tell("launch", cudaGetLastError());
+  tell("synchronize", cudaDeviceSynchronize());
+  tell("last", cudaGetLastError());
+  tell("last again", cudaGetLastError());
+  int* more = nullptr;
+  tell("malloc", cudaMalloc(&more, 4));
+  tell("copy", cudaMemcpy(told + 60, data, 4, cudaMemcpyDeviceToHost));
+  give_up<<<1, 1>>>();
+  tell("another launch", cudaGetLastError());
+  std::printf("%s\n", told);
+}

@@ -1,0 +1,67 @@
+// What a program sees, and what is told on standard error, when a kernel does what it must not.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <tuple>
+
+#include "tests/interpose/cudart/programs/soft_run.h"
+
+namespace {
+
+struct fault {
+  const char* name;
+  const char* error;   // which every call gives from then on, as on a GPU
+  const char* kernel;  // in the sentence
+  const char* place;   // block and thread there; empty where any may be the first
+  bool only_interpreted = false;
+};
+
+void PrintTo(const fault& f, std::ostream* out) { *out << f.name; }
+
+class Faults : public testing::TestWithParam<std::tuple<fault, const char*>> {};
+
+TEST_P(Faults, AreToldAndSticky) {
+  const auto& [f, engine] = GetParam();
+  const bool interpreted = std::string(engine) == "interpreter";
+  if (f.only_interpreted && !interpreted) GTEST_SKIP() << "native code does what the processor does";
+  const outcome o = soft_run(std::string("env HPE_PTX_ENGINE=") + engine + " " + cuda_program("faults ") + f.name);
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find("launch: cudaSuccess\n"), std::string::npos) << o.text;
+  for (const char* const call : {"synchronize", "last", "last again", "malloc", "copy", "another launch"})
+    EXPECT_NE(o.text.find(std::string("\n") + call + ": " + f.error + "\n"), std::string::npos) << call << '\n'
+                                                                                                << o.text;
+  EXPECT_NE(o.text.find(f.kernel), std::string::npos) << o.text;
+  EXPECT_NE(o.text.find(f.place), std::string::npos) << o.text;
+  EXPECT_TRUE(!interpreted || o.text.find("faults.cu:") != std::string::npos) << "no source line\n" << o.text;
+  // The address, which the program tells last, is in the sentence too.
+  const std::string trimmed = o.text.substr(0, o.text.size() - 1);
+  const std::string address = trimmed.substr(trimmed.rfind('\n') + 1);
+  EXPECT_TRUE(address.empty() || o.text.find(address) < o.text.rfind(address)) << address << '\n' << o.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Faults,
+    testing::Combine(
+        testing::Values(
+            fault{"bounds", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"null", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"host", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"misaligned", "cudaErrorMisalignedAddress", "read_misaligned", "thread (37, 0, 0) of block (2, 0, 0)",
+                  true},
+            fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
+            fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"stack", "cudaErrorHardwareStackError", "recurse", "thread (0, 0, 0) of block (0, 0, 0)"}),
+        testing::Values("compiler", "interpreter")),
+    [](const testing::TestParamInfo<Faults::ParamType>& f) {
+      return std::string(std::get<0>(f.param).name) + "_by_" + std::get<1>(f.param);
+    });
+
+TEST(Faults, ALaunchThatIsRefusedHarmsNothing) {
+  const outcome o = soft_run(cuda_program("faults launch"));
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_EQ(o.text,
+            "launch: cudaErrorInvalidConfiguration\nnext: cudaSuccess\nsynchronize: cudaSuccess\ncopy: cudaSuccess\n");
+}
+
+}  // namespace

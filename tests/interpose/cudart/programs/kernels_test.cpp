@@ -1,0 +1,83 @@
+// Whole CUDA programs that check their results themselves.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/interpose/cudart/programs/soft_run.h"
+
+namespace {
+
+class Kernels : public testing::TestWithParam<const char*> {};
+
+TEST_P(Kernels, AreRight) {
+  const outcome o = soft_run(cuda_program("kernels ") + GetParam());
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find(std::string(GetParam()) + ": right"), std::string::npos) << o.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Kernels,
+                         testing::Values("bitonic", "groups", "heap", "histogram", "indirect", "matmul", "recursion",
+                                         "scan", "stencil"),
+                         [](const testing::TestParamInfo<const char*>& kernel) { return std::string(kernel.param); });
+
+TEST(Kernels, PrintWhatTheyShould) {
+  const outcome o = soft_run(cuda_program("kernels printing"));
+  ASSERT_EQ(exit_status(o), 0) << o.text;
+  std::vector<std::string> printed;
+  std::vector<std::string> wanted;
+  std::istringstream lines(o.text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("hpe ")) printed.push_back(line);
+    if (line.starts_with("wanted: ")) wanted.push_back(line.substr(8));
+  }
+  std::sort(printed.begin(), printed.end());  // threads print in any order
+  std::sort(wanted.begin(), wanted.end());
+  ASSERT_EQ(wanted.size(), 4U) << o.text;
+  ASSERT_EQ(printed.size(), 4U) << o.text;
+  for (std::size_t i = 0; i < wanted.size(); ++i)  // a null pointer and a percent sign follow
+    EXPECT_TRUE(printed[i].starts_with(wanted[i] + ' ') && printed[i].ends_with('%')) << o.text;
+}
+
+class Odds : public testing::TestWithParam<const char*> {};
+
+TEST_P(Odds, AreRight) {
+  const outcome o = soft_run(cuda_program("odds ") + GetParam());
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find(std::string(GetParam()) + ": right\n"), std::string::npos) << o.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Odds,
+                         testing::Values("abrupt", "between_processes", "children", "host_functions", "mapped", "peers",
+                                         "threads", "timing"),
+                         [](const testing::TestParamInfo<const char*>& name) { return std::string(name.param); });
+
+TEST(Parts, OfAProgramShareDeviceCode) {
+  const outcome o = soft_run(cuda_program("parts"));
+  EXPECT_TRUE(o.text.ends_with(": right\n")) << o.text;
+}
+
+TEST(Squares, DoWhatTheDocumentationShows) {
+  EXPECT_EQ(soft_run(cuda_program("squares 1")).text,
+            "hpe soft device 0: no error\n31 * 31 = 961\nhpe soft device 1: no error\n31 * 31 = 961\n");
+  const outcome far = soft_run(cuda_program("squares 100000000"));
+  EXPECT_NE(far.text.find("block (0, 0, 0) touched an address that is not the device's (0x"), std::string::npos)
+      << far.text;
+  EXPECT_NE(far.text.find("hpe soft device 0: an illegal memory access was encountered\n"), std::string::npos)
+      << far.text;
+}
+
+TEST(HostAccess, OfDevicePointersByCpuCodeAndFiles) {
+  const std::string file = "/tmp/hpe-host-access-" + std::to_string(::getpid());
+  const outcome o = soft_run(cuda_program("host_access ") + file);
+  std::filesystem::remove(file);
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find("device 1\n"), std::string::npos) << o.text;
+  EXPECT_TRUE(o.text.ends_with("host access: right\n")) << o.text;
+}
+
+}  // namespace

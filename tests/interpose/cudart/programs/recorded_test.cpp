@@ -1,0 +1,49 @@
+// The programs of tests/interpose/programs print here what they printed on an H200: the same files, on soft devices.
+// Which of them are not here, and why, is told in the CMakeLists.txt there.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <ostream>
+#include <sstream>
+#include <string>
+
+#include "tests/interpose/cudart/programs/soft_run.h"
+
+namespace {
+
+struct program {
+  const char* name;
+  const char* arguments;
+  const char* recorded;  // the file is <recorded>.txt
+};
+
+void PrintTo(const program& p, std::ostream* out) { *out << p.name << ' ' << p.arguments; }
+
+class Recorded : public testing::TestWithParam<program> {};
+
+TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
+  const program& p = GetParam();
+  std::ifstream file(std::string(HPE_TEST_RECORDED "/") + p.recorded + ".txt");
+  ASSERT_TRUE(file.good()) << p.recorded;
+  std::stringstream wanted;
+  wanted << file.rdbuf();
+  const outcome o = soft_run(std::string(HPE_TEST_RECORDED_PROGRAMS "/") + p.name + "-shared " + p.arguments);
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, wanted.str());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Recorded,
+                         testing::Values(program{"cooperative", "", "cooperative"}, program{"fuzz", "25000 2", "fuzz"},
+                                         program{"fuzz", "25000 2 touch", "fuzz"}, program{"graphs", "", "graphs"},
+                                         program{"managed", "", "managed"}, program{"peers", "", "peers"},
+                                         program{"streams", "", "streams"}, program{"textures", "", "textures"},
+                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
+                                         program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
+                                         program{"vector_add", "", "vector_add"}),
+                         [](const testing::TestParamInfo<program>& p) {
+                           std::string name = p.param.name;
+                           if (std::string(p.param.arguments).find("touch") != std::string::npos) name += "_by_touch";
+                           return name;
+                         });
+
+}  // namespace

@@ -1,0 +1,15 @@
+#pragma once
+
+// How the tests start programs on soft devices, also on a machine that has GPUs.
+
+#include <string>
+
+#include "tests/interpose/shell.h"
+
+inline std::string cuda_program(const std::string& name) { return std::string(HPE_TEST_PROGRAMS "/") + name; }
+
+/// `hpe run` of a command on so many soft devices.
+inline outcome soft_run(const std::string& command, int devices = 2, const std::string& options = "") {
+  return shell(std::string(HPE_COMMAND " run --cuda soft --devices soft:") + std::to_string(devices) + " " + options +
+               " -- " + command);
+}

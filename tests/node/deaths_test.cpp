@@ -1,0 +1,134 @@
+// Processes that are killed.
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "tests/node/process.h"
+
+namespace node_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+
+TEST(Deaths, OfTheExporterBeforeACopy) {
+  process b;
+  const std::uint64_t to = b.allocate(MiB);
+  b.fill(to, 0, MiB, 2);
+  for (const bool copied_before : {false, true}) {
+    process a;
+    const std::uint64_t from = a.allocate(MiB);
+    const hpeExport handle = a.begin(from, 0, MiB);
+    if (copied_before) {
+      ASSERT_EQ(b.copy(to, 0, handle, 0, MiB).status, HPE_SUCCESS);
+      b.fill(to, 0, MiB, 2);
+    }
+    a.kill();
+    EXPECT_FALSE(b.reachable(handle));
+    EXPECT_EQ(b.copy(to, 0, handle, 0, MiB).status, HPE_ERROR_NOT_FOUND);
+    EXPECT_TRUE(b.check(to, 0, MiB, 2));
+  }
+}
+
+TEST(Deaths, OfTheExporterDuringACopy) {
+  // A slow link: the copy takes a second.
+  process b("soft:2", {"HPE_SOFT_PEER_LINK=32M:1"});
+  const std::uint64_t to = b.allocate(32 * MiB);
+  for (const auto delay : {20ms, 300ms}) {
+    process a;
+    const std::uint64_t from = a.allocate(32 * MiB);
+    a.fill(from, 0, 32 * MiB, 11);
+    const hpeExport handle = a.begin(from, 0, 32 * MiB);
+    b.start({.what = order::kind::copy, .number = to, .bytes = 32 * MiB, .handle = handle});
+    std::this_thread::sleep_for(delay);
+    a.kill();
+    const report r = b.finish();
+    // Its memory outlives it while it is mapped: what arrived is right.
+    EXPECT_TRUE(r.status == HPE_SUCCESS || r.status == HPE_ERROR_NOT_FOUND) << r.words;
+    if (r.status == HPE_SUCCESS) {
+      EXPECT_TRUE(b.check(to, 0, 32 * MiB, 11));
+    }
+    EXPECT_FALSE(b.reachable(handle));
+  }
+}
+
+TEST(Deaths, OfTheImporterDuringACopy) {
+  process a;
+  const std::uint64_t from = a.allocate(32 * MiB);
+  a.fill(from, 0, 32 * MiB, 11);
+  const hpeExport handle = a.begin(from, 0, 32 * MiB);
+  {
+    process b("soft:2", {"HPE_SOFT_PEER_LINK=32M:1"});
+    const std::uint64_t to = b.allocate(32 * MiB);
+    b.start({.what = order::kind::copy, .number = to, .bytes = 32 * MiB, .handle = handle});
+    std::this_thread::sleep_for(100ms);
+    b.kill();
+  }
+  a.end(handle);
+  a.free(from);
+  process c;
+  const std::uint64_t again = a.allocate(MiB);
+  const std::uint64_t to = c.allocate(MiB);
+  a.fill(again, 0, MiB, 12);
+  const hpeExport next = a.begin(again, 0, MiB);
+  EXPECT_EQ(c.copy(to, 0, next, 0, MiB).status, HPE_SUCCESS);
+  EXPECT_TRUE(c.check(to, 0, MiB, 12));
+}
+
+TEST(Deaths, OfManyExportersLeaveNoMappings) {
+  process b;
+  const std::uint64_t to = b.allocate(MiB);
+  std::uint64_t descriptors = 0;
+  for (int i = 0; i < 8; ++i) {
+    process a;
+    const std::uint64_t from = a.allocate(MiB);
+    const hpeExport handle = a.begin(from, 0, MiB);
+    ASSERT_EQ(b.copy(to, 0, handle, 0, MiB).status, HPE_SUCCESS);
+    a.kill();
+    EXPECT_FALSE(b.reachable(handle));
+    std::this_thread::sleep_for(120ms);  // it looks for the dead ten times a second at most
+    EXPECT_FALSE(b.reachable(handle));
+    if (i == 1) descriptors = b.count(order::kind::descriptors);
+  }
+  EXPECT_EQ(b.count(order::kind::descriptors), descriptors);
+}
+
+TEST(Deaths, AreNotHiddenByChildren) {
+  process b;
+  process a;
+  const std::uint64_t memory = a.allocate(MiB);
+  const hpeExport handle = a.begin(memory, 0, MiB);
+  a.tell({.what = order::kind::fork_child, .seed = 1});
+  EXPECT_TRUE(b.reachable(handle)) << "a child that ended took the process out of the directory";
+  const auto child = static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value);
+  ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
+  a.kill();
+  EXPECT_FALSE(b.reachable(handle)) << "a child keeps its sockets open";
+  EXPECT_EQ(b.copy(b.allocate(10), 0, handle, 0, 10).status, HPE_ERROR_NOT_FOUND);
+  ::kill(child, SIGKILL);
+}
+
+TEST(Deaths, OfAProcessWithMemoryOpenAreSeenThoughItsChildrenLive) {
+  process a("soft:1", {"HPE_SOFT_MEMORY=8M"});
+  const std::uint64_t memory = a.allocate(8 * MiB);
+  const hpeExport handle = a.begin(memory, 0, MiB);
+  process b;
+  ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
+  const auto child = static_cast<pid_t>(b.tell({.what = order::kind::fork_child}).value);
+  a.end(handle);
+  a.free(memory);
+  EXPECT_EQ(a.tell({.what = order::kind::allocate, .bytes = 8 * MiB}).status, HPE_ERROR_OUT_OF_MEMORY);
+  b.kill();
+  hpeStatus status = HPE_ERROR_OUT_OF_MEMORY;
+  for (int i = 0; i < 300 && status != HPE_SUCCESS; ++i) {
+    std::this_thread::sleep_for(10ms);
+    status = a.tell({.what = order::kind::allocate, .bytes = 8 * MiB}).status;
+  }
+  EXPECT_EQ(status, HPE_SUCCESS);
+  ::kill(child, SIGKILL);
+}
+
+}  // namespace
+}  // namespace node_test

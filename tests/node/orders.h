@@ -1,0 +1,66 @@
+#pragma once
+
+/// What a test tells a process of node-test-process to do, over pipes: one order, one report.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hpe/node.h"
+
+namespace node_test {
+
+struct order {
+  enum class kind : std::uint32_t {
+    allocate,     // on: a device, or one of the places below; bytes -> number
+    free,         // number
+    fill,         // number, offset, bytes, seed: by CPU code
+    fill_copy,    // the same by hpeMemcpy
+    add,          // number, offset, bytes, seed: a kernel on device `on` adds seed to 32-bit words
+    check,        // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
+    check_copy,   // the same by hpeMemcpy
+    check_word,   // number, offset, bytes, seed: all 32-bit words are seed -> 1
+    begin,        // number, offset, bytes -> handle
+    end,          // handle
+    reachable,    // handle -> 0 or 1
+    copy,         // number, offset, bytes, handle, from
+    copy_out,     // to ordinary memory: bytes, handle, from, seed -> 1 if it is the pattern of seed from byte `at` on
+    open,         // handle -> number
+    migrate,      // number, on
+    descriptors,  // -> open file descriptors
+    mappings,     // -> mappings of the process
+    other_user,   // becomes user seed
+    connect_raw,  // tries the socket of the exporter of a handle as it is -> 1 if it is answered
+    repeat,       // number, bytes, seed: so many exports that begin and end -> number
+    statistics,   // -> bytes_staged
+    fork_child,   // a child that waits for a signal; if seed is 1, one that ends by exit() -> its process
+    private_shm   // gets a /dev/shm of its own -> 1 if that was possible
+  };
+  kind what = kind::allocate;
+  std::int32_t on = 0;
+  std::uint64_t number = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t from = 0;
+  hpeExport handle = {};
+};
+
+inline constexpr std::int32_t on_host = -1;
+inline constexpr std::int32_t striped = -3;
+
+struct report {
+  hpeStatus status = HPE_SUCCESS;
+  std::uint64_t value = 0;
+  hpeExport handle = {};
+  char words[512] = "";
+};
+
+/// Byte i of the pattern of a seed.
+[[nodiscard]] inline std::byte pattern(std::uint64_t seed, std::uint64_t i) noexcept {
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15 + i / 8;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return static_cast<std::byte>(x >> 8 * (i % 8));
+}
+
+}  // namespace node_test
