@@ -31,7 +31,7 @@ triple size(const std::string& name, const std::string& text) {
   std::size_t begin = 0;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::size_t end = axis < 2 ? text.find('x', begin) : text.size();
-    if (end == std::string::npos) throw bad_input(name + " \"" + text + "\": it looks like 512x512x512");
+    if (end == std::string::npos) throw bad_input(fmt::format("{} \"{}\": it looks like 512x512x512", name, text));
     cells[axis] = command_line::whole_number(name, text.substr(begin, end - begin), 1, most);
     begin = end + 1;
   }

@@ -23,9 +23,9 @@ void agree(ranks& with, std::uint64_t mine, const char* what) {
 
 }  // namespace
 
-distributed_plan::distributed_plan(const operation& what, const batch& mine, ranks& with, std::vector<int> devices,
-                                   std::uint64_t iterations)
-    : what_(what), work_(mine), ranks_(with), kernels_(load_kernels(what)), devices_(inspect(std::move(devices))) {
+distributed_plan::distributed_plan(const operation& what, const batch& mine, ranks& with,
+                                   const std::vector<int>& devices, std::uint64_t iterations)
+    : what_(what), work_(mine), ranks_(with), kernels_(load_kernels(what)), devices_(inspect(devices)) {
   agree(with, mine.problems, "number of problems");
   agree(with, mine.inclusive ? 1 : 0, "kind, inclusive or exclusive,");
   agree(with, what.element_size, "size of elements");

@@ -13,13 +13,14 @@ namespace hpe::scan {
 /// problem on its devices. Every rank reduces the chunks of its part; rank 0 gathers the sums of all chunks, scans them
 /// on a device, and scatters them; every rank scans its chunks behind them. Parts may differ in length and be empty.
 ///
-/// Made and run by all ranks together. One thread at a time.
+/// Made and run by all ranks together. One thread at a time. A rank that has no such devices, kernels or memory throws
+/// alone, and the others wait for it: such a program ends with MPI_Abort.
 class distributed_plan {
  public:
   /// mine.length: elements of each problem that this rank has; mine.problems and mine.inclusive are the same
   /// everywhere. iterations: K of three stages, a power of two; 0: the largest that the premises allow. Throws
   /// hpe::error, on all ranks if they do not agree.
-  distributed_plan(const operation& what, const batch& mine, ranks& with, std::vector<int> devices = {},
+  distributed_plan(const operation& what, const batch& mine, ranks& with, const std::vector<int>& devices = {},
                    std::uint64_t iterations = 0);
   distributed_plan(const distributed_plan&) = delete;
   distributed_plan& operator=(const distributed_plan&) = delete;

@@ -27,7 +27,7 @@ namespace {
 
 using namespace hpe::kernels;
 
-constexpr int scan_vector_bytes = HPE_SCAN_VECTOR_BYTES;
+inline constexpr int scan_vector_bytes = HPE_SCAN_VECTOR_BYTES;
 
 template <class T>
 constexpr int lanes = scan_vector_bytes / int(sizeof(T));
@@ -61,10 +61,10 @@ inline vec<T> combine(maximum<T>, vec<T> a, vec<T> b) {
   return a < b ? b : a;
 }
 template <class T, class Op>
-constexpr bool in_vectors = false;
+inline constexpr bool in_vectors = false;
 template <class T, class Op>
 requires std::is_arithmetic_v<T>
-constexpr bool in_vectors<T, Op> = requires(Op op, vec<T> v) { combine(op, v, v); };
+inline constexpr bool in_vectors<T, Op> = requires(Op op, vec<T> v) { combine(op, v, v); };
 
 template <class T>
 inline vec<T> all_lanes(T value) {
