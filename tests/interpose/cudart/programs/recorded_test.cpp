@@ -42,17 +42,26 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
-                         testing::Values(program{"cooperative", "", "cooperative", "cudaLaunchKernelEx"}, program{"fuzz", "25000 2", "fuzz"},
-                                         program{"fuzz", "25000 2 touch", "fuzz"}, program{"graphs", "", "graphs"},
-                                         program{"managed", "", "managed"}, program{"peers", "", "peers"},
-                                         program{"streams", "", "streams"}, program{"textures", "", "textures"},
-                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
-                                         program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
+                         testing::Values(program{"cooperative", "", "cooperative", "cudaLaunchKernelEx"},
+                                         program{"fuzz", "25000 2", "fuzz"}, program{"fuzz", "25000 2 touch", "fuzz"},
+                                         program{"graphs", "", "graphs"}, program{"managed", "", "managed"},
+                                         program{"peers", "", "peers"}, program{"streams", "", "streams"},
+                                         program{"textures", "", "textures"}, program{"threads", "", "threads"},
+                                         program{"touch", "", "touch"}, program{"touch", "touch", "touch"},
+                                         program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) {
                            std::string name = p.param.name;
                            if (std::string(p.param.arguments).find("touch") != std::string::npos) name += "_by_touch";
                            return name;
                          });
+
+TEST(Fuzz, CpuCodeThatTouchesAndCopiesAgree) {
+  const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 5000 2";
+  const outcome copies = soft_run(fuzz);
+  EXPECT_EQ(exit_status(copies), 0) << copies.text;
+  EXPECT_EQ(copies.text.size(), 17U) << copies.text;  // sixteen digits
+  EXPECT_EQ(soft_run(fuzz + " touch").text, copies.text);
+}
 
 }  // namespace
