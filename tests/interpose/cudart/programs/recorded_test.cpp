@@ -43,18 +43,12 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"cooperative", "", "cooperative", "cudaLaunchKernelEx"},
-                                         program{"fuzz", "25000 2", "fuzz"}, program{"fuzz", "25000 2 touch", "fuzz"},
                                          program{"graphs", "", "graphs"}, program{"managed", "", "managed"},
                                          program{"peers", "", "peers"}, program{"streams", "", "streams"},
-                                         program{"textures", "", "textures"}, program{"threads", "", "threads"},
-                                         program{"touch", "", "touch"}, program{"touch", "touch", "touch"},
+                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
                                          program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
-                         [](const testing::TestParamInfo<program>& p) {
-                           std::string name = p.param.name;
-                           if (std::string(p.param.arguments).find("touch") != std::string::npos) name += "_by_touch";
-                           return name;
-                         });
+                         [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name); });
 
 TEST(Fuzz, CpuCodeThatTouchesAndCopiesAgree) {
   const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 5000 2";
