@@ -53,7 +53,7 @@ TEST_P(Odds, AreRight) {
 
 INSTANTIATE_TEST_SUITE_P(All, Odds,
                          testing::Values("abrupt", "between_processes", "children", "host_functions", "mapped", "peers",
-                                         "threads", "timing"),
+                                         "textures", "threads", "timing"),
                          [](const testing::TestParamInfo<const char*>& name) { return std::string(name.param); });
 
 TEST(Parts, OfAProgramShareDeviceCode) {

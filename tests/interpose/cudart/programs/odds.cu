@@ -180,6 +180,37 @@ static void mapped() {
   CHECK(cudaHostUnregister(own.data()));
 }
 
+__global__ void sample(cudaTextureObject_t texture, float* out, int width, int height) {
+  const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < width && y < height) out[y * width + x] = tex2D<float>(texture, x + 0.5f, y + 0.5f);
+}
+
+static void textures() {
+  constexpr int width = 100, height = 37;
+  std::vector<float> in(width * height), out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = float(i % 61) / 4;
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  cudaArray_t array;
+  CHECK(cudaMallocArray(&array, &format, width, height));
+  CHECK(cudaMemcpy2DToArray(array, 0, 0, in.data(), width * sizeof(float), width * sizeof(float), height,
+                            cudaMemcpyHostToDevice));
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeArray;
+  resource.res.array.array = array;
+  cudaTextureDesc description{};
+  description.addressMode[0] = description.addressMode[1] = cudaAddressModeClamp;
+  description.filterMode = cudaFilterModePoint;
+  cudaTextureObject_t texture;
+  CHECK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
+  float* device;
+  CHECK(cudaMalloc(&device, in.size() * sizeof(float)));
+  sample<<<dim3(4, 5), dim3(32, 8)>>>(texture, device, width, height);
+  CHECK(cudaMemcpy(out.data(), device, in.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  demand(out == in, "what the texture gave");
+  CHECK(cudaDestroyTextureObject(texture));
+  CHECK(cudaFreeArray(array));
+}
+
 static struct at_the_end {
   int* memory = nullptr;
   ~at_the_end() {
@@ -198,7 +229,7 @@ static void abrupt() {
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> all{
       {"abrupt", abrupt}, {"between_processes", between_processes}, {"children", children}, {"host_functions", host_functions},
-      {"mapped", mapped}, {"peers", peers},                         {"threads", threads},   {"timing", timing}};
+      {"mapped", mapped}, {"peers", peers}, {"textures", textures}, {"threads", threads}, {"timing", timing}};
   const auto found = all.find(argc > 1 ? argv[1] : "");
   if (found == all.end()) return 2;
   found->second();
