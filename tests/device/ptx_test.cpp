@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 
 #include "runtime/base/granule.h"
@@ -56,8 +55,13 @@ class ptx : public testing::TestWithParam<const char*> {
   machine m{GetParam()};
   std::unique_ptr<hpe::device::ptx_module> module = m.set().load_ptx({text});
 
-  // Places the module's variables in a granule of each device, and has another for results.
-  std::array<std::byte*, 2> place(unsigned device) {
+  // Places the module's variables in a granule of each device; the next one is for results.
+  void SetUp() override {
+    for (unsigned d = 0; d < m.size(); ++d) place(d);
+  }
+  std::byte* results(unsigned device) { return m.address(device, hpe::granule_size); }
+
+  void place(unsigned device) {
     std::byte* const base = m.address(device);
     m.device(device).map(base, 2 * hpe::granule_size);
     const auto globals = reinterpret_cast<std::uintptr_t>(base);
@@ -68,7 +72,6 @@ class ptx : public testing::TestWithParam<const char*> {
       std::byte* const part = base + (c.part == hpe::device::ptx_part::global ? 0 : hpe::granule_size / 2);
       m.finish(m.stream(device).copy(part + c.offset, staged.data(), c.bytes.size()));
     }
-    return {base, base + hpe::granule_size};
   }
 
   hpe::timepoint launch(unsigned device, const sum_parameters& parameters) {
@@ -91,7 +94,7 @@ TEST_P(ptx, modules_are_described) {
 
 TEST_P(ptx, kernels_run_where_they_were_placed) {
   for (unsigned d = 0; d < m.size(); ++d) {
-    std::byte* const result = place(d)[1];
+    std::byte* const result = results(d);
     host_buffer back(m.set(), hpe::granule_size);
     for (std::uint32_t turn = 1; turn <= 2; ++turn) {
       m.finish(launch(d, {reinterpret_cast<std::uint32_t*>(result), 12}));
@@ -106,7 +109,6 @@ TEST_P(ptx, kernels_run_where_they_were_placed) {
 }
 
 TEST_P(ptx, failures_are_taken_once) {
-  place(0);
   const hpe::timepoint failed = launch(0, {reinterpret_cast<std::uint32_t*>(0x40), 1});
   const hpe::timepoint again = launch(0, {reinterpret_cast<std::uint32_t*>(0x80), 1});
   EXPECT_EQ(m.outcome(failed), HPE_ERROR_LAUNCH_FAILED);
@@ -123,7 +125,6 @@ TEST_P(ptx, failures_are_taken_once) {
 }
 
 TEST_P(ptx, modules_are_gone_once_they_are_unloaded) {
-  place(0);
   const std::uint32_t id = module->id();
   EXPECT_EQ(thrown_by([&] { m.set().find_kernel(id, "sum"); }), HPE_SUCCESS);
   module.reset();
