@@ -65,6 +65,16 @@ typedef struct hpeGrid {
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 
+/* As hpeLaunchGrid with HPE_ALL, for programs that order their work themselves, as those of CUDA do with streams: among
+ * launches of this kind, this one waits only for those in after (work of any kind; zeros are ignored), on any device,
+ * and may run at once with the others. With everything else hpe keeps the order: what CPU code wrote, and copies, fills
+ * and launches of the other kinds that were queued before, are seen by it, and those that come later wait for it. One
+ * exception: CPU code may use host memory (hpeMallocHost) while such kernels run, and waits for them itself
+ * (hpeWorkWait). Memory that the device cannot reach, or whose home is lost, stays where it is: a kernel that touches
+ * it fails. */
+HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
+                                     size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work);
+
 /* Waits until the work has finished and returns what came of it: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a sentence
  * that names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. A failure told here is not told again by
  * hpeSynchronize. What the kernel printed is on standard output then. fault (may be NULL) gets the kind of failure. */

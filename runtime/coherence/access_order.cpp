@@ -50,33 +50,57 @@ void access_order::merge_around(std::uint64_t begin, std::uint64_t end) {
   }
 }
 
-void access_order::before_read(byte_range range, point_set& result) const {
+template <class Add>
+void access_order::for_each(byte_range range, const Add& add) const {
   if (range.empty() || size_ == 0) return;
   for (auto at = std::prev(uses_.upper_bound(range.begin)); at != uses_.end() && at->first < range.end; ++at)
-    result.add(at->second.writer);
+    add(at->second);
 }
 
-void access_order::before_write(byte_range range, point_set& result) const {
-  if (range.empty() || size_ == 0) return;
-  for (auto at = std::prev(uses_.upper_bound(range.begin)); at != uses_.end() && at->first < range.end; ++at) {
-    result.add(at->second.writer);
-    result.add(at->second.readers);
-  }
-}
-
-void access_order::record_read(byte_range range, timepoint point) {
+template <class Change>
+void access_order::change(byte_range range, timepoint point, const Change& apply) {
   if (range.empty() || point.none()) return;
   const auto first = split(range.begin);
   const auto last = split(range.end);
-  for (auto at = first; at != last; ++at) at->second.readers.add(point);
+  for (auto at = first; at != last; ++at) apply(at->second);
   merge_around(range.begin, range.end);
+}
+
+void access_order::before_read(byte_range range, point_set& result) const {
+  for_each(range, [&](const use& u) {
+    result.add(u.writer);
+    result.add(u.concurrent);
+  });
+}
+
+void access_order::before_write(byte_range range, point_set& result) const {
+  for_each(range, [&](const use& u) {
+    result.add(u.writer);
+    result.add(u.readers);
+    result.add(u.concurrent);
+  });
+}
+
+void access_order::before_concurrent(byte_range range, point_set& result) const {
+  for_each(range, [&](const use& u) {
+    result.add(u.writer);
+    result.add(u.readers);
+  });
+}
+
+void access_order::record_read(byte_range range, timepoint point) {
+  change(range, point, [&](use& u) { u.readers.add(point); });
+}
+
+void access_order::record_concurrent(byte_range range, timepoint point) {
+  change(range, point, [&](use& u) { u.concurrent.add(point); });
 }
 
 void access_order::record_write(byte_range range, timepoint point) {
   if (range.empty() || point.none()) return;
   const auto first = split(range.begin);
   const auto last = split(range.end);
-  first->second = use{point, {}};
+  first->second = use{point, {}, {}};
   uses_.erase(std::next(first), last);
   merge_around(range.begin, range.end);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Who used which bytes of a region's home last, so that new work on them can be ordered behind it: per range the
-/// last writer, and the readers since. Exact to the byte, because two devices may write the two halves of one block at
-/// the same time. Owned and locked by the region.
+/// last writer, the readers since, and the concurrent work since. Exact to the byte, because two devices may write the
+/// two halves of one block at the same time. Owned and locked by the region.
 
 #include <cstdint>
 #include <map>
@@ -21,18 +21,23 @@ struct byte_range {
   friend bool operator==(const byte_range&, const byte_range&) = default;
 };
 
+/// Concurrent work may read and write the range, and is not ordered against other concurrent work: whoever queues it
+/// does that. To everybody else it is a writer.
 class access_order {
  public:
   /// Forgets everything; the region has `size` bytes now.
   void reset(std::uint64_t size);
 
-  /// Adds what a reader of the range waits for: its writers.
+  /// Adds what a reader of the range waits for: its writers, and concurrent work.
   void before_read(byte_range range, point_set& result) const;
-  /// Adds what a writer of the range waits for: its writers and readers.
+  /// Adds what a writer of the range waits for: its writers, readers, and concurrent work.
   void before_write(byte_range range, point_set& result) const;
+  /// Adds what concurrent work on the range waits for: its writers and readers.
+  void before_concurrent(byte_range range, point_set& result) const;
 
   void record_read(byte_range range, timepoint point);
   void record_write(byte_range range, timepoint point);
+  void record_concurrent(byte_range range, timepoint point);
 
   /// The number of different ranges kept, for tests.
   [[nodiscard]] std::size_t range_count() const noexcept { return uses_.size(); }
@@ -41,10 +46,15 @@ class access_order {
   struct use {
     timepoint writer;
     point_set readers;
+    point_set concurrent;
     friend bool operator==(const use&, const use&) = default;
   };
   using map = std::map<std::uint64_t, use>;  // by begin; each reaches to the next
 
+  template <class Add>
+  void for_each(byte_range range, const Add& add) const;
+  template <class Change>
+  void change(byte_range range, timepoint point, const Change& apply);
   map::iterator split(std::uint64_t offset);
   void merge_around(std::uint64_t begin, std::uint64_t end);
 

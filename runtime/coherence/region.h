@@ -36,13 +36,13 @@ struct block {
 struct region_description {
   region_kind kind = region_kind::device;
   std::byte* base = nullptr;
-  std::uint64_t first = 0;           ///< where the allocation begins; not 0 only in memory of other processes
-  std::uint64_t bytes = 0;           ///< where it ends: as asked for
+  std::uint64_t bytes = 0;           ///< where the allocation ends: as asked for
   std::uint64_t extent = 0;          ///< mapped: bytes rounded up to pages
   std::uint64_t block_size = 0;      ///< a power of two
   std::vector<std::uint16_t> homes;  ///< one, or one for each granule
   bool slab = false;                 ///< holds small allocations
   std::uint16_t pool = 0;            ///< slab: whose small allocations
+  std::uint64_t first = 0;           ///< where the allocation begins; not 0 only in memory of other processes
 };
 
 class region {

@@ -37,8 +37,8 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
       const hpe::core::inside_callback here;
       return function(stream, argument);
     };
-    it.kernels().enqueue(hpe::core::device_or_current(it.env(), device), call, {accesses, everything ? 0 : count},
-                         everything);
+    it.kernels().enqueue(hpe::core::device_or_current(it.env(), device), call,
+                         {.accesses = {accesses, everything ? 0 : count}, .everything = everything});
   });
 }
 
@@ -63,11 +63,11 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     auto& it = runtime::instance();
     const unsigned on = hpe::core::device_or_current(it.env(), device);
     const std::span bytes(static_cast<const std::byte*>(parameters), parameter_size);
-    const std::span named(accesses, everything ? 0 : count);
+    const hpe::core::work_usage usage{.accesses = {accesses, everything ? 0 : count}, .everything = everything};
     if (kernel->ptx != nullptr) {
-      it.ptx().launch(on, kernel, tiles, bytes, named, everything);
+      it.ptx().launch(on, kernel, tiles, bytes, usage);
     } else {
-      it.kernels().launch(on, kernel, tiles, bytes, named, everything);
+      it.kernels().launch(on, kernel, tiles, bytes, usage);
     }
   });
 }

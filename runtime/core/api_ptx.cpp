@@ -14,6 +14,22 @@ namespace {
 
 hpe::timepoint point_of(hpeWork work) { return {work.line, work.position}; }
 
+hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters, size_t parameter_size,
+                      const hpe::core::work_usage& usage) {
+  HPE_REQUIRE(kernel != nullptr && shape != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "a launch needs a kernel (hpeModuleGetKernel) and a shape");
+  HPE_REQUIRE(parameters != nullptr || parameter_size == 0, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, parameter_size);
+  hpe::device::shape blocks;
+  std::copy(std::begin(shape->grid), std::end(shape->grid), blocks.grid);
+  std::copy(std::begin(shape->block), std::end(shape->block), blocks.block);
+  blocks.shared_bytes = shape->shared_bytes;
+  blocks.cooperative = shape->cooperative != 0;
+  auto& it = runtime::instance();
+  return it.ptx().launch(hpe::core::device_or_current(it.env(), device), kernel, blocks,
+                         {static_cast<const std::byte*>(parameters), parameter_size}, usage);
+}
+
 }  // namespace
 
 hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count) {
@@ -60,22 +76,24 @@ hpeStatus hpeKernelGetInfo(hpeKernel kernel, hpeKernelInfo* info) {
 hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                         size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work) {
   return guarded([&] {
-    HPE_REQUIRE(kernel != nullptr && shape != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeLaunchGrid needs a kernel (hpeModuleGetKernel) and a shape");
-    HPE_REQUIRE(parameters != nullptr || parameter_size == 0, HPE_ERROR_INVALID_ARGUMENT,
-                "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, parameter_size);
     const bool everything = count == HPE_ALL;
     HPE_REQUIRE(everything || accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
-                "kernel {} is launched with {} accesses at a null pointer", kernel->name, count);
-    hpe::device::shape blocks;
-    std::copy(std::begin(shape->grid), std::end(shape->grid), blocks.grid);
-    std::copy(std::begin(shape->block), std::end(shape->block), blocks.block);
-    blocks.shared_bytes = shape->shared_bytes;
-    blocks.cooperative = shape->cooperative != 0;
-    auto& it = runtime::instance();
-    const hpe::timepoint point = it.ptx().launch(hpe::core::device_or_current(it.env(), device), kernel, blocks,
-                                                 {static_cast<const std::byte*>(parameters), parameter_size},
-                                                 {accesses, everything ? 0 : count}, everything);
+                "a kernel is launched with {} accesses at a null pointer", count);
+    const hpe::timepoint point = launch(device, kernel, shape, parameters, parameter_size,
+                                        {.accesses = {accesses, everything ? 0 : count}, .everything = everything});
+    if (work != nullptr) *work = {point.value, point.timeline, 0};
+  });
+}
+
+hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
+                             size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work) {
+  return guarded([&] {
+    HPE_REQUIRE(after != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
+                "a kernel is launched after {} pieces of work at a null pointer", count);
+    std::vector<hpe::timepoint> points;
+    for (size_t n = 0; n < count; ++n) points.push_back(point_of(after[n]));
+    const hpe::timepoint point =
+        launch(device, kernel, shape, parameters, parameter_size, {.concurrent = true, .after = points});
     if (work != nullptr) *work = {point.value, point.timeline, 0};
   });
 }

@@ -61,6 +61,8 @@ void device_work::unlock_regions() noexcept {
 void device_work::release(const device_access& access) {
   region& r = *access.region;
   if (r.off_device == 0) return;
+  // Of host memory there is one copy, and its order with CPU code is left to the program.
+  if (access.concurrent && r.single_copy()) return;
   r.writer.released();
 
   const block_run run = r.blocks_of(access.range);
@@ -142,14 +144,26 @@ void device_work::abandon() noexcept {
 void device_work::collect(point_set& after) const {
   for (const device_access& access : accesses_) {
     const auto& order = access.region->order;
-    access.mode == HPE_IN ? order.before_read(access.range, after) : order.before_write(access.range, after);
+    if (access.concurrent) {
+      order.before_concurrent(access.range, after);
+    } else if (access.mode == HPE_IN) {
+      order.before_read(access.range, after);
+    } else {
+      order.before_write(access.range, after);
+    }
   }
 }
 
 void device_work::record(timepoint point) {
   for (const device_access& access : accesses_) {
     auto& order = access.region->order;
-    access.mode == HPE_IN ? order.record_read(access.range, point) : order.record_write(access.range, point);
+    if (access.concurrent) {
+      order.record_concurrent(access.range, point);
+    } else if (access.mode == HPE_IN) {
+      order.record_read(access.range, point);
+    } else {
+      order.record_write(access.range, point);
+    }
   }
 }
 

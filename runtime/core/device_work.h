@@ -13,7 +13,8 @@ struct device_access {
   coherence::region* region = nullptr;
   coherence::byte_range range;
   hpeAccessMode mode = HPE_INOUT;
-  bool if_alive = false;  ///< left out if the region was freed meanwhile, instead of an error
+  bool if_alive = false;    ///< left out if the region was freed meanwhile, instead of an error
+  bool concurrent = false;  ///< not ordered against other concurrent work (coherence::access_order); mode is HPE_INOUT
 };
 
 /// What precedes device work, the release of the consistency model: it locks the regions, closes the views of what

@@ -82,6 +82,17 @@ std::vector<device_access> launcher::all_regions() const {
   return result;
 }
 
+std::vector<device_access> launcher::regions_in_reach(unsigned device) const {
+  std::vector<device_access> result;
+  for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
+    region& r = env_.regions.at(number);
+    const std::lock_guard lock(r.mutex);
+    const device_access whole{&r, r.whole(), HPE_INOUT, true, true};
+    if (r.alive && reaches(device, whole)) result.push_back(whole);
+  }
+  return result;
+}
+
 bool launcher::reaches(unsigned device, const device_access& access) const {
   const region& r = *access.region;
   if (r.single_copy()) return true;
@@ -105,15 +116,19 @@ device::stream& launcher::choose_stream(unsigned device, const point_set& after)
 }
 
 template <class Command>
-timepoint launcher::queue(unsigned device, std::span<const hpeAccess> accesses, bool everything,
-                          const Command& command) {
+timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command) {
   HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
   // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
-  device_work work(env_, everything ? all_regions() : resolve(accesses), [&](const device_access& access) {
-    if (!reaches(device, access)) memory_.move(*access.region, device);
-  });
+  const auto move_here = [&](const device_access& access) {
+    if (!usage.concurrent && !reaches(device, access)) memory_.move(*access.region, device);
+  };
+  auto accesses = usage.concurrent   ? regions_in_reach(device)
+                  : usage.everything ? all_regions()
+                                     : resolve(usage.accesses);
+  device_work work(env_, std::move(accesses), move_here);
   point_set after;
   work.collect(after);
+  for (const timepoint p : usage.after) after.add(p);
   device::stream& stream = choose_stream(device, after);
   for (const timepoint p : after.points()) stream.wait(p);
   const timepoint point = command(work, stream);
@@ -124,18 +139,16 @@ timepoint launcher::queue(unsigned device, std::span<const hpeAccess> accesses, 
 }
 
 timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
-                           std::span<const std::byte> parameters, std::span<const hpeAccess> accesses,
-                           bool everything) {
+                           std::span<const std::byte> parameters, const work_usage& usage) {
   // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
   const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
-  return queue(device, accesses, everything, [&](device_work& /*work*/, device::stream& stream) {
+  return queue(device, usage, [&](device_work& /*work*/, device::stream& stream) {
     return stream.launch(kernel->id, shape, own_parameters);
   });
 }
 
-void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, std::span<const hpeAccess> accesses,
-                       bool everything) {
-  queue(device, accesses, everything, [&](device_work& work, device::stream& stream) {
+void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
+  queue(device, usage, [&](device_work& work, device::stream& stream) {
     try {
       return stream.enqueue(function);
     } catch (...) {

@@ -44,6 +44,14 @@ struct hpeModule_st {
 
 namespace hpe::core {
 
+/// What a piece of device work uses, and what it runs behind.
+struct work_usage {
+  std::span<const hpeAccess> accesses{};
+  bool everything = false;             ///< any allocation, instead of accesses
+  bool concurrent = false;             ///< any allocation that the device reaches, and no order against other such work
+  std::span<const timepoint> after{};  ///< besides what the data demand
+};
+
 /// Modules, kernels and their launches. Any thread.
 class launcher {
  public:
@@ -54,13 +62,12 @@ class launcher {
   /// Keeps a module that does not come from a file.
   hpeModule keep(std::unique_ptr<hpeModule_st> module);
 
-  /// See hpeLaunch. accesses empty and everything true: any allocation may be used.
+  /// See hpeLaunch.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
-                   std::span<const hpeAccess> accesses, bool everything);
+                   const work_usage& usage);
 
   /// See hpeEnqueue. function is called under the locks of the regions.
-  void enqueue(unsigned device, const std::function<int(void*)>& function, std::span<const hpeAccess> accesses,
-               bool everything);
+  void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
 
   /// Adds the last point of each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;
@@ -74,9 +81,11 @@ class launcher {
 
   /// Releases the accesses and calls command with the stream to queue the work on; it gives the end of the work.
   template <class Command>
-  timepoint queue(unsigned device, std::span<const hpeAccess> accesses, bool everything, const Command& command);
+  timepoint queue(unsigned device, const work_usage& usage, const Command& command);
   [[nodiscard]] std::vector<device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<device_access> all_regions() const;
+  /// For concurrent work: those that the device can use where they are.
+  [[nodiscard]] std::vector<device_access> regions_in_reach(unsigned device) const;
   /// Under the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);

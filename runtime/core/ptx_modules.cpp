@@ -150,22 +150,22 @@ hpeKernelInfo ptx_modules::describe(hpeKernel kernel) const {
 }
 
 timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
-                              std::span<const std::byte> parameters, std::span<const hpeAccess> accesses,
-                              bool everything) {
+                              std::span<const std::byte> parameters, work_usage usage) {
   const device::ptx_kernel& k = require_ptx(kernel);
   check(k, shape, parameters.size());
   loaded_ptx& ptx = *kernel->module->ptx;
 
   // What the program cannot name, because only the kernel knows it: the module's variables.
-  std::vector<hpeAccess> all(accesses.begin(), accesses.end());
+  std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
   const loaded_ptx::place& variables = ptx.places[device];
   const auto add = [&](const std::byte* part, device::ptx_part which, hpeAccessMode mode) {
-    if (!everything && part != nullptr) all.push_back({part, ptx.on_devices->bytes_of(which), mode});
+    if (part != nullptr) accesses.push_back({part, ptx.on_devices->bytes_of(which), mode});
   };
   add(variables.globals, device::ptx_part::global, HPE_INOUT);
   add(variables.constants, device::ptx_part::constant, HPE_IN);
+  usage.accesses = accesses;
 
-  const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), all, everything);
+  const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
   const std::lock_guard lock(ptx.mutex);
   ptx.launches.add(point);
   return point;

@@ -30,7 +30,7 @@ class ptx_modules {
 
   /// See hpeLaunchGrid.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
-                   std::span<const hpeAccess> accesses, bool everything);
+                   work_usage usage);
 
  private:
   void place(hpeModule_st& module, unsigned device);

@@ -153,7 +153,13 @@ point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
   // Where there is one copy only, kernels read the shadow itself.
   point_set users;
   const byte_range bytes = r.bytes_of({block, block + 1});
-  r.single_copy() || r.degraded ? r.order.before_write(bytes, users) : r.order.before_read(bytes, users);
+  if (r.single_copy()) {
+    r.order.before_concurrent(bytes, users);  // as if the host were such work itself (device_work::release)
+  } else if (r.degraded) {
+    r.order.before_write(bytes, users);
+  } else {
+    r.order.before_read(bytes, users);
+  }
   return users;
 }
 

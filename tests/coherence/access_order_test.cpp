@@ -19,6 +19,12 @@ point_set writing(const access_order& order, byte_range range) {
   return result;
 }
 
+point_set beside(const access_order& order, byte_range range) {
+  point_set result;
+  order.before_concurrent(range, result);
+  return result;
+}
+
 point_set set_of(std::initializer_list<timepoint> points) {
   point_set result;
   for (const timepoint p : points) result.add(p);
@@ -34,13 +40,21 @@ class order_by_byte {
     for (std::uint64_t i = range.begin; i < range.end; ++i) bytes_[i].readers.add(point);
   }
   void write(byte_range range, timepoint point) {
-    for (std::uint64_t i = range.begin; i < range.end; ++i) bytes_[i] = {point, {}};
+    for (std::uint64_t i = range.begin; i < range.end; ++i) bytes_[i] = {point, {}, {}};
+  }
+  void work_beside(byte_range range, timepoint point) {
+    for (std::uint64_t i = range.begin; i < range.end; ++i) bytes_[i].concurrent.add(point);
   }
   point_set before(byte_range range, bool write) const {
+    point_set result = before_concurrent(range, write);
+    for (std::uint64_t i = range.begin; i < range.end; ++i) result.add(bytes_[i].concurrent);
+    return result;
+  }
+  point_set before_concurrent(byte_range range, bool readers = true) const {
     point_set result;
     for (std::uint64_t i = range.begin; i < range.end; ++i) {
       result.add(bytes_[i].writer);
-      if (write) result.add(bytes_[i].readers);
+      if (readers) result.add(bytes_[i].readers);
     }
     return result;
   }
@@ -48,7 +62,7 @@ class order_by_byte {
   std::size_t stretches() const {
     std::size_t count = 1;
     for (std::size_t i = 1; i < bytes_.size(); ++i)
-      if (!(bytes_[i].writer == bytes_[i - 1].writer && bytes_[i].readers == bytes_[i - 1].readers)) ++count;
+      if (bytes_[i] != bytes_[i - 1]) ++count;
     return count;
   }
 
@@ -56,6 +70,8 @@ class order_by_byte {
   struct use {
     timepoint writer;
     point_set readers;
+    point_set concurrent;
+    friend bool operator==(const use&, const use&) = default;
   };
   std::vector<use> bytes_;
 };
@@ -85,6 +101,23 @@ TEST(access_order, a_write_forgets_what_it_waited_for) {
   order.record_read({0, 100}, {2, 1});
   order.record_write({0, 100}, {3, 1});
   EXPECT_EQ(writing(order, {0, 100}), set_of({{3, 1}}));
+}
+
+TEST(access_order, concurrent_work_waits_for_all_but_its_kind_and_all_wait_for_it) {
+  access_order order;
+  order.reset(100);
+  order.record_write({0, 100}, {1, 1});
+  order.record_read({0, 50}, {2, 1});
+  EXPECT_EQ(beside(order, {0, 100}), set_of({{1, 1}, {2, 1}}));
+  order.record_concurrent({0, 100}, {3, 1});
+  order.record_concurrent({0, 100}, {4, 1});
+  EXPECT_EQ(beside(order, {0, 100}), set_of({{1, 1}, {2, 1}}));
+  EXPECT_EQ(reading(order, {50, 100}), set_of({{1, 1}, {3, 1}, {4, 1}}));
+  EXPECT_EQ(writing(order, {0, 50}), set_of({{1, 1}, {2, 1}, {3, 1}, {4, 1}}));
+  order.record_write({0, 50}, {5, 1});  // after all of them
+  EXPECT_EQ(beside(order, {0, 50}), set_of({{5, 1}}));
+  EXPECT_EQ(reading(order, {0, 50}), set_of({{5, 1}}));
+  EXPECT_EQ(reading(order, {50, 100}), set_of({{1, 1}, {3, 1}, {4, 1}}));
 }
 
 TEST(access_order, two_devices_may_write_the_halves_of_one_range) {
@@ -134,12 +167,20 @@ TEST(access_order, equals_an_order_kept_by_byte) {
       const timepoint point{static_cast<std::uint32_t>(1 + random() % 3), step};
       ASSERT_EQ(reading(order, range), expected.before(range, false));
       ASSERT_EQ(writing(order, range), expected.before(range, true));
-      if (random() % 2 == 0) {
-        order.record_read(range, point);
-        expected.read(range, point);
-      } else {
-        order.record_write(range, point);
-        expected.write(range, point);
+      ASSERT_EQ(beside(order, range), expected.before_concurrent(range));
+      switch (random() % 3) {
+        case 0:
+          order.record_read(range, point);
+          expected.read(range, point);
+          break;
+        case 1:
+          order.record_write(range, point);
+          expected.write(range, point);
+          break;
+        default:
+          order.record_concurrent(range, point);
+          expected.work_beside(range, point);
+          break;
       }
       for (std::uint64_t i = 0; i < size; ++i)
         ASSERT_EQ(writing(order, {i, i + 1}), expected.before({i, i + 1}, true)) << "byte " << i;

@@ -261,7 +261,7 @@ TEST_P(contract, parameters_are_copied_whole) {
   parameters = {};  // while it is still queued
   m.finish(m.stream(0).copy(back.data(), m.address(0), 1));
   EXPECT_EQ(back.as<unsigned char>()[0], 0xc3);
-  const std::vector<std::byte> too_many(HPE_MAX_PARAMETERS + 1);
+  const std::vector<std::byte> too_many(hpe::device::most_parameters + 1);
   EXPECT_EQ(thrown_by([&] { m.stream(0).launch(m.kernel("rest"), {}, too_many); }), HPE_ERROR_INVALID_ARGUMENT);
 }
 

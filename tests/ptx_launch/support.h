@@ -98,6 +98,17 @@ class module {
     EXPECT_TRUE(works(try_launch(&work, device, name, shape, arguments...))) << name;
     return work;
   }
+  /// Concurrently with others of this kind, behind some work.
+  template <class... Arguments>
+  hpeWork launch_after(const std::vector<hpeWork>& after, int device, const std::string& name, const hpeGrid& shape,
+                       const Arguments&... arguments) const {
+    hpeWork work{};
+    const auto bytes = pack(name, arguments...);
+    EXPECT_TRUE(works(hpeLaunchGridAfter(device, kernel(name), &shape, bytes.data(), bytes.size(), after.data(),
+                                         after.size(), &work)))
+        << name;
+    return work;
+  }
   /// With the accesses named.
   template <class... Arguments>
   hpeWork launch_on(const std::vector<hpeAccess>& accesses, int device, const std::string& name, const hpeGrid& shape,

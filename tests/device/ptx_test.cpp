@@ -1,0 +1,147 @@
+// Modules of PTX, against runtime/device/device.h alone.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/base/granule.h"
+#include "tests/device/support.h"
+
+namespace device_test {
+namespace {
+
+const std::string head = ".version 8.6\n.target sm_80\n.address_size 64\n";
+
+// Adds a parameter to a variable, writes the sum to a place, and prints a line.
+const std::string text = head + R"(
+.extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 arguments);
+.visible .global .align 4 .u32 number = 30;
+.visible .const .align 8 .u64 where = number;
+.global .align 1 .b8 line[4] = {37, 117, 10, 0};
+.visible .entry sum(.param .u64 to, .param .u32 more) {
+  .local .align 8 .b8 arguments[8];
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [to];
+  ld.param.u32 %r1, [more];
+  ld.const.u64 %rd2, [where];
+  atom.global.add.u32 %r2, [%rd2], %r1;
+  add.u32 %r2, %r2, %r1;
+  mov.u64 %rd3, arguments;
+  cvta.local.u64 %rd4, %rd3;
+  st.local.u32 [%rd3], %r2;
+  mov.u64 %rd5, line;
+  cvta.global.u64 %rd6, %rd5;
+  {
+    .param .b64 p0;
+    st.param.b64 [p0], %rd6;
+    .param .b64 p1;
+    st.param.b64 [p1], %rd4;
+    .param .b32 r;
+    call.uni (r), vprintf, (p0, p1);
+  }
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+)";
+
+struct sum_parameters {
+  std::uint32_t* to;
+  std::uint32_t more;
+};
+
+class ptx : public testing::TestWithParam<const char*> {
+ protected:
+  machine m{GetParam()};
+  std::unique_ptr<hpe::device::ptx_module> module = m.set().load_ptx({text});
+
+  // Places the module's variables in a granule of each device; the next one is for results.
+  void SetUp() override {
+    for (unsigned d = 0; d < m.size(); ++d) place(d);
+  }
+  std::byte* results(unsigned device) { return m.address(device, hpe::granule_size); }
+
+  void place(unsigned device) {
+    std::byte* const base = m.address(device);
+    m.device(device).map(base, 2 * hpe::granule_size);
+    const auto globals = reinterpret_cast<std::uintptr_t>(base);
+    const std::uintptr_t constants = globals + hpe::granule_size / 2;
+    host_buffer staged(m.set(), hpe::granule_size);
+    for (const auto& c : module->place(device, globals, constants)) {
+      std::memcpy(staged.data(), c.bytes.data(), c.bytes.size());
+      std::byte* const part = base + (c.part == hpe::device::ptx_part::global ? 0 : hpe::granule_size / 2);
+      m.finish(m.stream(device).copy(part + c.offset, staged.data(), c.bytes.size()));
+    }
+  }
+
+  hpe::timepoint launch(unsigned device, const sum_parameters& parameters) {
+    return m.stream(device).launch(m.set().find_kernel(module->id(), "sum"), {},
+                                   std::as_bytes(std::span(&parameters, 1)).first(12));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(soft, ptx, testing::Values("soft:1", "soft:3"));
+
+TEST_P(ptx, modules_are_described) {
+  ASSERT_EQ(module->kernels().size(), 1U);
+  EXPECT_EQ(module->kernels()[0].name, "sum");
+  EXPECT_EQ(module->kernels()[0].parameter_bytes, 12U);
+  EXPECT_EQ(module->variables().size(), 3U);
+  EXPECT_EQ(module->bytes_of(hpe::device::ptx_part::global), 8U);
+  EXPECT_EQ(module->bytes_of(hpe::device::ptx_part::constant), 8U);
+  EXPECT_EQ(module->architecture(), 80U);
+}
+
+TEST_P(ptx, kernels_run_where_they_were_placed) {
+  for (unsigned d = 0; d < m.size(); ++d) {
+    std::byte* const result = results(d);
+    host_buffer back(m.set(), hpe::granule_size);
+    for (std::uint32_t turn = 1; turn <= 2; ++turn) {
+      m.finish(launch(d, {reinterpret_cast<std::uint32_t*>(result), 12}));
+      m.finish(m.stream(d).copy(back.data(), result, 4));
+      EXPECT_EQ(back.as<std::uint32_t>()[0], 30 + 12 * turn) << "on device " << d;
+    }
+    const auto output = m.set().take_output();
+    ASSERT_EQ(output.size(), 2U);
+    EXPECT_EQ(output[0].text + output[1].text, "42\n54\n");
+    EXPECT_TRUE(m.set().take_output().empty());
+  }
+}
+
+TEST_P(ptx, failures_are_taken_once) {
+  const hpe::timepoint failed = launch(0, {reinterpret_cast<std::uint32_t*>(0x40), 1});
+  const hpe::timepoint again = launch(0, {reinterpret_cast<std::uint32_t*>(0x80), 1});
+  EXPECT_EQ(m.outcome(failed), HPE_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(m.outcome(again), HPE_ERROR_LAUNCH_FAILED);
+  const auto second = m.set().take_failure_of(again);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->fault, HPE_FAULT_ADDRESS);
+  EXPECT_NE(std::string(second->what.what()).find("0x80"), std::string::npos) << second->what.what();
+  const auto first = m.set().take_failure(-1);
+  ASSERT_TRUE(first);
+  EXPECT_NE(std::string(first->what()).find("0x40"), std::string::npos) << first->what();
+  EXPECT_FALSE(m.set().take_failure(-1));
+  EXPECT_FALSE(m.set().take_failure_of({}));
+}
+
+TEST_P(ptx, modules_are_gone_once_they_are_unloaded) {
+  const std::uint32_t id = module->id();
+  EXPECT_EQ(thrown_by([&] { m.set().find_kernel(id, "sum"); }), HPE_SUCCESS);
+  module.reset();
+  EXPECT_EQ(thrown_by([&] { m.set().find_kernel(id, "sum"); }), HPE_ERROR_NOT_FOUND);
+}
+
+TEST_P(ptx, parameters_have_a_limit) {
+  std::vector<std::byte> many(hpe::device::most_parameters + 1);
+  const auto kernel = m.set().find_kernel(module->id(), "sum");
+  EXPECT_EQ(thrown_by([&] { m.stream(0).launch(kernel, {}, many); }), HPE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(ptx_of_gpus, is_not_supported) {
+  if (gpus().empty()) GTEST_SKIP() << "no GPU";
+  const machine m(gpus().front());
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(m.set().load_ptx({text})); }), HPE_ERROR_NOT_SUPPORTED);
+}
+
+}  // namespace
+}  // namespace device_test
