@@ -58,6 +58,7 @@ std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_
 
 /// Gives an operation to a stream, and the stream a piece that keeps the operation alive as long as it is needed.
 cudaError_t submit_carried(stream& where, const std::shared_ptr<const operation>& what) {
+  require_not_capturing(where);
   work piece;
   check(what->prepare(where.device(), piece));
   return where.enqueue([what, piece = std::move(piece)] { return piece(); });

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <climits>
 #include <memory>
 #include <utility>
 
@@ -25,6 +26,7 @@ cudaError_t launch(const cudaKernelNodeParams& parameters, bool cooperative, cud
 
 cudaKernelNodeParams parameters_of(const void* function, dim3 grid, dim3 block, void** arguments,
                                    std::size_t shared_bytes) {
+  require(shared_bytes <= UINT_MAX, cudaErrorInvalidValue);
   cudaKernelNodeParams parameters{};
   parameters.func = const_cast<void*>(function);
   parameters.gridDim = grid;

@@ -1,11 +1,74 @@
-// The program's own memory, page-locked by cudaHostRegister. hpe's copies take any memory, so there is nothing to lock;
-// kernels on soft devices, which are other processes, cannot reach it.
+// The program's own memory, page-locked by cudaHostRegister. hpe's copies take any memory, so there is nothing to lock. Kernels
+// on soft devices, which are other processes, see it only once the program asks where: its pages are then replaced by pages of
+// the host's memory in hpe, with the same bytes, which the program has at both addresses. Pages are whole, so what shares the
+// first or the last with the program's range moves along; nobody else may write there at that moment.
 
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
 
 #include "interpose/cudart/context.h"
 
 using namespace hpe::cudart;
+
+namespace {
+
+constexpr std::uintptr_t page = 4096;
+
+struct pages {
+  char* begin;
+  std::size_t bytes;
+};
+
+pages pages_of(const allocation& memory) {
+  const auto first = reinterpret_cast<std::uintptr_t>(memory.base) & ~(page - 1);
+  const auto end = (reinterpret_cast<std::uintptr_t>(memory.base) + memory.size + page - 1) & ~(page - 1);
+  return {reinterpret_cast<char*>(first), end - first};
+}
+
+/// Pages of an allocation of hpe's, from its first whole one.
+char* first_page(void* base) {
+  return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + page - 1) & ~(page - 1));
+}
+
+/// Puts pages of hpe's in the place of the program's. Returns where kernels see the memory.
+void* move_to_hpe(allocation memory) {
+  const pages own = pages_of(memory);
+  void* made = nullptr;
+  check(::hpeMallocHost(&made, own.bytes + page));
+  char* const shared = first_page(made);
+  std::memcpy(shared, own.begin, own.bytes);
+  // Of a shared mapping, mremap makes a second one where the first is said to be of no size.
+  void* const placed = ::mremap(shared, 0, own.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, own.begin);
+  if (placed == MAP_FAILED || ::mprotect(own.begin, own.bytes, PROT_READ | PROT_WRITE) != 0) {
+    if (placed == MAP_FAILED) ::hpeFree(made);
+    throw failure(cudaErrorMemoryAllocation);
+  }
+  memory.device_base = shared + (static_cast<char*>(memory.base) - own.begin);
+  process().memory().add(memory);
+  process().memory().add(
+      {.base = made, .size = own.bytes + page, .kind = memory_kind::host, .device = memory.device, .flags = memory.flags});
+  return memory.device_base;
+}
+
+/// Gives the program pages of its own again, with what hpe's hold.
+void move_back(const allocation& memory) {
+  const pages own = pages_of(memory);
+  const auto mapped = process().memory().find(memory.device_base);
+  void* const fresh = ::mmap(nullptr, own.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(fresh != MAP_FAILED && mapped.has_value(), cudaErrorMemoryAllocation);
+  std::memcpy(fresh, own.begin, own.bytes);
+  if (::mremap(fresh, own.bytes, own.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, own.begin) == MAP_FAILED) {
+    ::munmap(fresh, own.bytes);
+    throw failure(cudaErrorMemoryAllocation);
+  }
+  process().memory().remove(mapped->base);
+  check(::hpeFree(mapped->base));
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -31,18 +94,19 @@ cudaError_t CUDARTAPI cudaHostUnregister(void* pointer) {
     require(found.has_value() && found->kind == memory_kind::registered, cudaErrorHostMemoryNotRegistered);
     require(found->base == pointer, cudaErrorInvalidValue);
     process().finish_work();
+    if (found->device_base != found->base) move_back(*found);
     process().memory().remove(pointer);
   });
 }
 
-/// Memory of cudaMallocHost is where kernels see it. Registered memory is nowhere that they see.
 cudaError_t CUDARTAPI cudaHostGetDevicePointer(void** device_pointer, void* pointer, unsigned flags) {
   return api_call("cudaHostGetDevicePointer", [&] {
     require(device_pointer != nullptr && flags == 0, cudaErrorInvalidValue);
     const auto found = process().memory().find(pointer);
     require(found.has_value() && !found->is_on_device(), cudaErrorInvalidValue);
-    require(found->kind == memory_kind::host, cudaErrorNotSupported);
-    *device_pointer = pointer;
+    const bool is_seen = found->kind == memory_kind::host || found->device_base != found->base;
+    auto* const base = static_cast<char*>(is_seen ? found->device_base : move_to_hpe(*found));
+    *device_pointer = base + (static_cast<char*>(pointer) - static_cast<char*>(found->base));
   });
 }
 }

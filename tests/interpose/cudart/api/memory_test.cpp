@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -151,6 +152,33 @@ TEST(Memory, OfTheProgramIsRegistered) {
   EXPECT_EQ(own[9999], 9);
   EXPECT_CUDA(cudaHostUnregister(own.data()));
   EXPECT_EQ(type_of(own.data()), cudaMemoryTypeUnregistered);
+}
+
+TEST(Memory, OfTheProgramIsSeenByKernelsWhereCudaSays) {
+  for (const int count : {1, 1000, 300'000}) {
+    std::vector<float> own(3 * count + 8);
+    std::vector<float> neighbour(own.size(), 3.0F);
+    float* const p = own.data() + 3;
+    std::iota(p, p + 2 * count, 5.0F);
+    EXPECT_CUDA(cudaHostRegister(p, 3 * count * sizeof(float), cudaHostRegisterMapped));
+    void* device = nullptr;
+    ASSERT_CUDA(cudaHostGetDevicePointer(&device, p, 0));
+    EXPECT_NE(device, p);
+    void* within = nullptr;
+    EXPECT_CUDA(cudaHostGetDevicePointer(&within, p + 1, 0));
+    EXPECT_EQ(within, static_cast<float*>(device) + 1);
+    EXPECT_EQ(p[2 * count - 1], 4.0F + static_cast<float>(2 * count));
+    p[0] = 77.0F;  // at the program's own address, after the move
+    auto* const seen = static_cast<float*>(device);
+    launch_add(seen, seen + count, seen + 2 * count, count, (count + 255) / 256, 256);
+    EXPECT_CUDA(cudaDeviceSynchronize());
+    const auto right = [&](int i) { return (i == 0 ? 77.0F : 5.0F + static_cast<float>(i)) + 5.0F + static_cast<float>(count + i); };
+    for (int i = 0; i < count; ++i) ASSERT_EQ(p[2 * count + i], right(i)) << i;
+    EXPECT_CUDA(cudaHostUnregister(p));
+    for (int i = 0; i < count; ++i) ASSERT_EQ(p[2 * count + i], right(i)) << i;
+    EXPECT_EQ(std::count(neighbour.begin(), neighbour.end(), 3.0F), static_cast<long>(neighbour.size()));
+    std::fill(own.begin(), own.end(), 1.0F);
+  }
 }
 
 TEST(Memory, IsCounted) {
