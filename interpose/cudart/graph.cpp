@@ -60,9 +60,8 @@ graph::~graph() {
 
 graph_node& graph::add(std::shared_ptr<const operation> what, std::span<graph_node* const> before, int device,
                        std::uint64_t origin) {
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    require(&before[i]->owner() == this, cudaErrorInvalidValue);
-    require(std::find(before.begin(), before.begin() + i, before[i]) == before.begin() + i, cudaErrorInvalidValue);
+  for (auto each = before.begin(); each != before.end(); ++each) {
+    require(&(*each)->owner() == this && std::find(before.begin(), each, *each) == each, cudaErrorInvalidValue);
   }
   nodes_.push_back(std::make_unique<graph_node>(*this, std::move(what), device, origin));
   graph_node& made = *nodes_.back();
