@@ -1,11 +1,15 @@
 // Runs the tests in every rank. A rank that fails prints its failures; the others go on, because all make the same
 // calls.
+#include <cstdlib>
+
 #include "tests/mpi/ranks.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  // For runs that leave the threads of MPI out.
+  const int level = std::getenv("HPE_TEST_ONE_THREAD") == nullptr ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, level, &provided);
   if (rank() != 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
