@@ -59,7 +59,8 @@ void failing(const module& m) {
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
-  static auto* const m = new module;  // NOLINT(cppcoreguidelines-owning-memory): loaded to the end, as by programs of CUDA
+  // Loaded to the end, as by programs of CUDA.
+  static auto* const m = new module;  // NOLINT(cppcoreguidelines-owning-memory)
   if (how == "exit") at_exit(*m);
   if (how == "turns") in_turns(*m);
   if (how == "work") by_work(*m);
