@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <optional>
 
 #include "runtime/base/error.h"
+#include "runtime/core/arrivals.h"
 #include "runtime/trace/measured.h"
 
 // Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
@@ -29,9 +29,6 @@ constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 // Of a copy through staging buffers, one part at least is not overlapped: the filling of the first buffer, or the
 // emptying of the last one. So the pieces grow from this size at the beginning, and shrink to it at the end.
 constexpr std::uint64_t first_piece = std::uint64_t{512} << 10;
-
-// Buffers that are being filled by a device while one is emptied.
-constexpr std::size_t most_under_way = 3;
 
 }  // namespace
 
@@ -118,20 +115,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
     std::memcpy(destination, alias(from), from.range.size());
     return;
   }
-  // While one buffer is emptied, the next is being filled.
-  struct piece {
-    transfer::staged buffer;
-    std::byte* into;
-    std::size_t size;
-  };
-  std::deque<piece> under_way;
-  const auto empty_oldest = [&] {
-    const piece& oldest = under_way.front();
-    env_.engine.finish(oldest.buffer.busy_until());
-    env_.engine.copy_on_host(oldest.into, oldest.buffer.data(), oldest.size);
-    under_way.pop_front();
-  };
-
+  arrivals under_way(env_.engine);
   std::optional<transfer::staged> buffer;
   std::uint64_t largest = first_piece;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
@@ -155,7 +139,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
     if (next.on_host) {
       env_.engine.copy_on_host(into, alias({&r, next.range}), next.range.size());
     } else if (queued) {
-      under_way.push_back({std::move(*buffer), into, next.range.size()});
+      under_way.add(std::move(*buffer), into, next.range.size());
       buffer.reset();
       largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
     } else if (buffer || !env_.reached(writers)) {
@@ -164,15 +148,12 @@ void copier::copy_out(std::byte* destination, const span& from) {
       env_.wait_for(writers);
       continue;
     } else {
-      if (under_way.size() == most_under_way) empty_oldest();
-      std::optional<transfer::staged> another = env_.engine.try_borrow();
-      while (!another && !under_way.empty()) empty_oldest();
-      buffer.emplace(another ? std::move(*another) : env_.engine.borrow());
+      buffer.emplace(under_way.next_buffer());
       continue;
     }
     at = next.range.end;
   }
-  while (!under_way.empty()) empty_oldest();
+  under_way.finish();
 }
 
 copier::stretch copier::good_stretch(const region& r, byte_range wanted, std::uint64_t most) const {

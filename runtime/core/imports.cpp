@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/core/arrivals.h"
 #include "runtime/core/device_work.h"
 
 namespace hpe::core {
@@ -21,9 +21,6 @@ namespace {
 
 // Copies between homes are queued in pieces, so that others get at the region in between.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
-
-// Buffers that are being filled by a device while one is emptied.
-constexpr std::size_t most_under_way = 3;
 
 constexpr std::chrono::milliseconds between_looks{100};
 
@@ -282,30 +279,15 @@ void imports::copy_to_host(std::byte* to, const import& from, std::uint64_t sour
   while (reader < env_.devices.size() && (!from.reached_by(reader) || env_.devices.at(reader).lost())) ++reader;
   HPE_REQUIRE(reader < env_.devices.size(), HPE_ERROR_DEVICE_LOST,
               "no device is left that reaches the memory of the other process");
-  struct piece {
-    transfer::staged buffer;
-    std::byte* into;
-    std::size_t size;
-  };
-  std::deque<piece> under_way;
-  const auto empty_oldest = [&] {
-    const piece& oldest = under_way.front();
-    env_.engine.finish(oldest.buffer.busy_until());
-    env_.engine.copy_on_host(oldest.into, oldest.buffer.data(), oldest.size);
-    under_way.pop_front();
-  };
+  arrivals under_way(env_.engine);
   for (std::size_t done = 0; done < bytes;) {
-    if (under_way.size() == most_under_way) empty_oldest();
-    // Who holds a buffer does not wait for another one.
-    std::optional<transfer::staged> free = env_.engine.try_borrow();
-    while (!free && !under_way.empty()) empty_oldest();
-    transfer::staged buffer = free ? std::move(*free) : env_.engine.borrow();
+    transfer::staged buffer = under_way.next_buffer();
     const std::size_t size = std::min(bytes - done, env_.engine.staging_size());
     env_.engine.read(reader, buffer, from.on_devices() + source + done, size);
-    under_way.push_back({std::move(buffer), to + done, size});
+    under_way.add(std::move(buffer), to + done, size);
     done += size;
   }
-  while (!under_way.empty()) empty_oldest();
+  under_way.finish();
 }
 
 }  // namespace hpe::core
