@@ -130,8 +130,11 @@ TEST(Event, HandlesOfDestroyedEventsAreUnknownAndTheirWaitersGoOn) {
 TEST(Event, TellsTheStickyError) {
   device_streams device(0);
   event it(0, 0);
+  gate closed;  // once the work has failed, recording tells so itself
+  device.legacy()->enqueue(closed.as_work());
   device.legacy()->enqueue([] { return cudaErrorLaunchFailure; });
   it.record(*device.legacy());
+  closed.open();
   EXPECT_EQ(it.synchronize(), cudaErrorLaunchFailure);
   EXPECT_EQ(it.query(), cudaErrorLaunchFailure);
 }
