@@ -47,9 +47,10 @@ bool is_param(const instruction& i) {
 std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t address, std::uint64_t bytes,
                                           std::uint64_t alignment) {
   std::uint8_t* const memory = reach(block_, number_, window, address, bytes);
+  // As on a GPU, before it is asked whose memory it is.
+  if (address % alignment != 0)
+    fail(fault::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
   if (memory == nullptr) fail(fault::reason::address, address);
-  if (reinterpret_cast<std::uint64_t>(memory) % alignment != 0)
-    fail(fault::reason::misaligned, reinterpret_cast<std::uint64_t>(memory));
   return memory;
 }
 

@@ -102,13 +102,12 @@ TEST_F(Faults, OfAssertions) {
       << text;
 }
 
-// The interpreter sees them all. A CPU has nothing against them, so compiled code does not.
 TEST_F(Faults, OfMisalignedAddresses) {
-  const char* const engine = std::getenv("HPE_PTX_ENGINE");
-  if (engine == nullptr || std::string(engine) != "interpreter") GTEST_SKIP() << "of the interpreter";
   const auto odd = reinterpret_cast<std::uintptr_t>(witness.data()) + 2;
-  expect_fault(m.launch(0, "write_at", blocks_of(1, 1), odd, 0U, 0U), HPE_FAULT_MISALIGNED,
-               {"write_at", words_for(odd)});
+  const std::uint32_t block = random() % 5, thread = random() % 64;
+  expect_fault(m.launch(0, "write_at", blocks_of(5, 64), odd, block, thread), HPE_FAULT_MISALIGNED,
+               {"write_at", "thread (" + std::to_string(thread) + ", 0, 0)",
+                "block (" + std::to_string(block) + ", 0, 0)", words_for(odd)});
 }
 
 TEST_F(Faults, OfEndlessRecursion) {

@@ -37,10 +37,10 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
   emitter e(shared, f, what.code, what.registers, loose);
   e.context = f->getArg(0);
   e.thread = f->getArg(1);
-  e.local = f->getArg(2);
   const bool scalars = has_scalar_parameters(what);
   e.local_size = what.local_size;
   e.at.SetInsertPoint(start);
+  e.local = e.known_aligned(f->getArg(2));
   e.scratch = e.allocate(llvm::ArrayType::get(e.at.getInt8Ty(), std::max(what.scratch_size, 16U)), 16);
 
   if (scalars) {

@@ -26,8 +26,6 @@ llvm::AtomicOrdering ordering_of(const instruction& i) {
   return llvm::AtomicOrdering::NotAtomic;
 }
 
-bool is_runtime_memory(const operand& o) { return o.what == operand::kind::formal || o.what == operand::kind::scratch; }
-
 }  // namespace
 
 Value* emitter::address_of(const operand& o) {
@@ -53,7 +51,7 @@ void emitter::emit_load(const instruction& i) {
   if (i.op == opcode::wmma) return emit_fragment(i);
   const type t = i.types[0];
   const unsigned bytes = bytes_of(t);
-  Value* const pointer = pointer_of(i, i.sources[0]);
+  Value* const pointer = aligned_pointer_of(i, i.sources[0], bytes * i.vector);
   std::vector<Value*> values;
   for (unsigned n = 0; n < i.vector; ++n) {
     llvm::LoadInst* const load = at.CreateAlignedLoad(
@@ -71,7 +69,7 @@ void emitter::emit_load(const instruction& i) {
 void emitter::emit_store(const instruction& i) {
   if (i.op == opcode::wmma) return emit_fragment(i);
   const unsigned bytes = bytes_of(i.types[0]);
-  Value* const pointer = pointer_of(i, i.sources[0]);
+  Value* const pointer = aligned_pointer_of(i, i.sources[0], bytes * i.vector);
   for (unsigned n = 0; n < i.vector; ++n) {
     llvm::StoreInst* const store =
         at.CreateAlignedStore(get(i.sources[1 + n], 8 * bytes),
@@ -146,7 +144,7 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
 }
 
 void emitter::emit_atomic(const instruction& i) {
-  Value* const pointer = pointer_of(i, i.sources[0]);
+  Value* const pointer = aligned_pointer_of(i, i.sources[0], bytes_of(i.types[0]));
   Value* old = emit_atomic_inline(i, pointer);
   if (old == nullptr) {
     Value* const c = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);
@@ -158,7 +156,7 @@ void emitter::emit_atomic(const instruction& i) {
 void emitter::emit_copy(const instruction& i) {
   Value* const size = get(i.sources[2], 64);
   call(reinterpret_cast<const void*>(helpers::copy_async), at.getVoidTy(),
-       {context, address_of(i.sources[0]), address_of(i.sources[1]), size,
+       {context, shared_.pointer(&i), address_of(i.sources[0]), address_of(i.sources[1]), size,
         i.sources.size() > 3 ? get(i.sources[3], 64) : size});
 }
 

@@ -59,6 +59,9 @@ Value* emitter::canonical(Value* bits, type t) {
   return at.CreateSelect(at.CreateFCmpUNO(value, value), at.getInt32(0x7fffffff), bits);
 }
 
+// It is a multiple of 16; now LLVM sees that too.
+Value* emitter::known_aligned(Value* address) { return at.CreateAnd(address, ~std::uint64_t{15}); }
+
 Value* emitter::address_value(const operand& o) {
   switch (o.what) {
     case operand::kind::symbol: {
@@ -66,7 +69,7 @@ Value* emitter::address_value(const operand& o) {
       if (s.where != symbol::space::shared) return at.getInt64(shared_.image.address_of(o.index) + o.value);
       if (!s.is_dynamic_shared) return at.getInt64(s.shared_offset + o.value);
       Value* const base = member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty());
-      return at.CreateAdd(at.CreateZExt(base, at.getInt64Ty()), at.getInt64(o.value));
+      return at.CreateAdd(known_aligned(at.CreateZExt(base, at.getInt64Ty())), at.getInt64(o.value));
     }
     case operand::kind::formal: return at.CreateAdd(at.CreatePtrToInt(formals, at.getInt64Ty()), at.getInt64(o.value));
     case operand::kind::scratch: return at.CreateAdd(at.CreatePtrToInt(scratch, at.getInt64Ty()), at.getInt64(o.value));

@@ -33,6 +33,11 @@ class loose_floats {
 /// i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
+/// Whether an operand of a load or store is memory that the compiled code made itself, for parameters and arguments.
+[[nodiscard]] inline bool is_runtime_memory(const operand& o) {
+  return o.what == operand::kind::formal || o.what == operand::kind::scratch;
+}
+
 /// What all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
@@ -55,7 +60,7 @@ class emitter {
   // set by who emits the frame around the code
   llvm::Value* context = nullptr;    // block_context*
   llvm::Value* thread = nullptr;     // i32
-  llvm::Value* local = nullptr;      // i64: the address of the function's local memory
+  llvm::Value* local = nullptr;      // i64: the address of the function's local memory, a multiple of 16
   llvm::Value* local_end = nullptr;  // i64: where the thread's local memory ends
   llvm::Value* formals = nullptr;    // ptr
   llvm::Value* scratch = nullptr;    // ptr
@@ -88,6 +93,7 @@ class emitter {
   llvm::Value* call(const void* function, llvm::Type* result, llvm::ArrayRef<llvm::Value*> arguments,
                     bool pure = false);
   llvm::Value* allocate(llvm::Type* t, std::uint32_t alignment);
+  llvm::Value* known_aligned(llvm::Value* address);
   void fail(std::uint32_t why, llvm::Value* address, const instruction& i);
 
   [[nodiscard]] llvm::Function* function() const { return function_; }
@@ -119,6 +125,9 @@ class emitter {
   // memory and calls
   llvm::Value* address_of(const operand& o);  // i64; of a shared one the offset
   llvm::Value* pointer_of(const instruction& i, const operand& o);
+  /// Of an access to so many bytes at once, which must begin at a multiple of them.
+  llvm::Value* aligned_pointer_of(const instruction& i, const operand& o, unsigned bytes);
+  void check_alignment(const instruction& i, llvm::Value* address, llvm::Value* pointer, unsigned bytes);
   llvm::Instruction* users(llvm::Instruction* access);
   void emit_load(const instruction& i);
   void emit_store(const instruction& i);
@@ -142,6 +151,10 @@ class emitter {
   const loose_floats& loose_;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<std::uint32_t> used_;
+  llvm::BasicBlock* misaligned_ =
+      nullptr;  // where all accesses to addresses that are not aligned go; made by the first
+  llvm::PHINode* misaligned_address_ = nullptr;
+  llvm::PHINode* misaligned_access_ = nullptr;
 };
 
 }  // namespace hpe::ptx

@@ -9,6 +9,14 @@
 
 namespace hpe::ptx::helpers {
 
+namespace {
+
+void require_aligned(block_context* block, const instruction* i, std::uint64_t address, std::uint64_t bytes) {
+  if (address % bytes != 0) fail(block, static_cast<std::uint32_t>(fault::reason::misaligned), address, i);
+}
+
+}  // namespace
+
 void fail(block_context* block, std::uint32_t why, std::uint64_t address, const instruction* at) {
   const launch_configuration& c = *block->configuration;
   block->record(static_cast<fault::reason>(why), address, place_of(c.image->program(), *c.kernel, *at));
@@ -41,12 +49,16 @@ std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::u
   const std::uint64_t bytes = std::uint64_t{bytes_of(i->types[0])} * i->vector;
   std::uint8_t* const at = reach(*block, block->current, address_window::cluster_shared, address, bytes);
   if (at == nullptr) fail(block, static_cast<std::uint32_t>(fault::reason::address), address, i);
+  require_aligned(block, i, reinterpret_cast<std::uint64_t>(at), bytes);
   return at;
 }
 
-void copy_async(block_context* block, std::uint64_t to, std::uint64_t from, std::uint64_t size, std::uint64_t given) {
+void copy_async(block_context* block, const instruction* i, std::uint64_t to, std::uint64_t from, std::uint64_t size,
+                std::uint64_t given) {
   std::uint8_t* const target = block->shared + static_cast<std::uint32_t>(to);
   given = std::min(given, size);
+  require_aligned(block, i, reinterpret_cast<std::uint64_t>(target), size);
+  if (given != 0) require_aligned(block, i, from, size);
   std::memcpy(target, reinterpret_cast<const void*>(from), given);
   std::memset(target + given, 0, size - given);
 }

@@ -15,7 +15,8 @@ void read_texture(block_context* block, const instruction* i, std::uint64_t hand
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources);
 /// Where an address in shared::cluster lies.
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address);
-void copy_async(block_context* block, std::uint64_t to, std::uint64_t from, std::uint64_t size, std::uint64_t given);
+void copy_async(block_context* block, const instruction* i, std::uint64_t to, std::uint64_t from, std::uint64_t size,
+                std::uint64_t given);
 void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
                    std::uint64_t* registers);
 void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride,

@@ -215,7 +215,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   Value* const local =
       e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
   Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
-  e.local = e.at.CreateAdd(local, e.at.CreateMul(stride, e.at.CreateZExt(thread, e.at.getInt64Ty())));
+  e.local = e.known_aligned(e.at.CreateAdd(local, e.at.CreateMul(stride, e.at.CreateZExt(thread, e.at.getInt64Ty()))));
   e.local_end = e.at.CreateSub(e.at.CreateAdd(e.local, stride), e.at.getInt64(64));
   if (kernel_.scratch_is_local) {
     e.scratch = e.at.CreateIntToPtr(e.at.CreateAdd(e.local, e.at.getInt64((kernel_.local_size + 63) / 64 * 64)),
