@@ -40,6 +40,10 @@ typedef struct hpeKernelInfo {
   uint32_t max_threads;       /* of a block; what the kernel demands (.maxntid), else 1024 */
   uint32_t required_block[3]; /* .reqntid; zeros if there is none */
   int32_t architecture;       /* of the text's .target: 75 for sm_75 */
+  uint32_t
+      required_cluster[3]; /* blocks of a cluster that the kernel declares (.reqnctapercluster); zeros if it does not */
+  uint32_t max_cluster;    /* the most blocks of a cluster: .maxclusterrank, else 16 */
+  int32_t needs_cluster;   /* 1: runs in clusters only, its own or those that the launch asks for (.explicitcluster) */
 } hpeKernelInfo;
 
 /* Describes a kernel of a module of PTX. Errors: HPE_ERROR_NOT_SUPPORTED for other kernels. */
@@ -57,11 +61,14 @@ typedef struct hpeGrid {
   uint32_t block[3];
   uint32_t shared_bytes; /* dynamic shared memory of a block */
   int32_t cooperative;   /* all blocks run at once and may wait for each other (grid synchronisation) */
+  uint32_t cluster[3];   /* blocks of a cluster, which run at once, may wait for each other and use each other's shared
+                            memory; zeros: as the kernel declares, or no clusters */
 } hpeGrid;
 
 /* As hpeLaunch, for kernels of PTX; work (may be NULL) becomes what hpeWorkWait waits for.
  * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
- * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero). */
+ * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero; a cluster of more
+ * than 16 blocks or other than the kernel's own, or one that does not divide the grid). */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 
@@ -81,7 +88,7 @@ HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
   HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not the device's */
-  HPE_FAULT_MISALIGNED = 2, /* compiled kernels go on, as CPUs do; HPE_PTX_ENGINE=interpreter finds them */
+  HPE_FAULT_MISALIGNED = 2, /* no multiple of the size of the access */
   HPE_FAULT_TRAP = 3,
   HPE_FAULT_ASSERT = 4,
   HPE_FAULT_STACK = 5,       /* local memory or call depth used up */

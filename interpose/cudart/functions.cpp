@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "interpose/cudart/cluster.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/launch.h"
@@ -44,6 +45,7 @@ cudaError_t CUDARTAPI cudaFuncGetAttributes(cudaFuncAttributes* attributes, cons
     attributes->ptxVersion = attributes->binaryVersion = info.architecture;
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(what->dynamic_shared_limit());
     attributes->preferredShmemCarveout = what->carveout();
+    tell_cluster_attributes(*what, *attributes);
   });
 }
 
@@ -57,9 +59,7 @@ cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* function, cudaFuncAttribu
         what->set_dynamic_shared_limit(static_cast<std::size_t>(value), most);
         break;
       case cudaFuncAttributePreferredSharedMemoryCarveout: what->set_carveout(value); break;
-      case cudaFuncAttributeNonPortableClusterSizeAllowed:
-      case cudaFuncAttributeClusterSchedulingPolicyPreference: break;  // hints about clusters
-      default: throw failure(cudaErrorInvalidValue);
+      default: set_cluster_attribute(*what, attribute, value); break;
     }
   });
 }

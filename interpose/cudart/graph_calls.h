@@ -31,6 +31,9 @@ cudaMemcpy3DParms copy_of_bytes(void* to, const void* from, std::size_t count, c
 /// The address of a variable and an offset in it, if count bytes are there.
 void* address_in_symbol(const void* symbol, std::size_t offset, std::size_t count);
 
+/// What takes the place of an operation in its node: a kernel node keeps its attributes when its parameters change.
+std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made);
+
 /// The operation of cudaGraphAddNode and its relatives, for nodes that are no child graphs.
 std::shared_ptr<const operation> make_operation(cudaGraphNodeParams& parameters);
 

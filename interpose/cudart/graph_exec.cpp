@@ -127,6 +127,11 @@ void graph_exec::set(const graph_node& node, std::shared_ptr<const operation> wh
   });
 }
 
+std::shared_ptr<const operation> graph_exec::what(const graph_node& node) const {
+  const std::scoped_lock lock(mutex_);
+  return (*plan_)[find(*plan_, node)].what;
+}
+
 void graph_exec::set_child(const graph_node& node, const graph& child) {
   change([&](plan& steps) {
     const std::size_t place = find(steps, node);

@@ -37,6 +37,7 @@ class graph_exec {
 
   /// For later launches, another operation of the same type for a node of the graph that this was made of.
   void set(const graph_node& node, std::shared_ptr<const operation> what);
+  [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
   void set_child(const graph_node& node, const graph& child);  ///< with the same nodes and edges
 
   /// Whether later launches execute a node; kernels, copies and memsets only.

@@ -37,10 +37,15 @@ class launch_operation final : public operation {
   std::shared_ptr<graph_exec> what_;
 };
 
+void replace(cudaGraphExec_t exec, cudaGraphNode_t node, std::shared_ptr<const operation> made) {
+  const auto what = process().execs().find(exec);
+  const graph_node& place = process().graphs().find(node);
+  what->set(place, with_attributes_of(*what->what(place), std::move(made)));
+}
+
 template <class Parameters>
 cudaError_t set(const char* function, cudaGraphExec_t exec, cudaGraphNode_t node, const Parameters* parameters) {
-  return api_call(
-      function, [&] { process().execs().find(exec)->set(process().graphs().find(node), make_operation(parameters)); });
+  return api_call(function, [&] { replace(exec, node, make_operation(parameters)); });
 }
 
 }  // namespace
@@ -184,7 +189,7 @@ cudaError_t CUDARTAPI cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraph
                                                  cudaGraphNodeParams* parameters) {
   return api_call(__func__, [&] {
     require(parameters != nullptr, cudaErrorInvalidValue);
-    process().execs().find(exec)->set(process().graphs().find(node), make_operation(*parameters));
+    replace(exec, node, make_operation(*parameters));
   });
 }
 

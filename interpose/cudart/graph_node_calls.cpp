@@ -40,7 +40,8 @@ const Operation& operation_of(cudaGraphNode_t handle) {
 
 template <class Parameters>
 cudaError_t set(const char* function, cudaGraphNode_t node, const Parameters* parameters) {
-  return api_call(function, [&] { node_of(node).set(make_operation(parameters)); });
+  return api_call(function,
+                  [&] { node_of(node).set(with_attributes_of(*node_of(node).what(), make_operation(parameters))); });
 }
 
 template <class Parameters>
@@ -79,26 +80,26 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeGetAttribute(cudaGraphNode_t handle, cu
   return api_call(__func__, [&] {
     const auto& what = operation_of<kernel_operation>(handle);
     require(value != nullptr, cudaErrorInvalidValue);
-    *value = {};
-    if (attribute == cudaLaunchAttributeCooperative) value->cooperative = what.cooperative ? 1 : 0;
+    *value = what.attributes.get(attribute);
   });
 }
 
-/// Of all attributes a cooperative launch alone makes a difference on soft devices.
+/// Checked with the rest of the node when the graph is instantiated.
 cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGraphNode_t handle, cudaKernelNodeAttrID attribute,
                                                       const cudaKernelNodeAttrValue* value) {
   return api_call(__func__, [&] {
     const auto& what = operation_of<kernel_operation>(handle);
     require(value != nullptr, cudaErrorInvalidValue);
-    if (attribute == cudaLaunchAttributeCooperative)
-      node_of(handle).set(what.with_cooperative(value->cooperative != 0));
+    launch_attributes attributes = what.attributes;
+    attributes.set(attribute, *value);
+    node_of(handle).set(what.with(std::move(attributes)));
   });
 }
 
 cudaError_t CUDARTAPI cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from) {
   return api_call(__func__, [&] {
-    const bool cooperative = operation_of<kernel_operation>(from).cooperative;
-    node_of(to).set(operation_of<kernel_operation>(to).with_cooperative(cooperative));
+    const launch_attributes& attributes = operation_of<kernel_operation>(from).attributes;
+    node_of(to).set(operation_of<kernel_operation>(to).with(attributes));
   });
 }
 
@@ -265,7 +266,7 @@ cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t* made, cudaGraph_t handle
 cudaError_t CUDARTAPI cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* parameters) {
   return api_call(__func__, [&] {
     require(parameters != nullptr, cudaErrorInvalidValue);
-    node_of(node).set(make_operation(*parameters));
+    node_of(node).set(with_attributes_of(*node_of(node).what(), make_operation(*parameters)));
   });
 }
 }

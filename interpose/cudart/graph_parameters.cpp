@@ -8,6 +8,8 @@
 #include "interpose/cudart/graph_calls.h"
 #include "interpose/cudart/graph_memory.h"
 #include "interpose/cudart/graph_operations.h"
+#include "interpose/cudart/launch.h"
+#include "interpose/cudart/module_table.h"
 #include "interpose/cudart/operations.h"
 
 namespace hpe::cudart {
@@ -26,7 +28,16 @@ std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* para
   require(parameters != nullptr && parameters->func != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<kernel_operation>();
   check(made->take(*parameters, process().current_device()));
-  return checked(std::move(made));
+  // What attributes may add or forbid is checked when they are known.
+  check_shape(*process().modules().find_kernel(made->function), process().current_device(), made->grid, made->block,
+              made->shared_bytes, false);
+  return made;
+}
+
+std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made) {
+  const auto* const old = dynamic_cast<const kernel_operation*>(&before);
+  const auto* const what = dynamic_cast<const kernel_operation*>(made.get());
+  return old != nullptr && what != nullptr ? what->with(old->attributes) : made;
 }
 
 std::shared_ptr<const operation> make_operation(const cudaMemcpy3DParms* parameters) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "interpose/cudart/cluster.h"
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/module_table.h"
@@ -119,11 +120,13 @@ int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::
 
 cudaError_t kernel_operation::prepare(int device, work& out) const {
   const std::shared_ptr<kernel> what = process().modules().find_kernel(function);
-  check_shape(*what, device, grid, block, shared_bytes, cooperative);
+  check_shape(*what, device, grid, block, shared_bytes, attributes.cooperative());
+  const dim3 cluster = choose_cluster(*what, attributes, grid);
   const hpeGrid shape{{grid.x, grid.y, grid.z},
                       {block.x, block.y, block.z},
                       static_cast<std::uint32_t>(shared_bytes),
-                      cooperative ? 1 : 0};
+                      attributes.cooperative() ? 1 : 0,
+                      {cluster.x, cluster.y, cluster.z}};
   out = [what, device, shape, bytes = arguments] { return run_launch(*what, device, shape, bytes); };
   return cudaSuccess;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "interpose/cudart/context.h"
+#include "interpose/cudart/device_table.h"
 #include "interpose/cudart/module_table.h"
 #include "runtime/ptx/fat_binary.h"
 
@@ -107,8 +108,12 @@ cudaError_t CUDARTAPI cudaLibraryGetGlobal(void** address, std::size_t* bytes, c
   });
 }
 
+/// A kernel's attributes are those of all devices.
 cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t handle, cudaFuncAttribute attribute, int value,
-                                                      int /*device*/) {
+                                                      int device) {
+  const cudaError_t is_device =
+      api_call("cudaKernelSetAttributeForDevice", [&] { static_cast<void>(process().devices().properties(device)); });
+  if (is_device != cudaSuccess) return is_device;
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(handle), attribute, value);
 }
 }

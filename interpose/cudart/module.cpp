@@ -102,6 +102,16 @@ int kernel::carveout() {
   return carveout_;
 }
 
+void kernel::change_cluster(const std::function<void(cluster_settings&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(cluster_);
+}
+
+kernel::cluster_settings kernel::cluster() {
+  const std::lock_guard lock(mutex_);
+  return cluster_;
+}
+
 module::~module() {
   if (handle_ != nullptr) ::hpeModuleUnload(handle_);
 }

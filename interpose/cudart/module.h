@@ -3,9 +3,11 @@
 /// The device code of one fat binary, and its kernels and variables. It is loaded when something of it is used.
 
 #include <driver_types.h>
+#include <vector_types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,6 +40,13 @@ class kernel {
   [[nodiscard]] std::size_t dynamic_shared_limit();
   void set_carveout(int percent);
   [[nodiscard]] int carveout();
+  struct cluster_settings {
+    dim3 required{0, 0, 0};  // zeros: not set
+    bool allows_non_portable = false;
+    int policy = cudaClusterSchedulingPolicyDefault;
+  };
+  void change_cluster(const std::function<void(cluster_settings&)>& change);
+  [[nodiscard]] cluster_settings cluster();
 
  private:
   void find();
@@ -51,6 +60,7 @@ class kernel {
   hpeKernelInfo info_{};
   std::size_t dynamic_shared_limit_ = 0;  // 0: not set
   int carveout_ = cudaSharedmemCarveoutDefault;
+  cluster_settings cluster_;
 };
 
 /// A variable of a module.

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "interpose/cudart/launch_attributes.h"
 #include "interpose/cudart/operation.h"
 
 // The operations of which programs can read and change the parameters in a graph. prepare() of each is in the file of
@@ -21,17 +23,17 @@ class kernel_operation final : public operation {
   dim3 grid{1, 1, 1};
   dim3 block{1, 1, 1};
   std::size_t shared_bytes = 0;
-  bool cooperative = false;
+  launch_attributes attributes;
   std::vector<std::byte> arguments;             ///< as the kernel's parameters lie in memory
   std::vector<std::uint32_t> argument_offsets;  ///< of each in these bytes
 
-  std::shared_ptr<const kernel_operation> with_cooperative(bool value) const {
+  std::shared_ptr<const kernel_operation> with(launch_attributes others) const {
     auto result = std::make_shared<kernel_operation>();
     result->function = function;
     result->grid = grid;
     result->block = block;
     result->shared_bytes = shared_bytes;
-    result->cooperative = value;
+    result->attributes = std::move(others);
     result->arguments = arguments;
     result->argument_offsets = argument_offsets;
     return result;

@@ -50,6 +50,7 @@ void set_execution(cudaDeviceProp& p) {
   p.streamPrioritiesSupported = 1;
   p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.cooperativeLaunch = 1;
+  p.clusterLaunch = 1;
 }
 
 void set_textures(cudaDeviceProp& p) {

@@ -9,7 +9,7 @@
 namespace hpe::cudart {
 
 /// The limits are those of a GPU of compute capability 9.0, because that is the PTX that the devices run; sizes and
-/// counts are the soft device's own. What it does not have (clusters, sparse arrays, RDMA) is told as absent.
+/// counts are the soft device's own. What it does not have (sparse arrays, RDMA) is told as absent.
 [[nodiscard]] cudaDeviceProp make_properties(const hpeDeviceInfo& info, int device);
 
 /// An attribute by its number. Throws cudaErrorInvalidValue for one that CUDA does not have.

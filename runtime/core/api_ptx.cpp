@@ -23,6 +23,7 @@ hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const 
   hpe::device::shape blocks;
   std::copy(std::begin(shape->grid), std::end(shape->grid), blocks.grid);
   std::copy(std::begin(shape->block), std::end(shape->block), blocks.block);
+  std::copy(std::begin(shape->cluster), std::end(shape->cluster), blocks.cluster);
   blocks.shared_bytes = shape->shared_bytes;
   blocks.cooperative = shape->cooperative != 0;
   auto& it = runtime::instance();

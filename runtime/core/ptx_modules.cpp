@@ -30,32 +30,57 @@ const device::ptx_kernel& require_ptx(hpeKernel kernel) {
   return *kernel->ptx;
 }
 
+[[noreturn]] void refuse(const device::ptx_kernel& kernel, const std::string& why) {
+  HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched with {}", kernel.name, why);
+}
+
+void check_cluster(const device::ptx_kernel& kernel, const device::shape& shape) {
+  const auto& own = kernel.required_cluster;
+  const bool has_own = own[0] != 0, asks = shape.asks_for_cluster();
+  if (!has_own && !asks) {
+    if (kernel.needs_cluster) refuse(kernel, "no clusters; it runs in clusters only");
+    return;
+  }
+  const auto* const sizes = asks ? shape.cluster : own.data();
+  const std::string cluster = fmt::format("clusters of {} x {} x {} blocks", sizes[0], sizes[1], sizes[2]);
+  if (has_own && !std::equal(own.begin(), own.end(), sizes))
+    refuse(kernel, fmt::format("{}; it demands {} x {} x {}", cluster, own[0], own[1], own[2]));
+  std::uint64_t blocks = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (sizes[i] == 0 || shape.grid[i] % sizes[i] != 0)
+      refuse(kernel, fmt::format("{}, which do not divide its {} blocks in dimension {}", cluster, shape.grid[i], i));
+    blocks *= std::min(sizes[i], kernel.max_cluster + 1);
+  }
+  if (blocks > kernel.max_cluster)
+    refuse(kernel, fmt::format("{}; {} blocks are possible", cluster, kernel.max_cluster));
+}
+
 void check(const device::ptx_kernel& kernel, const device::shape& shape, std::size_t parameter_bytes) {
-  const auto refuse = [&](const std::string& why) {
-    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched with {}", kernel.name, why);
-  };
   std::uint64_t threads = 1;
   for (int i = 0; i < 3; ++i) {
     if (shape.grid[i] == 0 || shape.grid[i] > most_blocks[i])
-      refuse(fmt::format("{} blocks in dimension {}; 1 to {} are possible", shape.grid[i], i, most_blocks[i]));
+      refuse(kernel, fmt::format("{} blocks in dimension {}; 1 to {} are possible", shape.grid[i], i, most_blocks[i]));
     if (shape.block[i] == 0 || shape.block[i] > widest_block[i])
-      refuse(fmt::format("{} threads of a block in dimension {}; 1 to {} are possible", shape.block[i], i,
-                         widest_block[i]));
+      refuse(kernel, fmt::format("{} threads of a block in dimension {}; 1 to {} are possible", shape.block[i], i,
+                                 widest_block[i]));
     threads *= shape.block[i];
   }
   if (threads > std::min(kernel.max_threads, most_threads))
-    refuse(fmt::format("{} threads in a block; {} are possible", threads, std::min(kernel.max_threads, most_threads)));
+    refuse(kernel,
+           fmt::format("{} threads in a block; {} are possible", threads, std::min(kernel.max_threads, most_threads)));
   const auto& required = kernel.required_block;
   if (required[0] != 0 && !std::equal(required.begin(), required.end(), shape.block))
-    refuse(fmt::format("blocks of {} x {} x {} threads; it demands {} x {} x {}", shape.block[0], shape.block[1],
-                       shape.block[2], required[0], required[1], required[2]));
+    refuse(kernel, fmt::format("blocks of {} x {} x {} threads; it demands {} x {} x {}", shape.block[0],
+                               shape.block[1], shape.block[2], required[0], required[1], required[2]));
   if (shape.shared_bytes > most_shared || kernel.shared_bytes + shape.shared_bytes > most_shared)
-    refuse(fmt::format("{} bytes of shared memory in a block and {} dynamic ones; {} are possible together",
-                       kernel.shared_bytes, shape.shared_bytes, most_shared));
+    refuse(kernel, fmt::format("{} bytes of shared memory in a block and {} dynamic ones; {} are possible together",
+                               kernel.shared_bytes, shape.shared_bytes, most_shared));
   if (kernel.parameter_bytes > device::most_parameters)
-    refuse(fmt::format("{} bytes of parameters; {} are possible", kernel.parameter_bytes, device::most_parameters));
+    refuse(kernel,
+           fmt::format("{} bytes of parameters; {} are possible", kernel.parameter_bytes, device::most_parameters));
   if (parameter_bytes < kernel.parameter_bytes)
-    refuse(fmt::format("{} bytes of parameters; it has {}", parameter_bytes, kernel.parameter_bytes));
+    refuse(kernel, fmt::format("{} bytes of parameters; it has {}", parameter_bytes, kernel.parameter_bytes));
+  check_cluster(kernel, shape);
 }
 
 }  // namespace
@@ -146,6 +171,9 @@ hpeKernelInfo ptx_modules::describe(hpeKernel kernel) const {
   info.max_threads = k.max_threads;
   std::copy(k.required_block.begin(), k.required_block.end(), info.required_block);
   info.architecture = static_cast<std::int32_t>(module.architecture());
+  std::copy(k.required_cluster.begin(), k.required_cluster.end(), info.required_cluster);
+  info.max_cluster = k.max_cluster;
+  info.needs_cluster = k.needs_cluster ? 1 : 0;
   return info;
 }
 

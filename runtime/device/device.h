@@ -69,6 +69,11 @@ struct shape {
   // Of kernels of PTX:
   std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
   bool cooperative = false;        // all blocks run at once
+  // Blocks of a cluster, which run at once; zeros: as the kernel declares, or none. Throws HPE_ERROR_NOT_SUPPORTED
+  // where a CUDA driver is too old for them.
+  std::uint32_t cluster[3] = {0, 0, 0};
+
+  [[nodiscard]] bool asks_for_cluster() const noexcept { return cluster[0] != 0 || cluster[1] != 0 || cluster[2] != 0; }
 };
 
 /// How a command went wrong.

@@ -20,6 +20,9 @@ struct ptx_kernel {
   std::uint32_t local_bytes = 0;
   std::uint32_t max_threads = 0;
   std::array<std::uint32_t, 3> required_block{};
+  std::array<std::uint32_t, 3> required_cluster{};
+  std::uint32_t max_cluster = 0;
+  bool needs_cluster = false;
 };
 
 /// The variables of a module lie in two parts of memory, one that kernels write and one that they only read.

@@ -56,6 +56,9 @@ struct surroundings {
   std::function<void(void*)> release;
 };
 
+/// A cluster has no more blocks than this.
+inline constexpr std::uint32_t most_blocks_of_cluster = 16;
+
 struct launch_configuration {
   const ptx::image* image = nullptr;
   const function* kernel = nullptr;

@@ -116,8 +116,6 @@ class gang {
     return completed;
   }
 
-  static constexpr std::uint64_t most_blocks_of_cluster = 16;
-
   const launch_configuration& configuration_;
   dimensions size_;
   std::vector<resident> residents_;

@@ -95,6 +95,8 @@ struct function {
   std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 where the kernel does not say
   std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros where there is none
   std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros where the kernel does not say
+  std::uint32_t max_cluster = 0;                  // .maxclusterrank, in blocks; 0 where the kernel does not say
+  bool needs_cluster = false;                     // .explicitcluster: has one, of its own or of the launch
   std::uint32_t text = 0;                         // number of the text it was in
 };
 

@@ -41,6 +41,8 @@ void text_parser::parse_limits(function& f) {
       skip_past(';');
       continue;
     }
+    if (name == "explicitcluster") f.needs_cluster = true;
+    if (name == "blocksareclusters") unsupported("a grid that counts clusters (.blocksareclusters)");
     std::array<std::uint32_t, 3> sizes{1, 1, 1};
     std::size_t given = 0;
     while (tokens_.peek().what == token::kind::integer || tokens_.peek().is(',')) {
@@ -53,6 +55,7 @@ void text_parser::parse_limits(function& f) {
     if (limit) f.max_threads = sizes[0] * sizes[1] * sizes[2];
     if (name == "reqntid") f.required_block = sizes;
     if (name == "reqnctapercluster") f.cluster = sizes;
+    if (name == "maxclusterrank") f.max_cluster = sizes[0];
   }
 }
 
@@ -88,6 +91,8 @@ void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   f.formals_size = header.formals_size;
   f.max_threads = header.max_threads;
   f.cluster = header.cluster;
+  f.max_cluster = header.max_cluster;
+  f.needs_cluster = header.needs_cluster;
   f.required_block = header.required_block;
   f.text = text_;
   inner.declare(name, {operand::kind::function, index, 0, 0});

@@ -51,6 +51,24 @@ TEST(Parsing, NamesTheInstructionAndItsLine) {
   expect_refusal("call missing;", HPE_ERROR_INVALID_ARGUMENT, {"missing"});
 }
 
+TEST(Parsing, ReadsWhatAKernelSaysOfClusters) {
+  const auto kernel = [](const std::string& directives) {
+    return ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k()\n" + directives + "\n{ ret; }\n";
+  };
+  const auto parsed = [&](const std::string& directives) { return parse({kernel(directives)}); };
+  const auto plain = parsed(".maxntid 32, 1, 1");
+  EXPECT_EQ(plain->find_kernel("k")->cluster[0], 0U);
+  EXPECT_EQ(plain->find_kernel("k")->max_cluster, 0U);
+  EXPECT_FALSE(plain->find_kernel("k")->needs_cluster);
+  const auto declared = parsed(".explicitcluster\n.reqnctapercluster 4, 2");
+  EXPECT_EQ(declared->find_kernel("k")->cluster, (std::array<std::uint32_t, 3>{4, 2, 1}));
+  EXPECT_TRUE(declared->find_kernel("k")->needs_cluster);
+  EXPECT_EQ(parsed(".maxntid 64, 1, 1\n.minnctapersm 1\n.maxclusterrank 4")->find_kernel("k")->max_cluster, 4U);
+  const auto [status, sentence] = refusal(kernel(".reqntid 32\n.reqnctapercluster 2\n.blocksareclusters"));
+  EXPECT_EQ(status, HPE_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(sentence.find(".blocksareclusters"), std::string::npos) << sentence;
+}
+
 TEST(Parsing, RefusesWhatIsNoPtx) {
   EXPECT_EQ(refusal("int main() {}").first, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(refusal("").first, HPE_ERROR_INVALID_ARGUMENT);

@@ -84,7 +84,7 @@ TEST_F(Launches, HaveThreeDimensions) {
   struct triple {
     std::uint32_t x, y, z;
   };
-  const hpeGrid shape{{3, 4, 5}, {7, 2, 3}, 0, 0};
+  const hpeGrid shape{{3, 4, 5}, {7, 2, 3}, 0, 0, {}};
   constexpr std::size_t count = 3 * 4 * 5 * 7 * 2 * 3;
   hpe::array<triple> blocks(count), threads(count);
   m.launch(0, "write_indices", shape, blocks.data(), threads.data());
@@ -252,9 +252,9 @@ TEST_F(Launches, RefuseShapesThatCannotBe) {
   refused("bounded", blocks_of(0, 64), {"0 blocks"});
   refused("bounded", blocks_of(1, 0), {"0 threads"});
   refused("reverse_blocks", blocks_of(1, 1025), {"1025", "1024"});
-  refused("reverse_blocks", {{1, 65536, 1}, {1, 1, 1}, 0, 0}, {"65536", "65535"});
-  refused("reverse_blocks", {{1, 1, 1}, {1, 1, 65}, 0, 0}, {"65", "64"});
-  refused("reverse_blocks", {{1, 1, 1}, {32, 33, 1}, 0, 0}, {"1056"});
+  refused("reverse_blocks", {{1, 65536, 1}, {1, 1, 1}, 0, 0, {}}, {"65536", "65535"});
+  refused("reverse_blocks", {{1, 1, 1}, {1, 1, 65}, 0, 0, {}}, {"65", "64"});
+  refused("reverse_blocks", {{1, 1, 1}, {32, 33, 1}, 0, 0, {}}, {"1056"});
   refused("reverse_blocks", blocks_of(1, 64, 227 << 10), {"shared", "232448"});
   const hpeGrid one = blocks_of(1, 1);
   hpeKernel kernel = m.kernel("bounded");

@@ -47,7 +47,7 @@ inline testing::AssertionResult works(hpeStatus got) {
 
 /// A launch's shape in one dimension.
 inline hpeGrid blocks_of(std::uint32_t blocks, std::uint32_t threads, std::uint32_t shared = 0) {
-  return {{blocks, 1, 1}, {threads, 1, 1}, shared, 0};
+  return {{blocks, 1, 1}, {threads, 1, 1}, shared, 0, {}};
 }
 
 /// A loaded module; unloaded at the end.

@@ -15,6 +15,35 @@ constexpr std::chrono::nanoseconds query_time{1000};
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
+// Throws where the driver is too old for a cluster.
+CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, const shape& shape, void** parameters,
+                       CUstream stream) {
+  const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
+  CUlaunchConfig how{};
+  how.gridDimX = at_least_one(shape.grid[0]);
+  how.gridDimY = at_least_one(shape.grid[1]);
+  how.gridDimZ = at_least_one(shape.grid[2]);
+  how.blockDimX = at_least_one(shape.block[0]);
+  how.blockDimY = at_least_one(shape.block[1]);
+  how.blockDimZ = at_least_one(shape.block[2]);
+  how.sharedMemBytes = kernel.shared_bytes;
+  how.hStream = stream;
+  if (!shape.asks_for_cluster())
+    return cu.cuLaunchKernel(kernel.function, how.gridDimX, how.gridDimY, how.gridDimZ, how.blockDimX, how.blockDimY,
+                             how.blockDimZ, how.sharedMemBytes, stream, nullptr, parameters);
+  HPE_REQUIRE(
+      cu.cuLaunchKernelEx != nullptr, HPE_ERROR_NOT_SUPPORTED,
+      "a launch in clusters of {} x {} x {} blocks needs cuLaunchKernelEx, which the CUDA driver of this machine "
+      "does not have",
+      shape.cluster[0], shape.cluster[1], shape.cluster[2]);
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim = {shape.cluster[0], shape.cluster[1], shape.cluster[2]};
+  how.attrs = &cluster;
+  how.numAttrs = 1;
+  return cu.cuLaunchKernelEx(&how, kernel.function, nullptr, parameters);
+}
+
 }  // namespace
 
 cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level)
@@ -162,13 +191,9 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   std::size_t size = parameters.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-  const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
-  const CUresult result = cu_.cuLaunchKernel(entry.function, at_least_one(shape.grid[0]), at_least_one(shape.grid[1]),
-                                             at_least_one(shape.grid[2]), at_least_one(shape.block[0]),
-                                             at_least_one(shape.block[1]), at_least_one(shape.block[2]),
-                                             entry.shared_bytes, stream_, nullptr, size == 0 ? nullptr : extra);
+  const CUresult result = launch_kernel(cu_, entry, shape, size == 0 ? nullptr : extra, stream_);
   if (result != CUDA_SUCCESS && !kills_context(result))
     HPE_THROW(
         HPE_ERROR_INVALID_ARGUMENT,

@@ -31,6 +31,7 @@ struct command {
   std::uint32_t grid[3] = {1, 1, 1};   // launch
   std::uint32_t block[3] = {1, 1, 1};  // launch
   std::uint32_t shared_bytes = 0;      // launch
+  std::uint32_t cluster[3] = {};       // launch
   bool cooperative = false;            // launch
   std::uint64_t number = 0;            // launch: among those of all devices
   std::uint32_t timeline = 0;          // wait

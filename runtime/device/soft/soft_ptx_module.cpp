@@ -11,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/soft/soft_set.h"
 #include "runtime/os/virtual_memory.h"
+#include "runtime/ptx/block.h"
 #include "runtime/ptx/parser.h"
 
 namespace hpe::device::soft {
@@ -48,6 +49,10 @@ ptx_kernel describe(const ptx::function& f) {
   result.local_bytes = f.local_size;
   result.max_threads = f.max_threads == 0 ? most_threads : std::min(f.max_threads, most_threads);
   result.required_block = f.required_block;
+  result.required_cluster = f.cluster;
+  result.max_cluster =
+      f.max_cluster == 0 ? ptx::most_blocks_of_cluster : std::min(f.max_cluster, ptx::most_blocks_of_cluster);
+  result.needs_cluster = f.needs_cluster;
   return result;
 }
 

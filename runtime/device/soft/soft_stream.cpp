@@ -89,6 +89,7 @@ timepoint soft_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   for (int i = 0; i < 3; ++i) {
     what.grid[i] = std::max(1U, shape.grid[i]);
     what.block[i] = std::max(1U, shape.block[i]);
+    what.cluster[i] = shape.cluster[i];
   }
   what.shared_bytes = shape.shared_bytes;
   what.cooperative = shape.cooperative;

@@ -100,6 +100,7 @@ std::optional<softd_ptx_runner::trouble> softd_ptx_runner::run(softd_ptx_module&
   c.kernel = &function;
   c.grid = dimensions_of(what.grid);
   c.block = dimensions_of(what.block);
+  if (what.cluster[0] != 0) c.cluster = dimensions_of(what.cluster);
   c.dynamic_shared = what.shared_bytes;
   c.parameters = parameters;
   c.number = what.number;

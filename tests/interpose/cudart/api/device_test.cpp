@@ -49,7 +49,7 @@ TEST(Devices, DescribeThemselvesTheSameInBothWays) {
   EXPECT_EQ(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin), static_cast<int>(p.sharedMemPerBlockOptin));
   EXPECT_EQ(attribute(cudaDevAttrMaxGridDimY), 65535);
   EXPECT_EQ(attribute(cudaDevAttrCooperativeLaunch), 1);
-  EXPECT_EQ(attribute(cudaDevAttrClusterLaunch), 0);
+  EXPECT_EQ(attribute(cudaDevAttrClusterLaunch), 1);
 }
 
 TEST(Devices, RefuseWhatIsNoDeviceOrAttribute) {

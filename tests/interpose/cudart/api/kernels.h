@@ -21,6 +21,13 @@ const void* kernel_store();      // (int* where): stores 1
 const void* kernel_trap();       // ()
 const void* kernel_linked();     // (int* out): calls a function of another file, and reads a variable of it
 
+// Of clusters.cu. (int* out): of block b, out[b] is 100 times the number of the next block in its cluster, plus the
+// cluster's size.
+const void* kernel_any_cluster();
+const void* kernel_cluster_of_two();  // declares it
+const void* kernel_some_cluster();    // in clusters only
+const void* kernel_small_clusters();  // of four blocks at most
+
 const void* symbol_counter();       // int, 5
 const void* symbol_coefficients();  // float[4], {1, 2, 3, 4}
 const void* symbol_linked();        // int, 40

@@ -135,23 +135,22 @@ TEST(Launches, OfImpossibleShapesAreRefused) {
                cudaErrorCooperativeLaunchTooLarge);
 }
 
-TEST(Launches, InClustersAreNotThere) {
+TEST(Launches, ByConfigurationAreCooperativeToo) {
   cudaLaunchConfig_t configuration{};
   configuration.gridDim = 4;
   configuration.blockDim = 32;
   cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {2, 1, 1};
-  configuration.attrs = &attribute;
-  configuration.numAttrs = 1;
-  EXPECT_FAILS(cudaLaunchKernelExC(&configuration, kernel_bounded(), nullptr), cudaErrorNotSupported);
-  attribute.val.clusterDim = {1, 1, 1};
-  EXPECT_CUDA(cudaLaunchKernelExC(&configuration, kernel_bounded(), nullptr));
   attribute.id = cudaLaunchAttributeCooperative;
   attribute.val.cooperative = 1;
+  configuration.attrs = &attribute;
+  configuration.numAttrs = 1;
   EXPECT_CUDA(cudaLaunchKernelExC(&configuration, kernel_bounded(), nullptr));
   EXPECT_CUDA(cudaDeviceSynchronize());
+  configuration.gridDim = 1'000'000;
+  EXPECT_FAILS(cudaLaunchKernelExC(&configuration, kernel_bounded(), nullptr), cudaErrorCooperativeLaunchTooLarge);
   EXPECT_FAILS(cudaLaunchKernelExC(nullptr, kernel_bounded(), nullptr), cudaErrorInvalidValue);
+  configuration.attrs = nullptr;
+  EXPECT_FAILS(cudaLaunchKernelExC(&configuration, kernel_bounded(), nullptr), cudaErrorInvalidValue);
 }
 
 TEST(Functions, TellTheirAttributes) {
