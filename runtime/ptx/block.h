@@ -56,6 +56,9 @@ struct surroundings {
   std::function<void(void*)> release;
 };
 
+/// Parameters of a launch begin at a multiple of this.
+inline constexpr std::size_t parameter_alignment = 16;
+
 /// A cluster has no more blocks than this.
 inline constexpr std::uint32_t most_blocks_of_cluster = 16;
 

@@ -70,12 +70,12 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
   for (std::size_t n = 0; n < flow.blocks().size(); ++n) {
     const basic_block& b = flow.blocks()[n];
     e.at.SetInsertPoint(blocks[n]);
-    for (std::uint32_t at = b.first; at + 1 < b.last; ++at) e.emit(what.code[at]);
     const instruction& i = what.code[b.last - 1];
     const std::uint32_t after = flow.block_at(b.last);
     const bool leaves = i.kind == kind::ret || i.kind == kind::trap;
-    if (i.targets.empty() && !leaves) {
-      e.emit(i);
+    const bool falls_through = i.targets.empty() && !leaves;
+    e.emit(std::span(what.code).subspan(b.first, b.last - b.first - (falls_through ? 0 : 1)));
+    if (falls_through) {
       e.at.CreateBr(blocks[after]);
       continue;
     }

@@ -1,6 +1,13 @@
 // Accesses to addresses that are no multiples of their sizes, which a GPU refuses and this machine would carry out.
+//
+// One test, on a branch that is never taken, serves all accesses of a basic block whose addresses can be known before
+// the first of them. So what the addresses are computed by is emitted ahead of it; that changes no value, because
+// neither reads what the other writes.
 
 #include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
+#include <set>
 
 #include "runtime/ptx/block.h"
 #include "runtime/ptx/compiler/emitter.h"
@@ -11,38 +18,156 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-// On a branch that is never taken. Where LLVM sees from the address that it is aligned, nothing is left of it; in a
-// loop over elements it is about the address of the first one.
-void emitter::check_alignment(const instruction& i, Value* address, Value* pointer, unsigned bytes) {
-  Value* const is_wrong = at.CreateICmpNE(at.CreateAnd(address, bytes - 1), at.getInt64(0));
-  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(is_wrong); known != nullptr && known->isZero())
-    return;
-  llvm::LLVMContext& c = at.getContext();
-  if (misaligned_ == nullptr) {
-    const llvm::IRBuilderBase::InsertPointGuard later(at);
-    misaligned_ = llvm::BasicBlock::Create(c, "misaligned", function_);
-    at.SetInsertPoint(misaligned_);
-    misaligned_address_ = at.CreatePHI(at.getInt64Ty(), 2);
-    misaligned_access_ = at.CreatePHI(at.getPtrTy(), 2);
-    call(reinterpret_cast<const void*>(helpers::fail), at.getVoidTy(),
-         {context, at.getInt32(static_cast<std::uint32_t>(fault::reason::misaligned)), misaligned_address_,
-          misaligned_access_});
-    at.CreateUnreachable();
+namespace {
+
+constexpr std::size_t most_ahead = 300;  // instructions that are looked at for one test
+
+// What an access must begin at a multiple of; 1 where nothing is to be checked. find_in_cluster looks itself.
+unsigned alignment_of(const instruction& i) {
+  if ((i.kind != kind::load && i.kind != kind::store && i.kind != kind::atomic) || i.op == opcode::wmma) return 1;
+  const bool is_parameter = i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
+  if (is_runtime_memory(i.sources[0]) || is_parameter || window_of(i) == address_window::cluster_shared) return 1;
+  return bytes_of(i.types[0]) * (i.kind == kind::atomic ? 1U : i.vector);
+}
+
+bool can_share_a_check(const instruction& i) {
+  return alignment_of(i) > 1 && i.sources[0].is_register() && !i.guard.is_register();
+}
+
+// Without effects but for its results, and at no particular time.
+bool can_be_early(const instruction& i) {
+  if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
+  return i.kind == kind::pure ||
+         (i.kind == kind::address_space && i.op == opcode::cvta && window_of(i) == address_window::generic);
+}
+
+using numbers = std::set<std::uint32_t>;
+
+void add_reads(const instruction& i, numbers& to) {
+  for (const operand& o : i.sources)
+    if (o.is_register()) to.insert(o.index);
+  if (!i.guard.is_register()) return;
+  to.insert(i.guard.index);
+  for (const operand& o : i.results)  // keeps its old value where the guard says so
+    if (o.is_register()) to.insert(o.index);
+}
+
+void add_writes(const instruction& i, numbers& to) {
+  for (const operand& o : i.results)
+    if (o.is_register()) to.insert(o.index);
+}
+
+bool meet(const numbers& a, const numbers& b) {
+  return std::any_of(a.begin(), a.end(), [&](std::uint32_t n) { return b.contains(n); });
+}
+
+// Which instructions the addresses of accesses are computed by.
+std::vector<bool> find_address_code(std::span<const instruction> code) {
+  std::vector<bool> result(code.size());
+  numbers wanted;
+  for (std::size_t n = code.size(); n-- > 0;) {
+    const instruction& i = code[n];
+    if (can_share_a_check(i)) wanted.insert(i.sources[0].index);
+    numbers written;
+    add_writes(i, written);
+    if (!can_be_early(i) || !meet(written, wanted)) continue;
+    result[n] = true;
+    add_reads(i, wanted);
   }
-  misaligned_address_->addIncoming(at.CreatePtrToInt(pointer, at.getInt64Ty()), at.GetInsertBlock());
-  misaligned_access_->addIncoming(shared_.pointer(&i), at.GetInsertBlock());
+  return result;
+}
+
+// That code first, where it does not depend on what it overtakes.
+std::vector<const instruction*> with_addresses_first(std::span<const instruction> code) {
+  const std::vector<bool> is_address_code = find_address_code(code);
+  std::vector<const instruction*> early, late;
+  numbers late_reads, late_writes;
+  for (std::size_t n = 0; n < code.size(); ++n) {
+    numbers reads, writes;
+    add_reads(code[n], reads);
+    add_writes(code[n], writes);
+    if (is_address_code[n] && !meet(reads, late_writes) && !meet(writes, late_writes) && !meet(writes, late_reads)) {
+      early.push_back(&code[n]);
+      continue;
+    }
+    late.push_back(&code[n]);
+    late_reads.merge(reads);
+    late_writes.merge(writes);
+  }
+  early.insert(early.end(), late.begin(), late.end());
+  return early;
+}
+
+}  // namespace
+
+void emitter::emit(std::span<const instruction> code) {
+  const std::vector<const instruction*> ordered = with_addresses_first(code);
+  for (std::size_t n = 0; n < ordered.size(); ++n) {
+    if (can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {
+      std::vector<const instruction*> group;
+      numbers written;
+      const std::size_t end = std::min(ordered.size(), n + most_ahead);
+      for (std::size_t other = n; other < end && ordered[other]->kind != kind::call; ++other) {
+        const instruction& i = *ordered[other];
+        if (can_share_a_check(i) && !written.contains(i.sources[0].index)) group.push_back(&i);
+        add_writes(i, written);
+      }
+      check_alignment(group);
+      checked_.insert(group.begin(), group.end());
+    }
+    emit(*ordered[n]);
+  }
+}
+
+void emitter::check_alignment(std::span<const instruction* const> accesses) {
+  llvm::LLVMContext& c = at.getContext();
+  const auto low_bits = [&](const instruction& i) {
+    return at.CreateAnd(address_of(i.sources[0]), alignment_of(i) - 1);
+  };
+  const auto is_wrong = [&](Value* bits) { return at.CreateICmpNE(bits, at.getInt64(0)); };
+  Value* any = at.getInt64(0);
+  for (const instruction* const i : accesses) any = at.CreateOr(any, low_bits(*i));
+  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(any); known != nullptr && known->isZero()) return;
+  llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", function_);
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
-  at.CreateCondBr(is_wrong, misaligned_, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
+  at.CreateCondBr(is_wrong(any), wrong, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
+
+  // The first of them that is wrong is told.
+  at.SetInsertPoint(wrong);
+  for (const instruction* const i : accesses) {
+    llvm::BasicBlock* const here = at.GetInsertBlock();
+    llvm::BasicBlock* const told = misaligned_block();
+    misaligned_address_->addIncoming(at.CreatePtrToInt(pointer_of(*i, i->sources[0]), at.getInt64Ty()), here);
+    misaligned_access_->addIncoming(shared_.pointer(i), here);
+    if (i == accesses.back()) {
+      at.CreateBr(told);
+    } else {
+      llvm::BasicBlock* const next = llvm::BasicBlock::Create(c, "", function_);
+      at.CreateCondBr(is_wrong(low_bits(*i)), told, next);
+      at.SetInsertPoint(next);
+    }
+  }
   at.SetInsertPoint(rest);
 }
 
-Value* emitter::aligned_pointer_of(const instruction& i, const operand& o, unsigned bytes) {
-  Value* const pointer = pointer_of(i, o);
-  const bool is_parameter = i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
-  if (bytes == 1 || is_runtime_memory(o) || is_parameter) return pointer;
-  // find_in_cluster looks itself.
-  if (window_of(i) != address_window::cluster_shared) check_alignment(i, address_of(o), pointer, bytes);
-  return pointer;
+llvm::BasicBlock* emitter::misaligned_block() {
+  if (misaligned_ != nullptr) return misaligned_;
+  const llvm::IRBuilderBase::InsertPointGuard later(at);
+  misaligned_ = llvm::BasicBlock::Create(at.getContext(), "misaligned", function_);
+  at.SetInsertPoint(misaligned_);
+  misaligned_address_ = at.CreatePHI(at.getInt64Ty(), 2);
+  misaligned_access_ = at.CreatePHI(at.getPtrTy(), 2);
+  call(reinterpret_cast<const void*>(helpers::fail), at.getVoidTy(),
+       {context, at.getInt32(static_cast<std::uint32_t>(fault::reason::misaligned)), misaligned_address_,
+        misaligned_access_});
+  at.CreateUnreachable();
+  return misaligned_;
+}
+
+Value* emitter::aligned_pointer_of(const instruction& i) {
+  const instruction* const one = &i;
+  if (alignment_of(i) > 1 && !checked_.contains(&i)) check_alignment({&one, 1});
+  return pointer_of(i, i.sources[0]);
 }
 
 }  // namespace hpe::ptx

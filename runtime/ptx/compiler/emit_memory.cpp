@@ -51,7 +51,7 @@ void emitter::emit_load(const instruction& i) {
   if (i.op == opcode::wmma) return emit_fragment(i);
   const type t = i.types[0];
   const unsigned bytes = bytes_of(t);
-  Value* const pointer = aligned_pointer_of(i, i.sources[0], bytes * i.vector);
+  Value* const pointer = aligned_pointer_of(i);
   std::vector<Value*> values;
   for (unsigned n = 0; n < i.vector; ++n) {
     llvm::LoadInst* const load = at.CreateAlignedLoad(
@@ -69,7 +69,7 @@ void emitter::emit_load(const instruction& i) {
 void emitter::emit_store(const instruction& i) {
   if (i.op == opcode::wmma) return emit_fragment(i);
   const unsigned bytes = bytes_of(i.types[0]);
-  Value* const pointer = aligned_pointer_of(i, i.sources[0], bytes * i.vector);
+  Value* const pointer = aligned_pointer_of(i);
   for (unsigned n = 0; n < i.vector; ++n) {
     llvm::StoreInst* const store =
         at.CreateAlignedStore(get(i.sources[1 + n], 8 * bytes),
@@ -144,7 +144,7 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
 }
 
 void emitter::emit_atomic(const instruction& i) {
-  Value* const pointer = aligned_pointer_of(i, i.sources[0], bytes_of(i.types[0]));
+  Value* const pointer = aligned_pointer_of(i);
   Value* old = emit_atomic_inline(i, pointer);
   if (old == nullptr) {
     Value* const c = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);

@@ -6,6 +6,8 @@
 #include <llvm/IR/Module.h>
 
 #include <map>
+#include <set>
+#include <span>
 
 #include "runtime/ptx/compiler/flow.h"
 #include "runtime/ptx/image.h"
@@ -70,6 +72,8 @@ class emitter {
 
   /// Emits one instruction that neither meets nor ends the block.
   void emit(const instruction& i);
+  /// Emits such instructions of one basic block. They outlive the emitter's code.
+  void emit(std::span<const instruction> code);
 
   // registers
   llvm::Value* get(const operand& o, unsigned bits);  // the canonical bits
@@ -125,9 +129,10 @@ class emitter {
   // memory and calls
   llvm::Value* address_of(const operand& o);  // i64; of a shared one the offset
   llvm::Value* pointer_of(const instruction& i, const operand& o);
-  /// Of an access to so many bytes at once, which must begin at a multiple of them.
-  llvm::Value* aligned_pointer_of(const instruction& i, const operand& o, unsigned bytes);
-  void check_alignment(const instruction& i, llvm::Value* address, llvm::Value* pointer, unsigned bytes);
+  /// Of an access, whose address is checked first if it is not one of checked_.
+  llvm::Value* aligned_pointer_of(const instruction& i);
+  void check_alignment(std::span<const instruction* const> accesses);
+  llvm::BasicBlock* misaligned_block();
   llvm::Instruction* users(llvm::Instruction* access);
   void emit_load(const instruction& i);
   void emit_store(const instruction& i);
@@ -151,8 +156,8 @@ class emitter {
   const loose_floats& loose_;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<std::uint32_t> used_;
-  llvm::BasicBlock* misaligned_ =
-      nullptr;  // where all accesses to addresses that are not aligned go; made by the first
+  std::set<const instruction*> checked_;    // accesses whose alignment was checked ahead
+  llvm::BasicBlock* misaligned_ = nullptr;  // tells of an access whose address is not aligned, and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;
 };

@@ -108,14 +108,14 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   llvm::LLVMContext& c = e.at.getContext();
   e.at.SetInsertPoint(emitted_[block]);
-  for (std::uint32_t n = b.first; n + 1 < b.last; ++n) e.emit(kernel_.code[n]);
   const std::uint32_t last = b.last - 1;
   const instruction& i = kernel_.code[last];
   const std::uint32_t after = flow_.block_at(b.last);
   const bool has_after = after < flow_.blocks().size();
   const bool leaves = i.kind == kind::exit || i.kind == kind::ret || i.kind == kind::trap || point_of_[last] != 0;
-  if (i.targets.empty() && !leaves) {
-    e.emit(i);
+  const bool falls_through = i.targets.empty() && !leaves;
+  e.emit(std::span(kernel_.code).subspan(b.first, (falls_through ? b.last : last) - b.first));
+  if (falls_through) {
     e.at.CreateBr(target(e, after));
     return;
   }
@@ -186,7 +186,9 @@ void region_emitter::emit_region(std::uint32_t point) {
   llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage,
                                                    "region_" + std::to_string(point), shared_.module);
   f->setDoesNotThrow();
+  // So what is read of the block and of the parameters is read once, ahead of the loop.
   f->addDereferenceableParamAttr(0, sizeof(block_context));
+  f->addParamAttr(0, llvm::Attribute::getWithAlignment(c, llvm::Align(alignof(block_context))));
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
   llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "thread", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
@@ -198,6 +200,16 @@ void region_emitter::emit_region(std::uint32_t point) {
   e.formals_are_invariant = true;
   e.local_size = kernel_.local_size + (kernel_.scratch_is_local ? kernel_.scratch_size + 64 : 0);
 
+  e.at.SetInsertPoint(entry);
+  llvm::Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
+  const auto say = [&](unsigned what, std::uint64_t value) {
+    llvm::cast<llvm::Instruction>(parameters)
+        ->setMetadata(what, llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(value))}));
+  };
+  say(llvm::LLVMContext::MD_dereferenceable, kernel_.origin->formals_size);
+  say(llvm::LLVMContext::MD_align, parameter_alignment);
+  e.formals = parameters;
+
   e.at.SetInsertPoint(body);
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
@@ -207,11 +219,6 @@ void region_emitter::emit_region(std::uint32_t point) {
       thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
   e.own(current);
   llvm::BasicBlock* const prepared = body;
-  llvm::Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
-  llvm::cast<llvm::Instruction>(parameters)
-      ->setMetadata(llvm::LLVMContext::MD_dereferenceable,
-                    llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(kernel_.origin->formals_size))}));
-  e.formals = parameters;
   Value* const local =
       e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
   Value* const stride = e.member(offsetof(block_context, local_stride), e.at.getInt64Ty());
