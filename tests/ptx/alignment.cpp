@@ -121,16 +121,48 @@ TEST_P(Alignment, ComesBeforeWhoseMemoryItIs) {
   EXPECT_EQ(stopped->address, 6U);
 }
 
+// Native code looks at the accesses of a basic block together, so what is before in the same one may not happen.
 TEST_P(Alignment, TheThreadStopsThere) {
   kernel_runner runner(
       {text_with("ld.param.u64 %rd2, [offset];\nadd.u64 %rd1, %rd0, %rd2;\nst.global.u32 [%rd0], %r1;\n"
-                 "st.global.u32 [%rd1+32], %r1;\nst.global.u32 [%rd0+16], %r1;")},
+                 "NEXT:\nst.global.u32 [%rd1+32], %r1;\nst.global.u32 [%rd0+16], %r1;")},
       GetParam());
   auto* const data = static_cast<std::uint32_t*>(runner.allocate(64));
   const auto stopped = runner.launch("k", {{1}, {1}}, data, std::uint64_t{3});
   ASSERT_TRUE(stopped.has_value());
   EXPECT_EQ(stopped->address, reinterpret_cast<std::uint64_t>(data) + 35);
   EXPECT_EQ((std::array{data[0], data[4], data[8], data[9]}), (std::array{1U, 0U, 0U, 0U}));
+}
+
+// Addresses that depend on what is read and written before them in the block, where nothing can be put first.
+TEST_P(Alignment, OfAddressesThatAreReadFromMemory) {
+  kernel_runner runner(
+      {text_with("ld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd3, [%rd1];\nst.global.u32 [%rd1+8], %r1;\n"
+                 "@%p1 add.u64 %rd3, %rd3, %rd0;\nmov.u64 %rd1, %rd3;\nld.global.u32 %r4, [%rd1];\n"
+                 "st.global.u32 [%rd0+24], %r4;\nadd.u64 %rd1, %rd0, 16;\n"
+                 "st.global.u32 [%rd1+16], %r4;")},
+      GetParam());
+  struct linked {
+    std::uint64_t first, second;
+    std::uint32_t mark, padding, copy, more, last;
+  };
+  auto* const data = static_cast<linked*>(runner.allocate(64));
+  const auto begin = reinterpret_cast<std::uint64_t>(data);
+  *data = {begin + 8, begin + 16, 0, 0, 0, 0, 0};
+  EXPECT_RUNS(runner.launch("k", {{1}, {1}}, data, std::uint64_t{0}));
+  EXPECT_EQ(data->mark, 1U);
+  EXPECT_EQ(data->copy, 1U);
+  EXPECT_EQ(data->last, 1U);
+  *data = {begin + 8, begin + 17, 0, 0, 0, 0, 0};
+  auto stopped = runner.launch("k", {{1}, {1}}, data, std::uint64_t{0});
+  ASSERT_TRUE(stopped.has_value());
+  EXPECT_EQ(stopped->address, begin + 17);
+  EXPECT_EQ(data->mark, 1U);
+  EXPECT_EQ(data->copy, 0U);
+  *data = {begin + 12, 0, 0, 0, 0, 0, 0};
+  stopped = runner.launch("k", {{1}, {1}}, data, std::uint64_t{0});
+  ASSERT_TRUE(stopped.has_value());
+  EXPECT_EQ(stopped->address, begin + 12);
 }
 
 INSTANTIATE_FOR_ENGINES(Alignment);
