@@ -26,7 +26,12 @@ namespace hpe::cudart {
 
 struct context::started {
   explicit started(memory_table& memory)
-      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory), ipc(memory) {}
+      : pools(memory, devices.count()),
+        graph_memory(memory),
+        arrays(memory),
+        textures(memory),
+        surfaces(memory),
+        ipc(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -38,6 +43,7 @@ struct context::started {
   graph_memory_table graph_memory;
   array_table arrays;
   texture_table textures;
+  texture_table surfaces;
   user_object_table user_objects;
   ipc_table ipc;
 };
@@ -80,6 +86,7 @@ pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
 array_table& context::arrays() { return start().arrays; }
 texture_table& context::textures() { return start().textures; }
+texture_table& context::surfaces() { return start().surfaces; }
 user_object_table& context::user_objects() { return start().user_objects; }
 ipc_table& context::ipc() { return start().ipc; }
 
@@ -123,6 +130,7 @@ void context::reset(int device) {
   pools().reset(device);
   arrays().reset(device);
   textures().reset(device);
+  surfaces().reset(device);
   devices().reset(device);
   if (memory_.is_empty()) modules_->unload_all();
   fault_.clear();

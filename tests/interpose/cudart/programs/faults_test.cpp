@@ -51,6 +51,10 @@ INSTANTIATE_TEST_SUITE_P(
                   true},
             fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
             fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"surface", "cudaErrorLaunchFailure", "write_row",
+                  "thread (37, 0, 0) of block (2, 0, 0) left a surface: 4 bytes at byte 148, row 5, plane 0 of 256 "
+                  "bytes, "
+                  "5 rows, 1 planes: PTX line "},
             fault{"stack", "cudaErrorHardwareStackError", "recurse", "thread (0, 0, 0) of block (0, 0, 0)"}),
         testing::Values("compiler", "interpreter")),
     [](const testing::TestParamInfo<Faults::ParamType>& f) {

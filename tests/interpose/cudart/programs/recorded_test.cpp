@@ -45,8 +45,8 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"cooperative", "", "cooperative", "cudaLaunchKernelEx"},
                                          program{"graphs", "", "graphs"}, program{"managed", "", "managed"},
                                          program{"peers", "", "peers"}, program{"streams", "", "streams"},
-                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
-                                         program{"transpose", "", "transpose"},
+                                         program{"textures", "", "textures"}, program{"threads", "", "threads"},
+                                         program{"touch", "", "touch"}, program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name); });
 
