@@ -53,7 +53,8 @@ namespace {
 /// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
 /// program has said that it is done with all of it.
 void release(const allocation& gone) {
-  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+  const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
+  if (!is_variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ std::vector<hpeAccess> context::accesses(int device) {
   return memory_.accesses([&](const allocation& each) {
     if (each.kind == memory_kind::registered) return false;
     if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
-    return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
+    return !each.is_on_device() || each.is_managed() || each.device == device ||
            table.peer_enabled(device, each.device);
   });
 }

@@ -66,9 +66,7 @@ struct form {
   const char* boundary;
 
   [[nodiscard]] unsigned size() const { return bytes * vector; }
-  [[nodiscard]] std::string registers() const {
-    return fmt::format("{{{}}}", list_of(letters_of(bytes), 4, vector));
-  }
+  [[nodiscard]] std::string registers() const { return fmt::format("{{{}}}", list_of(letters_of(bytes), 4, vector)); }
   [[nodiscard]] std::string suffix() const {
     const std::string length = vector == 1 ? "" : fmt::format(".v{}", vector);
     return fmt::format("{}{}.b{}.{}", where.name, length, 8 * bytes, boundary);
