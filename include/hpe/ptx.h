@@ -26,7 +26,8 @@ HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, 
 HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 
 /* A variable in the global or constant memory of a module, as memory on one device; like any allocation, it can be used
- * by CPU code, kernels and copies. Errors: HPE_ERROR_NOT_FOUND. */
+ * by CPU code, kernels and copies. A managed variable (.attribute(.managed)) is the same memory on every device.
+ * Errors: HPE_ERROR_NOT_FOUND. */
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
 
 typedef struct hpeKernelInfo {

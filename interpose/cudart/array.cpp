@@ -47,9 +47,10 @@ box device_array::at(const cudaPos& position, const box_extent& size) const {
 
 cudaArray_t array_table::create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags, int device) {
   const std::size_t row = element_bytes_of(format) * extent.width;
-  require(row != 0 && (extent.depth == 0 || extent.height != 0), cudaErrorInvalidValue);
   auto made = std::make_shared<device_array>();
   *made = {format, extent, flags, device, nullptr, (row + pitch_alignment - 1) / pitch_alignment * pitch_alignment};
+  const bool has_its_dimensions = made->is_layered() ? extent.depth != 0 : extent.depth == 0 || extent.height != 0;
+  require(row != 0 && has_its_dimensions, cudaErrorInvalidValue);
   const std::size_t size = made->pitch * made->rows() * made->planes();
   check(::hpeMallocOn(&made->base, size, device));
   memory_.add({.base = made->base, .size = size, .kind = memory_kind::device, .device = device});

@@ -11,7 +11,8 @@
 
 namespace hpe::cudart {
 
-/// A CUDA array: elements of one to four channels in rows. Soft devices lay them out plainly, one row behind the other.
+/// A CUDA array: elements of one to four channels in rows. Soft devices lay them out plainly, one row behind the other,
+/// and layers like the planes of a third dimension.
 struct device_array {
   cudaChannelFormatDesc format{};
   cudaExtent extent{};  ///< as given: in elements; a height or depth of 0 for fewer dimensions
@@ -20,6 +21,7 @@ struct device_array {
   void* base = nullptr;
   std::size_t pitch = 0;  ///< bytes from row to row
 
+  bool is_layered() const { return (flags & cudaArrayLayered) != 0; }
   std::size_t element_bytes() const;
   std::size_t rows() const { return extent.height == 0 ? 1 : extent.height; }
   std::size_t planes() const { return extent.depth == 0 ? 1 : extent.depth; }

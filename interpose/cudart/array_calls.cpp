@@ -14,11 +14,11 @@ using namespace hpe::cudart;
 
 namespace {
 
-constexpr unsigned known_flags = cudaArraySurfaceLoadStore | cudaArrayTextureGather;  // what hardware needs to be told
+constexpr unsigned known_flags = cudaArrayLayered | cudaArraySurfaceLoadStore | cudaArrayTextureGather;
 
 cudaArray_t create(const cudaChannelFormatDesc* format, cudaExtent extent, unsigned flags) {
   require(format != nullptr, cudaErrorInvalidValue);
-  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // layers, cubes, sparse ones
+  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // cubes, sparse ones
   context& cuda = process();
   const int device = cuda.current_device();
   cuda.captures().require_unsafe_calls_allowed();

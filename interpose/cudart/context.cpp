@@ -26,7 +26,12 @@ namespace hpe::cudart {
 
 struct context::started {
   explicit started(memory_table& memory)
-      : pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory), ipc(memory) {}
+      : pools(memory, devices.count()),
+        graph_memory(memory),
+        arrays(memory),
+        textures(memory),
+        surfaces(memory),
+        ipc(memory) {}
 
   device_table devices;
   stream_table streams{devices.count()};
@@ -38,6 +43,7 @@ struct context::started {
   graph_memory_table graph_memory;
   array_table arrays;
   texture_table textures;
+  texture_table surfaces;
   user_object_table user_objects;
   ipc_table ipc;
 };
@@ -47,7 +53,8 @@ namespace {
 /// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
 /// program has said that it is done with all of it.
 void release(const allocation& gone) {
-  if (gone.kind != memory_kind::variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+  const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
+  if (!is_variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -80,6 +87,7 @@ pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
 array_table& context::arrays() { return start().arrays; }
 texture_table& context::textures() { return start().textures; }
+texture_table& context::surfaces() { return start().surfaces; }
 user_object_table& context::user_objects() { return start().user_objects; }
 ipc_table& context::ipc() { return start().ipc; }
 
@@ -101,7 +109,7 @@ std::vector<hpeAccess> context::accesses(int device) {
   return memory_.accesses([&](const allocation& each) {
     if (each.kind == memory_kind::registered) return false;
     if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
-    return !each.is_on_device() || each.kind == memory_kind::managed || each.device == device ||
+    return !each.is_on_device() || each.is_managed() || each.device == device ||
            table.peer_enabled(device, each.device);
   });
 }
@@ -123,6 +131,7 @@ void context::reset(int device) {
   pools().reset(device);
   arrays().reset(device);
   textures().reset(device);
+  surfaces().reset(device);
   devices().reset(device);
   if (memory_.is_empty()) modules_->unload_all();
   fault_.clear();

@@ -55,6 +55,7 @@ class context {
   [[nodiscard]] graph_memory_table& graph_memory();
   [[nodiscard]] array_table& arrays();
   [[nodiscard]] texture_table& textures();
+  [[nodiscard]] texture_table& surfaces();
   [[nodiscard]] user_object_table& user_objects();
   [[nodiscard]] ipc_table& ipc();
 

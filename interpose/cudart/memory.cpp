@@ -61,8 +61,7 @@ std::size_t padded(std::size_t width) { return (width + pitch_alignment - 1) / p
 
 allocation find_managed(const void* address, std::size_t bytes) {
   const auto found = process().memory().find(address);
-  require(found.has_value() && found->kind == memory_kind::managed && bytes > 0 && found->holds(address, bytes),
-          cudaErrorInvalidValue);
+  require(found.has_value() && found->is_managed() && bytes > 0 && found->holds(address, bytes), cudaErrorInvalidValue);
   return *found;
 }
 
@@ -162,9 +161,9 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* attributes
       return;
     }
     const auto offset = static_cast<const char*>(pointer) - static_cast<const char*>(found->base);
-    attributes->type = found->kind == memory_kind::managed ? cudaMemoryTypeManaged
-                       : found->is_on_device()             ? cudaMemoryTypeDevice
-                                                           : cudaMemoryTypeHost;
+    attributes->type = found->is_managed()     ? cudaMemoryTypeManaged
+                       : found->is_on_device() ? cudaMemoryTypeDevice
+                                               : cudaMemoryTypeHost;
     attributes->device = found->device;
     if (found->kind != memory_kind::registered || found->device_base != found->base) {
       attributes->devicePointer = static_cast<char*>(found->device_base) + offset;

@@ -19,8 +19,9 @@ enum class memory_kind : std::uint8_t {
   host,        // cudaMallocHost, cudaHostAlloc
   registered,  // the program's own, by cudaHostRegister
   pool,        // cudaMallocAsync
-  variable,    // of a module
-  imported,    // from another process
+  variable,    // of a module, which frees it
+  managed_variable,
+  imported,  // from another process
 };
 
 struct allocation {
@@ -34,6 +35,9 @@ struct allocation {
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
     return offset <= size && bytes <= size - offset;
+  }
+  [[nodiscard]] bool is_managed() const noexcept {
+    return kind == memory_kind::managed || kind == memory_kind::managed_variable;
   }
   [[nodiscard]] bool is_on_device() const noexcept {
     return kind != memory_kind::host && kind != memory_kind::registered;

@@ -146,7 +146,7 @@ memory_range module::enter(hpeModule loaded, const std::string& name, int device
   require(::hpeModuleGetVariable(&range.address, &range.size, loaded, name.c_str(), device) == HPE_SUCCESS,
           cudaErrorInvalidSymbol);
   if (std::find(entered_.begin(), entered_.end(), range.address) == entered_.end()) {
-    const memory_kind kind = is_managed ? memory_kind::managed : memory_kind::variable;
+    const memory_kind kind = is_managed ? memory_kind::managed_variable : memory_kind::variable;
     memory_.add({.base = range.address, .size = range.size, .kind = kind, .device = device});
     entered_.push_back(range.address);
   }

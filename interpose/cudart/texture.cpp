@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/errors.h"
@@ -15,40 +16,38 @@ using element = ptx::texture::element;
 element format_of(const cudaChannelFormatDesc& format) {
   static_cast<void>(element_bytes_of(format));  // throws for what no texture can have
   switch (format.f) {
-    case cudaChannelFormatKindFloat: require(format.x == 32, cudaErrorNotSupported); return element::f32;
+    case cudaChannelFormatKindFloat: return format.x == 32 ? element::f32 : element::f16;
     case cudaChannelFormatKindSigned:
       return format.x == 32 ? element::s32 : format.x == 16 ? element::s16 : element::s8;
     default: return format.x == 32 ? element::u32 : format.x == 16 ? element::u16 : element::u8;
   }
 }
 
+ptx::texture empty_of(const cudaChannelFormatDesc& format) {
+  ptx::texture result;
+  result.channels = channels_of(format);
+  result.format = format_of(format);
+  return result;
+}
+
 /// The memory behind a resource.
-ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays, cudaChannelFormatDesc& format) {
+ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays) {
   ptx::texture result;
   switch (resource.resType) {
-    case cudaResourceTypeArray: {
-      const auto array = arrays.find(resource.res.array.array);
-      require(array->extent.depth == 0, cudaErrorNotSupported);
-      format = array->format;
-      result.data = array->base;
-      result.width = array->extent.width;
-      result.height = array->extent.height;
-      result.pitch = array->pitch;
-      break;
-    }
+    case cudaResourceTypeArray: return layout_of(*arrays.find(resource.res.array.array));
     case cudaResourceTypeLinear:
-      format = resource.res.linear.desc;
+      result = empty_of(resource.res.linear.desc);
       result.data = resource.res.linear.devPtr;
-      result.width = resource.res.linear.sizeInBytes / element_bytes_of(format);
+      result.width = resource.res.linear.sizeInBytes / element_bytes_of(resource.res.linear.desc);
       result.pitch = resource.res.linear.sizeInBytes;
       break;
     case cudaResourceTypePitch2D:
-      format = resource.res.pitch2D.desc;
+      result = empty_of(resource.res.pitch2D.desc);
       result.data = resource.res.pitch2D.devPtr;
       result.width = resource.res.pitch2D.width;
       result.height = resource.res.pitch2D.height;
       result.pitch = resource.res.pitch2D.pitchInBytes;
-      require(result.height != 0 && result.pitch >= result.width * element_bytes_of(format), cudaErrorInvalidValue);
+      require(result.height != 0 && result.pitch >= result.row_bytes(), cudaErrorInvalidValue);
       break;
     default: throw failure(cudaErrorNotSupported);
   }
@@ -63,24 +62,34 @@ ptx::texture::addressing addressing_of(cudaTextureAddressMode mode) {
 
 }  // namespace
 
+ptx::texture layout_of(const device_array& array) {
+  ptx::texture result = empty_of(array.format);
+  result.data = array.base;
+  result.width = array.extent.width;
+  result.height = array.extent.height;
+  result.pitch = array.pitch;
+  (array.is_layered() ? result.layers : result.depth) = array.extent.depth;
+  result.slice = array.pitch * array.rows();
+  return result;
+}
+
 ptx::texture describe(const texture_object& object, const array_table& arrays) {
-  cudaChannelFormatDesc format{};
-  ptx::texture result = memory_of(object.resource, arrays, format);
+  ptx::texture result = memory_of(object.resource, arrays);
   const cudaTextureDesc& wanted = object.description;
-  result.channels = channels_of(format);
-  result.format = format_of(format);
   result.across = addressing_of(wanted.addressMode[0]);
   result.down = addressing_of(wanted.addressMode[1]);
+  result.deep = addressing_of(wanted.addressMode[2]);
   result.linear = wanted.filterMode == cudaFilterModeLinear;
   result.normalized = wanted.normalizedCoords != 0;
-  const bool is_narrow = format.f != cudaChannelFormatKindFloat && format.x < 32;
-  result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && is_narrow;
-  require(wanted.readMode == cudaReadModeElementType || result.to_float || format.f == cudaChannelFormatKindFloat,
-          cudaErrorInvalidValue);  // integers of 32 bits cannot become fractions
-  require(!result.linear || result.to_float || result.format == element::f32, cudaErrorInvalidValue);
+  result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && !result.gives_floats();
+  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // those cannot become fractions
+  require(!result.linear || result.gives_floats(), cudaErrorInvalidValue);
   require(wanted.sRGB == 0, cudaErrorNotSupported);
-  require(std::all_of(std::begin(wanted.borderColor), std::end(wanted.borderColor), [](float c) { return c == 0; }),
-          cudaErrorNotSupported);
+  const bool is_black =
+      std::all_of(std::begin(wanted.borderColor), std::end(wanted.borderColor), [](float c) { return c == 0; });
+  require(is_black || result.gives_floats(), cudaErrorNotSupported);
+  std::transform(std::begin(wanted.borderColor), std::end(wanted.borderColor), result.border.begin(),
+                 [](float c) { return std::bit_cast<std::uint32_t>(c); });
   require(!object.view || object.view->format == cudaResViewFormatNone, cudaErrorNotSupported);
   return result;
 }

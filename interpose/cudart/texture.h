@@ -12,7 +12,7 @@
 
 namespace hpe::cudart {
 
-/// What the program was given a texture object for.
+/// What the program was given a texture or a surface object for; surfaces have a resource only.
 struct texture_object {
   cudaResourceDesc resource{};
   cudaTextureDesc description{};
@@ -20,8 +20,12 @@ struct texture_object {
   int device = 0;
 };
 
-/// How kernels read a texture object. Arrays and memory of one or two dimensions with channels of 8, 16 or 32 bits.
-/// Throws cudaErrorInvalidValue for what CUDA does not allow, cudaErrorNotSupported for what soft devices cannot.
+/// Where kernels find the elements of an array. Channels of 8, 16 or 32 bits; throws cudaErrorInvalidChannelDescriptor
+/// for others.
+ptx::texture layout_of(const device_array& array);
+
+/// How kernels read a texture object. Throws cudaErrorInvalidValue for what CUDA does not allow, cudaErrorNotSupported
+/// for what soft devices cannot.
 ptx::texture describe(const texture_object& object, const array_table& arrays);
 
 /// Handles are the addresses of the objects' descriptions in the memory of a device. Members throw failure and

@@ -16,10 +16,8 @@ namespace hpe::core {
 
 /// What a module of PTX has besides kernels.
 struct loaded_ptx {
-  struct place {
-    std::byte* globals = nullptr;
-    std::byte* constants = nullptr;
-  };
+  /// Memory of variables, by device::ptx_part; null where there are none. The managed part is the same on all devices.
+  using place = std::array<std::byte*, device::ptx_part_count>;
   std::unique_ptr<device::ptx_module> on_devices;  ///< null once it is unloaded
   std::vector<place> places;                       ///< of its variables, by device
   std::mutex mutex;                                ///< guards what follows

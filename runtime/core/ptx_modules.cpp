@@ -1,6 +1,8 @@
 #include "runtime/core/ptx_modules.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -14,6 +16,12 @@ constexpr std::uint32_t most_threads = 1024;
 constexpr std::uint32_t most_shared = 227U << 10;
 constexpr std::uint32_t most_blocks[3] = {0x7fffffff, 65535, 65535};
 constexpr std::uint32_t widest_block[3] = {1024, 1024, 64};
+
+constexpr device::ptx_part all_parts[] = {device::ptx_part::global, device::ptx_part::constant,
+                                          device::ptx_part::managed};
+static_assert(std::size(all_parts) == device::ptx_part_count);
+
+constexpr std::size_t index_of(device::ptx_part part) { return static_cast<std::size_t>(part); }
 
 const loaded_ptx& require_ptx(hpeModule module) {
   HPE_REQUIRE(module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED, "the module of {} is none of PTX", module->path);
@@ -93,8 +101,7 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
   made->id = made->ptx->on_devices->id();
   made->ptx->places.resize(env_.devices.size());
   try {
-    for (unsigned d = 0; d < env_.devices.size(); ++d)
-      if (!env_.devices.at(d).lost()) place(*made, d);
+    place(*made);
   } catch (...) {
     free_variables(*made);
     throw;
@@ -102,30 +109,37 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
   return launcher_.keep(std::move(made));
 }
 
-void ptx_modules::place(hpeModule_st& module, unsigned device) {
+void ptx_modules::place(hpeModule_st& module) {
   device::ptx_module& ptx = *module.ptx->on_devices;
-  loaded_ptx::place& place = module.ptx->places[device];
-  const auto take = [&](device::ptx_part part) {
-    const std::size_t bytes = ptx.bytes_of(part);
-    return bytes == 0 ? nullptr : memory_.allocate(bytes, device);
-  };
-  place.globals = take(device::ptx_part::global);
-  place.constants = take(device::ptx_part::constant);
-  for (const device::ptx_contents& c : ptx.place(device, reinterpret_cast<std::uintptr_t>(place.globals),
-                                                 reinterpret_cast<std::uintptr_t>(place.constants))) {
-    std::byte* const part = c.part == device::ptx_part::global ? place.globals : place.constants;
-    copies_.copy(part + c.offset, c.bytes.data(), c.bytes.size());
+  std::byte* managed = nullptr;  // at home on the first device that is there
+  for (unsigned d = 0; d < env_.devices.size(); ++d) {
+    if (env_.devices.at(d).lost()) continue;
+    loaded_ptx::place& parts = module.ptx->places[d];
+    device::ptx_addresses addresses{};
+    for (const auto part : all_parts) {
+      std::byte*& at = parts[index_of(part)];
+      const bool is_there = part == device::ptx_part::managed && managed != nullptr;
+      if (const std::size_t bytes = ptx.bytes_of(part); bytes != 0)
+        at = is_there ? managed : memory_.allocate(bytes, d);
+      addresses[index_of(part)] = reinterpret_cast<std::uintptr_t>(at);
+    }
+    for (const device::ptx_contents& c : ptx.place(d, addresses)) {
+      if (c.part == device::ptx_part::managed && managed != nullptr) continue;
+      copies_.copy(parts[index_of(c.part)] + c.offset, c.bytes.data(), c.bytes.size());
+    }
+    managed = parts[index_of(device::ptx_part::managed)];
   }
 }
 
 void ptx_modules::free_variables(hpeModule_st& module) noexcept {
-  for (const loaded_ptx::place& place : module.ptx->places) {
-    for (std::byte* const part : {place.globals, place.constants}) {
-      try {
-        if (part != nullptr) memory_.free(part);
-      } catch (const std::exception& e) {
-        log(log_level::warn, "variables of a module of PTX were not freed: {}", e.what());
-      }
+  std::set<std::byte*> parts;  // the managed one is everywhere
+  for (const loaded_ptx::place& place : module.ptx->places) parts.insert(place.begin(), place.end());
+  parts.erase(nullptr);
+  for (std::byte* const part : parts) {
+    try {
+      memory_.free(part);
+    } catch (const std::exception& e) {
+      log(log_level::warn, "variables of a module of PTX were not freed: {}", e.what());
     }
   }
   module.ptx->places.clear();
@@ -151,8 +165,7 @@ ptx_modules::variable ptx_modules::find_variable(hpeModule module, const std::st
   const auto found = std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.name == name; });
   HPE_REQUIRE(found != variables.end(), HPE_ERROR_NOT_FOUND,
               "the module of PTX has no variable \"{}\" in global or constant memory", name);
-  const loaded_ptx::place& place = ptx.places[device];
-  std::byte* const part = found->part == device::ptx_part::global ? place.globals : place.constants;
+  std::byte* const part = ptx.places[device][index_of(found->part)];
   HPE_REQUIRE(part != nullptr, HPE_ERROR_DEVICE_LOST, "device {} was lost before the module was loaded", device);
   return {part + found->offset, found->size};
 }
@@ -185,12 +198,11 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
 
   // What the program cannot name, because only the kernel knows it: the module's variables.
   std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
-  const loaded_ptx::place& variables = ptx.places[device];
-  const auto add = [&](const std::byte* part, device::ptx_part which, hpeAccessMode mode) {
-    if (part != nullptr) accesses.push_back({part, ptx.on_devices->bytes_of(which), mode});
-  };
-  add(variables.globals, device::ptx_part::global, HPE_INOUT);
-  add(variables.constants, device::ptx_part::constant, HPE_IN);
+  for (const auto part : all_parts) {
+    const std::byte* const at = ptx.places[device][index_of(part)];
+    const hpeAccessMode mode = part == device::ptx_part::constant ? HPE_IN : HPE_INOUT;
+    if (at != nullptr) accesses.push_back({at, ptx.on_devices->bytes_of(part), mode});
+  }
   usage.accesses = accesses;
 
   const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);

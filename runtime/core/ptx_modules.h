@@ -33,7 +33,7 @@ class ptx_modules {
                    work_usage usage);
 
  private:
-  void place(hpeModule_st& module, unsigned device);
+  void place(hpeModule_st& module);
   void free_variables(hpeModule_st& module) noexcept;
 
   environment env_;

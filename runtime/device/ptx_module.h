@@ -25,8 +25,13 @@ struct ptx_kernel {
   bool needs_cluster = false;
 };
 
-/// The variables of a module lie in two parts of memory, one that kernels write and one that they only read.
-enum class ptx_part : std::uint8_t { global, constant };
+/// The variables of a module lie in three parts of memory: those that kernels write and those that they only read, of
+/// which every device has its own, and the managed ones, which the host and all devices share.
+enum class ptx_part : std::uint8_t { global, constant, managed };
+inline constexpr std::size_t ptx_part_count = 3;
+
+/// Where a device has the parts, by ptx_part.
+using ptx_addresses = std::array<std::uintptr_t, ptx_part_count>;
 
 struct ptx_variable {
   std::string name;
@@ -59,9 +64,10 @@ class ptx_module {
   /// Of a part; 0 if it has no variables.
   [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
 
-  /// Tells a device where it has the two parts (256-aligned; any value where a part is empty). Once for each device,
-  /// before kernels of the module are launched there. The caller writes what is returned there; the rest is zero.
-  virtual std::vector<ptx_contents> place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) = 0;
+  /// Tells a device where it has the parts (256-aligned; any value where a part is empty). Once for each device, before
+  /// kernels of the module are launched there. The caller writes what is returned there, in the managed part once for
+  /// all devices; the rest is zero.
+  virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
 };
 
 }  // namespace hpe::device

@@ -15,6 +15,7 @@ const char* sentence_of(fault::reason why) {
     case fault::reason::stack: return "ran out of local memory for calls";
     case fault::reason::deadlock: return "waits for threads that will never come";
     case fault::reason::bad_function: return "called an address that is no function";
+    case fault::reason::surface: return "left a surface";
     default: return "did what no instruction allows";
   }
 }

@@ -35,6 +35,7 @@ struct fault {
     stack,
     deadlock,
     bad_function,
+    surface,
     illegal
   };
   reason why = reason::none;

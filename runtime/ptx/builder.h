@@ -46,6 +46,8 @@ class builder {
   operand address(const operand_syntax& syntax);
   operand special_register(const operand_syntax& syntax);
   std::vector<operand> elements(const operand_syntax& syntax, type t, bool results);
+  std::vector<operand> texture_place(const operand_syntax& where, type coordinates);
+  unsigned vector_length() const;
   const operand_syntax& written(std::size_t n) const;
   void expect(std::size_t at_least, std::size_t at_most) const;
 
@@ -69,6 +71,9 @@ class builder {
   void build_routine();
   void build_store_async();
   void build_texture();
+  void build_texture_read();
+  void build_texture_query();
+  void build_surface_access();
   void build_branch();
   void build_call();
   void build_warp();

@@ -25,19 +25,15 @@ operand builder::address(const operand_syntax& syntax) {
   return found;
 }
 
-namespace {
-
-unsigned vector_length(const statement& s) {
-  return s.has(modifier::v2) ? 2 : s.has(modifier::v4) ? 4 : s.has(modifier::v8) ? 8 : 1;
+unsigned builder::vector_length() const {
+  return statement_.has(modifier::v2) ? 2 : statement_.has(modifier::v4) ? 4 : statement_.has(modifier::v8) ? 8 : 1;
 }
-
-}  // namespace
 
 void builder::build_load() {
   expect(2, 3);  // the third is a cache policy
   instruction i = make();
   if (statement_.types.size() != 1) fail("a load has one type");
-  i.vector = static_cast<std::uint8_t>(vector_length(statement_));
+  i.vector = static_cast<std::uint8_t>(vector_length());
   i.results = elements(written(0), i.types[0], true);
   i.sources = {address(written(1))};
   if (i.results.size() != i.vector) fail(fmt::format("{} registers for a vector of {}", i.results.size(), i.vector));
@@ -49,7 +45,7 @@ void builder::build_store() {
   expect(2, 3);
   instruction i = make();
   if (statement_.types.size() != 1) fail("a store has one type");
-  i.vector = static_cast<std::uint8_t>(vector_length(statement_));
+  i.vector = static_cast<std::uint8_t>(vector_length());
   const std::vector<operand> values = elements(written(1), i.types[0], false);
   if (values.size() != i.vector) fail(fmt::format("{} values for a vector of {}", values.size(), i.vector));
   i.sources = {address(written(0))};
@@ -63,7 +59,7 @@ void builder::build_store_async() {
   instruction i = make();
   if (statement_.types.size() != 1 || !statement_.has(modifier::complete_bytes)) unsupported("this form of st.async");
   i.kind = kind::routine;
-  i.vector = static_cast<std::uint8_t>(vector_length(statement_));
+  i.vector = static_cast<std::uint8_t>(vector_length());
   const std::vector<operand> values = elements(written(1), i.types[0], false);
   if (values.size() != i.vector) fail(fmt::format("{} values for a vector of {}", values.size(), i.vector));
   i.sources = {address(written(0)), address(written(2))};
@@ -109,7 +105,7 @@ void builder::build_atomic() {
   const std::vector<operand> values = elements(written(first + 1), i.types[0], false);
   std::vector<operand> results;
   if (!reduction) results = elements(written(0), i.types[0], true);
-  const unsigned length = vector_length(statement_);
+  const unsigned length = vector_length();
   if (values.size() != length || (!reduction && results.size() != length) || (swap && length > 1))
     fail(fmt::format("{} values for a vector of {}", values.size(), length));
   if (length == 1) {
@@ -160,23 +156,6 @@ void builder::build_copy_async() {
   i.sources = {address(written(0)), address(written(1)), lookup(written(2), type::u32)};
   const bool with_size = statement_.operands.size() > 3 && !statement_.has(modifier::cache_hint);
   if (statement_.operands.size() == 5 || with_size) i.sources.push_back(lookup(written(3), type::u32));
-  append(std::move(i));
-}
-
-void builder::build_texture() {
-  expect(2, 2);
-  instruction i = make();
-  i.results = elements(written(0), i.types[0], true);
-  const operand_syntax& where = written(1);
-  if (where.what != operand_syntax::kind::address || where.parts.size() != 2)
-    fail("a texture and its coordinates are missing");
-  if (i.results.size() != 4) unsupported("another vector than one of four");
-  if (statement_.types.size() != 2) fail("a texture access has two types");
-  i.sources = {lookup(where.parts[0], type::u64)};
-  for (const operand& coordinate : elements(where.parts[1], i.types[1], false)) i.sources.push_back(coordinate);
-  const std::size_t dimensions = statement_.has(modifier::d1) ? 1 : statement_.has(modifier::d2) ? 2 : 0;
-  if (dimensions == 0) unsupported("this geometry");
-  if (i.sources.size() < 1 + dimensions) fail("a coordinate is missing");
   append(std::move(i));
 }
 

@@ -27,7 +27,7 @@ enum class kind : std::uint8_t {
   store,
   atomic,
   copy_async,
-  texture,        // memory
+  texture,        // memory; textures and surfaces (texture_access.h)
   address_space,  // cvta, isspacep
   routine,        // a function does it all (routine.h)
   fence,

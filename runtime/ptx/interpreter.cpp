@@ -8,6 +8,7 @@
 #include "runtime/ptx/routine.h"
 #include "runtime/ptx/scalar.h"
 #include "runtime/ptx/system_call.h"
+#include "runtime/ptx/texture_access.h"
 
 namespace hpe::ptx {
 
@@ -136,9 +137,10 @@ void interpreted_thread::execute(const instruction& i) {
     case kind::copy_async: return copy(i);
     case kind::address_space: return set(i.results[0], convert_address(block_, i, value(i.sources[0])));
     case kind::texture: {
-      const auto values = read_texture_at(block_, i, value(i.sources[0]), value(i.sources[1]),
-                                          i.sources.size() > 2 ? value(i.sources[2]) : 0);
-      for (std::size_t n = 0; n < 4; ++n) set(i.results[n], values[n]);
+      std::uint64_t sources[most_texture_sources] = {}, results[most_texture_results] = {};
+      for (std::size_t n = 0; n < i.sources.size(); ++n) sources[n] = value(i.sources[n]);
+      access_texture(block_, number_, i, sources, results);
+      for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], results[n]);
       return;
     }
     case kind::routine: {

@@ -6,8 +6,6 @@
 #include <bit>
 #include <chrono>
 
-#include "runtime/ptx/texture.h"
-
 namespace hpe::ptx {
 
 namespace {
@@ -174,19 +172,6 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
       address - reinterpret_cast<std::uint64_t>(block.parameters) < block.configuration->kernel->formals_size;
   if (i.has(modifier::param) || i.has(modifier::param_entry)) return parameter ? 1 : 0;
   return owner_of_shared(block, address) == nullptr && !local && !constant && !parameter ? 1 : 0;
-}
-
-std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i, std::uint64_t handle,
-                                             std::uint64_t x, std::uint64_t y) {
-  if (handle == 0) {
-    block.record(fault::reason::address, handle, "a texture object of 0");
-    block.stop();
-  }
-  const texture& t = *reinterpret_cast<const texture*>(handle);
-  if (i.types[1] == type::f32)
-    return read_texture(t, std::bit_cast<float>(static_cast<std::uint32_t>(x)),
-                        std::bit_cast<float>(static_cast<std::uint32_t>(y)));
-  return fetch_texture(t, static_cast<std::int32_t>(x), static_cast<std::int32_t>(y));
 }
 
 std::string place_of(const program& p, const function& f, const instruction& i) {

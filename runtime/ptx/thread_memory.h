@@ -32,9 +32,6 @@ struct cluster_address {
                                   std::uint64_t address, std::uint64_t bytes);
 /// Local memory of the running thread.
 [[nodiscard]] bool lies_in_local(const block_context& block, std::uint32_t thread, std::uint64_t address);
-/// tex: coordinates are raw, of the instruction's second type.
-[[nodiscard]] std::array<std::uint32_t, 4> read_texture_at(block_context& block, const instruction& i,
-                                                           std::uint64_t handle, std::uint64_t x, std::uint64_t y);
 /// Whether addresses of the instruction are offsets into the block's own shared memory.
 [[nodiscard]] bool is_shared_access(const instruction& i);
 [[nodiscard]] address_window window_of(const instruction& i);

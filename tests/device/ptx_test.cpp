@@ -65,9 +65,9 @@ class ptx : public testing::TestWithParam<const char*> {
     std::byte* const base = m.address(device);
     m.device(device).map(base, 2 * hpe::granule_size);
     const auto globals = reinterpret_cast<std::uintptr_t>(base);
-    const std::uintptr_t constants = globals + hpe::granule_size / 2;
+    const std::uintptr_t constants = globals + hpe::granule_size / 2;  // and no managed variables
     host_buffer staged(m.set(), hpe::granule_size);
-    for (const auto& c : module->place(device, globals, constants)) {
+    for (const auto& c : module->place(device, {globals, constants, 0})) {
       std::memcpy(staged.data(), c.bytes.data(), c.bytes.size());
       std::byte* const part = base + (c.part == hpe::device::ptx_part::global ? 0 : hpe::granule_size / 2);
       m.finish(m.stream(device).copy(part + c.offset, staged.data(), c.bytes.size()));

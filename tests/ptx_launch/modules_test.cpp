@@ -68,6 +68,31 @@ TEST(Modules, AreRefusedWithTheReason) {
   EXPECT_EQ(handle, nullptr);
 }
 
+TEST(Modules, HaveManagedVariablesOnceForAllDevices) {
+  const module m({head + ".visible .global .attribute(.managed) .align 4 .u32 shared_count = 70;\n"
+                         ".visible .global .align 4 .u32 own_count = 30;\n"
+                         ".visible .global .attribute(.managed) .align 8 .u64 self = generic(shared_count);\n"
+                         ".visible .entry k(.param .u64 to) {\n.reg .b64 %rd<3>;\n.reg .b32 %r<2>;\n"
+                         "ld.param.u64 %rd0, [to];\nld.global.u64 %rd1, [self];\n"
+                         "ld.global.u32 %r0, [%rd1];\nadd.u32 %r0, %r0, 1;\nst.global.u32 [shared_count], %r0;\n"
+                         "ld.global.u32 %r1, [own_count];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [own_count], %r1;\n"
+                         "st.global.v2.u32 [%rd0], {%r0, %r1};\nret;\n}\n"});
+  auto* const shared = m.variable<std::uint32_t>("shared_count", 0);
+  numbers result(2);
+  std::uint32_t expected = 70;
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    for (int d = device_count() - 1; d >= 0; --d) {
+      m.launch(d, "k", blocks_of(1, 1), result.data());
+      EXPECT_EQ(result[0], ++expected);
+      EXPECT_EQ(result[1], 30 + round);
+      EXPECT_EQ(*shared, expected);
+      EXPECT_EQ(m.variable<std::uint32_t>("shared_count", d), shared);
+      EXPECT_EQ(*m.variable<std::uint64_t*>("self", d), reinterpret_cast<std::uint64_t*>(shared));
+    }
+    *shared = expected += 1000;
+  }
+}
+
 TEST(Modules, GiveTheirMemoryBack) {
   const std::string text = head + ".visible .global .align 4 .b8 room[" + std::to_string(512 << 20) + "];\n" +
                            writer_of(5).substr(head.size());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/device/ptx_module.h"
 #include "runtime/os/file_descriptor.h"
 
 namespace hpe::device::soft {
@@ -27,7 +28,7 @@ struct request {
     import_memory,    // address, bytes, offset; descriptor: the file
     drop_import,      // address, bytes
     load_module,      // id, text: path
-    load_ptx,         // id, address: global variables, constants, bytes: of the texts; descriptor: the texts
+    load_ptx,         // id, ptx_parts, bytes: of the texts; descriptor: the texts
     unload_ptx,       // id
     find_kernel,      // id, module, text: name
     start_stream,     // id
@@ -41,7 +42,7 @@ struct request {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::int64_t offset = 0;
-  std::uint64_t constants = 0;
+  ptx_addresses ptx_parts{};
   char text[4096] = "";
 
   /// Throws HPE_ERROR_INVALID_ARGUMENT when it is too long.

@@ -4,11 +4,19 @@
 
 namespace hpe::device::soft {
 
-std::vector<std::uint64_t> ptx_layout::addresses(std::uintptr_t globals, std::uintptr_t constants) const {
+namespace {
+
+ptx_part part_of(const ptx::symbol& s) {
+  if (s.where == ptx::symbol::space::constant) return ptx_part::constant;
+  return s.is_managed ? ptx_part::managed : ptx_part::global;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> ptx_layout::addresses(const ptx_addresses& parts) const {
   std::vector<std::uint64_t> result;
   result.reserve(places.size());
-  for (const place& p : places)
-    result.push_back(p.is_there ? (p.part == ptx_part::global ? globals : constants) + p.offset : 0);
+  for (const place& p : places) result.push_back(p.is_there ? parts[static_cast<std::size_t>(p.part)] + p.offset : 0);
   return result;
 }
 
@@ -18,8 +26,8 @@ ptx_layout lay_out(const ptx::program& program) {
     ptx_layout::place& p = result.places.emplace_back();
     if (s.where == ptx::symbol::space::shared || s.size == 0) continue;
     p.is_there = true;
-    p.part = s.where == ptx::symbol::space::constant ? ptx_part::constant : ptx_part::global;
-    std::size_t& end = p.part == ptx_part::global ? result.global_bytes : result.constant_bytes;
+    p.part = part_of(s);
+    std::size_t& end = result.bytes[static_cast<std::size_t>(p.part)];
     const std::size_t alignment = std::max<std::size_t>(s.alignment, 1);
     p.offset = (end + alignment - 1) / alignment * alignment;
     end = p.offset + s.size;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Where the variables of a module of PTX lie in its two parts of memory. The owner and the devices find the same.
+/// Where the variables of a module of PTX lie in its parts of memory. The owner and the devices find the same.
 
 #include "runtime/device/ptx_module.h"
 #include "runtime/ptx/image.h"
@@ -13,11 +13,10 @@ struct ptx_layout {
     bool is_there = false;  // false: shared, or empty
     std::size_t offset = 0;
   };
-  std::vector<place> places;  // by symbol of the program
-  std::size_t global_bytes = 0;
-  std::size_t constant_bytes = 0;
+  std::vector<place> places;                        // by symbol of the program
+  std::array<std::size_t, ptx_part_count> bytes{};  // by part
 
-  [[nodiscard]] std::vector<std::uint64_t> addresses(std::uintptr_t globals, std::uintptr_t constants) const;
+  [[nodiscard]] std::vector<std::uint64_t> addresses(const ptx_addresses& parts) const;
 };
 
 [[nodiscard]] ptx_layout lay_out(const ptx::program& program);

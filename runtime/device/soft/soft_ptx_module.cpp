@@ -112,26 +112,25 @@ soft_ptx_module::~soft_ptx_module() {
 }
 
 std::size_t soft_ptx_module::bytes_of(ptx_part part) const noexcept {
-  return part == ptx_part::global ? layout_.global_bytes : layout_.constant_bytes;
+  return layout_.bytes[static_cast<std::size_t>(part)];
 }
 
-std::vector<ptx_contents> soft_ptx_module::place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) {
+std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addresses& parts) {
   request what;
   what.what = request::kind::load_ptx;
   what.id = id_;
-  what.address = globals;
-  what.constants = constants;
+  what.ptx_parts = parts;
   what.bytes = text_bytes_;
   const int file = texts_.get();
   set_.ask([&](unsigned d) { return d == device; }, what, std::span(&file, 1));
-  return contents(globals, constants);
+  return contents(parts);
 }
 
 // Neighbours are written together, with what is between them.
-std::vector<ptx_contents> soft_ptx_module::contents(std::uintptr_t globals, std::uintptr_t constants) const {
+std::vector<ptx_contents> soft_ptx_module::contents(const ptx_addresses& addresses) const {
   constexpr std::size_t most_between = std::size_t{64} << 10;
-  const ptx::image image(program_, layout_.addresses(globals, constants));
-  std::array<std::vector<ptx_contents>, 2> parts;  // by offset, as variables are laid out
+  const ptx::image image(program_, layout_.addresses(addresses));
+  std::array<std::vector<ptx_contents>, ptx_part_count> parts;  // by offset, as variables are laid out
   for (std::uint32_t n = 0; n < layout_.places.size(); ++n) {
     const ptx_layout::place& place = layout_.places[n];
     const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();
@@ -143,8 +142,8 @@ std::vector<ptx_contents> soft_ptx_module::contents(std::uintptr_t globals, std:
     piece.bytes.resize(place.offset - piece.offset + bytes.size());
     std::memcpy(piece.bytes.data() + (place.offset - piece.offset), bytes.data(), bytes.size());
   }
-  auto result = std::move(parts[0]);
-  std::move(parts[1].begin(), parts[1].end(), std::back_inserter(result));
+  std::vector<ptx_contents> result;
+  for (auto& pieces : parts) std::move(pieces.begin(), pieces.end(), std::back_inserter(result));
   return result;
 }
 

@@ -19,10 +19,10 @@ class soft_ptx_module final : public ptx_module {
   [[nodiscard]] const std::vector<ptx_variable>& variables() const noexcept override { return variables_; }
   [[nodiscard]] std::uint32_t architecture() const noexcept override { return program_->architecture; }
   [[nodiscard]] std::size_t bytes_of(ptx_part part) const noexcept override;
-  std::vector<ptx_contents> place(unsigned device, std::uintptr_t globals, std::uintptr_t constants) override;
+  std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) override;
 
  private:
-  [[nodiscard]] std::vector<ptx_contents> contents(std::uintptr_t globals, std::uintptr_t constants) const;
+  [[nodiscard]] std::vector<ptx_contents> contents(const ptx_addresses& parts) const;
 
   soft_set& set_;
   std::shared_ptr<const ptx::program> program_;

@@ -8,13 +8,13 @@
 
 namespace hpe::device::soft {
 
-softd_ptx_module::softd_ptx_module(os::file_descriptor texts, std::size_t bytes, std::uintptr_t globals,
-                                   std::uintptr_t constants, bool interpret)
-    : texts_(std::move(texts)), bytes_(bytes), globals_(globals), constants_(constants), interpret_(interpret) {}
+softd_ptx_module::softd_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
+                                   bool interpret)
+    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), interpret_(interpret) {}
 
 void softd_ptx_module::prepare() {
   const std::shared_ptr<const ptx::program> program = ptx::parse(unpack_texts(texts_.get(), bytes_));
-  auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(globals_, constants_));
+  auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
   if (!interpret_) compiled_ = ptx::compile(*image);
   image_ = std::move(image);
   texts_.reset();

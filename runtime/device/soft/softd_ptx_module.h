@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/device/ptx_module.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler.h"
 #include "runtime/ptx/image.h"
@@ -13,9 +14,8 @@ namespace hpe::device::soft {
 /// A module of PTX in a device process: parsed when its first kernel is launched. Any thread.
 class softd_ptx_module {
  public:
-  /// texts: as pack_texts made it. globals and constants: where its variables are.
-  softd_ptx_module(os::file_descriptor texts, std::size_t bytes, std::uintptr_t globals, std::uintptr_t constants,
-                   bool interpret);
+  /// texts: as pack_texts made it. parts: where its variables are.
+  softd_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts, bool interpret);
 
   /// Throws HPE_ERROR_NOT_FOUND.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
@@ -29,8 +29,7 @@ class softd_ptx_module {
 
   os::file_descriptor texts_;
   std::size_t bytes_;
-  std::uintptr_t globals_;
-  std::uintptr_t constants_;
+  ptx_addresses parts_;
   bool interpret_;
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;

@@ -45,6 +45,7 @@ hpeFault fault_of(ptx::fault::reason why) noexcept {
     case reason::none: return HPE_FAULT_NONE;
     case reason::address: return HPE_FAULT_ADDRESS;
     case reason::misaligned: return HPE_FAULT_MISALIGNED;
+    case reason::surface:
     case reason::trap: return HPE_FAULT_TRAP;
     case reason::assertion: return HPE_FAULT_ASSERT;
     case reason::stack: return HPE_FAULT_STACK;

@@ -10,6 +10,7 @@
 #include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/routine.h"
 #include "runtime/ptx/special_register.h"
+#include "runtime/ptx/texture_access.h"
 #include "runtime/ptx/thread_memory.h"
 
 namespace hpe::ptx {
@@ -170,12 +171,14 @@ void emitter::emit_routine(const instruction& i) {
 }
 
 void emitter::emit_texture(const instruction& i) {
-  Value* const values = allocate(llvm::ArrayType::get(at.getInt32Ty(), 4), 16);
-  Value* const y = i.sources.size() > 2 ? get(i.sources[2], 64) : at.getInt64(0);
-  call(reinterpret_cast<const void*>(helpers::read_texture), at.getVoidTy(),
-       {context, shared_.pointer(&i), get(i.sources[0], 64), get(i.sources[1], 64), y, values});
-  for (std::size_t n = 0; n < 4; ++n)
-    set(i.results[n], at.CreateLoad(at.getInt32Ty(), at.CreateConstGEP1_64(at.getInt32Ty(), values, n)));
+  Value* const sources = allocate(llvm::ArrayType::get(at.getInt64Ty(), most_texture_sources), 16);
+  Value* const results = allocate(llvm::ArrayType::get(at.getInt64Ty(), most_texture_results), 16);
+  for (std::size_t n = 0; n < i.sources.size(); ++n)
+    at.CreateStore(get(i.sources[n], 64), at.CreateConstGEP1_64(at.getInt64Ty(), sources, n));
+  call(reinterpret_cast<const void*>(helpers::access_texture), at.getVoidTy(),
+       {context, thread, shared_.pointer(&i), sources, results});
+  for (std::size_t n = 0; n < i.results.size(); ++n)
+    set(i.results[n], at.CreateLoad(at.getInt64Ty(), at.CreateConstGEP1_64(at.getInt64Ty(), results, n)));
 }
 
 void emitter::emit_address_space(const instruction& i) {

@@ -5,6 +5,7 @@
 #include "runtime/ptx/matrix.h"
 #include "runtime/ptx/routine.h"
 #include "runtime/ptx/system_call.h"
+#include "runtime/ptx/texture_access.h"
 #include "runtime/ptx/thread_memory.h"
 
 namespace hpe::ptx::helpers {
@@ -35,10 +36,9 @@ std::uint64_t convert_address(block_context* block, const instruction* i, std::u
   return ptx::convert_address(*block, *i, address);
 }
 
-void read_texture(block_context* block, const instruction* i, std::uint64_t handle, std::uint64_t x, std::uint64_t y,
-                  std::uint32_t* values) {
-  const auto found = read_texture_at(*block, *i, handle, x, y);
-  std::memcpy(values, found.data(), sizeof found);
+void access_texture(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources,
+                    std::uint64_t* results) {
+  ptx::access_texture(*block, thread, *i, sources, results);
 }
 
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources) {

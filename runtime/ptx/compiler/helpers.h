@@ -10,8 +10,8 @@ namespace hpe::ptx::helpers {
 void call_function(block_context* block, const function* callee, std::uint8_t* formals);
 std::uint64_t special(block_context* block, std::uint32_t thread, std::uint32_t which);
 std::uint64_t convert_address(block_context* block, const instruction* i, std::uint64_t address);
-void read_texture(block_context* block, const instruction* i, std::uint64_t handle, std::uint64_t x, std::uint64_t y,
-                  std::uint32_t* values);
+void access_texture(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources,
+                    std::uint64_t* results);
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources);
 /// Where an address in shared::cluster lies.
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address);

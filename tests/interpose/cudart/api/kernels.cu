@@ -61,6 +61,7 @@ const void* kernel_trap() { return reinterpret_cast<const void*>(trap); }
 
 const void* symbol_counter() { return &counter; }
 const void* symbol_coefficients() { return coefficients; }
+const void* symbol_managed() { return &managed_value; }
 
 int read_managed_on_host() { return managed_value; }
 void write_managed_on_host(int value) { managed_value = value; }

@@ -31,6 +31,7 @@ const void* kernel_small_clusters();  // of four blocks at most
 const void* symbol_counter();       // int, 5
 const void* symbol_coefficients();  // float[4], {1, 2, 3, 4}
 const void* symbol_linked();        // int, 40
+const void* symbol_managed();       // int, 7
 
 int read_managed_on_host();
 void write_managed_on_host(int value);

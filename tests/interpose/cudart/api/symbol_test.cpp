@@ -59,13 +59,30 @@ TEST(Symbols, AreVariablesOfEachDevice) {
   EXPECT_EQ(run_variables().counter, 200);
 }
 
-TEST(Symbols, ThatAreManagedAreOneForHostAndDevice) {
+TEST(Symbols, ThatAreManagedAreOneForTheHostAndAllDevices) {
   EXPECT_EQ(read_managed_on_host(), 7);
   write_managed_on_host(50);
   EXPECT_EQ(run_variables().managed, 50);
   EXPECT_EQ(read_managed_on_host(), 51);
   EXPECT_EQ(run_variables().managed, 51);
   EXPECT_EQ(read_managed_on_host(), 52);
+  EXPECT_CUDA(cudaSetDevice(1));
+  EXPECT_EQ(run_variables().managed, 52);
+  EXPECT_EQ(read_managed_on_host(), 53);
+}
+
+TEST(Symbols, ThatAreManagedAreFreedByTheirModuleOnly) {
+  run_variables();
+  void* address = nullptr;
+  ASSERT_CUDA(cudaGetSymbolAddress(&address, symbol_managed()));
+  cudaPointerAttributes attributes{};
+  ASSERT_CUDA(cudaPointerGetAttributes(&attributes, address));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  EXPECT_FAILS(cudaFree(address), cudaErrorInvalidValue);
+  testing::internal::CaptureStderr();
+  EXPECT_CUDA(cudaDeviceReset());
+  EXPECT_EQ(run_variables().managed, 7);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Symbols, HaveAddressesAndSizes) {

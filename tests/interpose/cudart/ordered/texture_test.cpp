@@ -81,6 +81,15 @@ TEST_F(Texture, TakesNormalizedCoordinatesAndWraps) {
   EXPECT_CUDA(cudaDestroyTextureObject(texture));
 }
 
+TEST_F(Texture, HasABorder) {
+  description_.addressMode[0] = description_.addressMode[1] = cudaAddressModeBorder;
+  description_.borderColor[0] = 0.75F;
+  const cudaTextureObject_t texture = make();
+  const auto out = read<float>(kernel_sample(), texture, {{-0.5F, 0.5F}, {0.5F, height + 0.5F}, {1.5F, 0.5F}});
+  EXPECT_EQ(out, (std::vector<float>{0.75F, 0.75F, value_at(1, 0)}));
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+}
+
 TEST_F(Texture, ReadsLinearMemory) {
   constexpr int count = 77;
   const on_device<float> memory(count);
@@ -131,9 +140,9 @@ TEST_F(Texture, ReadsIntegersOfPitchedMemory) {
 TEST_F(Texture, RefusesWhatItCannotRead) {
   cudaTextureObject_t texture = 0;
   const auto create = [&] { return cudaCreateTextureObject(&texture, &resource_, &description_, nullptr); };
-  description_.borderColor[0] = 1;
+  description_.sRGB = 1;
   EXPECT_FAILS(create(), cudaErrorNotSupported);
-  description_.borderColor[0] = 0;
+  description_.sRGB = 0;
   resource_.resType = cudaResourceTypeMipmappedArray;
   EXPECT_FAILS(create(), cudaErrorNotSupported);
   resource_.resType = cudaResourceTypeLinear;

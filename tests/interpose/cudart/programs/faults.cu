@@ -1,6 +1,6 @@
 // Kernels that do what they must not, and what the program sees then:
 //
-//   faults bounds|null|host|misaligned|assert|trap|stack|launch
+//   faults bounds|null|host|misaligned|assert|trap|surface|stack|launch
 //
 // All lines but the last tell the names of errors; the last is what else is known, as an address.
 #include <cassert>
@@ -31,6 +31,20 @@ __device__ __noinline__ int deeper(int* keep, int n) {
 }
 __global__ void recurse(int* data) { data[64] = deeper(data, data[0]); }
 
+__global__ void write_row(cudaSurfaceObject_t surface, int row) {
+  if (blockIdx.x == 2 && threadIdx.x == 37) surf2Dwrite(1.0F, surface, 4 * int(threadIdx.x), row);
+}
+
+static cudaSurfaceObject_t make_surface(int width, int height) {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeArray;
+  CHECK(cudaMallocArray(&resource.res.array.array, &format, width, height, cudaArraySurfaceLoadStore));
+  cudaSurfaceObject_t made;
+  CHECK(cudaCreateSurfaceObject(&made, &resource));
+  return made;
+}
+
 static void tell(const char* when, cudaError_t error) { std::printf("%s: %s\n", when, cudaGetErrorName(error)); }
 
 int main(int argc, char** argv) {
@@ -57,6 +71,11 @@ int main(int argc, char** argv) {
     check_limit<<<1, 64>>>(50);
   } else if (which == "trap") {
     give_up<<<5, 64>>>();
+  } else if (which == "surface") {
+    const cudaSurfaceObject_t surface = make_surface(64, 5);
+    write_row<<<5, 64>>>(surface, 4);
+    CHECK(cudaDeviceSynchronize());  // that is the last row
+    write_row<<<5, 64>>>(surface, 5);
   } else if (which == "stack") {
     recurse<<<1, 1>>>(data);
   } else if (which == "launch") {  // refused before it runs: not sticky

@@ -14,6 +14,7 @@ struct fault {
   const char* error;   // which every call gives from then on, as on a GPU
   const char* kernel;  // in the sentence
   const char* place;   // block and thread there; empty where any may be the first
+  const char* source = "faults.cu:";  // the line of which the interpreter tells
 };
 
 void PrintTo(const fault& f, std::ostream* out) { *out << f.name; }
@@ -31,7 +32,7 @@ TEST_P(Faults, AreToldAndSticky) {
                                                                                                 << o.text;
   EXPECT_NE(o.text.find(f.kernel), std::string::npos) << o.text;
   EXPECT_NE(o.text.find(f.place), std::string::npos) << o.text;
-  EXPECT_TRUE(!interpreted || o.text.find("faults.cu:") != std::string::npos) << "no source line\n" << o.text;
+  EXPECT_TRUE(!interpreted || o.text.find(f.source) != std::string::npos) << "no source line\n" << o.text;
   // The address, which the program tells last, is in the sentence too.
   const std::string trimmed = o.text.substr(0, o.text.size() - 1);
   const std::string address = trimmed.substr(trimmed.rfind('\n') + 1);
@@ -49,6 +50,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
             fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"surface", "cudaErrorLaunchFailure", "write_row",
+                  "thread (37, 0, 0) of block (2, 0, 0) left a surface: 4 bytes at byte 148, row 5, plane 0 of 256 "
+                  "bytes, "
+                  "5 rows, 1 planes: PTX line ",
+                  false, "surface_indirect_functions.h:"},
             fault{"stack", "cudaErrorHardwareStackError", "recurse", "thread (0, 0, 0) of block (0, 0, 0)"}),
         testing::Values("compiler", "interpreter")),
     [](const testing::TestParamInfo<Faults::ParamType>& f) {

@@ -35,7 +35,8 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
                                          program{"managed", "", "managed"}, program{"peers", "", "peers"},
-                                         program{"streams", "", "streams"}, program{"threads", "", "threads"},
+                                         program{"streams", "", "streams"}, program{"textures", "", "textures"},
+                                         program{"threads", "", "threads"},
                                          program{"touch", "", "touch"}, program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name); });

@@ -1,0 +1,226 @@
+// Reads of textures against the formulas of the CUDA C++ Programming Guide, "Texture Fetching", in double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "runtime/ptx/texture.h"
+
+namespace hpe::ptx::test {
+namespace {
+
+using addressing = texture::addressing;
+using element = texture::element;
+
+constexpr int width = 7, height = 5, planes = 3;
+constexpr std::array<int, 3> sizes{width, height, planes};
+constexpr float border = 99;
+
+// The guide's rule for a normalized coordinate: the element that the centre of element i becomes; -1 for the border.
+int element_by_rule(int i, int size, addressing mode) {
+  double x = (i + 0.5) / size;
+  const double below = std::floor(x);
+  switch (mode) {
+    case addressing::clamp: x = std::clamp(x, 0.5 / size, 1 - 0.5 / size); break;
+    case addressing::wrap: x -= below; break;
+    case addressing::mirror: x = std::fmod(std::fabs(below), 2) == 0 ? x - below : 1 - (x - below); break;
+    case addressing::border:
+      if (x < 0 || x >= 1) return -1;
+  }
+  return static_cast<int>(std::floor(x * size));
+}
+
+class Textures : public testing::Test {
+ protected:
+  Textures() {
+    for (float& each : values_) each = static_cast<float>(random_() % 256);
+    it_.data = values_.data();
+    it_.width = width;
+    it_.border[0] = std::bit_cast<std::uint32_t>(border);
+    it_.pitch = width * sizeof(float);
+    it_.slice = height * it_.pitch;
+  }
+
+  // The memory as an array of so many dimensions, or of planes of them.
+  void shape(unsigned dimensions, bool layered) {
+    it_.height = dimensions > 1 ? height : 0;
+    it_.depth = dimensions > 2 ? planes : 0;
+    it_.layers = layered ? planes : 0;
+  }
+  void choose_modes(bool normalized) {
+    it_.normalized = normalized;
+    const auto any = [&] {
+      constexpr addressing all[] = {addressing::clamp, addressing::border, addressing::wrap, addressing::mirror};
+      return all[random_() % (normalized ? 4 : 2)];
+    };
+    it_.across = any();
+    it_.down = any();
+    it_.deep = any();
+  }
+  [[nodiscard]] double value_at(std::array<int, 3> at, unsigned dimensions, unsigned layer) const {
+    const addressing modes[] = {it_.across, it_.down, it_.deep};
+    for (unsigned d = 0; d < 3; ++d) {
+      at[d] = d < dimensions ? element_by_rule(at[d], sizes[d], modes[d]) : 0;
+      if (at[d] < 0) return border;
+    }
+    const auto plane = static_cast<std::size_t>(at[2]) + (it_.layers != 0 ? std::min(layer, planes - 1U) : 0);
+    return values_[(plane * height + static_cast<std::size_t>(at[1])) * width + static_cast<std::size_t>(at[0])];
+  }
+  [[nodiscard]] float read(const std::array<double, 3>& at, unsigned layer) const {
+    const auto given = [&](unsigned d) { return static_cast<float>(it_.normalized ? at[d] / sizes[d] : at[d]); };
+    return std::bit_cast<float>(read_texture(it_, {given(0), given(1), given(2), layer})[0]);
+  }
+
+  const unsigned seed_ = std::random_device{}();
+  std::mt19937 random_{seed_};
+  std::array<float, width * height * planes> values_{};
+  texture it_;
+};
+
+struct kind_of_array {
+  unsigned dimensions;
+  bool layered;
+};
+constexpr kind_of_array kinds[] = {{1, false}, {2, false}, {3, false}, {1, true}, {2, true}};
+
+TEST_F(Textures, PointSamplingTakesTheElementThatTheCoordinateLiesIn) {
+  std::uniform_real_distribution<double> within(0.01, 0.99);
+  for (const auto& [dimensions, layered] : kinds) {
+    shape(dimensions, layered);
+    for (int n = 0; n < 1000; ++n) {
+      choose_modes(n % 2 == 0);
+      std::array<int, 3> at{};
+      std::array<double, 3> point{};
+      for (unsigned d = 0; d < 3; ++d) {
+        at[d] = static_cast<int>(random_() % static_cast<unsigned>(5 * sizes[d])) - 2 * sizes[d];
+        point[d] = at[d] + within(random_);
+      }
+      const unsigned layer = random_() % (planes + 2);
+      ASSERT_EQ(read(point, layer), value_at(at, dimensions, layer))
+          << dimensions << layered << " at " << point[0] << ' ' << point[1] << ' ' << point[2] << " seed " << seed_;
+    }
+  }
+}
+
+// Weights of 8 bits are wrong by 1/512 at most, in each dimension.
+TEST_F(Textures, FilteringWeighsTheNeighbours) {
+  it_.linear = true;
+  for (const auto& [dimensions, layered] : kinds) {
+    shape(dimensions, layered);
+    for (int n = 0; n < 1000; ++n) {
+      choose_modes(n % 2 == 0);
+      std::array<double, 3> point{}, fraction{};
+      std::array<int, 3> first{};
+      for (unsigned d = 0; d < 3; ++d) {
+        point[d] = std::uniform_real_distribution<double>(-2.0 * sizes[d], 3.0 * sizes[d])(random_);
+        first[d] = static_cast<int>(std::floor(point[d] - 0.5));
+        fraction[d] = d < dimensions ? point[d] - 0.5 - first[d] : 0;
+      }
+      const unsigned layer = random_() % planes;
+      double expected = 0;
+      for (unsigned corner = 0; corner < 8; ++corner) {
+        double weight = 1;
+        std::array<int, 3> at = first;
+        for (unsigned d = 0; d < 3; ++d) {
+          const bool second = (corner >> d & 1) != 0;
+          weight *= second ? fraction[d] : 1 - fraction[d];
+          at[d] += second ? 1 : 0;
+        }
+        expected += weight * value_at(at, dimensions, layer);
+      }
+      ASSERT_NEAR(read(point, layer), expected, dimensions * 255.0 / 512 + 0.01)
+          << dimensions << layered << " at " << point[0] << ' ' << point[1] << ' ' << point[2] << " seed " << seed_;
+    }
+  }
+}
+
+// 9 bits of fixed point, 8 of them fraction, which 1 has too.
+TEST_F(Textures, WeightsAreMultiplesOfOne256th) {
+  values_[0] = 0;
+  values_[1] = 256;
+  it_.linear = true;
+  std::vector<bool> seen(257);
+  for (int n = 0; n <= 4096; ++n) {
+    const float got = read({0.5 + n / 4096.0, 0, 0}, 0);
+    ASSERT_EQ(got, std::floor(got)) << n;
+    ASSERT_NEAR(got, n / 16.0, 0.5) << n;
+    seen[static_cast<std::size_t>(got)] = true;
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0);
+}
+
+template <class T>
+void expect_fractions(element format, const std::vector<std::pair<int, float>>& pairs) {
+  std::vector<T> memory;
+  for (const auto& [stored, _] : pairs) memory.push_back(static_cast<T>(stored));
+  texture t;
+  t.data = memory.data();
+  t.width = memory.size();
+  t.format = format;
+  for (std::size_t n = 0; n < pairs.size(); ++n) {
+    const texture_position<float> at{static_cast<float>(n) + 0.5F};
+    t.to_float = false;
+    EXPECT_EQ(static_cast<std::int32_t>(read_texture(t, at)[0]), pairs[n].first);
+    EXPECT_EQ(read_texture(t, at)[3], 1U);
+    t.to_float = true;
+    EXPECT_EQ(std::bit_cast<float>(read_texture(t, at)[0]), pairs[n].second) << pairs[n].first;
+    EXPECT_EQ(std::bit_cast<float>(read_texture(t, at)[3]), 1.0F);
+  }
+}
+
+TEST(TextureFormats, IntegersAreReadAsTheyAreOrAsFractions) {
+  expect_fractions<std::uint8_t>(element::u8, {{0, 0}, {255, 1}, {51, 0.2F}});
+  expect_fractions<std::int8_t>(element::s8, {{0, 0}, {127, 1}, {-127, -1}, {-128, -1}});
+  expect_fractions<std::uint16_t>(element::u16, {{0, 0}, {65535, 1}, {13107, 0.2F}});
+  expect_fractions<std::int16_t>(element::s16, {{0, 0}, {32767, 1}, {-32767, -1}, {-32768, -1}});
+}
+
+TEST(TextureFormats, HalvesBecomeFloats) {
+  std::vector<std::uint16_t> memory{0x3c00, 0xc000, 0x0001, 0x7c00};  // 1, -2, 2^-24, infinity
+  texture t;
+  t.data = memory.data();
+  t.width = 2;
+  t.channels = 2;
+  t.format = element::f16;
+  const auto read = [&](float x) {
+    const auto raw = read_texture(t, {x});
+    return std::vector<float>{std::bit_cast<float>(raw[0]), std::bit_cast<float>(raw[1]), std::bit_cast<float>(raw[2]),
+                              std::bit_cast<float>(raw[3])};
+  };
+  EXPECT_EQ(read(0.5F), (std::vector<float>{1, -2, 0, 1}));
+  EXPECT_EQ(read(1.5F), (std::vector<float>{0x1p-24F, INFINITY, 0, 1}));
+}
+
+TEST_F(Textures, CoordinatesThatAreNoPlacesAreHarmless) {
+  using limits = std::numeric_limits<float>;
+  for (const bool linear : {false, true}) {
+    it_.linear = linear;
+    shape(3, false);
+    for (const bool normalized : {false, true}) {
+      choose_modes(normalized);
+      for (const float x : {limits::quiet_NaN(), limits::infinity(), -limits::infinity(), limits::max()}) {
+        const float got = std::bit_cast<float>(read_texture(it_, {x, x, x, 0})[0]);
+        EXPECT_TRUE(got >= 0 && got < 256) << x << ": " << got;
+      }
+    }
+  }
+}
+
+TEST_F(Textures, FetchesAreZeroOutside) {
+  shape(2, true);
+  const auto fetch = [&](int x, int y, unsigned layer) {
+    return std::bit_cast<float>(fetch_texture(it_, {x, y, 0, layer})[0]);
+  };
+  EXPECT_EQ(fetch(6, 4, 2), values_.back());
+  EXPECT_EQ(fetch(0, 0, 1), values_[static_cast<std::size_t>(width) * height]);
+  for (const auto& [x, y] : std::vector<std::pair<int, int>>{{-1, 0}, {width, 0}, {0, -1}, {0, height}})
+    EXPECT_EQ(fetch(x, y, 0), 0);
+}
+
+}  // namespace
+}  // namespace hpe::ptx::test
