@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interpose/cudart/shared_event.h"
 #include "interpose/cudart/stream.h"
 
 namespace hpe::cudart {
@@ -17,13 +18,14 @@ namespace hpe::cudart {
 class capture;
 class graph_node;
 
-/// One recording of an event: where it is in a stream's order and, once that is reached, when it was.
+/// One recording of an event: where it is in a stream's order and, once that is reached, when it was. The stream is null
+/// for a recording that another process made.
 class recording {
  public:
   recording(point end, std::shared_ptr<stream> where) : end_(std::move(end)), where_(std::move(where)) {}
 
   const point& end() const { return end_; }
-  cudaError_t fault() const { return where_->fault(); }
+  cudaError_t fault() const { return where_ ? where_->fault() : cudaSuccess; }
   void stamp();               ///< the time is now
   std::int64_t time() const;  ///< nanoseconds of the host's steady clock; 0 while not reached
 
@@ -31,6 +33,7 @@ class recording {
   friend class event;
   point end_;
   std::shared_ptr<stream> where_;
+  shared_event::position shared_ = 0;  // its name among processes
   std::atomic<std::int64_t> time_{0};
 };
 
@@ -44,10 +47,13 @@ struct captured_point {
 /// safe. Members throw failure.
 class event {
  public:
-  event(int device, unsigned flags) : device_(device), flags_(flags) {}
+  /// shared: what other processes see of it, or null.
+  event(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr)
+      : device_(device), flags_(flags), shared_(std::move(shared)) {}
 
   int device() const { return device_; }
   unsigned flags() const { return flags_; }
+  const std::shared_ptr<shared_event>& shared() const { return shared_; }
 
   /// Records behind all work of the stream so far. cudaErrorInvalidResourceHandle for a stream of another device.
   void record(stream& where);
@@ -62,7 +68,7 @@ class event {
   bool is_captured() const;
   captured_point captured() const;  ///< empty unless it is
 
-  /// The last recording; null if there is none.
+  /// The last recording, of whatever process; null if there is none.
   std::shared_ptr<const recording> last() const;
 
   /// cudaSuccess for an event that was never recorded. cudaErrorCapturedEvent for one that was captured.
@@ -71,9 +77,11 @@ class event {
 
  private:
   std::shared_ptr<const recording> last_outside_capture() const;
+  std::shared_ptr<const recording> last_of_all() const;  // needs the mutex
 
   const int device_;
   const unsigned flags_;
+  const std::shared_ptr<shared_event> shared_;
   mutable std::mutex mutex_;
   std::shared_ptr<recording> last_;
   bool is_captured_ = false;
@@ -87,7 +95,7 @@ float elapsed_milliseconds(const event& from, const event& to);
 /// From handles to events. Thread safe.
 class event_table {
  public:
-  cudaEvent_t create(int device, unsigned flags);
+  cudaEvent_t create(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr);
   std::shared_ptr<event> find(cudaEvent_t handle) const;  ///< throws failure(cudaErrorInvalidResourceHandle)
   void destroy(cudaEvent_t handle);                       ///< likewise
   void reset(int device);                                 ///< forgets those of a device
