@@ -3,8 +3,8 @@
 //
 // CUDA programs get one of two libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices,
 // hpe's own CUDA runtime. That one is preloaded, not only found: the dynamic linker then takes it for every
-// libcudart.so.13 that a program or a library needs, whatever RPATH or RUNPATH says, and likewise for CUDA 12's; versions of
-// symbols keep the two apart. LD_LIBRARY_PATH is for those that open libcudart.so while they run.
+// libcudart.so.13 that a program or a library needs, whatever RPATH or RUNPATH says, and likewise for CUDA 12's;
+// versions of symbols keep the two apart. LD_LIBRARY_PATH is for those that open libcudart.so while they run.
 
 #include <dlfcn.h>
 #include <fmt/core.h>

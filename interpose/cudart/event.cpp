@@ -1,5 +1,6 @@
 // The time of a recording is taken by a piece of work of its own, so it is taken when the work before it has finished.
-// That piece owns what makes the recording pending for other processes, so they hear of it even if the piece is dropped.
+// That piece owns what makes the recording pending for other processes, so they hear of it even if the piece is
+// dropped.
 
 #include "interpose/cudart/event.h"
 

@@ -18,8 +18,8 @@ namespace hpe::cudart {
 class capture;
 class graph_node;
 
-/// One recording of an event: where it is in a stream's order and, once that is reached, when it was. The stream is null
-/// for a recording that another process made.
+/// One recording of an event: where it is in a stream's order and, once that is reached, when it was. The stream is
+/// null for a recording that another process made.
 class recording {
  public:
   recording(point end, std::shared_ptr<stream> where) : end_(std::move(end)), where_(std::move(where)) {}

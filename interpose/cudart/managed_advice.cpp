@@ -14,7 +14,8 @@ struct page_range {
 };
 
 page_range pages_of(const allocation& whole, const void* address, std::size_t bytes) {
-  const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(whole.base));
+  const auto offset =
+      static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(whole.base));
   return {offset / page, (offset + bytes + page - 1) / page};
 }
 

@@ -110,11 +110,14 @@ void tell(void* data, std::size_t size, cudaMemRangeAttribute attribute, const v
   auto* const out = static_cast<int*>(data);
   if (attribute == cudaMemRangeAttributeAccessedBy) return tell_accessed_by(parts, out, size / sizeof(int));
   require(size == sizeof(int), cudaErrorInvalidValue);
-  const int preferred = common(parts, [](const page_advice& each) { return each.preferred; }, nowhere);
-  const int prefetched = common(parts, [](const page_advice& each) { return each.prefetched; }, nowhere);
+  const int preferred = common(
+      parts, [](const page_advice& each) { return each.preferred; }, nowhere);
+  const int prefetched = common(
+      parts, [](const page_advice& each) { return each.prefetched; }, nowhere);
   switch (attribute) {
     case cudaMemRangeAttributeReadMostly:
-      *out = common(parts, [](const page_advice& each) { return each.read_mostly ? 1 : 0; }, 0);
+      *out = common(
+          parts, [](const page_advice& each) { return each.read_mostly ? 1 : 0; }, 0);
       break;
     case cudaMemRangeAttributePreferredLocation: *out = preferred; break;
     case cudaMemRangeAttributeLastPrefetchLocation: *out = prefetched; break;

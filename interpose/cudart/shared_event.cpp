@@ -50,9 +50,9 @@ process_mark mark_of(pid_t id) {
   char state = 0;
   std::uint64_t value = 0;
   std::string skipped;
-  fields >> state;                                        // field 3 of proc(5)
+  fields >> state;  // field 3 of proc(5)
   for (int field = 4; field < 22; ++field) fields >> skipped;
-  fields >> value;                                        // 22, starttime
+  fields >> value;  // 22, starttime
   if (!fields || state == 'Z' || state == 'X') return 0;
   return std::uint64_t{static_cast<std::uint32_t>(id)} << 32 | (value & 0xffffffffU);
 }

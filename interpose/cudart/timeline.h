@@ -8,8 +8,8 @@
 
 namespace hpe::cudart {
 
-/// How many pieces of a stream's work have finished. Pieces are numbered from 1 in the stream's order. Thread safe. What
-/// is derived from it tells of work elsewhere.
+/// How many pieces of a stream's work have finished. Pieces are numbered from 1 in the stream's order. Thread safe.
+/// What is derived from it tells of work elsewhere.
 class timeline {
  public:
   timeline() = default;

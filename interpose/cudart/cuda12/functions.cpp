@@ -1,6 +1,6 @@
-// The functions of CUDA 12's runtime whose form CUDA 13 changed, in terms of CUDA 13's, which this library has under the
-// names that renamed.txt gives them: the name with a number where CUDA 12 has the form too (cudaMemAdvise_v2), else one
-// that is not exported (hpe_cuda13_...). Functions behind which nothing lies but other names are at the end.
+// The functions of CUDA 12's runtime whose form CUDA 13 changed, in terms of CUDA 13's, which this library has under
+// the names that renamed.txt gives them: the name with a number where CUDA 12 has the form too (cudaMemAdvise_v2), else
+// one that is not exported (hpe_cuda13_...). Functions behind which nothing lies but other names are at the end.
 
 #include <driver_types.h>
 #include <surface_types.h>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Structures of CUDA 12 that CUDA 13 changed, with what CUDA 12 calls them in comments. What is not here is the same in
-/// both.
+/// Structures of CUDA 12 that CUDA 13 changed, with what CUDA 12 calls them in comments. What is not here is the same
+/// in both.
 
 #include <driver_types.h>
 

@@ -3,7 +3,8 @@
 //
 //     cudart-ipc-event-program <memory> <their event> <my event> double|hang
 //
-// double: waits for their event, doubles the ints, records my event. hang: records my event behind work that never ends.
+// double: waits for their event, doubles the ints, records my event. hang: records my event behind work that never
+// ends.
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
   cudaEvent_t theirs = nullptr;
   cudaEvent_t mine = nullptr;
   cudaStream_t stream = nullptr;
-  check(cudaIpcOpenMemHandle(&values, from_text<cudaIpcMemHandle_t>(argv[1]), cudaIpcMemLazyEnablePeerAccess), "memory");
+  check(cudaIpcOpenMemHandle(&values, from_text<cudaIpcMemHandle_t>(argv[1]), cudaIpcMemLazyEnablePeerAccess),
+        "memory");
   check(cudaIpcOpenEventHandle(&theirs, from_text<cudaIpcEventHandle_t>(argv[2])), "their event");
   check(cudaIpcOpenEventHandle(&mine, from_text<cudaIpcEventHandle_t>(argv[3])), "my event");
   check(cudaStreamCreate(&stream), "stream");

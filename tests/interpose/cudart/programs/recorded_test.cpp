@@ -50,8 +50,8 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name); });
 
-// 20,000 random calls, also wrong ones, end with the digest that they had on the H200, and so they do where CPU code reads
-// and writes device memory instead of copying it.
+// 20,000 random calls, also wrong ones, end with the digest that they had on the H200, and so they do where CPU code
+// reads and writes device memory instead of copying it.
 TEST(Fuzz, RandomCallsGiveWhatTheyDidOnAGpu) {
   const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 20000 5";
   std::ifstream file(HPE_TEST_RECORDED "/fuzz.txt");
