@@ -3,8 +3,8 @@
 //
 // CUDA programs get one of two libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices,
 // hpe's own CUDA runtime. That one is preloaded, not only found: the dynamic linker then takes it for every
-// libcudart.so.13 that a program or a library needs, whatever RPATH or RUNPATH says. LD_LIBRARY_PATH is for those that
-// open libcudart.so while they run.
+// libcudart.so.13 that a program or a library needs, whatever RPATH or RUNPATH says, and likewise for CUDA 12's;
+// versions of symbols keep the two apart. LD_LIBRARY_PATH is for those that open libcudart.so while they run.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -79,8 +79,9 @@ void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// hpe's own CUDA runtime library, which is not in builds without the CUDA toolkit.
+/// hpe's own CUDA runtime library, which is not in builds without the CUDA toolkit, and CUDA 12's form of it.
 std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
+std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_filename("libcudart.so.12"); }
 
 /// Whether a program would find a CUDA driver. Nothing stands in its place where there is none.
 bool has_driver() {
@@ -110,6 +111,7 @@ void preload(bool on_soft_devices, bool driver) {
   const std::filesystem::path runtime = soft_runtime();
   if (on_soft_devices && std::filesystem::exists(runtime)) {
     add(runtime);
+    add(soft_runtime_of_cuda_12());
     set_variable("LD_LIBRARY_PATH", joined(runtime.parent_path(), variable("LD_LIBRARY_PATH")));
     // With a driver hpe's own choice would be the GPUs.
     if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");

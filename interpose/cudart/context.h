@@ -11,6 +11,7 @@
 
 #include "hpe/hpe.h"
 #include "interpose/cudart/errors.h"
+#include "interpose/cudart/managed_advice.h"
 #include "interpose/cudart/memory_table.h"
 
 namespace hpe::cudart {
@@ -41,6 +42,7 @@ class context {
 
   /// All memory that kernels may use is entered here by whoever allocates it; launches name it to hpe.
   [[nodiscard]] memory_table& memory() noexcept { return memory_; }
+  [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
   /// Start hpe at the first call. Throw hpe::error where it cannot start, and cudaErrorInitializationError in a child
@@ -81,6 +83,7 @@ class context {
 
   sticky_error fault_;
   memory_table memory_;
+  managed_advice advice_;
   std::unique_ptr<module_table> modules_;
   std::once_flag start_;
   std::atomic<bool> has_failed_{false};

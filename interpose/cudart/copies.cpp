@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/copying.h"
 #include "interpose/cudart/device_table.h"
@@ -35,6 +37,46 @@ template <class T>
 const T& given(const T* pointer) {
   require(pointer != nullptr, cudaErrorInvalidValue);
   return *pointer;
+}
+
+cudaPitchedPtr pitched(const decltype(cudaMemcpy3DOperand::op.ptr)& operand, const cudaExtent& extent,
+                       std::size_t element) {
+  const std::size_t row = operand.rowLength != 0 ? operand.rowLength : extent.width;
+  const std::size_t rows = operand.layerHeight != 0 ? operand.layerHeight : extent.height;
+  require(row >= extent.width && rows >= extent.height, cudaErrorInvalidValue);
+  return {operand.ptr, row * element, row * element, rows};
+}
+
+/// The size of what an operand counts in where it is an array; else 1 byte, unless the other one is an array.
+std::size_t element_of(const cudaMemcpy3DOperand& operand) {
+  require(operand.type == cudaMemcpyOperandTypePointer || operand.type == cudaMemcpyOperandTypeArray,
+          cudaErrorInvalidValue);
+  if (operand.type == cudaMemcpyOperandTypePointer) return 1;
+  cudaChannelFormatDesc format{};
+  check(cudaGetChannelDesc(&format, operand.op.array.array));
+  return static_cast<std::size_t>(format.x + format.y + format.z + format.w) / 8;
+}
+
+cudaMemcpy3DParms one_of_batch(const cudaMemcpy3DBatchOp& what) {
+  const std::size_t element = std::max(element_of(what.src), element_of(what.dst));
+  require(what.extent.width > 0 && what.extent.height > 0 && what.extent.depth > 0, cudaErrorInvalidValue);
+  const auto at = [](const cudaOffset3D& offset) { return cudaPos{offset.x, offset.y, offset.z}; };
+  cudaMemcpy3DParms copy{};
+  copy.extent = what.extent;
+  copy.kind = cudaMemcpyDefault;
+  if (what.src.type == cudaMemcpyOperandTypeArray) {
+    copy.srcArray = what.src.op.array.array;
+    copy.srcPos = at(what.src.op.array.offset);
+  } else {
+    copy.srcPtr = pitched(what.src.op.ptr, what.extent, element);
+  }
+  if (what.dst.type == cudaMemcpyOperandTypeArray) {
+    copy.dstArray = what.dst.op.array.array;
+    copy.dstPos = at(what.dst.op.array.offset);
+  } else {
+    copy.dstPtr = pitched(what.dst.op.ptr, what.extent, element);
+  }
+  return copy;
 }
 
 }  // namespace
@@ -106,6 +148,15 @@ cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void* const* to, const void* const* f
     for (std::size_t i = 0; i < count; ++i) {
       check(copy_in_stream(flat_copy(to[i], from[i], bytes[i], cudaMemcpyDefault), stream));
     }
+  });
+}
+
+cudaError_t CUDARTAPI cudaMemcpy3DBatchAsync(std::size_t count, cudaMemcpy3DBatchOp* copies, unsigned long long flags,
+                                             cudaStream_t stream) {
+  return api_call("cudaMemcpy3DBatchAsync", [&] {
+    require(count > 0 && copies != nullptr && flags == 0 && stream != nullptr && stream != cudaStreamLegacy,
+            cudaErrorInvalidValue);
+    for (std::size_t i = 0; i < count; ++i) check(copy_in_stream(one_of_batch(copies[i]), stream));
   });
 }
 }

@@ -84,6 +84,25 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribut
   return api_call("cudaDeviceGetAttribute", [&] { given(value) = devices().attribute(attribute, device); });
 }
 
+/// Soft devices have no such cache and no other way for the data of other adapters than memory.
+cudaError_t CUDARTAPI cudaCtxResetPersistingL2Cache() {
+  return api_call("cudaCtxResetPersistingL2Cache", [] { return cudaSuccess; });
+}
+
+cudaError_t CUDARTAPI cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarget /*target*/,
+                                                         cudaFlushGPUDirectRDMAWritesScope /*scope*/) {
+  return api_call("cudaDeviceFlushGPUDirectRDMAWrites", [] { return cudaSuccess; });
+}
+
+cudaError_t CUDARTAPI cudaDeviceGetTexture1DLinearMaxWidth(std::size_t* width, const cudaChannelFormatDesc* format,
+                                                           int device) {
+  return api_call("cudaDeviceGetTexture1DLinearMaxWidth", [&] {
+    const cudaChannelFormatDesc& f = given(format);
+    require(width != nullptr && f.x + f.y + f.z + f.w > 0, cudaErrorInvalidValue);
+    *width = static_cast<std::size_t>(devices().attribute(cudaDevAttrMaxTexture1DLinearWidth, device));
+  });
+}
+
 cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char* text, int size, int device) {
   return api_call("cudaDeviceGetPCIBusId", [&] {
     const cudaDeviceProp& properties = devices().properties(device);

@@ -1,4 +1,6 @@
 // The time of a recording is taken by a piece of work of its own, so it is taken when the work before it has finished.
+// That piece owns what makes the recording pending for other processes, so they hear of it even if the piece is
+// dropped.
 
 #include "interpose/cudart/event.h"
 
@@ -22,11 +24,14 @@ void event::record(stream& where) {
   require(where.device() == device_, cudaErrorInvalidResourceHandle);
   const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);  // two threads that record: the one later in the order is the last
-  const auto stamp = [made] {
+  auto pending = shared_ ? shared_->begin() : nullptr;
+  if (pending) made->shared_ = pending->where();
+  const auto stamp = [made, pending] {
     made->stamp();
     return cudaSuccess;
   };
   check(where.enqueue(stamp, {}, &made->end_));
+  if (pending) shared_->publish(*pending);
   last_ = made;
   is_captured_ = false;
 }
@@ -36,9 +41,17 @@ std::shared_ptr<recording> event::promise(stream& where) {
   const auto line = std::make_shared<timeline>();
   const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);
+  auto pending = shared_ ? shared_->begin() : nullptr;
+  if (pending) {
+    made->shared_ = pending->where();
+    shared_->publish(*pending);
+  }
   last_ = made;
   is_captured_ = false;
-  return {made.get(), [made, line](recording*) { line->advance(); }};
+  return {made.get(), [made, line, pending](recording*) mutable {
+            pending.reset();
+            line->advance();
+          }};
 }
 
 void event::set_captured(captured_point where) {
@@ -60,14 +73,21 @@ captured_point event::captured() const {
 
 std::shared_ptr<const recording> event::last() const {
   const std::scoped_lock lock(mutex_);
-  return last_;
+  return last_of_all();
+}
+
+std::shared_ptr<const recording> event::last_of_all() const {
+  if (!shared_ || is_captured_) return last_;
+  const shared_event::position where = shared_->last();
+  if (where == 0 || (last_ && last_->shared_ == where)) return last_;
+  return std::make_shared<recording>(point{std::make_shared<foreign_recording>(shared_, where), 1}, nullptr);
 }
 
 std::shared_ptr<const recording> event::last_outside_capture() const {
   require(!in_host_function(), cudaErrorNotPermitted);
   const std::scoped_lock lock(mutex_);
   require(!is_captured_, cudaErrorCapturedEvent);
-  return last_;
+  return last_of_all();
 }
 
 cudaError_t event::query() const {

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "interpose/cudart/handle_table.h"
+#include "interpose/cudart/shared_event.h"
 #include "interpose/cudart/stream.h"
 
 namespace hpe::cudart {
@@ -16,13 +18,14 @@ namespace hpe::cudart {
 class capture;
 class graph_node;
 
-/// One recording of an event: where it is in a stream's order and, once that is reached, when it was.
+/// One recording of an event: where it is in a stream's order and, once that is reached, when it was. The stream is
+/// null for a recording that another process made.
 class recording {
  public:
   recording(point end, std::shared_ptr<stream> where) : end_(std::move(end)), where_(std::move(where)) {}
 
   const point& end() const { return end_; }
-  cudaError_t fault() const { return where_->fault(); }
+  cudaError_t fault() const { return where_ ? where_->fault() : cudaSuccess; }
   void stamp();               ///< the time is now
   std::int64_t time() const;  ///< nanoseconds of the host's steady clock; 0 while not reached
 
@@ -30,6 +33,7 @@ class recording {
   friend class event;
   point end_;
   std::shared_ptr<stream> where_;
+  shared_event::position shared_ = 0;  // its name among processes
   std::atomic<std::int64_t> time_{0};
 };
 
@@ -43,10 +47,13 @@ struct captured_point {
 /// safe. Members throw failure.
 class event {
  public:
-  event(int device, unsigned flags) : device_(device), flags_(flags) {}
+  /// shared: what other processes see of it, or null.
+  event(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr)
+      : device_(device), flags_(flags), shared_(std::move(shared)) {}
 
   int device() const { return device_; }
   unsigned flags() const { return flags_; }
+  const std::shared_ptr<shared_event>& shared() const { return shared_; }
 
   /// Records behind all work of the stream so far. cudaErrorInvalidResourceHandle for a stream of another device.
   void record(stream& where);
@@ -61,7 +68,7 @@ class event {
   bool is_captured() const;
   captured_point captured() const;  ///< empty unless it is
 
-  /// The last recording; null if there is none.
+  /// The last recording, of whatever process; null if there is none.
   std::shared_ptr<const recording> last() const;
 
   /// cudaSuccess for an event that was never recorded. cudaErrorCapturedEvent for one that was captured.
@@ -70,9 +77,11 @@ class event {
 
  private:
   std::shared_ptr<const recording> last_outside_capture() const;
+  std::shared_ptr<const recording> last_of_all() const;  // needs the mutex
 
   const int device_;
   const unsigned flags_;
+  const std::shared_ptr<shared_event> shared_;
   mutable std::mutex mutex_;
   std::shared_ptr<recording> last_;
   bool is_captured_ = false;
@@ -85,7 +94,9 @@ float elapsed_milliseconds(const event& from, const event& to);
 
 class event_table : public handle_table<cudaEvent_t, event, cudaErrorInvalidResourceHandle> {
  public:
-  cudaEvent_t create(int device, unsigned flags) { return adopt(std::make_shared<event>(device, flags)); }
+  cudaEvent_t create(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr) {
+    return adopt(std::make_shared<event>(device, flags, std::move(shared)));
+  }
   void reset(int device);  ///< forgets those of a device
 };
 

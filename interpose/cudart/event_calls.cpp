@@ -24,7 +24,8 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags
     require((flags & cudaEventInterprocess) == 0 || (flags & cudaEventDisableTiming) != 0, cudaErrorInvalidValue);
     require(!in_host_function(), cudaErrorNotPermitted);
     context& cuda = process();
-    *made = cuda.events().create(cuda.current_device(), flags);
+    auto shared = (flags & cudaEventInterprocess) != 0 ? shared_event::create() : nullptr;
+    *made = cuda.events().create(cuda.current_device(), flags, std::move(shared));
   });
 }
 

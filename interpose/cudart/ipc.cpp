@@ -6,6 +6,7 @@
 
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/errors.h"
+#include "interpose/cudart/event.h"
 
 namespace hpe::cudart {
 
@@ -105,6 +106,24 @@ cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void* address) {
   return api_call(__func__, [&] {
     process().finish_work();
     process().ipc().close(address);
+  });
+}
+
+cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
+  return api_call(__func__, [&] {
+    require(handle != nullptr, cudaErrorInvalidValue);
+    const auto what = process().events().find(event);
+    require(what->shared() != nullptr, cudaErrorInvalidResourceHandle);
+    *handle = what->shared()->handle();
+  });
+}
+
+cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  return api_call(__func__, [&] {
+    require(event != nullptr, cudaErrorInvalidValue);
+    context& cuda = process();
+    *event = cuda.events().create(cuda.current_device(), cudaEventInterprocess | cudaEventDisableTiming,
+                                  shared_event::open(handle));
   });
 }
 }

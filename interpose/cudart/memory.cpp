@@ -59,19 +59,6 @@ T& given(T* pointer) {
 
 std::size_t padded(std::size_t width) { return (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment; }
 
-allocation find_managed(const void* address, std::size_t bytes) {
-  const auto found = process().memory().find(address);
-  require(found.has_value() && found->is_managed() && bytes > 0 && found->holds(address, bytes), cudaErrorInvalidValue);
-  return *found;
-}
-
-/// Where hpe should bring data. Throws cudaErrorInvalidDevice.
-int place_of(const cudaMemLocation& location) {
-  if (location.type != cudaMemLocationTypeDevice) return HPE_HOST;
-  process().devices().require_device(location.id);
-  return location.id;
-}
-
 }  // namespace
 
 extern "C" {
@@ -99,6 +86,7 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
   return api_call("cudaMallocManaged", [&] {
     require(bytes > 0 && (flags == cudaMemAttachGlobal || flags == cudaMemAttachHost), cudaErrorInvalidValue);
     given(pointer) = allocate(bytes, memory_kind::managed, flags);
+    process().advice().forget(*pointer);
   });
 }
 
@@ -169,36 +157,6 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* attributes
       attributes->devicePointer = static_cast<char*>(found->device_base) + offset;
     }
     if (attributes->type != cudaMemoryTypeDevice) attributes->hostPointer = const_cast<void*>(pointer);
-  });
-}
-
-/// Managed memory is where it is used last; what advice says of preferred places changes nothing.
-cudaError_t CUDARTAPI cudaMemAdvise(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice,
-                                    cudaMemLocation location) {
-  return api_call("cudaMemAdvise", [&] {
-    const allocation whole = find_managed(pointer, bytes);
-    switch (advice) {
-      case cudaMemAdviseSetReadMostly: check(::hpeAdvise(whole.base, HPE_ADVISE_READ_MOSTLY)); break;
-      case cudaMemAdviseUnsetReadMostly: check(::hpeAdvise(whole.base, HPE_ADVISE_DEFAULT)); break;
-      case cudaMemAdviseSetPreferredLocation:
-      case cudaMemAdviseSetAccessedBy:
-      case cudaMemAdviseUnsetAccessedBy: place_of(location); break;
-      case cudaMemAdviseUnsetPreferredLocation: break;
-      default: throw failure(cudaErrorInvalidValue);
-    }
-  });
-}
-
-cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* pointer, std::size_t bytes, cudaMemLocation location,
-                                           unsigned flags, cudaStream_t stream) {
-  return api_call("cudaMemPrefetchAsync", [&] {
-    require(flags == 0, cudaErrorInvalidValue);
-    find_managed(pointer, bytes);
-    const int where = place_of(location);
-    return process().find_stream(stream)->enqueue([pointer, bytes, where] {
-      ::hpePrefetch(pointer, bytes, where);  // a hint: that it was not taken is no error
-      return cudaSuccess;
-    });
   });
 }
 }

@@ -31,6 +31,7 @@ void set_memory(cudaDeviceProp& p) {
   p.managedMemory = 1;
   p.memoryPoolsSupported = 1;
   p.hostRegisterSupported = 1;
+  p.ipcEventSupported = 1;
 }
 
 void set_execution(cudaDeviceProp& p) {

@@ -9,10 +9,16 @@
 namespace hpe::cudart {
 
 /// How many pieces of a stream's work have finished. Pieces are numbered from 1 in the stream's order. Thread safe.
+/// What is derived from it tells of work elsewhere.
 class timeline {
  public:
-  std::uint64_t finished() const { return finished_.load(std::memory_order_acquire); }
-  void wait(std::uint64_t position) const;
+  timeline() = default;
+  virtual ~timeline() = default;
+  timeline(const timeline&) = delete;
+  timeline& operator=(const timeline&) = delete;
+
+  virtual std::uint64_t finished() const { return finished_.load(std::memory_order_acquire); }
+  virtual void wait(std::uint64_t position) const;
   void advance();  ///< one more piece has finished; called by the stream's thread only
 
  private:

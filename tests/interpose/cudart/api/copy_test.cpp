@@ -1,5 +1,6 @@
 // Copies and memsets beside the same done on the host: whole buffers are compared, so that a byte too many is seen.
 
+#include <algorithm>
 #include <cstring>
 #include <future>
 
@@ -238,6 +239,71 @@ TEST(Memsets, OfAllDimensions) {
   EXPECT_FAILS(cudaMemset(&ordinary, 0, 1), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaMemset(nullptr, 0, 1), cudaErrorInvalidValue);
   EXPECT_CUDA(cudaMemset(nullptr, 0, 0));
+}
+
+TEST(CopyBatches, OfPlainMemory) {
+  random_bytes random;
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
+  held from(held::kind::pinned, random.make(5000));
+  held to(held::kind::device, random.make(5000));
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  void* const places[] = {to.data(), to.data() + 1000, to.data() + 4999};
+  const void* const sources[] = {from.data() + 7, from.data() + 3000, from.data()};
+  const std::size_t sizes[] = {999, 2000, 1};
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  ASSERT_CUDA(cudaMemcpyBatchAsync(places, sources, sizes, 3, &attributes, &first, 1, stream));
+  ASSERT_CUDA(cudaStreamSynchronize(stream));
+  std::vector<char>& expected = to.expected();
+  std::copy_n(from.expected().begin() + 7, 999, expected.begin());
+  std::copy_n(from.expected().begin() + 3000, 2000, expected.begin() + 1000);
+  expected[4999] = from.expected()[0];
+  EXPECT_EQ(to.wrong(), 0U);
+  EXPECT_FAILS(cudaMemcpyBatchAsync(places, sources, sizes, 0, &attributes, &first, 1, stream), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpyBatchAsync(places, sources, sizes, 3, &attributes, &first, 1, nullptr), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaStreamDestroy(stream));
+}
+
+TEST(CopyBatches, OfThreeDimensionsAndArrays) {
+  random_bytes random;
+  SCOPED_TRACE(testing::Message() << "seed " << random.seed());
+  // 5 * 4 * 3 ints in rows of 7, layers of 6: to an array behind an offset, and from there to tight rows.
+  const std::vector<char> from = random.make(sizeof(int) * 7 * 6 * 3);
+  std::vector<int> in(from.size() / sizeof(int));
+  std::memcpy(in.data(), from.data(), from.size());
+  const on_device<int> out(5 * 4 * 3);
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindSigned);
+  ASSERT_CUDA(cudaMalloc3DArray(&array, &format, {9, 8, 7}, cudaArrayDefault));
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  cudaMemcpy3DBatchOp copy{};
+  copy.extent = {5, 4, 3};
+  copy.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  copy.src.type = cudaMemcpyOperandTypePointer;
+  copy.src.op.ptr.ptr = in.data();
+  copy.src.op.ptr.rowLength = 7;
+  copy.src.op.ptr.layerHeight = 6;
+  copy.dst.type = cudaMemcpyOperandTypeArray;
+  copy.dst.op.array.array = array;
+  copy.dst.op.array.offset = {2, 1, 3};
+  ASSERT_CUDA(cudaMemcpy3DBatchAsync(1, &copy, 0, stream));
+  copy.src = copy.dst;
+  copy.dst = {};
+  copy.dst.type = cudaMemcpyOperandTypePointer;
+  copy.dst.op.ptr.ptr = out.data();
+  ASSERT_CUDA(cudaMemcpy3DBatchAsync(1, &copy, 0, stream));
+  ASSERT_CUDA(cudaStreamSynchronize(stream));
+  std::vector<int> result(5 * 4 * 3);
+  ASSERT_CUDA(cudaMemcpy(result.data(), out.data(), result.size() * sizeof(int), cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    EXPECT_EQ(result[i], in[i % 5 + 7 * (i / 5 % 4) + 42 * (i / 20)]) << i;
+  copy.extent.depth = 0;
+  EXPECT_FAILS(cudaMemcpy3DBatchAsync(1, &copy, 0, stream), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFreeArray(array));
+  EXPECT_CUDA(cudaStreamDestroy(stream));
 }
 
 }  // namespace

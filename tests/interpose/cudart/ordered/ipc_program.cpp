@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "handle_text.h"
 #include "ordered_kernels.h"
 
 namespace {
@@ -32,13 +33,9 @@ std::vector<int> values_of(const int* memory) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  cudaIpcMemHandle_t handle{};
-  if (argc != 3 || std::string(argv[1]).size() != 2 * sizeof handle.reserved) return 2;
-  const std::string text = argv[1];
+  if (argc != 3) return 2;
+  const auto handle = from_text<cudaIpcMemHandle_t>(argv[1]);
   const int value = std::stoi(argv[2]);
-  for (std::size_t i = 0; i < sizeof handle.reserved; ++i) {
-    handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
   void* opened = nullptr;
   void* again = nullptr;
   check(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), "open");

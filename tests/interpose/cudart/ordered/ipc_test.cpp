@@ -1,27 +1,20 @@
-// Two processes that share memory of devices: this one, and a program that it starts.
+// Two processes that share memory of devices, and events: this one, and a program that it starts.
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common.h"
+#include "handle_text.h"
 
 namespace {
 
 constexpr int count = 100'000;  // of values; ipc_program.cpp has the same
-
-std::string to_text(const cudaIpcMemHandle_t& handle) {
-  std::string text;
-  for (const char each : handle.reserved) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(each));
-    text += digits;
-  }
-  return text;
-}
 
 /// Runs the program that doubles what a handle names. Returns its exit status.
 int run_other(const cudaIpcMemHandle_t& handle, int expected) {
@@ -66,6 +59,160 @@ TEST(Ipc, RefusesWrongMemoryAndHandles) {
   EXPECT_FAILS(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidResourceHandle);
   EXPECT_FAILS(cudaIpcCloseMemHandle(values.data()), cudaErrorInvalidValue);
+}
+
+/// An event that processes share.
+class shared {
+ public:
+  shared() { EXPECT_CUDA(cudaEventCreateWithFlags(&event_, cudaEventInterprocess | cudaEventDisableTiming)); }
+  ~shared() { cudaEventDestroy(event_); }
+  shared(const shared&) = delete;
+  shared& operator=(const shared&) = delete;
+  operator cudaEvent_t() const { return event_; }  // NOLINT(google-explicit-constructor): stands for its handle
+
+  [[nodiscard]] cudaIpcEventHandle_t handle() const {
+    cudaIpcEventHandle_t result{};
+    EXPECT_CUDA(cudaIpcGetEventHandle(&result, event_));
+    return result;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// The other program, started, when it has made the calls that return at once.
+class other_process {
+ public:
+  other_process(const on_device<int>& values, const shared& mine, const shared& its, const char* what) {
+    cudaIpcMemHandle_t memory{};
+    EXPECT_CUDA(cudaIpcGetMemHandle(&memory, values.data()));
+    const std::string arguments[] = {to_text(memory), to_text(mine.handle()), to_text(its.handle())};
+    int channel[2];
+    EXPECT_EQ(pipe(channel), 0);
+    id_ = fork();
+    if (id_ == 0) {
+      dup2(channel[1], STDOUT_FILENO);
+      close(channel[0]);
+      close(channel[1]);
+      execl(HPE_TEST_IPC_EVENT_PROGRAM, HPE_TEST_IPC_EVENT_PROGRAM, arguments[0].c_str(), arguments[1].c_str(),
+            arguments[2].c_str(), what, nullptr);
+      _exit(127);
+    }
+    close(channel[1]);
+    char byte = 0;
+    EXPECT_EQ(read(channel[0], &byte, 1), 1) << "the other program has ended";
+    close(channel[0]);
+  }
+  ~other_process() {
+    if (id_ > 0) end();
+  }
+  other_process(const other_process&) = delete;
+  other_process& operator=(const other_process&) = delete;
+
+  void kill() const { ::kill(id_, SIGKILL); }
+  int end() {
+    int status = 0;
+    waitpid(std::exchange(id_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t id_ = 0;
+};
+
+TEST(IpcEvents, OrderTheWorkOfTwoProcesses) {
+  const on_device<int> values(count);
+  const shared mine;
+  const shared its;
+  const own_stream stream(cudaStreamNonBlocking);
+  const own_stream behind(cudaStreamNonBlocking);
+  ASSERT_CUDA(cudaMemset(values.data(), 0, count * sizeof(int)));
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  host_gate gate;
+  ASSERT_CUDA(gate.put(stream));
+  ASSERT_CUDA(add_to(values.data(), count, 7, stream));
+  ASSERT_CUDA(cudaEventRecord(mine, stream));
+  EXPECT_CUDA(cudaEventQuery(its));  // never recorded
+  other_process other(values, mine, its, "double");
+  EXPECT_EQ(cudaEventQuery(its), cudaErrorNotReady);
+  EXPECT_EQ(cudaEventQuery(mine), cudaErrorNotReady);
+  ASSERT_CUDA(cudaStreamWaitEvent(behind, its, 0));
+  ASSERT_CUDA(add_to(values.data(), count, 1, behind));
+  EXPECT_EQ(cudaStreamQuery(behind), cudaErrorNotReady);
+  gate.open();
+  ASSERT_CUDA(cudaEventSynchronize(its));
+  EXPECT_CUDA(cudaEventQuery(mine));
+  ASSERT_CUDA(cudaStreamSynchronize(behind));
+  EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 15));
+  EXPECT_EQ(other.end(), 0);
+  ASSERT_CUDA(cudaEventRecord(its, stream));  // whoever recorded last
+  ASSERT_CUDA(cudaEventSynchronize(its));
+}
+
+TEST(IpcEvents, NobodyWaitsForTheDead) {
+  const on_device<int> values(count);
+  const shared mine;
+  const shared its;
+  const own_stream stream(cudaStreamNonBlocking);
+  ASSERT_CUDA(cudaMemset(values.data(), 0, count * sizeof(int)));
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  other_process other(values, mine, its, "hang");
+  EXPECT_EQ(cudaEventQuery(its), cudaErrorNotReady);
+  ASSERT_CUDA(cudaStreamWaitEvent(stream, its, 0));
+  ASSERT_CUDA(add_to(values.data(), count, 3, stream));
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  other.kill();
+  ASSERT_CUDA(cudaEventSynchronize(its));  // while nobody has asked how it ended
+  EXPECT_CUDA(cudaEventQuery(its));
+  ASSERT_CUDA(cudaStreamSynchronize(stream));
+  EXPECT_EQ(other.end(), 128 + SIGKILL);
+  EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 3));
+}
+
+TEST(IpcEvents, GraphsRecordThemForOthers) {
+  const shared made;
+  cudaEvent_t opened = nullptr;
+  ASSERT_CUDA(cudaIpcOpenEventHandle(&opened, made.handle()));
+  const own_stream stream;
+  host_gate gate;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  ASSERT_CUDA(gate.put(stream));
+  ASSERT_CUDA(cudaEventRecordWithFlags(made, stream, cudaEventRecordExternal));
+  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  EXPECT_CUDA(cudaEventQuery(opened));
+  ASSERT_CUDA(cudaGraphLaunch(exec, stream));
+  EXPECT_EQ(cudaEventQuery(opened), cudaErrorNotReady);
+  gate.open();
+  ASSERT_CUDA(cudaEventSynchronize(opened));
+  EXPECT_CUDA(cudaEventQuery(made));
+  ASSERT_CUDA(cudaStreamSynchronize(stream));
+  ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  ASSERT_CUDA(cudaGraphDestroy(graph));
+  ASSERT_CUDA(cudaEventDestroy(opened));
+}
+
+TEST(IpcEvents, RefuseWrongEventsAndHandles) {
+  cudaIpcEventHandle_t handle{};
+  cudaEvent_t plain = nullptr;
+  cudaEvent_t opened = nullptr;
+  ASSERT_CUDA(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
+  EXPECT_FAILS(cudaIpcGetEventHandle(&handle, plain), cudaErrorInvalidResourceHandle);
+  ASSERT_CUDA(cudaEventDestroy(plain));
+  EXPECT_FAILS(cudaIpcOpenEventHandle(&opened, handle), cudaErrorInvalidResourceHandle);
+  {
+    const shared event;
+    EXPECT_FAILS(cudaIpcGetEventHandle(nullptr, event), cudaErrorInvalidValue);
+    handle = event.handle();
+    EXPECT_FAILS(cudaIpcOpenEventHandle(nullptr, handle), cudaErrorInvalidValue);
+    ASSERT_CUDA(cudaIpcOpenEventHandle(&opened, handle));
+    float milliseconds = 0;
+    EXPECT_FAILS(cudaEventElapsedTime(&milliseconds, opened, opened), cudaErrorInvalidResourceHandle);
+    ASSERT_CUDA(cudaEventDestroy(opened));
+  }
+  EXPECT_FAILS(cudaIpcOpenEventHandle(&opened, handle), cudaErrorInvalidResourceHandle);
 }
 
 }  // namespace

@@ -52,9 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
             fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"surface", "cudaErrorLaunchFailure", "write_row",
                   "thread (37, 0, 0) of block (2, 0, 0) left a surface: 4 bytes at byte 148, row 5, plane 0 of 256 "
-                  "bytes, "
-                  "5 rows, 1 planes: PTX line ",
-                  false, "surface_indirect_functions.h:"},
+                  "bytes, 5 rows, 1 planes: PTX line ",
+                  "surface_indirect_functions.h:"},
             fault{"stack", "cudaErrorHardwareStackError", "recurse", "thread (0, 0, 0) of block (0, 0, 0)"}),
         testing::Values("compiler", "interpreter")),
     [](const testing::TestParamInfo<Faults::ParamType>& f) {

@@ -43,6 +43,18 @@ TEST(Kernels, PrintWhatTheyShould) {
     EXPECT_TRUE(printed[i].starts_with(wanted[i] + ' ') && printed[i].ends_with('%')) << o.text;
 }
 
+class Language : public testing::TestWithParam<const char*> {};
+
+TEST_P(Language, IsRight) {
+  const outcome o = soft_run(cuda_program("language ") + GetParam());
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, std::string(GetParam()) + ": right\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Language,
+                         testing::Values("barriers", "fences", "groups", "matrices", "objects", "pipelines"),
+                         [](const testing::TestParamInfo<const char*>& part) { return std::string(part.param); });
+
 class Odds : public testing::TestWithParam<const char*> {};
 
 TEST_P(Odds, AreRight) {

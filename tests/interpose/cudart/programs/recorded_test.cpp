@@ -41,12 +41,15 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name); });
 
-TEST(Fuzz, CpuCodeThatTouchesAndCopiesAgree) {
-  const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 5000 2";
-  const outcome copies = soft_run(fuzz);
-  EXPECT_EQ(exit_status(copies), 0) << copies.text;
-  EXPECT_EQ(copies.text.size(), 17U) << copies.text;  // sixteen digits
-  EXPECT_EQ(soft_run(fuzz + " touch").text, copies.text);
+// 20,000 random calls, also wrong ones, end with the digest that they had on the H200, and so they do where CPU code
+// reads and writes device memory instead of copying it.
+TEST(Fuzz, RandomCallsGiveWhatTheyDidOnAGpu) {
+  const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 20000 5";
+  std::ifstream file(HPE_TEST_RECORDED "/fuzz.txt");
+  std::string wanted;
+  ASSERT_TRUE(std::getline(file, wanted));
+  EXPECT_EQ(soft_run(fuzz).text, wanted + '\n');
+  EXPECT_EQ(soft_run(fuzz + " touch").text, wanted + '\n');
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+/// CUDA's handles of memory and events on a command line: two hexadecimal digits for each byte.
+
+template <class Handle>
+std::string to_text(const Handle& handle) {
+  std::string text;
+  for (const char each : handle.reserved) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(each));
+    text += digits;
+  }
+  return text;
+}
+
+/// Zeros where the text is too short.
+template <class Handle>
+Handle from_text(const std::string& text) {
+  Handle handle{};
+  for (std::size_t i = 0; i < sizeof handle.reserved && 2 * i + 2 <= text.size(); ++i)
+    handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  return handle;
+}

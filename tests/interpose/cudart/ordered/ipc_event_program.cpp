@@ -1,0 +1,62 @@
+// Another process's side of events between processes. It opens 100,000 ints and two events of the process that started
+// it, which sees one byte on standard output when the calls that return at once have been made.
+//
+//     cudart-ipc-event-program <memory> <their event> <my event> double|hang
+//
+// double: waits for their event, doubles the ints, records my event. hang: records my event behind work that never
+// ends.
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "handle_text.h"
+#include "ordered_kernels.h"
+
+namespace {
+
+constexpr int count = 100'000;
+
+/// Ends the program where a call does not give what it should.
+void check(cudaError_t result, const char* what, cudaError_t wanted = cudaSuccess) {
+  if (result == wanted) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
+  std::_Exit(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  void* values = nullptr;
+  cudaEvent_t theirs = nullptr;
+  cudaEvent_t mine = nullptr;
+  cudaStream_t stream = nullptr;
+  check(cudaIpcOpenMemHandle(&values, from_text<cudaIpcMemHandle_t>(argv[1]), cudaIpcMemLazyEnablePeerAccess),
+        "memory");
+  check(cudaIpcOpenEventHandle(&theirs, from_text<cudaIpcEventHandle_t>(argv[2])), "their event");
+  check(cudaIpcOpenEventHandle(&mine, from_text<cudaIpcEventHandle_t>(argv[3])), "my event");
+  check(cudaStreamCreate(&stream), "stream");
+  const bool hangs = std::string(argv[4]) == "hang";
+  if (hangs) {
+    const auto for_ever = [](void*) {
+      while (true) pause();
+    };
+    check(cudaLaunchHostFunc(stream, for_ever, nullptr), "host function");
+  } else {
+    check(cudaEventQuery(theirs), "their event, before its work may begin", cudaErrorNotReady);
+    check(cudaStreamWaitEvent(stream, theirs, 0), "wait");
+    check(double_all(static_cast<int*>(values), count, stream), "kernel");
+  }
+  check(cudaEventRecord(mine, stream), "record");
+  check(cudaEventQuery(mine), "my event, before its work may begin", cudaErrorNotReady);
+  if (write(STDOUT_FILENO, "r", 1) != 1) return 3;
+  check(cudaEventSynchronize(mine), "my event");  // does not return in "hang"
+  check(cudaEventQuery(theirs), "their event, behind it");
+  check(cudaEventDestroy(theirs), "destroy");
+  check(cudaEventDestroy(mine), "destroy");
+  return 0;
+}

@@ -1,0 +1,143 @@
+// What processes share of an event, without streams: recordings that are pending, reached, and of the dead.
+
+#include "interpose/cudart/shared_event.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/interpose/cudart/host_work.h"
+
+namespace hpe::cudart {
+namespace {
+
+using testing::code_of;
+
+TEST(SharedEvent, TheLastPublishedRecordingCounts) {
+  const auto made = shared_event::create();
+  const auto other = shared_event::open(made->handle());
+  EXPECT_EQ(other->last(), 0U);
+  EXPECT_TRUE(other->reached(0));
+  auto first = made->begin();
+  EXPECT_EQ(other->last(), 0U);
+  made->publish(*first);
+  const auto first_name = other->last();
+  EXPECT_EQ(first_name, first->where());
+  EXPECT_FALSE(other->reached(first_name));
+  auto second = other->begin();
+  other->publish(*second);
+  const auto second_name = made->last();
+  EXPECT_NE(second_name, first_name);
+  second.reset();
+  EXPECT_TRUE(made->reached(second_name));
+  EXPECT_FALSE(made->reached(first_name));
+  first.reset();
+  EXPECT_TRUE(other->reached(first_name));
+}
+
+TEST(SharedEvent, WaitingEndsWhenTheRecordingIsReached) {
+  const auto made = shared_event::create();
+  const auto other = shared_event::open(made->handle());
+  auto recording = made->begin();
+  made->publish(*recording);
+  std::atomic<bool> has_ended{false};
+  std::thread waiter([&] {
+    other->wait(other->last());
+    EXPECT_TRUE(has_ended);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  has_ended = true;
+  recording.reset();
+  waiter.join();
+}
+
+TEST(SharedEvent, PlacesAreUsedAgainUnderOtherNames) {
+  const auto made = shared_event::create();
+  std::vector<shared_event::position> names;
+  for (int i = 0; i < 1000; ++i) names.push_back(made->begin()->where());
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  for (const auto each : names) EXPECT_TRUE(made->reached(each));
+}
+
+TEST(SharedEvent, RecordingBeyondThePlacesWaitsForOne) {
+  const auto made = shared_event::create();
+  std::vector<std::shared_ptr<shared_event::pending>> all;
+  for (int i = 0; i < 256; ++i) all.push_back(made->begin());
+  std::atomic<bool> one_ended{false};
+  std::thread another([&] {
+    const auto more = made->begin();
+    EXPECT_TRUE(one_ended);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  one_ended = true;
+  all[100].reset();
+  another.join();
+}
+
+TEST(SharedEvent, RecordingsOfTheDeadAreReachedAndTheirPlacesAreFree) {
+  const auto made = shared_event::create();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<std::shared_ptr<shared_event::pending>> all;
+    for (int i = 0; i < 256; ++i) all.push_back(made->begin());
+    made->publish(*all.back());
+    const char byte = 0;
+    _exit(write(ready[1], &byte, 1) == 1 && pause() == 0 ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const auto last = made->last();
+  EXPECT_FALSE(made->reached(last));
+  std::thread waiter([&] { made->wait(last); });
+  kill(child, SIGKILL);
+  waiter.join();  // before anybody has asked how the child ended
+  EXPECT_TRUE(made->reached(last));
+  auto mine = made->begin();
+  made->publish(*mine);
+  EXPECT_FALSE(made->reached(made->last()));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  mine.reset();
+  EXPECT_TRUE(made->reached(made->last()));
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST(SharedEvent, RefusesWhatIsNoHandle) {
+  cudaIpcEventHandle_t handle{};
+  const auto open = [&] { shared_event::open(handle); };
+  EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  for (int i = 0; i < 100; ++i) {
+    for (char& each : handle.reserved) each = static_cast<char>(random());
+    EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle) << seed;
+  }
+  {
+    const auto made = shared_event::create();
+    handle = made->handle();
+    EXPECT_EQ(code_of(open), cudaSuccess);
+    handle.reserved[0] = static_cast<char>(handle.reserved[0] + 1);  // another event's
+    EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);
+    handle = made->handle();
+  }
+  EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);  // destroyed
+  std::FILE* const file = std::tmpfile();                    // in its place, perhaps
+  EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);
+  std::fclose(file);
+}
+
+}  // namespace
+}  // namespace hpe::cudart
