@@ -7,11 +7,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "hpe/hpe.h"
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/memory_table.h"
+#include "interpose/cudart/work.h"
 
 namespace hpe::cudart {
 
@@ -67,6 +69,9 @@ class context {
 
   /// All memory that kernels on a device may use.
   [[nodiscard]] std::vector<hpeAccess> accesses(int device);
+
+  /// What a kernel with these arguments may use: all of it, or with HPE_SCOPE=args what they point to, and variables.
+  [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
   /// Waits for the work of all streams, if there is any, whatever comes of it.
   void finish_work();
