@@ -1,5 +1,7 @@
-// CUDA's small launches on a soft device: what a call costs the program, how many run in a second, and how long CPU code
-// waits for one whose result it touches. With few allocations and with many, because a launch may use all of them.
+// CUDA's small launches on a soft device: what a call costs the program, how many run in a second, and how long CPU
+// code waits for one whose result it touches. With few allocations and with many, because a launch may use all of them.
+
+#include "bench/cuda_launches.h"
 
 #include <cuda_runtime_api.h>
 
@@ -8,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/cuda_launches.h"
 #include "bench/measure.h"
 
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
-// For a test that hangs: where each thread of the process is, on standard error. The program is linked with ENABLE_EXPORTS.
+// For a test that hangs: where each thread of the process is, on standard error. The program is linked with
+// ENABLE_EXPORTS.
 
 #include <execinfo.h>
 #include <sys/syscall.h>

@@ -1,10 +1,10 @@
 /* hpe: work that a program keeps in queues of its own before it hands it to hpe, as a library with streams does.
  *
- * hpe's order follows from the data that launches and copies name, in the order of the calls. Work that waits in a queue
- * of the program's is unknown to hpe. Announced when it is queued, it counts from that call on: CPU code that touches
- * memory which the work may write (or write memory that it reads) waits for its end, and so do system calls, MPI and
- * hpeMemcpy and hpeMemset on such memory. Host memory (hpeMallocHost) is left out. Announcements do not order work that
- * is handed to hpe; whoever queues it does that.
+ * hpe's order follows from the data that launches and copies name, in the order of the calls. Work that waits in a
+ * queue of the program's is unknown to hpe. Announced when it is queued, it counts from that call on: CPU code that
+ * touches memory which the work may write (or write memory that it reads) waits for its end, and so do system calls,
+ * MPI and hpeMemcpy and hpeMemset on such memory. Host memory (hpeMallocHost) is left out. Announcements do not order
+ * work that is handed to hpe; whoever queues it does that.
  *
  * <hpe/hpe.h> tells of errors and thread safety.
  */
@@ -33,8 +33,8 @@ HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, con
  * threads may see what it sees there. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work already. */
 HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 
-/* The work has finished, or will never be done. The handle is invalid then. Called by the thread that began the work, or
- * by any thread if none did. */
+/* The work has finished, or will never be done. The handle is invalid then. Called by the thread that began the work,
+ * or by any thread if none did. */
 HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
 
 #ifdef __cplusplus

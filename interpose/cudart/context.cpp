@@ -32,8 +32,8 @@ namespace {
 
 bool scope_is_arguments() {
   const std::string scope = options::from_environment().scope;
-  HPE_REQUIRE(scope == "all" || scope == "args", HPE_ERROR_INITIALIZATION,
-              "HPE_SCOPE=\"{}\" is neither all nor args", scope);
+  HPE_REQUIRE(scope == "all" || scope == "args", HPE_ERROR_INITIALIZATION, "HPE_SCOPE=\"{}\" is neither all nor args",
+              scope);
   return scope == "args";
 }
 
@@ -42,7 +42,11 @@ bool scope_is_arguments() {
 struct context::started {
   explicit started(context& cuda, memory_table& memory)
       : streams(devices.count(), [&cuda](const memory_uses& uses) { return announce_to_hpe(cuda, uses); }),
-        pools(memory, devices.count()), graph_memory(memory), arrays(memory), textures(memory), ipc(memory) {}
+        pools(memory, devices.count()),
+        graph_memory(memory),
+        arrays(memory),
+        textures(memory),
+        ipc(memory) {}
 
   bool arguments_tell = scope_is_arguments();
   device_table devices;

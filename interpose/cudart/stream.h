@@ -32,9 +32,9 @@ class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Announces work and queues it behind all earlier work of this stream, what CUDA's rules about default streams say, and `after`.
-  /// Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function. end (may be
-  /// null) becomes the point where the work has finished.
+  /// Announces work and queues it behind all earlier work of this stream, what CUDA's rules about default streams say,
+  /// and `after`. Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function.
+  /// end (may be null) becomes the point where the work has finished.
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
   /// Queues a function of the program that runs even after a sticky error, which it is given (else cudaSuccess).

@@ -110,7 +110,8 @@ bool copied(void* to, const void* from, bytes_of n) noexcept {
 
 bool filled(void* to, int value, bytes_of n) noexcept {
   if (ordinary(to) || !for_devices(to, n)) return false;
-  return done([&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
+  return done(
+      [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
 
 // In pieces, because the first difference is often near the beginning.

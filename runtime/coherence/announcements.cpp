@@ -1,5 +1,6 @@
 // An announcement is entered before its maker looks at the regions (region::open_to_host), and a lane says that it is
-// about to open a view before it looks here. Both accesses are sequentially consistent, so one of the two sees the other.
+// about to open a view before it looks here. Both accesses are sequentially consistent, so one of the two sees the
+// other.
 
 #include "runtime/coherence/announcements.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Work that the program has queued somewhere else and the runtime is not given yet (hpe/announce.h): what it may use,
-/// from the call that queued it to its end. CPU code waits for it as for work of the runtime's own; device work does not,
-/// because whoever queued it keeps the order among its own work.
+/// from the call that queued it to its end. CPU code waits for it as for work of the runtime's own; device work does
+/// not, because whoever queued it keeps the order among its own work.
 ///
 /// An announcement is a release, too: views are closed when it is made (core/announcer), and lanes open none that it is
 /// in the way of. So CPU code cannot have used the bytes since without having waited.
@@ -38,8 +38,8 @@ class announcements {
   /// Whether there are any.
   [[nodiscard]] bool any() const noexcept { return count_ != 0; }
 
-  /// The latest announcement that CPU code waits for before it reads or writes the range; 0 for none, as always for host
-  /// memory. watch: remove() tells of it. Under the region's mutex.
+  /// The latest announcement that CPU code waits for before it reads or writes the range; 0 for none, as always for
+  /// host memory. watch: remove() tells of it. Under the region's mutex.
   [[nodiscard]] announcement_number in_the_way(const region& r, byte_range range, bool write, bool watch = false);
 
   /// Waits until an announcement was removed.
@@ -62,7 +62,7 @@ class announcements {
 
 /// What a thread is that does announced work itself.
 struct announced_thread {
-  bool at_work = false;       ///< its accesses wait for no announcement: all that its work comes after has finished
+  bool at_work = false;      ///< its accesses wait for no announcement: all that its work comes after has finished
   bool used_a_view = false;  ///< a lane opened a view for it, perhaps one that announcements keep closed
 };
 

@@ -7,8 +7,8 @@
 #include "runtime/core/device_work.h"
 #include "runtime/trace/profile.h"
 
-// An announcement is entered before views are closed, and no lane opens a view that one is in the way of: so there is no
-// moment in which CPU code could use the bytes without waiting.
+// An announcement is entered before views are closed, and no lane opens a view that one is in the way of: so there is
+// no moment in which CPU code could use the bytes without waiting.
 
 namespace hpe::core {
 

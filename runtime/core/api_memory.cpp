@@ -56,7 +56,8 @@ hpeStatus hpeMemcpy(void* destination, const void* source, size_t size) {
 }
 
 hpeStatus hpeMemset(void* destination, int value, size_t size) {
-  return guarded([&] { runtime::instance().copies().fill_for_program(destination, static_cast<std::uint8_t>(value), size); });
+  return guarded(
+      [&] { runtime::instance().copies().fill_for_program(destination, static_cast<std::uint8_t>(value), size); });
 }
 
 hpeStatus hpePrefetch(const void* pointer, size_t size, int where) {

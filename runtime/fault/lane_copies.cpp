@@ -203,8 +203,7 @@ void lane::complete(const fetch& f) {
   };
   for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) {
     if (!owns(f, b)) continue;
-    const bool write =
-        wanted_for_writing(r, b) && may_overwrite_shadow(r, b) && !kept_closed(r, {b, b + 1}, true);
+    const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b) && !kept_closed(r, {b, b + 1}, true);
     r.set_state(b, apply(block_state::fetching, write ? block_event::fetched_for_write : block_event::fetched).next);
     const os::access its = !write && r.reader.is_marker(b) ? os::access::none : access_for(r.blocks[b].state);
     if (b != same.end || its != allowed) {

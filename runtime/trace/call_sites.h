@@ -28,8 +28,8 @@ struct call_stack {
   [[nodiscard]] static call_stack here() noexcept;
 };
 
-/// While the calling thread does what another place has asked for, it counts for that place; nullptr, or an empty stack:
-/// for where it is itself. The stack lives as long.
+/// While the calling thread does what another place has asked for, it counts for that place; nullptr, or an empty
+/// stack: for where it is itself. The stack lives as long.
 void count_for(const call_stack* place) noexcept;
 
 /// Counts by call stack, in a table of fixed size, so that nothing is allocated and no lock is taken: threads may count
@@ -38,7 +38,8 @@ class call_sites {
  public:
   call_sites();
 
-  /// Counts for the stack of the calling thread (see count_for), from the return address `from` outwards; nullptr: all of it.
+  /// Counts for the stack of the calling thread (see count_for), from the return address `from` outwards; nullptr: all
+  /// of it.
   void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr) noexcept;
 
   /// All that was counted, by bytes and then by time. What has no place comes with an empty stack.

@@ -1,6 +1,6 @@
-// Threads that queue work at random in streams of their own, on both devices, and touch the memory without waiting for it.
-// Each keeps on the host what the memory must hold. HPE_TEST_SEED runs the choices of one run again; HPE_STRESS_SECONDS
-// says how long (2).
+// Threads that queue work at random in streams of their own, on both devices, and touch the memory without waiting for
+// it. Each keeps on the host what the memory must hold. HPE_TEST_SEED runs the choices of one run again;
+// HPE_STRESS_SECONDS says how long (2).
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -111,7 +111,8 @@ class player {
         break;
       }
       case 6: {  // a function between pieces of work, which touches what only functions touch
-        good(cudaLaunchHostFunc(stream(), [](void* p) { ++*static_cast<int*>(p); }, counted.data()));
+        good(cudaLaunchHostFunc(
+            stream(), [](void* p) { ++*static_cast<int*>(p); }, counted.data()));
         ++functions_;
         break;
       }

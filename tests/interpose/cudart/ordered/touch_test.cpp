@@ -1,5 +1,5 @@
-// CPU code on device pointers, without waiting first: it sees what was queued before, and what it writes comes after. A gate
-// in the stream keeps the work in its queue until the touch has had time to go wrong.
+// CPU code on device pointers, without waiting first: it sees what was queued before, and what it writes comes after. A
+// gate in the stream keeps the work in its queue until the touch has had time to go wrong.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(Touch, SeesAQueuedKernel) {
 }
 
 TEST_F(Touch, OfWhatTheHostHasOpenBeforeSeesAQueuedKernel) {
-  p_.data()[at_] = 7;  // its view is open for writing
+  p_.data()[at_] = 7;            // its view is open for writing
   EXPECT_EQ(q_.data()[at_], 0);  // for reading
   ASSERT_CUDA(gate_.put(stream_));
   ASSERT_CUDA(add_to(p_.data(), count, 5, stream_));

@@ -46,10 +46,11 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                                          program{"graphs", "", "graphs"}, program{"managed", "", "managed"},
                                          program{"peers", "", "peers"}, program{"streams", "", "streams"},
                                          program{"threads", "", "threads"}, program{"touch", "", "touch"},
-                                         program{"touch", "touch", "touch"},
-                                         program{"transpose", "", "transpose"},
+                                         program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
-                         [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : ""); });
+                         [](const testing::TestParamInfo<program>& p) {
+                           return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
+                         });
 
 TEST(Fuzz, CpuCodeThatTouchesAndCopiesAgree) {
   const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 5000 2";
