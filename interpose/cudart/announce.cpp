@@ -1,8 +1,8 @@
 #include "interpose/cudart/announce.h"
 
 #include "hpe/announce.h"
-#include "interpose/cudart/context.h"
 #include "interpose/cudart/device_table.h"
+#include "interpose/cudart/memory_table.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cudart {
@@ -22,14 +22,13 @@ class told final : public announced_work {
 };
 
 /// Whose memory kernels may use that run on these devices.
-std::uint64_t homes_of_kernels(context& cuda, std::uint64_t devices) {
-  const int count = cuda.devices().count();
-  if (devices != 0 && cuda.memory().any_for_other_devices()) return (std::uint64_t{1} << count) - 1;
-  std::uint64_t homes = devices;
+std::uint64_t homes_of_kernels(const device_table& devices, const memory_table& memory, std::uint64_t run_on) {
+  const int count = devices.count();
+  if (run_on != 0 && memory.any_for_other_devices()) return (std::uint64_t{1} << count) - 1;
+  std::uint64_t homes = run_on;
   for (int device = 0; device < count; ++device) {
-    for (int peer = 0; peer < count; ++peer) {
-      const bool reached = (devices >> device & 1U) != 0 && cuda.devices().peer_enabled(device, peer);
-      if (reached) homes |= std::uint64_t{1} << peer;
+    for (int peer = 0; peer < count && (run_on >> device & 1U) != 0; ++peer) {
+      if (peer != device && devices.peer_enabled(device, peer)) homes |= std::uint64_t{1} << peer;
     }
   }
   return homes;
@@ -37,10 +36,11 @@ std::uint64_t homes_of_kernels(context& cuda, std::uint64_t devices) {
 
 }  // namespace
 
-std::shared_ptr<announced_work> announce_to_hpe(context& cuda, const memory_uses& uses) {
+std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
+                                                const memory_uses& uses) {
   if (uses.none()) return nullptr;
   hpeAnnouncement handle = nullptr;
-  const std::uint64_t homes = homes_of_kernels(cuda, uses.kernels_on);
+  const std::uint64_t homes = homes_of_kernels(devices, memory, uses.kernels_on);
   if (::hpeAnnounce(&handle, homes, uses.ranges.data(), uses.ranges.size()) != HPE_SUCCESS) {
     log(log_level::debug, "work in a stream is not announced: {}", ::hpeGetLastErrorMessage());
     return nullptr;

@@ -6,10 +6,12 @@
 
 namespace hpe::cudart {
 
-class context;
+class device_table;
+class memory_table;
 
 /// Tells hpe (hpe/announce.h) of work in a stream's queue; null if there is nothing to tell. What hpe does not take (a
 /// lost device) is told the program by the work itself.
-[[nodiscard]] std::shared_ptr<announced_work> announce_to_hpe(context& cuda, const memory_uses& uses);
+[[nodiscard]] std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
+                                                              const memory_uses& uses);
 
 }  // namespace hpe::cudart

@@ -3,7 +3,7 @@
 
 #include "interpose/cudart/context.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <cstring>
 
@@ -30,6 +30,8 @@ namespace hpe::cudart {
 
 namespace {
 
+std::atomic<bool> is_child{false};  // of a process that had started it
+
 bool scope_is_arguments() {
   const std::string scope = options::from_environment().scope;
   HPE_REQUIRE(scope == "all" || scope == "args", HPE_ERROR_INITIALIZATION, "HPE_SCOPE=\"{}\" is neither all nor args",
@@ -40,8 +42,9 @@ bool scope_is_arguments() {
 }  // namespace
 
 struct context::started {
-  explicit started(context& cuda, memory_table& memory)
-      : streams(devices.count(), [&cuda](const memory_uses& uses) { return announce_to_hpe(cuda, uses); }),
+  explicit started(memory_table& memory)
+      : streams(devices.count(),
+                [this, &memory](const memory_uses& uses) { return announce_to_hpe(devices, memory, uses); }),
         pools(memory, devices.count()),
         graph_memory(memory),
         arrays(memory),
@@ -80,14 +83,15 @@ context::started& context::start() {
   std::call_once(start_, [this] {
     try {
       set_log_level(parse_log_level(options::from_environment().log));
-      started_ = std::make_unique<started>(*this, memory_);
-      started_in_ = ::getpid();
+      started_ = std::make_unique<started>(memory_);
+      ::pthread_atfork(nullptr, nullptr, [] { is_child = true; });
+      is_started_ = true;
     } catch (const std::exception& caught) {
       if (!has_failed_.exchange(true)) log(log_level::error, "CUDA on soft devices cannot start: {}", caught.what());
       throw;
     }
   });
-  require(started_in_ == ::getpid(), cudaErrorInitializationError);
+  require(!is_child, cudaErrorInitializationError);
   return *started_;
 }
 
@@ -141,7 +145,7 @@ memory_uses context::kernel_uses(int device, std::span<const std::byte> argument
 }
 
 void context::finish_work() {
-  if (started_in_ != ::getpid()) return;
+  if (!is_started_ || is_child) return;
   for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
 }
 

@@ -88,7 +88,7 @@ class context {
   std::unique_ptr<module_table> modules_;
   std::once_flag start_;
   std::atomic<bool> has_failed_{false};
-  std::atomic<int> started_in_{0};  // the process; 0: not started
+  std::atomic<bool> is_started_{false};
   std::unique_ptr<started> started_;
 };
 

@@ -34,11 +34,10 @@ class work {
  public:
   work() = default;
   template <class Function>
-  requires(!std::same_as<std::remove_cvref_t<Function>, work> &&
-           std::is_invocable_r_v<cudaError_t, std::remove_cvref_t<Function>&>)
+  requires(!std::same_as<Function, work> && std::is_invocable_r_v<cudaError_t, Function&>)
       // NOLINTNEXTLINE(google-explicit-constructor): a function is work
-      work(Function&& run, memory_uses uses = {})
-      : run_(std::forward<Function>(run)), uses_(std::move(uses)) {}
+      work(Function run, memory_uses uses = {})
+      : run_(std::move(run)), uses_(std::move(uses)) {}
 
   cudaError_t operator()() const { return run_(); }
   explicit operator bool() const { return static_cast<bool>(run_); }

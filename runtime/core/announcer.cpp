@@ -65,7 +65,7 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
 
 std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std::span<const hpeAccess> accesses) {
   auto made = std::make_unique<hpeAnnouncement_st>();
-  if (trace::profile::active() != nullptr) made->from = trace::call_stack::here();
+  if (trace::profile::active() != nullptr) made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
   std::vector<use> uses = resolve(accesses);
   if (homes == 0 && uses.empty()) return made;
   made->number = env_.announced.add(homes, uses);
@@ -83,7 +83,7 @@ void announcer::begin(hpeAnnouncement_st& work) const {
   HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread does announced work already");
   work.begun = true;
   thread = {.at_work = true};
-  if (work.number != 0) trace::count_for(&work.from);  // host functions are places of their own
+  if (work.number != 0) trace::count_for(work.from.get());  // host functions are places of their own
 }
 
 void announcer::close_again(bool opened) const {

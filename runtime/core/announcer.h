@@ -9,8 +9,8 @@
 /// What the handles of the C interface point to.
 struct hpeAnnouncement_st {
   hpe::coherence::announcement_number number = 0;  ///< 0: it uses no memory that anybody would wait for
-  hpe::trace::call_stack from;                     ///< where it was made, if there is a profile
   bool begun = false;                              ///< by the thread that will end it
+  std::unique_ptr<hpe::trace::call_stack> from;    ///< where it was made, if there is a profile
 };
 
 namespace hpe::core {

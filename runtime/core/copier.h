@@ -17,6 +17,8 @@ class copier {
   /// The same when the program itself asks for it: after work that it has announced.
   void copy_for_program(void* destination, const void* source, std::size_t bytes);
   void fill_for_program(void* destination, std::uint8_t value, std::size_t bytes);
+  /// Waits for such work before the program reads or writes a range, which may be ordinary memory.
+  void wait_for_announced(const void* p, std::size_t bytes, bool write) const;
 
   /// where is a device, or HPE_HOST. bytes 0: to the end of the allocation.
   void prefetch(const void* p, std::size_t bytes, int where);
@@ -35,7 +37,6 @@ class copier {
   };
 
   [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
-  void wait_for_announced(const void* p, std::size_t bytes, bool write) const;
   void copy_in(const span& to, const std::byte* source);
   void copy_out(std::byte* destination, const span& from);
   void copy_across(const span& to, const span& from);
