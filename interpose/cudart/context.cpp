@@ -3,8 +3,11 @@
 
 #include "interpose/cudart/context.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
+#include <cstring>
+
+#include "interpose/cudart/announce.h"
 #include "interpose/cudart/array.h"
 #include "interpose/cudart/capture.h"
 #include "interpose/cudart/device_table.h"
@@ -19,22 +22,39 @@
 #include "interpose/cudart/texture.h"
 #include "interpose/cudart/thread_state.h"
 #include "interpose/cudart/user_object.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 
 namespace hpe::cudart {
 
+namespace {
+
+std::atomic<bool> is_child{false};  // of a process that had started it
+
+bool scope_is_arguments() {
+  const std::string scope = options::from_environment().scope;
+  HPE_REQUIRE(scope == "all" || scope == "args", HPE_ERROR_INITIALIZATION, "HPE_SCOPE=\"{}\" is neither all nor args",
+              scope);
+  return scope == "args";
+}
+
+}  // namespace
+
 struct context::started {
   explicit started(memory_table& memory)
-      : pools(memory, devices.count()),
+      : streams(devices.count(),
+                [this, &memory](const memory_uses& uses) { return announce_to_hpe(devices, memory, uses); }),
+        pools(memory, devices.count()),
         graph_memory(memory),
         arrays(memory),
         textures(memory),
         surfaces(memory),
         ipc(memory) {}
 
+  bool arguments_tell = scope_is_arguments();
   device_table devices;
-  stream_table streams{devices.count()};
+  stream_table streams;
   event_table events;
   capture_table captures;
   graph_table graphs;
@@ -67,13 +87,14 @@ context::started& context::start() {
     try {
       set_log_level(parse_log_level(options::from_environment().log));
       started_ = std::make_unique<started>(memory_);
-      started_in_ = ::getpid();
+      ::pthread_atfork(nullptr, nullptr, [] { is_child = true; });
+      is_started_ = true;
     } catch (const std::exception& caught) {
       if (!has_failed_.exchange(true)) log(log_level::error, "CUDA on soft devices cannot start: {}", caught.what());
       throw;
     }
   });
-  require(started_in_ == ::getpid(), cudaErrorInitializationError);
+  require(!is_child, cudaErrorInitializationError);
   return *started_;
 }
 
@@ -114,8 +135,21 @@ std::vector<hpeAccess> context::accesses(int device) {
   });
 }
 
+memory_uses context::kernel_uses(int device, std::span<const std::byte> arguments) {
+  if (!start().arguments_tell) return {.kernels_on = std::uint64_t{1} << device};
+  memory_uses uses;
+  uses.ranges = memory_.accesses(
+      [&](const allocation& each) { return each.kind == memory_kind::variable && each.device == device; });
+  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {  // packed structs too
+    void* address = nullptr;
+    std::memcpy(&address, arguments.data() + at, sizeof address);
+    if (const auto found = memory_.find(address)) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});
+  }
+  return uses;
+}
+
 void context::finish_work() {
-  if (started_in_ != ::getpid()) return;
+  if (!is_started_ || is_child) return;
   for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
 }
 

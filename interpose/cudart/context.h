@@ -7,12 +7,14 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "hpe/hpe.h"
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/managed_advice.h"
 #include "interpose/cudart/memory_table.h"
+#include "interpose/cudart/work.h"
 
 namespace hpe::cudart {
 
@@ -71,6 +73,9 @@ class context {
   /// All memory that kernels on a device may use.
   [[nodiscard]] std::vector<hpeAccess> accesses(int device);
 
+  /// What a kernel with these arguments may use: all of it, or with HPE_SCOPE=args what they point to, and variables.
+  [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
+
   /// Waits for the work of all streams, if there is any, whatever comes of it.
   void finish_work();
 
@@ -87,7 +92,7 @@ class context {
   std::unique_ptr<module_table> modules_;
   std::once_flag start_;
   std::atomic<bool> has_failed_{false};
-  std::atomic<int> started_in_{0};  // the process; 0: not started
+  std::atomic<bool> is_started_{false};
   std::unique_ptr<started> started_;
 };
 

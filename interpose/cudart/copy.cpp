@@ -26,8 +26,8 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
 /// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that
 /// could tell them is over.
 template <class Body>
-work guarded(const char* what, Body body) {
-  return [what, body = std::move(body)]() -> cudaError_t {
+work guarded(const char* what, memory_uses uses, Body body) {
+  auto run = [what, body = std::move(body)]() -> cudaError_t {
     try {
       body();
       return cudaSuccess;
@@ -37,6 +37,11 @@ work guarded(const char* what, Body body) {
       return code;
     }
   };
+  return {std::move(run), std::move(uses)};
+}
+
+hpeAccess use_of(const box& where, const box_extent& extent, hpeAccessMode mode) {
+  return {where.begin, where.span(extent), mode};
 }
 
 }  // namespace
@@ -58,7 +63,8 @@ cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
   const cudaMemcpyKind kind = parameters.kind;
   check_box(from, extent, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);
   check_box(to, extent, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);
-  out = guarded("copy", [to, from, extent] {
+  memory_uses uses{.ranges = {use_of(from, extent, HPE_IN), use_of(to, extent, HPE_INOUT)}};
+  out = guarded("copy", std::move(uses), [to, from, extent] {
     process().ipc().refresh(from.begin);
     copy_box(to, from, extent);
   });
@@ -75,7 +81,9 @@ cudaError_t set_operation::prepare(int /*device*/, work& out) const {
   }
   const box to{static_cast<char*>(parameters.dst), parameters.pitch, parameters.pitch * plane_height};
   check_box(to, extent, true);
-  out = guarded("memset", [to, extent, value = parameters.value, element] { set_box(to, extent, value, element); });
+  memory_uses uses{.ranges = {use_of(to, extent, HPE_INOUT)}};
+  out = guarded("memset", std::move(uses),
+                [to, extent, value = parameters.value, element] { set_box(to, extent, value, element); });
   return cudaSuccess;
 }
 

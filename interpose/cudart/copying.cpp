@@ -61,7 +61,8 @@ cudaError_t submit_carried(stream& where, const std::shared_ptr<const operation>
   require_not_capturing(where);
   work piece;
   check(what->prepare(where.device(), piece));
-  return where.enqueue([what, piece = std::move(piece)] { return piece(); });
+  memory_uses uses = piece.uses();
+  return where.enqueue({[what, piece = std::move(piece)] { return piece(); }, std::move(uses)});
 }
 
 }  // namespace

@@ -60,8 +60,13 @@ work graph_exec::begin(stream& where) const {
     steps = plan_;
   }
   std::vector<work> begun(steps->size());
-  for (std::size_t i = 0; i < begun.size(); ++i) begun[i] = (*steps)[i].what->begin(where);
-  return [steps, kept = kept_, begun = std::make_shared<const std::vector<work>>(std::move(begun))] {
+  memory_uses uses;
+  for (std::size_t i = 0; i < begun.size(); ++i) {
+    const step& each = (*steps)[i];
+    begun[i] = each.what->begin(where);
+    if (each.enabled) uses.add(begun[i] ? begun[i].uses() : each.prepared.uses());
+  }
+  auto run = [steps, kept = kept_, begun = std::make_shared<const std::vector<work>>(std::move(begun))] {
     for (std::size_t i = 0; i < steps->size(); ++i) {
       const step& each = (*steps)[i];
       if (!each.enabled) continue;
@@ -70,6 +75,7 @@ work graph_exec::begin(stream& where) const {
     }
     return cudaSuccess;
   };
+  return {std::move(run), std::move(uses)};
 }
 
 void graph_exec::launch(stream& where) {

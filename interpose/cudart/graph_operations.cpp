@@ -11,11 +11,12 @@ work operation::begin(stream& /*where*/) const { return {}; }
 
 cudaError_t host_operation::prepare(int /*device*/, work& out) const {
   if (parameters_.fn == nullptr) return cudaErrorInvalidValue;
-  out = [parameters = parameters_] {
+  const auto call = [parameters = parameters_] {
     const host_function_scope scope;
     parameters.fn(parameters.userData);
     return cudaSuccess;
   };
+  out = {call, {.host_code = true}};
   return cudaSuccess;
 }
 

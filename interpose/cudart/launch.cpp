@@ -44,9 +44,10 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
 }
 
 /// Runs a launch to its end. A fault becomes the process's.
-cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments) try {
+cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments,
+                       const memory_uses& uses) try {
   auto kept = process().memory().keep();
-  const std::vector<hpeAccess> accesses = process().accesses(device);
+  const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
   // hpe finds many allocations itself faster than it is told of them, but keeps devices apart only by what it is told.
   constexpr std::size_t many = 100;
   const bool everything = accesses.size() > many && process().devices().count() == 1;
@@ -127,7 +128,9 @@ cudaError_t kernel_operation::prepare(int device, work& out) const {
                       static_cast<std::uint32_t>(shared_bytes),
                       attributes.cooperative() ? 1 : 0,
                       {cluster.x, cluster.y, cluster.z}};
-  out = [what, device, shape, bytes = arguments] { return run_launch(*what, device, shape, bytes); };
+  memory_uses uses = process().kernel_uses(device, arguments);
+  auto run = [what, device, shape, bytes = arguments, uses] { return run_launch(*what, device, shape, bytes, uses); };
+  out = {std::move(run), std::move(uses)};
   return cudaSuccess;
 }
 

@@ -18,7 +18,10 @@ void memory_table::add(const allocation& made) {
   const std::lock_guard lock(mutex_);
   allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
-  allocations_[number(entry.base)] = entry;
+  allocation& place = allocations_[number(entry.base)];  // it may be known: the flags of a pool's memory change
+  if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
+  if (entry.is_for_other_devices()) ++for_other_devices_;
+  place = entry;
 }
 
 std::optional<allocation> memory_table::remove(const void* base) {
@@ -28,6 +31,7 @@ std::optional<allocation> memory_table::remove(const void* base) {
   if (found == allocations_.end()) return std::nullopt;
   const allocation entry = found->second;
   allocations_.erase(found);
+  if (entry.is_for_other_devices()) --for_other_devices_;
   return entry;
 }
 
@@ -51,6 +55,7 @@ std::vector<allocation> memory_table::remove_all(int device) {
   for (auto it = allocations_.begin(); it != allocations_.end();) {
     if (it->second.device == device) {
       removed.push_back(it->second);
+      if (it->second.is_for_other_devices()) --for_other_devices_;
       it = allocations_.erase(it);
     } else {
       ++it;

@@ -2,6 +2,7 @@
 
 /// Which memory the program has from CUDA, by address. Thread-safe.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -42,6 +43,10 @@ struct allocation {
   [[nodiscard]] bool is_on_device() const noexcept {
     return kind != memory_kind::host && kind != memory_kind::registered;
   }
+  /// Whether kernels on other devices than its home may use it without being allowed to use all of that device's.
+  [[nodiscard]] bool is_for_other_devices() const noexcept {
+    return kind == memory_kind::managed || (kind == memory_kind::pool && (flags & ~(1U << device)) != 0);
+  }
 };
 
 class memory_table {
@@ -70,6 +75,9 @@ class memory_table {
 
   [[nodiscard]] bool is_empty() const;
 
+  /// Whether there is an allocation with is_for_other_devices(). Costs a load.
+  [[nodiscard]] bool any_for_other_devices() const noexcept { return for_other_devices_ != 0; }
+
   /// Takes out all that live on a device: what cudaDeviceReset ends.
   std::vector<allocation> remove_all(int device);
 
@@ -77,6 +85,7 @@ class memory_table {
   mutable std::shared_mutex kept_;  // taken before the other
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, allocation> allocations_;  // by base
+  std::atomic<std::size_t> for_other_devices_{0};
 };
 
 }  // namespace hpe::cudart

@@ -36,10 +36,15 @@ void wait_all(const std::vector<point>& points) {
 }  // namespace
 
 struct device_order {
+  explicit device_order(announce_work tell) : announce(std::move(tell)) {}
+
+  const announce_work announce;
   std::mutex mutex;
   std::vector<std::weak_ptr<stream>> streams;  // all of them, the legacy one too, and destroyed ones with work left
   std::atomic<cudaError_t> fault{cudaSuccess};
   std::atomic<int> capturing{0};  // streams that capture
+
+  std::shared_ptr<announced_work> tell(const memory_uses& uses) const { return announce ? announce(uses) : nullptr; }
 
   void fail(cudaError_t error) {
     cudaError_t none = cudaSuccess;
@@ -90,7 +95,6 @@ stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device
     : order_(std::move(order)), kind_(kind), device_(device), flags_(flags), priority_(priority), id_(next_id()) {}
 
 cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
-  if (in_host_function()) return cudaErrorNotPermitted;
   const std::scoped_lock order(order_->mutex);
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
@@ -107,15 +111,24 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after, po
 
 cudaError_t stream::enqueue(work piece, std::vector<point> after, point* end) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
-  const auto run = [order = order_, piece = std::move(piece)] {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  auto told = order_->tell(piece.uses());
+  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
     if (order->fault != cudaSuccess) return;
+    if (told) told->begin();
     if (const cudaError_t error = piece(); error != cudaSuccess) order->fail(error);
   };
-  return push(run, std::move(after), end);
+  return push(std::move(run), std::move(after), end);
 }
 
 cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> piece) {
-  return push([order = order_, piece = std::move(piece)] { piece(order->fault); }, {}, nullptr);
+  if (in_host_function()) return cudaErrorNotPermitted;
+  auto told = order_->tell({.host_code = true});
+  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+    if (told) told->begin();
+    piece(order->fault);
+  };
+  return push(std::move(run), {}, nullptr);
 }
 
 void stream::run_queue() {
@@ -185,9 +198,9 @@ std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
   return order_->captures([](const stream& other) { return other.kind_ == stream_kind::blocking; });
 }
 
-device_streams::device_streams(int device)
+device_streams::device_streams(int device, announce_work announce)
     : device_(device),
-      order_(std::make_shared<device_order>()),
+      order_(std::make_shared<device_order>(std::move(announce))),
       legacy_(std::make_shared<stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
   order_->streams.push_back(legacy_);
 }

@@ -13,12 +13,9 @@
 
 #include "interpose/cudart/stream_attributes.h"
 #include "interpose/cudart/timeline.h"
+#include "interpose/cudart/work.h"
 
 namespace hpe::cudart {
-
-/// A piece of work: runs in its stream's thread, and has finished when it returns. What is not cudaSuccess is a sticky
-/// error of the device: all later work of the device's streams is dropped, and calls on them return the error.
-using work = std::function<cudaError_t()>;
 
 enum class stream_kind {
   legacy,  ///< the default stream of a device: begins after what blocking streams were given before, which wait for it
@@ -35,12 +32,13 @@ class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Queues work behind all earlier work of this stream, what CUDA's rules about default streams say, and `after`.
-  /// Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function. end (may be
-  /// null) becomes the point where the work has finished.
+  /// Announces work and queues it behind all earlier work of this stream, what CUDA's rules about default streams say,
+  /// and `after`. Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function.
+  /// end (may be null) becomes the point where the work has finished.
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
-  /// Queues what runs even after a sticky error, which it is given (else cudaSuccess). Whatever it does is no error.
+  /// Queues a function of the program that runs even after a sticky error, which it is given (else cudaSuccess).
+  /// Whatever it does is no error.
   cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
 
   /// Waits for everything queued so far (and for what that waits for), or tells whether it has finished
@@ -103,7 +101,7 @@ class stream : public std::enable_shared_from_this<stream> {
 /// The streams of one device. Thread safe. Its end closes all of them; their work goes on.
 class device_streams {
  public:
-  explicit device_streams(int device);
+  explicit device_streams(int device, announce_work announce = {});
   ~device_streams();
   device_streams(const device_streams&) = delete;
   device_streams& operator=(const device_streams&) = delete;

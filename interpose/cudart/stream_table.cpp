@@ -5,8 +5,10 @@
 
 namespace hpe::cudart {
 
-stream_table::stream_table(int devices) {
-  for (int device = 0; device < devices; ++device) devices_.push_back(std::make_unique<device_streams>(device));
+stream_table::stream_table(int devices, announce_work announce) : announce_(std::move(announce)) {
+  for (int device = 0; device < devices; ++device) {
+    devices_.push_back(std::make_unique<device_streams>(device, announce_));
+  }
 }
 
 std::shared_ptr<stream> stream_table::find(cudaStream_t handle, int device, default_stream zero) {
@@ -37,7 +39,7 @@ device_streams& stream_table::of_device(int device) {
 void stream_table::reset(int device) {
   const std::unique_lock lock(mutex_);
   created_.take_if([&](const stream& each) { return each.device() == device; });
-  devices_.at(device) = std::make_unique<device_streams>(device);
+  devices_.at(device) = std::make_unique<device_streams>(device, announce_);
 }
 
 }  // namespace hpe::cudart

@@ -18,7 +18,7 @@ enum class default_stream { legacy, per_thread };
 /// From the handles of a program to streams, over all devices. Thread safe.
 class stream_table {
  public:
-  explicit stream_table(int devices);
+  explicit stream_table(int devices, announce_work announce = {});
 
   /// The stream of a handle; null for one that was never made or is destroyed (cudaErrorInvalidResourceHandle). Default
   /// streams are those of the device given.
@@ -33,6 +33,7 @@ class stream_table {
   void reset(int device);
 
  private:
+  const announce_work announce_;
   mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<device_streams>> devices_;
   handle_table<cudaStream_t, stream, cudaErrorInvalidResourceHandle> created_;

@@ -105,12 +105,13 @@ bool copied(void* to, const void* from, bytes_of n) noexcept {
   const bool to_ordinary = ordinary(to);
   if (to_ordinary && ordinary(from)) return false;
   if (!apart(to, from, n) || (!to_ordinary && !for_devices(to, n))) return false;
-  return done([&] { hpe::core::runtime::instance().copies().copy(to, from, n); });
+  return done([&] { hpe::core::runtime::instance().copies().copy_for_program(to, from, n); });
 }
 
 bool filled(void* to, int value, bytes_of n) noexcept {
   if (ordinary(to) || !for_devices(to, n)) return false;
-  return done([&] { hpe::core::runtime::instance().copies().fill(to, static_cast<std::uint8_t>(value), n); });
+  return done(
+      [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
 
 // In pieces, because the first difference is often near the beginning.

@@ -16,6 +16,7 @@ void region::begin(region_description description, std::uint64_t prefetch_window
   is = std::move(description);
   blocks.assign((is.extent + is.block_size - 1) / is.block_size, {});
   off_device = blocks.size();
+  open_to_host = true;
   order.reset(is.extent);
   prefetch_window_ = prefetch_window;
   rolling_window_ = rolling_window;
@@ -60,6 +61,7 @@ void region::collapse(block_state state) {
   is.block_size = std::bit_ceil(is.extent);
   blocks.assign(1, {});
   off_device = 1;
+  open_to_host = true;
   set_state(0, state);
   reset_patterns();
 }
@@ -88,7 +90,10 @@ std::uint64_t region::end_of_home(std::uint64_t offset, std::uint64_t limit) con
 void region::set_state(std::uint64_t index, block_state next) noexcept {
   block& b = blocks[index];
   if (b.state != block_state::device && next == block_state::device) --off_device;
-  if (b.state == block_state::device && next != block_state::device) ++off_device;
+  if (b.state == block_state::device && next != block_state::device) {
+    ++off_device;
+    open_soon();
+  }
   b.state = next;
   shadow_used = shadow_used || next == block_state::host || next == block_state::fetching;
 }

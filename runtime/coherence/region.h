@@ -7,6 +7,7 @@
 /// Region objects are never destroyed while the runtime lives, only used again, so a thread that found one through a
 /// stale address may still lock it; it then looks at `alive` and at the range.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -66,6 +67,10 @@ class region {
   explicit region(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
 
+  /// False only if all blocks are in state device and no lane is about to change that: then there is no view to close.
+  /// Becomes false under the mutex (close_to_host), and may be read without.
+  std::atomic<bool> open_to_host{true};
+
   /// Becomes a new, fresh region. Windows are bytes; see the options.
   void begin(region_description description, std::uint64_t prefetch_window, std::uint64_t rolling_window);
   /// Is no region any more.
@@ -101,6 +106,15 @@ class region {
   [[nodiscard]] bool single_copy() const noexcept { return is.kind == region_kind::host; }
 
   void set_state(std::uint64_t index, block_state next) noexcept;
+
+  /// Before a lane looks whether it may open a view; see announcements.
+  void open_soon() noexcept {
+    if (!open_to_host.load(std::memory_order_relaxed)) open_to_host = true;
+  }
+  /// Takes that back, if it can.
+  void close_to_host() noexcept {
+    if (off_device == 0) open_to_host = false;
+  }
 
  private:
   std::uint64_t prefetch_window_ = 0;

@@ -52,11 +52,12 @@ hpeStatus hpeFree(void* pointer) {
 }
 
 hpeStatus hpeMemcpy(void* destination, const void* source, size_t size) {
-  return guarded([&] { runtime::instance().copies().copy(destination, source, size); });
+  return guarded([&] { runtime::instance().copies().copy_for_program(destination, source, size); });
 }
 
 hpeStatus hpeMemset(void* destination, int value, size_t size) {
-  return guarded([&] { runtime::instance().copies().fill(destination, static_cast<std::uint8_t>(value), size); });
+  return guarded(
+      [&] { runtime::instance().copies().fill_for_program(destination, static_cast<std::uint8_t>(value), size); });
 }
 
 hpeStatus hpePrefetch(const void* pointer, size_t size, int where) {

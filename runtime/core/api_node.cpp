@@ -43,7 +43,9 @@ hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable) {
 hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offset, size_t size) {
   return guarded([&] {
     require_handle(handle);
-    runtime::instance().imported().copy(destination, *handle, offset, size);
+    auto& it = runtime::instance();
+    it.copies().wait_for_announced(destination, size, true);
+    it.imported().copy(destination, *handle, offset, size);
   });
 }
 

@@ -39,6 +39,23 @@ copier::span copier::resolve(const void* p, std::size_t bytes) const {
   return {found.region, {begin, begin + bytes}};
 }
 
+void copier::wait_for_announced(const void* p, std::size_t bytes, bool write) const {
+  if (!env_.announced.any() || bytes == 0) return;
+  const span found = resolve(p, bytes);
+  if (found.region != nullptr) env_.wait_for_announced(*found.region, found.range, write);
+}
+
+void copier::copy_for_program(void* destination, const void* source, std::size_t bytes) {
+  wait_for_announced(source, bytes, false);
+  wait_for_announced(destination, bytes, true);
+  copy(destination, source, bytes);
+}
+
+void copier::fill_for_program(void* destination, std::uint8_t value, std::size_t bytes) {
+  wait_for_announced(destination, bytes, true);
+  fill(destination, value, bytes);
+}
+
 std::byte* copier::alias(const span& what) const { return env_.space.alias(what.region->is.base + what.range.begin); }
 
 void copier::wait_for_users(const span& what, bool before_write) const {

@@ -13,6 +13,13 @@ class copier {
 
   void copy(void* destination, const void* source, std::size_t bytes);
   void fill(void* destination, std::uint8_t value, std::size_t bytes);
+
+  /// The same when the program itself asks for it: after work that it has announced.
+  void copy_for_program(void* destination, const void* source, std::size_t bytes);
+  void fill_for_program(void* destination, std::uint8_t value, std::size_t bytes);
+  /// Waits for such work before the program reads or writes a range, which may be ordinary memory.
+  void wait_for_announced(const void* p, std::size_t bytes, bool write) const;
+
   /// where is a device, or HPE_HOST. bytes 0: to the end of the allocation.
   void prefetch(const void* p, std::size_t bytes, int where);
 

@@ -20,4 +20,17 @@ void environment::wait_for(const coherence::point_set& points) const {
   for (const timepoint p : points.points()) devices.wait(p, std::chrono::steady_clock::time_point::max());
 }
 
+void environment::wait_for_announced(const coherence::region& r, coherence::byte_range range, bool write) const {
+  if (!announced.any() || coherence::this_announced_thread().at_work) return;
+  while (true) {
+    coherence::announcement_number latest = 0;
+    {
+      const std::lock_guard lock(r.mutex);
+      if (r.alive && range.end <= r.is.extent) latest = announced.in_the_way(r, range, write);
+    }
+    if (latest == 0) return;
+    announced.wait_for(latest);
+  }
+}
+
 }  // namespace hpe::core

@@ -4,6 +4,7 @@
 
 #include "runtime/base/counters.h"
 #include "runtime/base/options.h"
+#include "runtime/coherence/announcements.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/device/device.h"
 #include "runtime/fault/host_view.h"
@@ -25,12 +26,15 @@ struct environment {
   transfer::engine& engine;
   fault::host_view& views;
   fault::service& faults;
+  coherence::announcements& announced;
 
   /// Throws HPE_ERROR_INVALID_DEVICE with the numbers that exist.
   void require_device(int device) const;
   [[nodiscard]] bool reached(const coherence::point_set& points) const;
   /// Waits in the calling thread, whatever comes of the points.
   void wait_for(const coherence::point_set& points) const;
+  /// Waits for announced work that is in the way of reading or writing the range, unless the calling thread does such.
+  void wait_for_announced(const coherence::region& r, coherence::byte_range range, bool write) const;
 };
 
 }  // namespace hpe::core

@@ -29,10 +29,16 @@ bool host_owns(block_state s) { return s == block_state::host; }
 
 }  // namespace
 
-host_access::span host_access::resolve(const void* p, std::size_t bytes) const {
+host_access::span host_access::locate(const void* p, std::size_t bytes) const {
   const allocation found = memory_.require(p, bytes);
   const std::uint64_t begin = found.region->offset_of(p);
   return {found.region, {begin, begin + bytes}};
+}
+
+host_access::span host_access::resolve(const void* p, std::size_t bytes, host_use use) const {
+  const span found = locate(p, bytes);
+  env_.wait_for_announced(*found.region, found.range, use != host_use::read);
+  return found;
 }
 
 void host_access::require_alive(const span& what) {
@@ -61,7 +67,7 @@ std::uint64_t host_access::end_of_same(const region& r, std::uint64_t begin, std
 }
 
 std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use) const {
-  const span what = resolve(p, bytes);
+  const span what = use == host_use::read ? resolve(p, bytes, use) : locate(p, bytes);
   const region& r = *what.region;
   if (r.single_copy()) {
     wait_for_users(what, use);
@@ -80,7 +86,7 @@ loan host_access::borrow(const void* p, std::size_t bytes) { return loans_.take(
 
 void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const {
   if (pieces.empty()) return;
-  const span all = resolve(p, bytes);
+  const span all = resolve(p, bytes, host_use::read);
   if (all.region->single_copy()) {
     wait_for_users(all, host_use::read);
     for (const host_piece& one : pieces) std::memcpy(into + one.offset, env_.space.alias(p) + one.offset, one.bytes);
@@ -96,7 +102,7 @@ void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::s
 
 point_set host_access::start_read(std::byte* into, const void* p, std::size_t bytes) const {
   point_set copies;
-  const span all = resolve(p, bytes);
+  const span all = resolve(p, bytes, host_use::read);
   if (all.region->single_copy()) {
     wait_for_users(all, host_use::read);
     std::memcpy(into, env_.space.alias(p), bytes);
@@ -113,7 +119,7 @@ void host_access::finish(const point_set& points) const {
 }
 
 void host_access::wait_for_writers(const void* p, std::size_t bytes) const {
-  wait_for_users(resolve(p, bytes), host_use::read);
+  wait_for_users(resolve(p, bytes, host_use::read), host_use::read);
 }
 
 void host_access::read_piece(std::byte* into, const span& from, point_set& copies) const {
@@ -151,7 +157,7 @@ void host_access::read_piece(std::byte* into, const span& from, point_set& copie
 
 void host_access::write(void* p, loan& from, const std::byte* data, std::size_t bytes) const {
   if (bytes == 0) return;
-  const span to = resolve(p, bytes);
+  const span to = resolve(p, bytes, host_use::write);
   region& r = *to.region;
   if (r.single_copy()) {
     wait_for_users(to, host_use::write);

@@ -82,7 +82,9 @@ class HPE_API host_access {
     coherence::byte_range range;
   };
 
-  [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
+  [[nodiscard]] span locate(const void* p, std::size_t bytes) const;
+  /// The same, after waiting for announced work in the way.
+  [[nodiscard]] span resolve(const void* p, std::size_t bytes, host_use use) const;
   void wait_for_users(const span& what, host_use use) const;
   /// Queues copies from homes, which are added to `copies`.
   void read_piece(std::byte* into, const span& from, coherence::point_set& copies) const;

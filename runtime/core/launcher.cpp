@@ -125,6 +125,8 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   auto accesses = usage.concurrent   ? regions_in_reach(device)
                   : usage.everything ? all_regions()
                                      : resolve(usage.accesses);
+  for (const device_access& each : accesses)
+    if (!each.concurrent) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
   device_work work(env_, std::move(accesses), move_here);
   point_set after;
   work.collect(after);

@@ -68,13 +68,15 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_), count_);
   views_ = std::make_unique<fault::host_view>(count_);
   faults_ = std::make_unique<fault::service>(
-      *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, count_}, devices_->size());
-  env_ = std::make_unique<environment>(
-      environment{option_, count_, *space_, *directory_, *regions_, *devices_, *engine_, *views_, *faults_});
+      *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, announced_, count_},
+      devices_->size());
+  env_ = std::make_unique<environment>(environment{option_, count_, *space_, *directory_, *regions_, *devices_,
+                                                   *engine_, *views_, *faults_, announced_});
   foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),
                                                                    space_->layout().segment_size / granule_size);
   allocator_ = std::make_unique<allocator>(*env_, exporter_, *foreign_addresses_);
   launcher_ = std::make_unique<launcher>(*env_, *allocator_);
+  announcer_ = std::make_unique<announcer>(*env_, *allocator_);
   copier_ = std::make_unique<copier>(*env_, *allocator_);
   ptx_ = std::make_unique<ptx_modules>(*env_, *allocator_, *copier_, *launcher_);
   loans_ = std::make_unique<loan_pool>(*env_);

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "runtime/core/allocator.h"
+#include "runtime/core/announcer.h"
 #include "runtime/core/console_output.h"
 #include "runtime/core/copier.h"
 #include "runtime/core/environment.h"
@@ -39,6 +40,7 @@ class runtime {
   [[nodiscard]] launcher& kernels() noexcept { return *launcher_; }
   [[nodiscard]] copier& copies() noexcept { return *copier_; }
   [[nodiscard]] ptx_modules& ptx() noexcept { return *ptx_; }
+  [[nodiscard]] announcer& announced_work() noexcept { return *announcer_; }
   [[nodiscard]] host_access& for_host_code() noexcept { return *host_access_; }
 
   [[nodiscard]] exports& exported() noexcept { return *exports_; }
@@ -60,6 +62,7 @@ class runtime {
   std::unique_ptr<device::device_set> devices_;
   std::unique_ptr<transfer::engine> engine_;
   std::unique_ptr<fault::host_view> views_;
+  coherence::announcements announced_;
   std::unique_ptr<fault::service> faults_;
   std::unique_ptr<environment> env_;
   node::directory processes_{option_.node_directory};
@@ -68,6 +71,7 @@ class runtime {
   std::unique_ptr<memory::segment_allocator> foreign_addresses_;
   std::unique_ptr<allocator> allocator_;
   std::unique_ptr<launcher> launcher_;
+  std::unique_ptr<announcer> announcer_;
   std::unique_ptr<copier> copier_;
   std::unique_ptr<ptx_modules> ptx_;
   console_output console_;

@@ -125,6 +125,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
   const block_actions actions = apply(r.blocks[block].state, event).actions;
 
+  if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, wish.write(), true)) return outcome::waiting;
   if (actions.wait) return outcome::waiting;
   if (actions.fetch) {
     counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
@@ -162,6 +163,11 @@ point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
   return users;
 }
 
+bool lane::kept_closed(region& r, block_run run, bool write, bool watch) const {
+  r.open_soon();
+  return env_.announced.in_the_way(r, r.bytes_of(run), write, watch) != 0;
+}
+
 bool lane::may_overwrite_shadow(const region& r, std::uint64_t block) const {
   return reached(users_of_shadow(r, block));
 }
@@ -183,6 +189,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
     return s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
   };
   std::uint64_t end = block + 1;
+  if (plan.open.end > end && kept_closed(r, {end, plan.open.end}, true)) plan.open.end = end;
   while (end < plan.open.end && opens_without_copy(end)) ++end;
 
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/coherence/announcements.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/fault/host_view.h"
 #include "runtime/fault/request_board.h"
@@ -26,6 +27,7 @@ struct lane_environment {
   coherence::region_table& regions;
   transfer::engine& engine;
   host_view& views;
+  coherence::announcements& announced;
   counters& count;
 };
 
@@ -82,11 +84,13 @@ class lane {
   void issue(fetch& f);
   void complete(const fetch& f);
   /// Lets the threads go on that wait for blocks whose views were just opened.
-  void answer_those_in(const coherence::region& r, coherence::block_run run);
+  void answer_those_in(coherence::region& r, coherence::block_run run);
   void give_up(const fetch& f, const char* why);
   void degrade(coherence::region& r);
   [[nodiscard]] static bool owns(const fetch& f, std::uint64_t block);
   [[nodiscard]] bool reached(const coherence::point_set& points) const;
+  /// Whether announced work keeps views of these blocks closed. watch: the lane is rung when that may have changed.
+  [[nodiscard]] bool kept_closed(coherence::region& r, coherence::block_run run, bool write, bool watch = false) const;
   [[nodiscard]] bool wanted_for_writing(const coherence::region& r, std::uint64_t block) const;
   [[nodiscard]] coherence::point_set users_of_shadow(const coherence::region& r, std::uint64_t block) const;
   [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const;

@@ -100,8 +100,9 @@ void lane::expect_copies(const region& r, block_run behind) {
 }
 
 void lane::fetch_ahead(region& r, block_run run) {
+  if (run.empty() || kept_closed(r, run, false)) return;
   try {
-    if (!run.empty()) expect_copies(r, run);
+    expect_copies(r, run);
     start_fetches(r, run, priority::prefetch);
   } catch (const error& e) {
     log(log_level::debug, "prefetch: {}", e.what());
@@ -202,7 +203,7 @@ void lane::complete(const fetch& f) {
   };
   for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) {
     if (!owns(f, b)) continue;
-    const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b);
+    const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b) && !kept_closed(r, {b, b + 1}, true);
     r.set_state(b, apply(block_state::fetching, write ? block_event::fetched_for_write : block_event::fetched).next);
     const os::access its = !write && r.reader.is_marker(b) ? os::access::none : access_for(r.blocks[b].state);
     if (b != same.end || its != allowed) {
@@ -217,15 +218,17 @@ void lane::complete(const fetch& f) {
   answer_those_in(r, f.run);
 }
 
-void lane::answer_those_in(const region& r, block_run run) {
+void lane::answer_those_in(region& r, block_run run) {
   std::erase_if(waiting_, [&](request* w) {
     if (!r.contains(w->address())) return false;
     const std::uint64_t b = r.block_of(r.offset_of(w->address()));
     const bool open =
         b >= run.begin && b < run.end && !r.reader.is_marker(b) &&
         (r.blocks[b].state == block_state::host || (r.blocks[b].state == block_state::shared && !w->write()));
-    if (open) w->answer(verdict::retry);
-    return open;
+    // It may have been opened for a thread that does not wait for announced work.
+    if (!open || (w->waits_for_announced() && kept_closed(r, {b, b + 1}, w->write(), true))) return false;
+    w->answer(verdict::retry);
+    return true;
   });
 }
 

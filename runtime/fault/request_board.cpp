@@ -73,11 +73,12 @@ std::uint32_t request_board::wait_for_answer(request& slot) noexcept {
   return state;
 }
 
-verdict request_board::ask(unsigned lane, std::byte* address, bool write) noexcept {
+verdict request_board::ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced) noexcept {
   const std::size_t index = claim();
   request& slot = slots_[index];
   slot.address_ = address;
   slot.write_ = write;
+  slot.waits_for_announced_ = waits_for_announced;
   slot.state_.store(request::posted, std::memory_order_release);
   lanes_[lane].posted[index / word_bits].fetch_or(std::uint64_t{1} << (index % word_bits), std::memory_order_release);
   lanes_[lane].gate->ring();

@@ -25,6 +25,8 @@ class request {
  public:
   [[nodiscard]] std::byte* address() const noexcept { return address_; }
   [[nodiscard]] bool write() const noexcept { return write_; }
+  /// Whether it waits for announced work (coherence::announcements).
+  [[nodiscard]] bool waits_for_announced() const noexcept { return waits_for_announced_; }
 
   /// Lets the thread go on. The request is nobody's afterwards.
   void answer(verdict v) noexcept;
@@ -36,6 +38,7 @@ class request {
   os::futex_word state_{free_slot};
   std::byte* address_ = nullptr;
   bool write_ = false;
+  bool waits_for_announced_ = true;
 };
 
 class request_board {
@@ -46,7 +49,7 @@ class request_board {
   /// Posts a wish to a lane and waits for the answer. Safe in a signal handler. With more than slot_count threads at
   /// once, some wait for a slot first. A program that leaves the wait by a long jump from a handler of another signal
   /// loses the slot for good.
-  verdict ask(unsigned lane, std::byte* address, bool write) noexcept;
+  verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
   /// Adds what was posted to a lane since the last call. Called by that lane alone.
   void take(unsigned lane, std::vector<request*>& result);

@@ -22,9 +22,16 @@ service::~service() {
   lanes_.clear();
 }
 
+void service::look_again() {
+  for (const auto& l : lanes_) l->gate().ring();
+}
+
 verdict service::resolve(std::byte* address, bool write) noexcept {
   trace::measured measure(trace::way::touch, 0);
-  const verdict result = board_->ask(directory_.find(address).region % lanes_.size(), address, write);
+  coherence::announced_thread& thread = coherence::this_announced_thread();
+  thread.used_a_view = thread.at_work;
+  const unsigned lane = directory_.find(address).region % lanes_.size();
+  const verdict result = board_->ask(lane, address, write, !thread.at_work);
   if (result != verdict::retry) measure.forget();
   return result;
 }

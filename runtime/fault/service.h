@@ -23,6 +23,7 @@ class service {
   /// Makes the lane of a region look at its waiting threads again, after something they wait for was decided without
   /// device work.
   void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
+  void look_again();  ///< the same of all regions
 
   /// Whether an address is for this service to resolve. Safe in a handler.
   [[nodiscard]] bool covers(const std::byte* address) const noexcept { return space_.contains(address); }

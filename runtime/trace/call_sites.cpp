@@ -17,7 +17,19 @@ std::uint64_t hash_of(unsigned kind, void* const* stack, int frames) {
   return hash | 1;  // 0 is nobody's
 }
 
+thread_local const call_stack* counted_for = nullptr;
+
 }  // namespace
+
+call_stack call_stack::here() noexcept {
+  call_stack result;
+  result.count = ::backtrace(result.frames.data(), depth);
+  return result;
+}
+
+void count_for(const call_stack* place) noexcept {
+  counted_for = place != nullptr && place->count > 0 ? place : nullptr;
+}
 
 call_sites::call_sites() : slots_(std::make_unique<slot[]>(capacity + 1)) {
   // The first call loads the unwinder, which a handler must not.
@@ -42,10 +54,11 @@ call_sites::slot& call_sites::find(std::uint64_t key, unsigned kind, void* const
 }
 
 void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from) noexcept {
-  void* all[depth];
-  void** const end = all + std::max(1, ::backtrace(all, depth));
-  void** const found = std::find(all, end, from);
-  void** const stack = found != end ? found : all;
+  call_stack all = counted_for != nullptr ? *counted_for : call_stack::here();
+  void** const begin = all.frames.data();
+  void** const end = begin + std::max(1, all.count);
+  void** const found = std::find(begin, end, from);
+  void** const stack = found != end ? found : begin;
   const auto frames = static_cast<int>(end - stack);
   slot& s = find(hash_of(kind, stack, frames), kind, stack, frames);
   s.calls.fetch_add(1, std::memory_order_relaxed);

@@ -19,13 +19,27 @@ struct site {
   std::chrono::nanoseconds time{};
 };
 
+/// Where a thread is, by return addresses, innermost first.
+struct call_stack {
+  static constexpr int depth = 24;
+  std::array<void*, depth> frames{};
+  int count = 0;
+
+  [[nodiscard]] static call_stack here() noexcept;
+};
+
+/// While the calling thread does what another place has asked for, it counts for that place; nullptr, or an empty
+/// stack: for where it is itself. The stack lives as long.
+void count_for(const call_stack* place) noexcept;
+
 /// Counts by call stack, in a table of fixed size, so that nothing is allocated and no lock is taken: threads may count
 /// in signal handlers. What finds no room is counted without its place.
 class call_sites {
  public:
   call_sites();
 
-  /// Counts for the stack of the calling thread, from the return address `from` outwards; nullptr: all of it.
+  /// Counts for the stack of the calling thread (see count_for), from the return address `from` outwards; nullptr: all
+  /// of it.
   void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr) noexcept;
 
   /// All that was counted, by bytes and then by time. What has no place comes with an empty stack.
@@ -33,12 +47,10 @@ class call_sites {
 
  private:
   static constexpr std::size_t capacity = 4096;
-  static constexpr int depth = 24;
-
   struct slot {
     std::atomic<std::uint64_t> key{0};
     std::atomic<int> frames{0};  // 0 until the stack is there
-    std::array<void*, depth> stack{};
+    std::array<void*, call_stack::depth> stack{};
     unsigned kind = 0;
     std::atomic<std::uint64_t> calls{0};
     std::atomic<std::uint64_t> bytes{0};

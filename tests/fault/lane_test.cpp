@@ -23,7 +23,8 @@ class lanes : public ::testing::Test {
     std::vector<device::gate*> gates;
     for (unsigned n = 0; n < count; ++n) {
       own_.push_back(std::make_unique<lane>(
-          n, count, lane_environment{env.devices, env.directory, env.regions, env.engine, env.views, env.count},
+          n, count,
+          lane_environment{env.devices, env.directory, env.regions, env.engine, env.views, env.announced, env.count},
           env.devices.create_gate()));
       gates.push_back(&own_.back()->gate());
     }

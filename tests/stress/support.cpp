@@ -1,15 +1,10 @@
 #include "tests/stress/support.h"
 
-#include <execinfo.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <thread>
+
+#include "tests/threads_told.h"
 
 namespace stress {
 
@@ -18,26 +13,6 @@ namespace {
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
   return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
-}
-
-// For a hang: where each thread is. Threads of hpe block signals; the system call that they are in is told instead.
-void tell_where_threads_are() {
-  struct sigaction action {};
-  action.sa_handler = [](int) {
-    void* frames[64];
-    ::backtrace_symbols_fd(frames, ::backtrace(frames, 64), STDERR_FILENO);
-  };
-  ::sigaction(SIGUSR2, &action, nullptr);
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::string name;
-    std::string call;
-    std::getline(std::ifstream(entry.path() / "comm"), name);
-    std::getline(std::ifstream(entry.path() / "syscall"), call);
-    const int thread = std::stoi(entry.path().filename());
-    std::fprintf(stderr, "stress: thread %d (%s) in system call %s\n", thread, name.c_str(), call.c_str());
-    ::syscall(SYS_tgkill, ::getpid(), thread, SIGUSR2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
 }
 
 }  // namespace

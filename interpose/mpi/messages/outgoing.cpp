@@ -24,11 +24,10 @@ void require_device(const std::byte* p) {
 
 void outgoing::prepare() {
   require_device(what_.from);
+  core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
   hpeExport handle;
   if (job::current()->is_near(what_.world_rank) && hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
     exported_ = handle;
-  } else {
-    core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
   }
 }
 

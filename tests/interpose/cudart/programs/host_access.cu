@@ -1,11 +1,12 @@
-// CPU code and system calls on device pointers, as hpe allows: each step is checked here. Before it touches what is queued to be
-// written, it waits for the stream: on soft devices a touch knows only of work that has begun.
+// CPU code and system calls on device pointers, as hpe allows: each step is checked here. Nothing waits for the stream before it
+// uses what kernels write there, and a host function holds them up.
 //
 //   host_access <file>      a file that may be overwritten
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -18,6 +19,11 @@ __global__ void add(unsigned* p, std::size_t n, unsigned k) {
 }
 
 static unsigned long seed;
+
+// What comes next in the stream stays in its queue for a while.
+static void hold_up(cudaStream_t stream) {
+  CHECK(cudaLaunchHostFunc(stream, [](void*) { usleep(20000); }, nullptr));
+}
 
 static void demand(bool good, const char* what) {
   std::printf("%s: %s\n", what, good ? "right" : "WRONG");
@@ -45,8 +51,8 @@ int main(int argc, char** argv) {
     CHECK(cudaMalloc(&p, bytes));
 
     std::copy(wanted.begin(), wanted.end(), p);  // CPU writes
+    hold_up(stream);
     add<<<20, 128, 0, stream>>>(p, n, 5);
-    CHECK(cudaStreamSynchronize(stream));
     for (unsigned& value : wanted) value += 5;
     demand(std::equal(wanted.begin(), wanted.end(), p), "read after a kernel");
 
@@ -62,8 +68,8 @@ int main(int argc, char** argv) {
     demand(copied == wanted, "copy after CPU code wrote");
 
     const int file = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
+    hold_up(stream);
     add<<<20, 128, 0, stream>>>(p, n, 1);
-    CHECK(cudaStreamSynchronize(stream));
     for (unsigned& value : wanted) value += 1;
     demand(write(file, p, bytes) == ssize_t(bytes), "write(2) of device memory");
     demand(pread(file, copied.data(), bytes, 0) == ssize_t(bytes) && copied == wanted, "what the file has");
@@ -71,12 +77,19 @@ int main(int argc, char** argv) {
     CHECK(cudaMalloc(&q, bytes));
     CHECK(cudaMemset(q, 0xee, bytes));
     demand(pread(file, q + 13, bytes - 52, 52) == ssize_t(bytes - 52), "read(2) into device memory");
+    hold_up(stream);
     add<<<20, 128, 0, stream>>>(q, n, 2);
-    CHECK(cudaStreamSynchronize(stream));
     bool good = true;
     for (std::size_t i = 0; i < n; ++i) good = good && q[i] == (i < 13 ? 0xeeeeeeeeU : wanted[i]) + 2;
     demand(good, "a kernel after read(2)");
     close(file);
+    hold_up(stream);
+    add<<<20, 128, 0, stream>>>(q, n, 3);
+    CHECK(cudaMemcpyAsync(p, q, bytes, cudaMemcpyDeviceToDevice, stream));
+    std::vector<unsigned> by_memcpy(n);
+    std::memcpy(by_memcpy.data(), p, bytes);
+    demand(by_memcpy[13] == wanted[13] + 5 && by_memcpy[n - 1] == wanted[n - 1] + 5, "memcpy(3) after a kernel and a copy");
+
     FILE* const buffered = std::fopen(argv[1], "w+");
     demand(std::fwrite(q, sizeof *q, n, buffered) == n, "fwrite");
     std::rewind(buffered);

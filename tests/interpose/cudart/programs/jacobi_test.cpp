@@ -19,6 +19,12 @@ TEST_P(Jacobi, EqualsItsSerialResult) {
 
 INSTANTIATE_TEST_SUITE_P(OnRanks, Jacobi, testing::Values(1, 2, 4), testing::PrintToStringParamName());
 
+TEST(Mpi, SendsWhatQueuedKernelsWrite) {
+  const outcome o = soft_run(HPE_TEST_MPIRUN " -n 2 -x HPE_SOFT_THREADS=1 " + cuda_program("queued_mpi"), 1);
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_NE(o.text.find("queued work and MPI: right\n"), std::string::npos) << o.text;
+}
+
 TEST(Jacobi, SlabsOfUnequalSize) {
   const outcome o = soft_run(HPE_TEST_MPIRUN " -n 3 -x HPE_SOFT_THREADS=1 " + cuda_program("jacobi 37 13 25"), 2);
   EXPECT_EQ(exit_status(o), 0) << o.text;

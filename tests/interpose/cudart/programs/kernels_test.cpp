@@ -92,4 +92,15 @@ TEST(HostAccess, OfDevicePointersByCpuCodeAndFiles) {
   EXPECT_TRUE(o.text.ends_with("host access: right\n")) << o.text;
 }
 
+TEST(Profile, NamesThePlacesOfTheProgram) {
+  const outcome o = soft_run(cuda_program("kernels scan"), 1, "--profile");
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  const std::size_t places = o.text.find("where the time went");
+  ASSERT_NE(places, std::string::npos) << o.text;
+  const std::string told = o.text.substr(places);
+  EXPECT_NE(told.find("from devices, staged by hpe: "), std::string::npos) << o.text;
+  EXPECT_NE(told.find("/kernels"), std::string::npos) << o.text;
+  EXPECT_EQ(told.find("somewhere"), std::string::npos) << o.text;  // a thread of a stream
+}
+
 }  // namespace

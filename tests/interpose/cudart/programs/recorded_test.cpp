@@ -36,10 +36,12 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
                                          program{"managed", "", "managed"}, program{"peers", "", "peers"},
                                          program{"streams", "", "streams"}, program{"textures", "", "textures"},
-                                         program{"threads", "", "threads"},
-                                         program{"touch", "", "touch"}, program{"transpose", "", "transpose"},
+                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
+                                         program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
-                         [](const testing::TestParamInfo<program>& p) { return std::string(p.param.name); });
+                         [](const testing::TestParamInfo<program>& p) {
+                           return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
+                         });
 
 // 20,000 random calls, also wrong ones, end with the digest that they had on the H200, and so they do where CPU code
 // reads and writes device memory instead of copying it.

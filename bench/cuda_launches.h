@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstddef>
+
+namespace hpe::bench {
+
+/// One block adds 1 to a number; in the default stream.
+void launch_add(unsigned* number);
+
+}  // namespace hpe::bench

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hpe/hpe.h"
+
+namespace hpe::cudart {
+
+/// What memory a piece of work may use, so that CPU code that touches it waits while the work is in a stream's queue.
+struct memory_uses {
+  std::uint64_t kernels_on = 0;     ///< devices (a bit for each) that run kernels of which no more is known
+  std::vector<hpeAccess> ranges{};  ///< and these bytes; those of ordinary memory do not count
+  bool host_code = false;           ///< the program's own functions, which may touch memory themselves
+
+  [[nodiscard]] bool none() const noexcept { return kernels_on == 0 && ranges.empty() && !host_code; }
+  void add(const memory_uses& other) {
+    kernels_on |= other.kernels_on;
+    ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end());
+    host_code = host_code || other.host_code;
+  }
+};
+
+/// A piece of work: runs in its stream's thread, and has finished when it returns. What is not cudaSuccess is a sticky
+/// error of the device: all later work of the device's streams is dropped, and calls on them return the error.
+class work {
+ public:
+  work() = default;
+  template <class Function>
+  requires(!std::same_as<Function, work> && std::is_invocable_r_v<cudaError_t, Function&>)
+      // NOLINTNEXTLINE(google-explicit-constructor): a function is work
+      work(Function run, memory_uses uses = {})
+      : run_(std::move(run)), uses_(std::move(uses)) {}
+
+  cudaError_t operator()() const { return run_(); }
+  explicit operator bool() const { return static_cast<bool>(run_); }
+  [[nodiscard]] const memory_uses& uses() const noexcept { return uses_; }
+
+ private:
+  std::function<cudaError_t()> run_;
+  memory_uses uses_;
+};
+
+/// Work in a queue, as hpe was told of it: while one lives, CPU code waits before it touches what the work uses.
+class announced_work {
+ public:
+  announced_work() = default;
+  virtual ~announced_work() = default;  ///< the work has finished, or will not be done
+  announced_work(const announced_work&) = delete;
+  announced_work& operator=(const announced_work&) = delete;
+
+  /// The calling thread does the work from now on: it waits for nothing that is announced.
+  virtual void begin() = 0;
+};
+
+/// How streams tell of work that they queue. May return null. Called by the thread that queues it, without locks.
+using announce_work = std::function<std::shared_ptr<announced_work>(const memory_uses&)>;
+
+}  // namespace hpe::cudart

@@ -1,0 +1,76 @@
+// An announcement is entered before its maker looks at the regions (region::open_to_host), and a lane says that it is
+// about to open a view before it looks here. Both accesses are sequentially consistent, so one of the two sees the
+// other.
+
+#include "runtime/coherence/announcements.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hpe::coherence {
+
+namespace {
+
+std::uint64_t homes_in(const region& r, byte_range range) {
+  std::uint64_t homes = 0;
+  for (std::uint64_t at = range.begin; at < range.end; at = r.end_of_home(at, range.end))
+    homes |= std::uint64_t{1} << r.home_of(at);
+  return homes;
+}
+
+bool overlap(byte_range a, byte_range b) { return a.begin < b.end && b.begin < a.end; }
+
+}  // namespace
+
+announcement_number announcements::add(std::uint64_t homes, std::vector<use> uses) {
+  const std::lock_guard lock(mutex_);
+  entries_.emplace_hint(entries_.end(), ++last_, entry{homes, std::move(uses)});
+  ++count_;
+  return last_;
+}
+
+bool announcements::remove(announcement_number number) {
+  bool watched = false;
+  bool waited_for = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(number);
+    if (found == entries_.end()) return false;
+    watched = found->second.watched;
+    entries_.erase(found);
+    --count_;
+    waited_for = waiting_ != 0;
+  }
+  if (waited_for) removed_.notify_all();
+  return watched;
+}
+
+announcement_number announcements::in_the_way(const region& r, byte_range range, bool write, bool watch) {
+  if (!any() || r.single_copy()) return 0;
+  const std::uint64_t homes = homes_in(r, range);
+  const auto meets = [&](const use& its) {
+    return its.region == r.id && (write || its.write) && overlap(its.range, range);
+  };
+  const std::lock_guard lock(mutex_);
+  for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
+    entry& each = it->second;
+    if ((each.homes & homes) == 0 && std::none_of(each.uses.begin(), each.uses.end(), meets)) continue;
+    each.watched = each.watched || watch;
+    return it->first;
+  }
+  return 0;
+}
+
+void announcements::wait_for(announcement_number number) {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  removed_.wait(lock, [&] { return entries_.count(number) == 0; });
+  --waiting_;
+}
+
+announced_thread& this_announced_thread() noexcept {
+  static thread_local announced_thread state;
+  return state;
+}
+
+}  // namespace hpe::coherence

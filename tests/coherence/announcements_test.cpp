@@ -1,0 +1,106 @@
+#include "runtime/coherence/announcements.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/base/granule.h"
+
+namespace hpe::coherence {
+namespace {
+
+constexpr std::uint64_t kib = 1024;
+
+class announcements_test : public testing::Test {
+ protected:
+  announcements_test() {
+    begin(one_, region_kind::device, {3});
+    begin(other_, region_kind::device, {4});
+    begin(host_, region_kind::host, {});
+    begin(striped_, region_kind::striped, {0, 5});
+  }
+  static void begin(region& r, region_kind kind, std::vector<std::uint16_t> homes) {
+    auto* const base = reinterpret_cast<std::byte*>(0x200000000000 + r.id * (std::uint64_t{1} << 30));
+    const std::uint64_t bytes = homes.size() > 1 ? homes.size() * granule_size : 1000 * kib;
+    r.begin({kind, base, bytes, bytes, 64 * kib, std::move(homes)}, 0, 0);
+  }
+
+  region one_{1};
+  region other_{2};
+  region host_{3};
+  region striped_{4};
+  announcements all_;
+};
+
+TEST_F(announcements_test, that_may_use_all_memory_of_a_home) {
+  EXPECT_FALSE(all_.any());
+  EXPECT_EQ(all_.in_the_way(one_, {0, 1}, true), 0u);
+  const auto number = all_.add(std::uint64_t{1} << 3, {});
+  EXPECT_TRUE(all_.any());
+  EXPECT_EQ(all_.in_the_way(one_, {0, 1}, false), number);
+  EXPECT_EQ(all_.in_the_way(other_, {0, 1}, true), 0u);
+  EXPECT_EQ(all_.in_the_way(host_, {0, 1}, true), 0u);
+  EXPECT_FALSE(all_.remove(number));
+  EXPECT_FALSE(all_.remove(number));
+  EXPECT_FALSE(all_.any());
+  EXPECT_EQ(all_.in_the_way(one_, {0, 1}, true), 0u);
+}
+
+TEST_F(announcements_test, of_striped_memory_are_told_apart_by_granule) {
+  (void)all_.add(std::uint64_t{1} << 5, {});
+  EXPECT_EQ(all_.in_the_way(striped_, {0, granule_size}, true), 0u);
+  EXPECT_NE(all_.in_the_way(striped_, {granule_size - 1, granule_size + 1}, true), 0u);
+}
+
+TEST_F(announcements_test, that_name_bytes) {
+  const auto reads = all_.add(0, {{one_.id, {10, 20}, false}});
+  EXPECT_EQ(all_.in_the_way(one_, {0, 100}, false), 0u);
+  EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), reads);
+  EXPECT_EQ(all_.in_the_way(one_, {0, 10}, true), 0u);
+  EXPECT_EQ(all_.in_the_way(one_, {20, 21}, true), 0u);
+  EXPECT_EQ(all_.in_the_way(other_, {0, 100}, true), 0u);
+  const auto writes = all_.add(0, {{other_.id, {0, 1}, true}, {one_.id, {15, 30}, true}});
+  EXPECT_EQ(all_.in_the_way(one_, {29, 30}, false), writes);
+  EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), writes);  // the latest
+  EXPECT_FALSE(all_.remove(writes));
+  EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), reads);
+}
+
+TEST_F(announcements_test, tell_whoever_watches) {
+  const auto first = all_.add(std::uint64_t{1} << 3, {});
+  const auto second = all_.add(std::uint64_t{1} << 3, {});
+  EXPECT_EQ(all_.in_the_way(one_, {0, 1}, false, true), second);
+  EXPECT_FALSE(all_.remove(first));
+  EXPECT_TRUE(all_.remove(second));
+}
+
+TEST_F(announcements_test, are_waited_for) {
+  const auto number = all_.add(std::uint64_t{1} << 3, {});
+  std::atomic<bool> removed{false};
+  std::thread remover([&] {
+    removed = true;
+    (void)all_.remove(number);
+  });
+  all_.wait_for(number);
+  EXPECT_TRUE(removed);
+  all_.wait_for(number);  // which is gone
+  remover.join();
+}
+
+TEST_F(announcements_test, a_region_tells_whether_a_view_may_be_open) {
+  EXPECT_TRUE(one_.open_to_host);
+  one_.close_to_host();
+  EXPECT_TRUE(one_.open_to_host);  // its blocks are fresh
+  for (std::uint64_t b = 0; b < one_.blocks.size(); ++b) one_.set_state(b, block_state::device);
+  EXPECT_TRUE(one_.open_to_host);
+  one_.close_to_host();
+  EXPECT_FALSE(one_.open_to_host);
+  one_.open_soon();
+  EXPECT_TRUE(one_.open_to_host);
+  one_.close_to_host();
+  one_.set_state(2, block_state::host);
+  EXPECT_TRUE(one_.open_to_host);
+}
+
+}  // namespace
+}  // namespace hpe::coherence

@@ -1,0 +1,152 @@
+// Work that waits in a queue of the program's (hpe/announce.h): CPU code waits for its end.
+
+#include "hpe/announce.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+
+namespace {
+
+using hpe::out;
+
+constexpr std::uint32_t count = 300000;
+
+/// Fills an array on a device, in a thread of its own, some time after it was announced.
+class filled_later {
+ public:
+  filled_later(hpe::array<std::uint32_t>& what, std::uint32_t first, std::uint64_t homes, std::vector<hpeAccess> uses)
+      : first_(first) {
+    EXPECT_EQ(hpeAnnounce(&announced_, homes, uses.data(), uses.size()), HPE_SUCCESS) << hpeGetLastErrorMessage();
+    thread_ = std::thread([this, &what, first] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_EQ(hpeAnnouncedBegin(announced_), HPE_SUCCESS);
+      hpe::launch(test_kernel().fill, hpe::grid(4), {what.data(), count, first}, out(what));
+      seen_ = what[1];  // its own work has been queued, and it waits for nothing else
+      EXPECT_EQ(hpeAnnouncedEnd(announced_), HPE_SUCCESS);
+    });
+  }
+  ~filled_later() {
+    thread_.join();
+    EXPECT_EQ(seen_, first_ + 1);
+  }
+  filled_later(const filled_later&) = delete;
+  filled_later& operator=(const filled_later&) = delete;
+
+ private:
+  hpeAnnouncement announced_ = nullptr;
+  const std::uint32_t first_;
+  std::uint32_t seen_ = 0;
+  std::thread thread_;
+};
+
+class Announce : public testing::Test {
+ protected:
+  Announce() : it_(count), other_(count) {
+    hpe::launch(test_kernel().fill, hpe::grid(4), {it_.data(), count, 1}, out(it_));
+    hpe::launch(test_kernel().fill, hpe::grid(4), {other_.data(), count, 1}, out(other_));
+  }
+  hpeAccess access(hpe::array<std::uint32_t>& of, hpeAccessMode mode) {
+    return {of.data(), count * sizeof(std::uint32_t), mode};
+  }
+
+  hpe::array<std::uint32_t> it_;
+  hpe::array<std::uint32_t> other_;
+};
+
+TEST_F(Announce, ATouchWaitsForAllMemoryOfADevice) {
+  it_[3] = 0;  // the view is open
+  const filled_later later(it_, 100, 1, {});
+  EXPECT_EQ(it_[3], 103U);
+}
+
+TEST_F(Announce, ATouchWaitsForNamedBytes) {
+  const filled_later later(it_, 200, 0, {access(it_, HPE_OUT)});
+  EXPECT_EQ(it_[count - 1], 200U + count - 1);
+}
+
+TEST_F(Announce, ACopyASystemCallAndALaunchWait) {
+  std::vector<std::uint32_t> copied(count);
+  {
+    const filled_later later(it_, 300, 1, {});
+    hpe::check(hpeMemcpy(copied.data(), it_.data(), count * sizeof(std::uint32_t)));
+    EXPECT_EQ(copied[7], 307U);
+  }
+  {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const filled_later later(it_, 400, 1, {});
+    EXPECT_EQ(::write(ends[1], &it_.data()[5], 4), 4);
+    std::uint32_t seen = 0;
+    EXPECT_EQ(::read(ends[0], &seen, 4), 4);
+    EXPECT_EQ(seen, 405U);
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  {
+    const filled_later later(it_, 500, 1, {});
+    hpe::launch(test_kernel().fill, hpe::grid(4), {it_.data(), count, 600}, out(it_));
+    EXPECT_EQ(it_[0], 600U);
+  }
+}
+
+TEST_F(Announce, OthersAndReadersAreNotHeldUp) {
+  hpeAnnouncement reads = nullptr;
+  const hpeAccess all = access(it_, HPE_IN);
+  ASSERT_EQ(hpeAnnounce(&reads, 0, &all, 1), HPE_SUCCESS);
+  EXPECT_EQ(it_[9], 10U);
+  EXPECT_EQ(other_[9], 10U);
+  other_[9] = 5;
+  std::atomic<bool> written{false};
+  std::thread writer([&] {
+    it_[9] = 7;
+    written = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(written);
+  EXPECT_EQ(hpeAnnouncedEnd(reads), HPE_SUCCESS);
+  writer.join();
+  EXPECT_EQ(it_[9], 7U);
+}
+
+TEST_F(Announce, HostMemoryIsNotHeldUp) {
+  void* p = nullptr;
+  hpe::check(hpeMallocHost(&p, 100));
+  hpeAnnouncement work = nullptr;
+  const hpeAccess uses[] = {{p, 100, HPE_INOUT}, {&work, sizeof work, HPE_INOUT}};
+  ASSERT_EQ(hpeAnnounce(&work, 1, uses, 2), HPE_SUCCESS);
+  static_cast<char*>(p)[3] = 5;
+  EXPECT_EQ(static_cast<char*>(p)[3], 5);
+  EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
+  hpe::check(hpeFree(p));
+}
+
+TEST_F(Announce, MistakesAreTold) {
+  hpeAnnouncement work = nullptr;
+  hpeAnnouncement second = nullptr;
+  EXPECT_EQ(hpeAnnounce(nullptr, 1, nullptr, 0), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(hpeAnnounce(&work, 0, nullptr, 1), HPE_ERROR_INVALID_ARGUMENT);
+  const hpeAccess wild{it_.data(), count * sizeof(std::uint32_t) + 1, HPE_IN};
+  EXPECT_EQ(hpeAnnounce(&work, 0, &wild, 1), HPE_ERROR_NOT_A_REGION);
+  const hpeAccess strange{it_.data(), 1, static_cast<hpeAccessMode>(7)};
+  EXPECT_EQ(hpeAnnounce(&work, 0, &strange, 1), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(hpeAnnouncedBegin(nullptr), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(hpeAnnouncedEnd(nullptr), HPE_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(hpeAnnounce(&work, 1, nullptr, 0), HPE_SUCCESS);
+  ASSERT_EQ(hpeAnnounce(&second, 1, nullptr, 0), HPE_SUCCESS);
+  EXPECT_EQ(hpeAnnouncedBegin(work), HPE_SUCCESS);
+  EXPECT_EQ(hpeAnnouncedBegin(second), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // and the thread goes on with the first
+  EXPECT_EQ(it_[0], 1U);
+  EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
+  EXPECT_EQ(it_[0], 1U);
+}
+
+}  // namespace
