@@ -102,6 +102,12 @@ void pending_table::remove(MPI_Request request, const std::shared_ptr<pending>& 
   count_.store(by_request_.size(), std::memory_order_relaxed);
 }
 
+void pending_table::move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation) {
+  if (from == to) return;
+  remove(from, operation);
+  add(to, operation);
+}
+
 void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operation) {
   remove(request, operation);
   const std::lock_guard lock(mutex_);

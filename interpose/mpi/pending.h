@@ -77,6 +77,8 @@ class pending_table {
 
   void add(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] std::shared_ptr<pending> find(MPI_Request request);
+  /// MPI has given the request of this operation another handle.
+  void move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation);
   /// Forgets the request if it is (still) this operation's.
   void remove(MPI_Request request, const std::shared_ptr<pending>& operation);
 

@@ -43,7 +43,9 @@ class watched {
   int over(int i, int code, const MPI_Status* status) {
     const auto& operation = operations_[static_cast<std::size_t>(i)];
     if (operation == nullptr) return MPI_SUCCESS;
-    if (!operation->persistent) pending_table::all().remove(requests_[static_cast<std::size_t>(i)], operation);
+    // Open MPI 4.1 frees persistent requests too when they fail.
+    const bool gone = program_[i] == handles::get().request_null;
+    if (!operation->persistent || gone) pending_table::all().remove(requests_[static_cast<std::size_t>(i)], operation);
     if (code == MPI_SUCCESS) return operation->finish(status);
     operation->drop();
     return MPI_SUCCESS;
@@ -240,13 +242,16 @@ int MPI_Request_free(MPI_Request* request) {
 }
 HPE_ALSO_AS_PMPI(Request_free, (MPI_Request*))
 
+// Open MPI makes a new request of a buffered send whose last message is still on its way.
 int MPI_Start(MPI_Request* request) {
   auto& next = HPE_REAL(Start);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
   if (const int failed = operation->begin(); failed != MPI_SUCCESS || operation->starts_itself()) return leave(failed);
+  const MPI_Request before = *request;
   const int result = next(request);
   if (result != MPI_SUCCESS) operation->drop();
+  pending_table::all().move(before, *request, operation);
   return leave(result);
 }
 HPE_ALSO_AS_PMPI(Start, (MPI_Request*))
@@ -254,20 +259,28 @@ HPE_ALSO_AS_PMPI(Start, (MPI_Request*))
 int MPI_Startall(int count, MPI_Request* requests) {
   auto& next = HPE_REAL(Startall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));
-  std::vector<std::shared_ptr<pending>> operations;
+  std::vector<std::shared_ptr<pending>> operations;  // of each in `left`
   std::vector<MPI_Request> left;
+  std::vector<int> indices;
   for (int i = 0; i < count; ++i) {
     auto operation = pending_table::all().find(requests[i]);
     if (operation != nullptr)
       if (const int failed = operation->begin(); failed != MPI_SUCCESS) return leave(failed);
     if (operation != nullptr && operation->starts_itself()) continue;
     left.push_back(requests[i]);
-    if (operation != nullptr) operations.push_back(std::move(operation));
+    indices.push_back(i);
+    operations.push_back(std::move(operation));
   }
   if (left.empty()) return leave(MPI_SUCCESS);
   const int result = next(static_cast<int>(left.size()), left.data());
-  if (result != MPI_SUCCESS)
-    for (const auto& operation : operations) operation->drop();
+  for (std::size_t k = 0; k < left.size(); ++k) {
+    MPI_Request& of_program = requests[indices[k]];
+    if (operations[k] != nullptr) {
+      if (result != MPI_SUCCESS) operations[k]->drop();
+      pending_table::all().move(of_program, left[k], operations[k]);
+    }
+    of_program = left[k];
+  }
   return leave(result);
 }
 HPE_ALSO_AS_PMPI(Startall, (int, MPI_Request*))

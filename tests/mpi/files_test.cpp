@@ -193,15 +193,19 @@ TEST(files, AReadAtTheEndLeavesTheRest) {
       });
 }
 
+// What the file has in its gaps is not looked at: without MPI_THREAD_MULTIPLE Open MPI 4.1 writes there whatever its
+// buffer had.
 TEST(files, StridedInMemoryAndInTheFile) {
   const datatype every_third(strided(n / 3));
   there_and_back(
       [&](MPI_File f, word* p) {
         MPI_File_set_view(f, mine(), type, every_third, "native", MPI_INFO_NULL);
         MPI_File_write_all(f, p, 1, every_third, MPI_STATUS_IGNORE);
-        MPI_File_set_view(f, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
       },
-      [&](MPI_File f, word* p) { MPI_File_read_at(f, mine(), p, 1, every_third, MPI_STATUS_IGNORE); });
+      [&](MPI_File f, word* p) {
+        MPI_File_set_view(f, mine(), type, every_third, "native", MPI_INFO_NULL);
+        MPI_File_read_at(f, 0, p, 1, every_third, MPI_STATUS_IGNORE);
+      });
 }
 
 }  // namespace

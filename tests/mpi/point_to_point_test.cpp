@@ -110,12 +110,14 @@ TEST(point_to_point, MatchedProbes) {
 
 TEST(point_to_point, PersistentSends) {
   for (start_function* make : {MPI_Send_init, MPI_Ssend_init, MPI_Rsend_init, MPI_Bsend_init}) {
-    same_as_on_host(n, n, [&](buffers b) {
-      std::vector<std::byte> room(4 * (n * sizeof(word) + MPI_BSEND_OVERHEAD));
+    // The second start of a long message in buffered mode begins with zeros in Open MPI 4.1, from any memory.
+    const int words = make == MPI_Bsend_init ? 700 : n;
+    same_as_on_host(words, words, [&](buffers b) {
+      std::vector<std::byte> room(4 * (words * sizeof(word) + MPI_BSEND_OVERHEAD));
       MPI_Buffer_attach(room.data(), static_cast<int>(room.size()));
       std::array<MPI_Request, 2> requests{};
-      MPI_Recv_init(b.receive, n, MPI_UINT32_T, previous_rank(), tag, world, &requests[0]);
-      make(b.send, n, MPI_UINT32_T, next_rank(), tag, world, &requests[1]);
+      MPI_Recv_init(b.receive, words, MPI_UINT32_T, previous_rank(), tag, world, &requests[0]);
+      make(b.send, words, MPI_UINT32_T, next_rank(), tag, world, &requests[1]);
       for (word round = 0; round < 3; ++round) {
         b.send[round] = round;  // read anew at each start
         MPI_Start(&requests[0]);
@@ -123,7 +125,7 @@ TEST(point_to_point, PersistentSends) {
         MPI_Start(&requests[1]);
         MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
         EXPECT_NE(requests[0], MPI_REQUEST_NULL);
-        b.receive[n - 1 - round] += 1;  // what arrives next time goes over it
+        b.receive[words - 1 - int(round)] += 1;  // what arrives next time goes over it
       }
       MPI_Request_free(&requests[0]);
       MPI_Request_free(&requests[1]);

@@ -17,7 +17,7 @@ HEADER, TABLE, LIBRARY = sys.argv[1:4]
 
 # Functions without buffers that have to know when operations are over.
 COMPLETION = ("Wait Waitany Waitall Waitsome Test Testany Testall Testsome Request_free Request_get_status Start Startall "
-              "Cancel Init Init_thread Finalize Probe Iprobe Mprobe Improbe "
+              "Cancel Comm_set_errhandler Init Init_thread Finalize Probe Iprobe Mprobe Improbe "
               "Win_fence Win_post Win_complete Win_wait Win_test Win_lock Win_lock_all Win_unlock Win_unlock_all Win_flush "
               "Win_flush_all Win_flush_local Win_flush_local_all Win_sync Win_free").split()
 

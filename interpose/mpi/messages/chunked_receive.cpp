@@ -1,4 +1,5 @@
 #include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/pending.h"
@@ -36,9 +37,10 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   void post(std::size_t i) {
     place& mine = place_of(i);
     mine.access = {};
-    if (!failure_) attempt([&] { mine.access = {to_ + plan_.offset(i), plan_.size(i), host_use::write}; });
+    if (!failure_.any())
+      failure_.attempt([&] { mine.access = {to_ + plan_.offset(i), plan_.size(i), host_use::write}; });
     void* into = mine.access.data();
-    if (failure_) {
+    if (failure_.any()) {
       mine.nowhere = std::make_unique<std::byte[]>(plan_.size(i));
       into = mine.nowhere.get();
     }
@@ -55,22 +57,13 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   void arrived(std::size_t i, const MPI_Status& status, int code) {
     place& mine = place_of(i);
     mine.receiving = false;
-    attempt([&] {
+    failure_.attempt([&] {
       HPE_REQUIRE(code == MPI_SUCCESS && bytes_received(status) == plan_.size(i), HPE_ERROR_SYSTEM,
                   "rank {} could not send all of a message of {} bytes: it lost a device, or the link broke",
                   plan_.rank, plan_.bytes);
-      if (!failure_) mine.access.written();
+      if (!failure_.any()) mine.access.written();
     });
-    if (++arrived_ == plan_.count()) then_(failure_);
-  }
-
-  template <class Action>
-  void attempt(Action&& action) {
-    try {
-      action();
-    } catch (const error& e) {
-      if (!failure_) failure_ = e;
-    }
+    if (++arrived_ == plan_.count()) then_(failure_.what());
   }
 
   std::byte* const to_;
@@ -79,7 +72,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   std::array<place, chunk_plan::at_once> places_;
   std::size_t posted_ = 0;
   std::size_t arrived_ = 0;
-  std::optional<error> failure_;
+  first_failure failure_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/progress.h"
 
@@ -42,8 +43,8 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   void start_copies() {
     for (; started_ < plan_.count() && !place_of(started_).taken; ++started_) {
       place_of(started_).taken = true;
-      if (failure_) continue;
-      attempt([&] {
+      if (failure_.any()) continue;
+      failure_.attempt([&] {
         place_of(started_).access = buffer_access::started(from_ + plan_.offset(started_), plan_.size(started_));
       });
     }
@@ -51,25 +52,16 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
 
   void send(std::size_t i) {
     place& mine = place_of(i);
-    attempt([&] { mine.access.wait_ready(); });
-    const int bytes = failure_ ? 0 : static_cast<int>(plan_.size(i));
+    failure_.attempt([&] { mine.access.wait_ready(); });
+    const int bytes = failure_.any() ? 0 : static_cast<int>(plan_.size(i));
     MPI_Request request = nullptr;
     HPE_REAL(Isend)
     (mine.access.data(), bytes, handles::get().byte, plan_.rank, plan_.tag, job::current()->channel, &request);
     progress::of_process().when_over(request, [self = shared_from_this(), &mine](const MPI_Status&, int) {
       mine.access = {};
       mine.taken = false;
-      if (++self->over_ == self->plan_.count()) self->then_(self->failure_);
+      if (++self->over_ == self->plan_.count()) self->then_(self->failure_.what());
     });
-  }
-
-  template <class Action>
-  void attempt(Action&& action) {
-    try {
-      action();
-    } catch (const error& e) {
-      if (!failure_) failure_ = e;
-    }
   }
 
   const std::byte* const from_;
@@ -79,7 +71,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   std::size_t started_ = 0;
   std::size_t sent_ = 0;
   std::size_t over_ = 0;
-  std::optional<error> failure_;
+  first_failure failure_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
+#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {
@@ -15,22 +16,31 @@ namespace hpe::interpose::mpi {
 
 incoming::incoming(const receive& what, bool persistent)
     : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
-  if (concerns(what.buffer)) staged_.emplace(what.buffer, which_, host_use::write, persistent);
+  if (which_.size() < envelope_bytes)
+    landing_ = std::make_unique<envelope::wire>();
+  else if (concerns(what.buffer))
+    staged_.emplace(what.buffer, which_, host_use::write, persistent);
 }
 
 incoming::~incoming() {
-  if (persistent_request_ == nullptr) return;
-  HPE_REAL(Request_free)(&persistent_request_);
-  HPE_REAL(Type_free)(&what_.type);
+  if (made_) HPE_REAL(Type_free)(&what_.type);
 }
 
-void* incoming::place() const noexcept { return staged_ ? staged_->pointer() : what_.buffer; }
+incoming::slot incoming::where() const noexcept {
+  if (landing_) return {landing_->data(), envelope_bytes, handles::get().byte};
+  return {staged_ ? staged_->pointer() : what_.buffer, what_.count, what_.type};
+}
 
-// The program may free its type.
+// MPI's own persistent request would be freed by Open MPI 4.1 when a start fails, so each start is a receive of its
+// own; here MPI only looks at the arguments. The program may free its type.
 int incoming::make() {
+  MPI_Request looked_at = nullptr;
   const int result =
-      HPE_REAL(Recv_init)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm, &persistent_request_);
-  if (result == MPI_SUCCESS) HPE_REAL(Type_dup)(what_.type, &what_.type);
+      HPE_REAL(Recv_init)(what_.buffer, what_.count, what_.type, what_.source, what_.tag, what_.comm, &looked_at);
+  if (result != MPI_SUCCESS) return result;
+  HPE_REAL(Request_free)(&looked_at);
+  HPE_REAL(Type_dup)(what_.type, &what_.type);
+  made_ = true;
   return result;
 }
 
@@ -39,6 +49,10 @@ void incoming::prepare() {
 }
 
 int incoming::start() {
+  if (too_long_) {
+    conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
+    return MPI_SUCCESS;
+  }
   if (head_) {
     fetch(envelope(*head_));
     return MPI_SUCCESS;
@@ -58,11 +72,9 @@ int incoming::start() {
 }
 
 int incoming::post() {
-  if (found_) return HPE_REAL(Imrecv)(place(), what_.count, what_.type, &found_->handle, &request_);
-  if (!persistent)
-    return HPE_REAL(Irecv)(place(), what_.count, what_.type, what_.source, what_.tag, what_.comm, &request_);
-  request_ = persistent_request_;
-  return HPE_REAL(Start)(&request_);
+  const auto [place, count, type] = where();
+  if (found_) return HPE_REAL(Imrecv)(place, count, type, &found_->handle, &request_);
+  return HPE_REAL(Irecv)(place, count, type, what_.source, what_.tag, what_.comm, &request_);
 }
 
 void incoming::cancel() {
@@ -78,26 +90,34 @@ void incoming::arrived(const MPI_Status& said, int code) {
   if (code != MPI_SUCCESS || cancelled != 0) return conclude(status_, code);
   if (!found)
     if (const auto head = find_envelope(status_)) return fetch(*head);
-  std::optional<error> failure;
-  try {
-    if (staged_) staged_->written(bytes_received(status_));
-  } catch (const error& e) {
-    failure = e;
-  }
+  if (is_too_long(status_)) return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
+  first_failure failure;
+  failure.attempt([&] { put_in_place(status_); });
   if (!persistent) staged_.reset();
-  conclude(status_, failure);
+  conclude(status_, failure.what());
 }
 
-bool incoming::was_envelope(const MPI_Status& status) {
+bool incoming::is_left(const MPI_Status& status) {
   head_ = find_envelope(status);
   status_ = status;
-  if (!head_ && staged_) staged_->written(bytes_received(status));
-  return head_.has_value();
+  too_long_ = !head_ && is_too_long(status);
+  if (!head_ && !too_long_) put_in_place(status);
+  return head_ || too_long_;
+}
+
+// MPI itself finds out where it receives in the program's memory, or in what stands for that.
+bool incoming::is_too_long(const MPI_Status& status) const {
+  return landing_ && bytes_received(status) > which_.size();
+}
+
+void incoming::put_in_place(const MPI_Status& status) {
+  if (landing_) return scatter(landing_->data(), bytes_received(status));
+  if (staged_) staged_->written(bytes_received(status));
 }
 
 std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const {
   if (bytes_received(status) != envelope_bytes) return std::nullopt;
-  return envelope::recognise(place(), which_);
+  return landing_ ? envelope::recognise(*landing_) : envelope::recognise(where().place, which_);
 }
 
 void incoming::fetch(const envelope& head) {
@@ -137,28 +157,23 @@ void incoming::fetch_chunks(std::byte* to) {
 }
 
 void incoming::fetched(const std::optional<error>& failure) {
-  std::optional<error> what = failure;
-  try {
-    if (assembled_ && !failure) scatter();
-  } catch (const error& e) {
-    what = e;
-  }
+  first_failure what;
+  if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
   assembled_.reset();
   head_.reset();
   progress::of_process().owe(-1);
-  conclude(status_, what);
+  conclude(status_, failure ? failure : what.what());
 }
 
-void incoming::scatter() {
+void incoming::scatter(const std::byte* from, std::size_t bytes) {
   std::optional<staged_buffer> device;
   if (concerns(what_.buffer)) device.emplace(what_.buffer, which_, host_use::write, false);
   void* const to = device ? device->pointer() : what_.buffer;
-  const std::byte* from = assembled_.get();
-  which_.visit(head_->bytes, [&](stretch s) {
+  which_.visit(bytes, [&](stretch s) {
     std::memcpy(moved(to, s.offset), from, s.bytes);
     from += s.bytes;
   });
-  if (device) device->written(head_->bytes);
+  if (device) device->written(bytes);
 }
 
 }  // namespace hpe::interpose::mpi

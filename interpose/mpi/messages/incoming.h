@@ -1,7 +1,8 @@
 #pragma once
 
-/// A receive that may bring an envelope: any that has room for one. MPI receives the message itself, or the envelope in
-/// its place, and then the payload is fetched.
+/// A receive that may bring an envelope. MPI receives the message itself, or the envelope in its place, and then the
+/// payload is fetched. Where there is no room for an envelope MPI receives in memory of ours: that the message is too
+/// long is found here, and its sender is told.
 
 #include <memory>
 #include <optional>
@@ -31,10 +32,17 @@ class incoming final : public message {
   /// It has been matched already.
   void found(const matched& what) { found_ = what; }
 
-  /// For a blocking call, in which MPI receives by itself: where, and then whether what it received was an envelope
-  /// (carry_out goes on with it then) or has been put in place.
-  [[nodiscard]] void* place() const noexcept;
-  [[nodiscard]] bool was_envelope(const MPI_Status& status);
+  /// Where MPI receives.
+  struct slot {
+    void* place;
+    int count;
+    MPI_Datatype type;
+  };
+
+  /// For a blocking call, in which MPI receives by itself: where, and then whether carry_out is to go on, because it
+  /// received an envelope or too much; else all is in place.
+  [[nodiscard]] slot where() const noexcept;
+  [[nodiscard]] bool is_left(const MPI_Status& status);
 
  private:
   int make() override;
@@ -44,18 +52,22 @@ class incoming final : public message {
   int post();
   void arrived(const MPI_Status& status, int code);
   [[nodiscard]] std::optional<envelope> find_envelope(const MPI_Status& status) const;
+  [[nodiscard]] bool is_too_long(const MPI_Status& status) const;
+  void put_in_place(const MPI_Status& status);
   void fetch(const envelope& head);
   void fetch_chunks(std::byte* to);
   void fetched(const std::optional<error>& failure);
-  void scatter();
+  void scatter(const std::byte* from, std::size_t bytes);
 
-  receive what_;
+  receive what_;  // of a persistent one that was made, with a type of its own
+  bool made_ = false;
   const layout which_;
-  std::optional<staged_buffer> staged_;  // for memory of hpe
-  MPI_Request persistent_request_ = nullptr;
+  std::unique_ptr<envelope::wire> landing_;  // where there is no room for an envelope
+  std::optional<staged_buffer> staged_;      // else, for memory of hpe
   MPI_Request request_ = nullptr;  // of this start
   std::optional<matched> found_;   // instead of a message that MPI matches
   std::optional<envelope> head_;   // of what is being fetched
+  bool too_long_ = false;          // what a blocking call received
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // where the layout has gaps
 };

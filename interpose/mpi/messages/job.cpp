@@ -18,6 +18,7 @@ namespace hpe::interpose::mpi {
 namespace {
 
 std::atomic<const job*> the_current{nullptr};
+std::atomic<bool> errors_are_survived{false};
 
 bool wanted(const options& option) {
   HPE_REQUIRE(option.mpi_pipeline == "on" || option.mpi_pipeline == "off", HPE_ERROR_INVALID_ARGUMENT,
@@ -40,6 +41,9 @@ std::vector<bool> ranks_of_this_machine(MPI_Comm world, int rank, int size) {
 }  // namespace
 
 const job* job::current() noexcept { return the_current.load(std::memory_order_acquire); }
+
+void job::set_survives_errors() noexcept { errors_are_survived.store(true, std::memory_order_relaxed); }
+bool job::survives_errors() noexcept { return errors_are_survived.load(std::memory_order_relaxed); }
 
 int job::world_rank(MPI_Comm comm, int member) {
   const MPI_Comm world = handles::get().comm_world;

@@ -41,6 +41,10 @@ struct job {
   /// Before MPI_Finalize: what goes on is brought to its end.
   static void end();
 
+  /// The program has set an error handler, so it may live on after a receive that was too short.
+  static void set_survives_errors() noexcept;
+  [[nodiscard]] static bool survives_errors() noexcept;
+
   /// The rank in MPI_COMM_WORLD of a member of an intracommunicator; MPI_UNDEFINED for processes of other jobs.
   [[nodiscard]] static int world_rank(MPI_Comm comm, int member);
 };

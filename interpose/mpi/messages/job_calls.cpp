@@ -1,4 +1,4 @@
-// Where a program's use of MPI begins and ends.
+// Where a program's use of MPI begins and ends, and where it says that it goes on after errors.
 
 #include "interpose/mpi/messages/job.h"
 
@@ -25,4 +25,10 @@ int MPI_Finalize() {
   return HPE_REAL(Finalize)();
 }
 HPE_ALSO_AS_PMPI(Finalize, ())
+
+int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  job::set_survives_errors();
+  return HPE_REAL(Comm_set_errhandler)(comm, handler);
+}
+HPE_ALSO_AS_PMPI(Comm_set_errhandler, (MPI_Comm, MPI_Errhandler))
 }

@@ -22,9 +22,11 @@ bool is_looked_at(int count, MPI_Datatype type) {
   return size * count >= static_cast<MPI_Count>(envelope_bytes);
 }
 
-// Whether what MPI has for a receive may be an envelope, or have been taken out of MPI already.
+// Whether what MPI has for a receive may be an envelope whose sender is to be told, or have been taken out of MPI
+// already.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
-  return source != MPI_PROC_NULL && (is_looked_at(count, type) || !set_aside::of_process().empty()) && is_intra(comm);
+  return count >= 0 && source != MPI_PROC_NULL &&
+         (is_looked_at(count, type) || job::survives_errors() || !set_aside::of_process().empty()) && is_intra(comm);
 }
 
 // Whether devices have the memory.
@@ -64,21 +66,23 @@ taken guarded(MPI_Comm comm, Action&& action) {
   }
 }
 
-// A blocking receive: call(place, status) is MPI's.
+// A blocking receive: call(slot, status) is MPI's. A trace shows it if hpe has something to do with it.
 template <class Call>
-int receive_now(const receive& what, MPI_Status* status, Call&& call) {
+int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
+  std::optional<trace::span> here;
   std::shared_ptr<incoming> it;
-  const trace::span here(trace::category::mpi, "MPI_Recv");
-  if (concerns(what.buffer)) it = std::make_shared<incoming>(what, false);
-  const int result = call(it ? it->place() : what.buffer, status);
+  if (concerns(what.buffer)) here.emplace(trace::category::mpi, function);
+  if (here || !is_looked_at(what.count, what.type)) it = std::make_shared<incoming>(what, false);
+  const int result = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
   if (result != MPI_SUCCESS) return result;
   if (!it) {
     if (bytes_received(*status) != envelope_bytes) return result;
     it = std::make_shared<incoming>(what, false);
   }
-  if (!it->was_envelope(*status)) return result;
+  if (!it->is_left(*status)) return result;
+  if (!here) here.emplace(trace::category::mpi, function);
   return it->carry_out(status);
 }
 
@@ -95,11 +99,12 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
 
 }  // namespace
 
-taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                 const char* function) {
   return guarded(comm, [&]() -> taken {
     const auto send = large(buf, count, type, dest, tag, comm, false);
     if (send == nullptr) return std::nullopt;
-    const trace::span here(trace::category::mpi, "MPI_Send");
+    const trace::span here(trace::category::mpi, function);
     return send->carry_out(MPI_STATUS_IGNORE);
   });
 }
@@ -122,13 +127,14 @@ taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, i
   });
 }
 
-taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
+               const char* function) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
     const receive what{buf, count, type, source, tag, comm};
     if (!set_aside::of_process().empty()) return std::make_shared<incoming>(what, false)->carry_out(status);
-    return receive_now(what, status, [&](void* place, MPI_Status* its) {
-      return HPE_REAL(Recv)(place, count, type, source, tag, comm, its);
+    return receive_now(function, what, status, [&](const incoming::slot& to, MPI_Status* its) {
+      return HPE_REAL(Recv)(to.place, to.count, to.type, source, tag, comm, its);
     });
   });
 }
@@ -148,10 +154,13 @@ taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag
   });
 }
 
-taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status,
+                const char* function) {
   return guarded(nullptr, [&]() -> taken {
     const auto it = receive_of(buf, count, type, message);
-    return it != nullptr ? taken(it->carry_out(status)) : std::nullopt;
+    if (it == nullptr) return std::nullopt;
+    const trace::span here(trace::category::mpi, function);
+    return it->carry_out(status);
   });
 }
 
@@ -163,11 +172,13 @@ taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, 
 }
 
 taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
-                   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+                   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
+                   const char* function) {
   return guarded(comm, [&]() -> taken {
     const bool apart =
         !set_aside::of_process().empty() || large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
     if (apart) {
+      const trace::span here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
       const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
       if (begun != MPI_SUCCESS) return begun;
@@ -182,28 +193,31 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       staged.emplace(sendbuf, elements(sendcount, sendtype), host_use::read, false);
       from = staged->pointer();
     }
-    return receive_now({recvbuf, recvcount, recvtype, source, recvtag, comm}, status,
-                       [&](void* place, MPI_Status* its) {
-                         return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, place, recvcount, recvtype,
-                                                   source, recvtag, comm, its);
+    return receive_now(function, {recvbuf, recvcount, recvtype, source, recvtag, comm}, status,
+                       [&](const incoming::slot& to, MPI_Status* its) {
+                         return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, to.place, to.count,
+                                                   to.type, source, recvtag, comm, its);
                        });
   });
 }
 
 // What is sent is kept apart from what is received, and goes as a whole.
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
-                           MPI_Comm comm, MPI_Status* status) {
+                           MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
     std::optional<staged_buffer> staged;
     if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
     if (set_aside::of_process().empty()) {
-      return receive_now({buf, count, type, source, recvtag, comm}, status, [&](void* place, MPI_Status* its) {
-        if (!staged) return HPE_REAL(Sendrecv_replace)(place, count, type, dest, sendtag, source, recvtag, comm, its);
-        return HPE_REAL(Sendrecv)(staged->pointer(), count, type, dest, sendtag, place, count, type, source, recvtag,
-                                  comm, its);
-      });
+      const auto exchange = [&](const incoming::slot& to, MPI_Status* its) {
+        if (to.place == buf)
+          return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, its);
+        return HPE_REAL(Sendrecv)(staged ? staged->pointer() : buf, count, type, dest, sendtag, to.place, to.count,
+                                  to.type, source, recvtag, comm, its);
+      };
+      return receive_now(function, {buf, count, type, source, recvtag, comm}, status, exchange);
     }
+    const trace::span here(trace::category::mpi, function);
     std::vector<std::byte> packed(static_cast<std::size_t>(pack_size(count, type, comm)));
     int size = 0;
     HPE_REAL(Pack)

@@ -6,7 +6,10 @@
 ///
 /// Messages keep the ordinary way: in buffered mode, which must not wait for the receiver; to oneself and to
 /// MPI_PROC_NULL; on intercommunicators; between jobs that met later; from datatypes with gaps; and what
-/// MPI_Sendrecv_replace sends.
+/// MPI_Sendrecv_replace sends. Receives of ordinary messages with less room than an envelope do too, until the program
+/// sets an error handler: before that it does not live to see that a message was too long.
+///
+/// `function` is the name that traces show.
 
 #include <optional>
 
@@ -16,21 +19,25 @@ namespace hpe::interpose::mpi {
 
 using taken = std::optional<int>;
 
-taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                 const char* function = __builtin_FUNCTION());
 taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                   MPI_Request* request);
 taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                       MPI_Request* request);
 
-taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status);
+taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
+               const char* function = __builtin_FUNCTION());
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request);
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request);
-taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status);
+taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status,
+                const char* function = __builtin_FUNCTION());
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request);
 
 taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
-                   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status);
+                   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
+                   const char* function = __builtin_FUNCTION());
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
-                           MPI_Comm comm, MPI_Status* status);
+                           MPI_Comm comm, MPI_Status* status, const char* function = __builtin_FUNCTION());
 
 }  // namespace hpe::interpose::mpi
