@@ -211,7 +211,12 @@ CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t cou
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
   if (!is_device(to, width * count)) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t number = add(*s, [=] {
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(memory_at(to) + i * width, &value, width);
+    std::byte* const bytes = memory_at(to);
+    if (width == 1) {
+      std::memset(bytes, static_cast<int>(value), count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) std::memcpy(bytes + i * width, &value, width);
+    }
   });
   if (wait) s->work.wait(number);
   return CUDA_SUCCESS;
