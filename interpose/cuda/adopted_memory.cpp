@@ -56,6 +56,7 @@ adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
                                                      : page_begin(found->base);
   const auto region = std::make_shared<adopted_region>(begin, end, parts_.of(found->context));
   regions_.emplace(end, region);
+  marks_.set(begin, end, true);
   std::erase_if(ended_, [&](const auto& e) { return e.begin < end && begin < e.end; });
   if (touched_regions.fetch_add(1) == 0) {
     queuing_threads::wait_until_none();
@@ -80,8 +81,14 @@ adopted_memory::region_pointer adopted_memory::require(CUdeviceptr address) {
 
 adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
   touched_regions.fetch_sub(1);
-  r->second->close();
-  return regions_.erase(r);
+  const region_pointer gone = r->second;
+  gone->close();
+  const auto next = regions_.erase(r);
+  // Neighbours may be in the same granules.
+  marks_.set(gone->begin(), gone->end(), false);
+  if (next != regions_.end()) marks_.set(next->second->begin(), next->second->end(), true);
+  if (next != regions_.begin()) marks_.set(std::prev(next)->second->begin(), std::prev(next)->second->end(), true);
+  return next;
 }
 
 adopted_region::bytes adopted_memory::touched(CUdeviceptr address) {

@@ -17,6 +17,7 @@
 #include <span>
 
 #include "interpose/cuda/adopted_region.h"
+#include "interpose/cuda/granule_marks.h"
 #include "interpose/cuda/incoherent_uses.h"
 #include "interpose/cuda/pageable_copy.h"
 #include "interpose/cuda/program_contexts.h"
@@ -54,6 +55,9 @@ class adopted_memory {
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
   /// How many bytes from an address on belong to its allocation, 0 if it is no device memory. Asks the driver.
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
+
+  /// Near which addresses the host has touched memory.
+  [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
   /// Device work that may use any memory, or only these ranges, is queued between the two: no view opens meanwhile.
   /// Tells what failed, and then the work must not be queued; nothing of the host's data is lost.
@@ -105,6 +109,7 @@ class adopted_memory {
   std::mutex mutex_;     // of all that follows
   std::condition_variable moved_;
   regions regions_;
+  granule_marks marks_;
   struct wish {
     std::weak_ptr<adopted_region> region;
     coherence::block_run run;

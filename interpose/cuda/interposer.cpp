@@ -1,5 +1,6 @@
 #include "interpose/cuda/interposer.h"
 
+#include "interpose/cuda/host_calls.h"
 #include "interpose/cuda/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -72,7 +73,9 @@ void interposer::serve_touches() {
   std::call_once(serving_, [this] {
     if (!queuing_threads::prepare())
       return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
-    new touch_service(adopted_);  // its thread runs to the end of the process
+    // They live to the end of the process: the service has a thread, and calls may come from any.
+    new touch_service(adopted_);
+    new host_calls(adopted_);
   });
 }
 
