@@ -1,9 +1,35 @@
 #include "interpose/buffer_access.h"
 
+#include <new>
+
 // Invariant: access_ is set for a range of hpe that is not empty. data_ points into copy_ if that lends memory, else to
-// the alias, or to the program's own memory.
+// the alias, or to the program's own memory. adopted_ is set for a range of adopted memory that is not empty, and data_
+// points into own_ then.
 
 namespace hpe::interpose {
+
+namespace {
+
+constexpr std::size_t page = 4096;
+
+}  // namespace
+
+void buffer_access::page_memory::operator()(std::byte* memory) const noexcept {
+  ::operator delete(memory, std::align_val_t{page});
+}
+
+void buffer_access::use_adopted(adopted_pointers& behind, bool read_now) {
+  adopted_ = &behind;
+  const std::size_t lead = reinterpret_cast<std::uintptr_t>(address_) % page;
+  own_.reset(static_cast<std::byte*>(::operator new(lead + bytes_, std::align_val_t{page})));
+  data_ = own_.get() + lead;
+  if (read_now) read_adopted();
+}
+
+void buffer_access::read_adopted() {
+  for (const host_piece& one : pieces_)
+    adopted_->read(data_ + one.offset, reinterpret_cast<std::uintptr_t>(address_) + one.offset, one.bytes);
+}
 
 buffer_access::buffer_access(const void* address, std::size_t bytes, host_use use, bool again,
                              std::vector<host_piece> pieces)
@@ -14,7 +40,11 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
       data_(address_) {
   if (bytes == 0) return;
   core::host_access* const access = core::host_access::of(address);
-  if (access == nullptr) return;
+  if (access == nullptr) {
+    adopted_pointers* const behind = adopted_pointers::of(address);
+    if (behind != nullptr) use_adopted(*behind, use != host_use::write && !again);
+    return;
+  }
   access_ = access;
   // What is good on the host now may not be so at the next refresh.
   const host_use lasting = again ? host_use::write : use;
@@ -33,7 +63,12 @@ buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   result.bytes_ = bytes;
   result.data_ = result.address_;
   core::host_access* const access = bytes != 0 ? core::host_access::of(address) : nullptr;
-  if (access == nullptr) return result;
+  if (access == nullptr) {
+    adopted_pointers* const behind = bytes != 0 ? adopted_pointers::of(address) : nullptr;
+    result.pieces_ = {{0, bytes}};
+    if (behind != nullptr) result.use_adopted(*behind, true);
+    return result;
+  }
   result.access_ = access;
   if (std::byte* const place = access->in_place(address, bytes, host_use::read)) {
     result.data_ = place;
@@ -52,6 +87,7 @@ void buffer_access::wait_ready() {
 }
 
 void buffer_access::refresh() {
+  if (adopted_ != nullptr && use_ != host_use::write) read_adopted();
   if (access_ == nullptr) return;
   if (in_place()) {
     (void)access_->in_place(address_, bytes_, use_);
@@ -62,13 +98,16 @@ void buffer_access::refresh() {
 }
 
 void buffer_access::settle() {
-  if (!in_place()) access_->settle(copy_);
+  if (access_ != nullptr && !in_place()) access_->settle(copy_);
 }
 
-bool buffer_access::settled() const { return in_place() || access_->settled(copy_); }
+bool buffer_access::settled() const { return access_ == nullptr || in_place() || access_->settled(copy_); }
 
 void buffer_access::written(std::size_t offset, std::size_t bytes) {
-  if (!in_place()) access_->write(address_ + offset, copy_, data_ + offset, bytes);
+  if (adopted_ != nullptr)
+    adopted_->write(reinterpret_cast<std::uintptr_t>(address_) + offset, data_ + offset, bytes);
+  else if (!in_place())
+    access_->write(address_ + offset, copy_, data_ + offset, bytes);
 }
 
 }  // namespace hpe::interpose

@@ -1,7 +1,8 @@
 #pragma once
 
 /// A range of memory that host code, which knows nothing of hpe, is about to use. This is the only way in which
-/// interposed functions get at memory of hpe; runtime/core/host_access.h tells how reading and writing are kept
+/// interposed functions get at memory of hpe, and at device memory that a CUDA program got from the driver itself
+/// (adopted_pointers.h), which is always used through a copy; runtime/core/host_access.h tells how reading and writing are kept
 /// apart from what kernels and the host do with neighbouring bytes.
 ///
 ///   buffer_access to(buffer, size, host_use::write);
@@ -13,8 +14,10 @@
 /// anybody in any way.
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
+#include "interpose/adopted_pointers.h"
 #include "runtime/core/host_access.h"
 
 namespace hpe::interpose {
@@ -26,6 +29,16 @@ using core::host_use;
 /// earlier calls.
 class buffer_access {
  public:
+  /// Whether an address is nothing but ordinary memory. Costs a few instructions; may be asked in signal handlers.
+  [[nodiscard]] static bool ordinary(const void* p) noexcept { return ordinary(reinterpret_cast<std::uintptr_t>(p)); }
+  [[nodiscard]] static bool ordinary(std::uintptr_t p) noexcept {
+    return core::host_access::of(p) == nullptr && adopted_pointers::of(p) == nullptr;
+  }
+  /// Whether all memory is ordinary as yet.
+  [[nodiscard]] static bool all_ordinary() noexcept {
+    return !core::host_access::in_use() && !adopted_pointers::exist();
+  }
+
   /// No bytes.
   buffer_access() noexcept = default;
 
@@ -50,11 +63,11 @@ class buffer_access {
   /// Where host code reads or writes the bytes. Its remainder modulo 4096 is that of the address.
   [[nodiscard]] void* data() const noexcept { return data_; }
 
-  /// Whether address is memory of hpe.
-  [[nodiscard]] bool staged() const noexcept { return access_ != nullptr; }
+  /// Whether address is memory of hpe, or adopted.
+  [[nodiscard]] bool staged() const noexcept { return access_ != nullptr || adopted_ != nullptr; }
 
   /// Whether host code uses the memory itself and no copy: written() then does nothing.
-  [[nodiscard]] bool in_place() const noexcept { return copy_.data() == nullptr; }
+  [[nodiscard]] bool in_place() const noexcept { return copy_.data() == nullptr && own_ == nullptr; }
 
   /// Before host code uses it once more: waits, and copies the bytes again if they are read.
   void refresh();
@@ -70,13 +83,22 @@ class buffer_access {
   [[nodiscard]] bool settled() const;
 
  private:
+  struct page_memory {
+    void operator()(std::byte* memory) const noexcept;
+  };
+
+  void use_adopted(adopted_pointers& behind, bool read_now);
+  void read_adopted();
+
   core::host_access* access_ = nullptr;
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
   host_use use_ = host_use::read;
   std::vector<host_piece> pieces_;
   std::byte* data_ = nullptr;
-  core::loan copy_;               // none: used in place
+  core::loan copy_;               // none: used in place, or adopted
+  adopted_pointers* adopted_ = nullptr;
+  std::unique_ptr<std::byte, page_memory> own_;  // of adopted memory
   coherence::point_set copying_;  // after started()
 };
 

@@ -5,15 +5,22 @@
 /// program, by the protocol of runtime/coherence: a touch waits for the work queued so far and brings the data; device
 /// work first takes back what the host has written, and closes the views of what it may write. Managed memory stays the
 /// driver's.
+///
+/// A host that walks through memory is fetched ahead of, as in runtime/fault. Host pages that are filled a second time
+/// are pinned, within a tenth of the machine's memory.
 
-#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 
 #include "interpose/cuda/adopted_region.h"
+#include "interpose/cuda/granule_marks.h"
+#include "interpose/cuda/incoherent_uses.h"
 #include "interpose/cuda/pageable_copy.h"
+#include "interpose/cuda/program_contexts.h"
 #include "runtime/fault/request_board.h"
 
 namespace hpe::cuda_hooks {
@@ -25,17 +32,32 @@ struct used_range {
   bool written = false;
 };
 
-/// Any thread.
+/// Any thread, except where told.
 class adopted_memory {
  public:
-  adopted_memory(const device::cuda::driver& cu, pageable_copy& copies) : cu_(cu), copies_(copies) {}
+  adopted_memory(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
+                 incoherent_uses& uses)
+      : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
 
   /// Whether the host has touched any. The one thing that programs which never do pay for.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
   /// The host touches an address: brings the data and opens the view. not_ours: this is no device memory, or its data
-  /// cannot be had, which the log tells. From one thread, which is not the program's.
+  /// cannot be had, which the log tells. From one thread, which is not the program's, as the next one.
   fault::verdict touch(CUdeviceptr address, bool write) noexcept;
+  /// Fetches a piece of what walking hosts will touch next. False if there is nothing to fetch.
+  bool fetch_ahead() noexcept;
+
+  /// For code of the host that does not touch the memory itself (system calls, MPI): copies bytes as they are after all
+  /// work queued so far, or puts bytes in place so that device work queued from now on and the host see them. The range
+  /// lies in one allocation. Throws hpe::error.
+  void read(void* to, CUdeviceptr from, std::size_t bytes);
+  void write(CUdeviceptr to, const void* from, std::size_t bytes);
+  /// How many bytes from an address on belong to its allocation, 0 if it is no device memory. Asks the driver.
+  [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
+
+  /// Near which addresses the host has touched memory.
+  [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
   /// Device work that may use any memory, or only these ranges, is queued between the two: no view opens meanwhile.
   /// Tells what failed, and then the work must not be queued; nothing of the host's data is lost.
@@ -45,46 +67,57 @@ class adopted_memory {
   CUresult begin_work(std::span<const CUdeviceptr> addresses) noexcept;
   void end_work() noexcept;
 
-  /// Whether the host has touched memory of the region in which an address lies.
-  [[nodiscard]] bool touched(CUdeviceptr address) {
-    const std::lock_guard lock(mutex_);
-    return find(address) != nullptr;
-  }
+  /// The touched region in which an address lies; empty if there is none.
+  [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
 
-  /// The program gives memory back: [address, address + bytes), or whatever there is.
+  /// The program gives memory back: [address, address + bytes).
   void drop(CUdeviceptr address, std::size_t bytes) noexcept;
+  /// Contexts may end, and memory with them.
   void drop_all() noexcept;
-  /// What starts at an address, 0 if nothing does.
-  [[nodiscard]] std::size_t size_at(CUdeviceptr address) const noexcept;
 
  private:
-  using regions = std::map<CUdeviceptr, std::unique_ptr<adopted_region>>;  // by end
+  using region_pointer = std::shared_ptr<adopted_region>;
+  using regions = std::map<CUdeviceptr, region_pointer>;  // by end
+  using unique_lock = std::unique_lock<std::mutex>;
 
-  adopted_region* find(CUdeviceptr address);
-  adopted_region* adopt(CUdeviceptr address);
-  void fetch(std::unique_lock<std::mutex>& lock, adopted_region& r, coherence::block_run run, bool write);
+  region_pointer find(CUdeviceptr address);
+  region_pointer adopt(CUdeviceptr address);
+  region_pointer find_or_adopt(CUdeviceptr address);
+  region_pointer require(CUdeviceptr address);
+  regions::iterator remove(regions::iterator r);
+
+  void fetch(unique_lock& lock, const region_pointer& r, coherence::block_run run);
+  void open_fetched(adopted_region& r, coherence::block_run run, coherence::block_run markers, bool write);
   void open(adopted_region& r, coherence::block_run run, coherence::block_event event);
   void release(adopted_region& r, coherence::block_event event, CUdeviceptr begin, CUdeviceptr end);
-  void move(const adopted_region& r, adopted_region::bytes range, bool to_device);
-  void move_piece(const adopted_region& r, CUdeviceptr begin, CUdeviceptr end, bool to_device, CUstream stream);
+  void move(adopted_region& r, adopted_region::bytes range, bool to_device);
+  void copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device);
+  void wait_for_work(unique_lock& lock, const adopted_region& r);
+  void explain(CUdeviceptr address) const;
   template <class Release>
   CUresult begin_work_after(Release release_used) noexcept;
-  regions::iterator remove(regions::iterator r);
-  void wait_for_devices(CUcontext also);
-  template <class Visit>
-  void for_each_primary_context(Visit visit) const;
-  CUstream stream_of(CUcontext context);
 
   inline static constinit std::atomic<std::uint32_t> touched_regions{0};
 
   const device::cuda::driver& cu_;
+  contexts& parts_;
+  program_contexts& program_;
   pageable_copy& copies_;
-  std::mutex mutex_;
+  incoherent_uses& uses_;
+
+  std::mutex fetching_;  // held while anything is fetched; before mutex_
+  std::mutex mutex_;     // of all that follows
+  std::condition_variable moved_;
   regions regions_;
-  std::uint64_t work_ = 0;    // pieces of device work so far
-  std::uint64_t waited_ = 0;  // of which these are done; both count while any() holds
-  std::mutex streams_mutex_;
-  std::map<CUcontext, CUstream> streams_;
+  granule_marks marks_;
+  struct wish {
+    std::weak_ptr<adopted_region> region;
+    coherence::block_run run;
+  };
+  std::deque<wish> ahead_;
+  std::deque<adopted_region::bytes> ended_;  // what the end of a context took
+  std::uint64_t work_ = 0;                   // pieces of device work so far
+  std::uint64_t waited_ = 0;                 // of which these are done; both count while any() holds
 };
 
 }  // namespace hpe::cuda_hooks

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <memory>
+#include <span>
 #include <vector>
 
+#include "interpose/cuda/context_parts.h"
 #include "runtime/coherence/protocol.h"
 #include "runtime/coherence/read_ahead.h"
 #include "runtime/device/cuda/driver.h"
@@ -17,17 +21,18 @@ class adopted_region {
  public:
   static constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
-  /// [begin, end) is mapped by nobody but the driver. Throws what mapping throws.
-  adopted_region(CUdeviceptr begin, CUdeviceptr end, CUcontext context);
-  /// The view is gone, and the driver's reservation as it was.
+  /// [begin, end) is mapped by nobody but the driver; parts are those of the context to copy it in. Throws what mapping
+  /// throws.
+  adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_ptr<context_parts> parts);
   ~adopted_region();
+  /// Before the memory goes: the view is gone, the driver's reservation as it was, and nothing opens any more.
+  void close() noexcept;
   adopted_region(const adopted_region&) = delete;
   adopted_region& operator=(const adopted_region&) = delete;
 
   [[nodiscard]] CUdeviceptr begin() const noexcept { return begin_; }
   [[nodiscard]] CUdeviceptr end() const noexcept { return end_; }
-  [[nodiscard]] CUcontext context() const noexcept { return context_; }
-  [[nodiscard]] bool overlaps(CUdeviceptr from, CUdeviceptr to) const noexcept { return begin_ < to && from < end_; }
+  [[nodiscard]] context_parts& parts() const noexcept { return *parts_; }
   /// Where the host's copy of a byte is, for the runtime.
   [[nodiscard]] std::byte* alias(CUdeviceptr address) const noexcept { return alias_.data() + (address - begin_); }
 
@@ -40,6 +45,9 @@ class adopted_region {
   [[nodiscard]] bytes bytes_of(coherence::block_run run) const noexcept;
 
   [[nodiscard]] coherence::block_state state(std::uint64_t block) const noexcept { return states_[block]; }
+  [[nodiscard]] std::span<const coherence::block_state> states(coherence::block_run run) const noexcept {
+    return std::span(states_).subspan(run.begin, run.end - run.begin);
+  }
   void set_state(coherence::block_run run, coherence::block_state next) noexcept;
   /// Whether the host may have something that the device has not, or a view is open, or a fetch is under way.
   [[nodiscard]] bool in_use() const noexcept { return off_device_ != 0; }
@@ -48,16 +56,47 @@ class adopted_region {
 
   void protect(coherence::block_run run, os::access allowed);
 
+  /// Before bytes come to the host: gives their pages memory, and pins all pages of the region when as many bytes came
+  /// as it has, within the budget of the process. In the region's context. A hint.
+  void prepare_pages(const device::cuda::driver& cu, bytes range);
+
+  /// The allocations of the program in a range: visit(begin, end); gaps between them are left out.
+  template <class Visit>
+  void for_each_allocation(const device::cuda::driver& cu, bytes range, Visit visit) const {
+    constexpr std::size_t driver_alignment = 512;  // no two allocations in one of these
+    for (CUdeviceptr at = range.begin; at < range.end;) {
+      CUdeviceptr base = 0;
+      std::size_t size = 0;
+      if (cu.cuMemGetAddressRange(&base, &size, at) != CUDA_SUCCESS) {
+        at = (at / driver_alignment + 1) * driver_alignment;
+        continue;
+      }
+      const CUdeviceptr end = std::min(range.end, base + size);
+      visit(at, end);
+      at = end;
+    }
+  }
+
+  /// For the profile.
+  void tell_moved(std::size_t bytes, bool to_device) const;
+
   coherence::read_ahead ahead;
+  bool in_motion = false;  ///< bytes are being fetched, and nobody's lock is held
 
  private:
+  void pin(const device::cuda::driver& cu);
+
   const CUdeviceptr begin_;
   const CUdeviceptr end_;
-  const CUcontext context_;
+  const std::shared_ptr<context_parts> parts_;
   os::file_descriptor shadow_;
   os::reservation alias_;
   std::vector<coherence::block_state> states_;
   std::uint64_t off_device_ = 0;
+  std::uint64_t arrived_ = 0;                        // bytes that were to come to the host so far
+  const device::cuda::driver* pinned_by_ = nullptr;  // the driver that has pinned the pages
+  bool pin_tried_ = false;
+  bool closed_ = false;
 };
 
 }  // namespace hpe::cuda_hooks

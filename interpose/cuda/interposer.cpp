@@ -1,5 +1,6 @@
 #include "interpose/cuda/interposer.h"
 
+#include "interpose/cuda/host_calls.h"
 #include "interpose/cuda/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -14,7 +15,7 @@ constinit std::atomic<interposer*> the_interposer{nullptr};
 
 }  // namespace
 
-interposer::interposer() : copies_(cu_), adopted_(cu_, copies_) {
+interposer::interposer() : contexts_(cu_), program_(cu_), copies_(cu_, contexts_), peers_(cu_, contexts_), adopted_(cu_, contexts_, program_, copies_, uses_) {
   HPE_REQUIRE(option_.scope == "all" || option_.scope == "args", HPE_ERROR_INITIALIZATION,
               "HPE_SCOPE=\"{}\" is neither all nor args", option_.scope);
   trace::profile::start(option_.profile);
@@ -37,11 +38,44 @@ interposer* interposer::instance() noexcept {
   return made;
 }
 
+std::optional<CUresult> interposer::any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
+                                             bool wait) {
+  if (const auto done = copies_.copy(to, from, bytes, stream, wait)) return done;
+  return peers_.copy(to, from, bytes, stream);
+}
+
+std::optional<CUresult> interposer::shaped_copy(const copy_shape_of& shape, CUstream stream, bool wait) {
+  if (!shape.is_plain()) return std::nullopt;
+  const rows_of_copy& c = shape.rows();
+  const auto host = [](CUdeviceptr address) {
+    return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's are numbers
+  };
+  const copied_memory up{c.to, host(c.from), c.width, c.count, c.to_pitch, c.from_pitch};
+  if (const auto done = copies_.upload(up, stream, wait)) return done;
+  const copied_memory down{c.from, host(c.to), c.width, c.count, c.from_pitch, c.to_pitch};
+  if (const auto done = copies_.download(down, stream)) return done;
+  if (!c.is_one_run()) return std::nullopt;
+  return shape.is_peer() && wait ? peers_.copy_after_all(c.to, c.from, shape.bytes())
+                                 : peers_.copy(c.to, c.from, shape.bytes(), stream);
+}
+
+void interposer::gives_back(CUdeviceptr address) {
+  if (!adopted_memory::any() && !uses_.any()) return;
+  if (const std::size_t bytes = program_.size_at(address)) gives_back(address, bytes);
+}
+
+void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
+  if (adopted_memory::any()) adopted_.drop(address, bytes);
+  if (uses_.any()) uses_.forget({address, address + bytes});
+}
+
 void interposer::serve_touches() {
   std::call_once(serving_, [this] {
     if (!queuing_threads::prepare())
       return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
-    new touch_service(adopted_);  // its thread runs to the end of the process
+    // They live to the end of the process: the service has a thread, and calls may come from any.
+    new touch_service(adopted_);
+    new host_calls(adopted_);
   });
 }
 

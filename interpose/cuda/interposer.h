@@ -1,7 +1,9 @@
 #pragma once
 
 #include "interpose/cuda/adopted_memory.h"
+#include "interpose/cuda/copy_shapes.h"
 #include "interpose/cuda/pageable_copy.h"
+#include "interpose/cuda/peer_copy.h"
 #include "interpose/cuda/touch_service.h"
 #include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
@@ -20,7 +22,19 @@ class interposer {
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
   [[nodiscard]] bool scope_is_parameters() const noexcept { return option_.scope == "args"; }
   pageable_copy& copies() noexcept { return copies_; }
+  peer_copy& peers() noexcept { return peers_; }
   adopted_memory& adopted() noexcept { return adopted_; }
+  incoherent_uses& uses() noexcept { return uses_; }
+  program_contexts& program() noexcept { return program_; }
+
+  /// A large copy between any two addresses, of rows perhaps, by one of the ways above; empty if it gains by none, and
+  /// nothing was done. wait: until the data is there, as CUDA has it.
+  std::optional<CUresult> any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
+  std::optional<CUresult> shaped_copy(const copy_shape_of& shape, CUstream stream, bool wait);
+
+  /// The program gives memory back: what starts at an address, or a range.
+  void gives_back(CUdeviceptr address);
+  void gives_back(CUdeviceptr address, std::size_t bytes);
 
   /// Lets CPU code use the device memory of the program from now on.
   void serve_touches();
@@ -28,7 +42,7 @@ class interposer {
   /// Some context is about to end.
   void forget_contexts() {
     adopted_.drop_all();
-    copies_.rings().clear();
+    contexts_.clear();
   }
 
  private:
@@ -36,7 +50,11 @@ class interposer {
 
   const options option_ = options::from_environment();
   const device::cuda::driver cu_;
+  contexts contexts_;
+  program_contexts program_;
+  incoherent_uses uses_;
   pageable_copy copies_;
+  peer_copy peers_;
   adopted_memory adopted_;
   std::once_flag serving_;
 };

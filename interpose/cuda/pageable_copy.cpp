@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "runtime/base/log.h"
 #include "runtime/os/signals.h"
 
 namespace hpe::cuda_hooks {
@@ -25,12 +26,16 @@ writing upload_writing(std::size_t bytes) {
 
 // Small pieces first and last, so that both halves of the way are soon at work and end together; large ones in between,
 // because each costs the threads a meeting.
-std::size_t piece_at(std::size_t done, std::size_t bytes) {
+std::size_t piece_at(std::size_t done, const copied_memory& what) {
   constexpr std::size_t unit = std::size_t{512} << 10;
-  const std::size_t left = bytes - done;
+  const std::size_t left = what.bytes() - done;
   const std::size_t wished = std::min(done, left / 2) / unit * unit;
-  return std::min(left, std::clamp(wished, unit, pinned_ring::buffer_bytes));
+  const std::size_t piece = std::min(left, std::clamp(wished, unit, pinned_ring::buffer_bytes));
+  return what.rows == 1 ? piece : std::max(what.width, piece / what.width * what.width);
 }
+
+// Narrower rows are slow for the copy engines whatever their other end, and wider ones than a buffer are few.
+constexpr std::size_t narrowest_row = 512;
 
 }  // namespace
 
@@ -52,8 +57,12 @@ bool pageable_copy::is_device(CUdeviceptr address) const {
 }
 
 // What is left to the driver: captures, streams of another context, managed memory, and everything that is an error.
-bool pageable_copy::suitable(CUdeviceptr device, const void* host, std::size_t bytes, CUstream stream) const {
-  if (bytes < smallest || host == nullptr) return false;
+bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
+  if (what.bytes() < smallest || what.host == nullptr) return false;
+  if (what.rows > 1 && (cu_.cuMemcpy2DAsync == nullptr || what.width < narrowest_row ||
+                        what.width > pinned_ring::buffer_bytes || what.device_pitch < what.width ||
+                        what.host_pitch < what.width))
+    return false;
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (cu_.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
     return false;
@@ -63,52 +72,90 @@ bool pageable_copy::suitable(CUdeviceptr device, const void* host, std::size_t b
   if (cu_.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS || owner != current) return false;
   CUdeviceptr base = 0;
   std::size_t size = 0;
-  return is_device(device) && cu_.cuMemGetAddressRange(&base, &size, device) == CUDA_SUCCESS &&
-         bytes <= size - (device - base) && is_pageable(host, bytes);
+  return is_device(what.device) && cu_.cuMemGetAddressRange(&base, &size, what.device) == CUDA_SUCCESS &&
+         what.device_extent() <= size - (what.device - base) && is_pageable(what.host, what.host_extent());
 }
 
-std::shared_ptr<pinned_ring> pageable_copy::ring_for(std::size_t bytes) {
+std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
   if (seen_.fetch_add(bytes, std::memory_order_relaxed) + bytes < worth_buffers) return nullptr;
   CUcontext current = nullptr;
   cu_.cuCtxGetCurrent(&current);
-  return rings_.of(current);
+  try {
+    std::shared_ptr<context_parts> parts = contexts_.of(current);
+    (void)parts->ring();
+    return parts;
+  } catch (const error& e) {
+    log(log_level::info, "large copies go straight on: {}", e.what());
+    return nullptr;
+  }
 }
 
-void pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes, writing how) {
+// From `through` to the program's memory or the other way: bytes [at, at + bytes) of what is copied, without gaps.
+void pageable_copy::copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, bool up,
+                               writing how) {
+  transfer::copy_crew::rows rows{bytes, 1, 0, 0};
+  std::byte* host = what.host + at;
+  if (what.rows > 1) {
+    rows = {what.width, bytes / what.width, what.host_pitch, what.host_pitch};
+    (up ? rows.to_pitch : rows.from_pitch) = what.width;
+    host = what.host + at / what.width * what.host_pitch;
+  }
+  const auto copy = [&] { up ? crew_.copy_rows(through, host, rows, how) : crew_.copy_rows(host, through, rows, how); };
   std::call_once(crew_started_, [&] {
     // The threads of the crew start here, and take none of the program's signals.
     const os::signals_blocked quiet;
-    crew_.copy(to, from, bytes);
+    copy();
   });
-  crew_.copy(to, from, bytes, how);
+  copy();
 }
 
-std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream,
-                                              bool wait) {
-  if (!suitable(to, from, bytes, stream)) return std::nullopt;
-  const std::shared_ptr<pinned_ring> ring = ring_for(bytes);
-  if (ring == nullptr) return std::nullopt;
+CUresult pageable_copy::queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
+                                    CUstream stream, bool up) const {
+  if (what.rows == 1)
+    return up ? cu_.cuMemcpyAsync(what.device + at, number_of(through), bytes, stream)
+              : cu_.cuMemcpyAsync(number_of(through), what.device + at, bytes, stream);
+  CUDA_MEMCPY2D copy{};
+  const CUdeviceptr device = what.device + at / what.width * what.device_pitch;
+  copy.srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  copy.dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  copy.srcHost = copy.dstHost = through;
+  copy.srcDevice = copy.dstDevice = device;
+  copy.srcPitch = up ? what.width : what.device_pitch;
+  copy.dstPitch = up ? what.device_pitch : what.width;
+  copy.WidthInBytes = what.width;
+  copy.Height = bytes / what.width;
+  return cu_.cuMemcpy2DAsync(&copy, stream);
+}
+
+std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstream stream, bool wait) {
+  if (!suitable(what, stream)) return std::nullopt;
+  const std::size_t bytes = what.bytes();
+  const std::shared_ptr<context_parts> parts = parts_for(bytes);
+  if (parts == nullptr) return std::nullopt;
+  pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
   CUresult result = CUDA_SUCCESS;
   for (std::size_t at = 0, part = 0; at < bytes && result == CUDA_SUCCESS; at += part) {
-    part = piece_at(at, bytes);
-    const pinned_ring::buffer through = ring->take();
+    part = piece_at(at, what);
+    const pinned_ring::buffer through = ring.take();
     result = cu_.cuEventSynchronize(through.done);
     if (result == CUDA_SUCCESS) {
-      copy_on_host(through.data, static_cast<const std::byte*>(from) + at, part, upload_writing(bytes));
-      result = cu_.cuMemcpyAsync(to + at, number_of(through.data), part, stream);
+      copy_piece(what, at, part, through.data, true, upload_writing(bytes));
+      result = queue_piece(what, at, part, through.data, stream, true);
       cu_.cuEventRecord(through.done, stream);
     }
     if (result == CUDA_SUCCESS && wait && at + part == bytes) result = cu_.cuEventSynchronize(through.done);
-    ring->give_back(through);
+    ring.give_back(through);
   }
   return result;
 }
 
-std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  if (!suitable(from, to, bytes, stream)) return std::nullopt;
-  const std::shared_ptr<pinned_ring> ring = ring_for(bytes);
-  if (ring == nullptr) return std::nullopt;
+std::optional<CUresult> pageable_copy::download(const copied_memory& what, CUstream stream) {
+  if (!suitable(what, stream)) return std::nullopt;
+  const std::size_t bytes = what.bytes();
+  const std::shared_ptr<context_parts> parts = parts_for(bytes);
+  if (parts == nullptr) return std::nullopt;
+  pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
   struct piece {
     pinned_ring::buffer through;
@@ -119,16 +166,16 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, std:
   CUresult result = CUDA_SUCCESS;
   std::size_t queued = 0;
   const auto queue = [&](pinned_ring::buffer through) {
-    flying.push_back({through, queued, piece_at(queued, bytes)});
+    flying.push_back({through, queued, piece_at(queued, what)});
     result = cu_.cuEventSynchronize(through.done);
     if (result != CUDA_SUCCESS) return;
-    result = cu_.cuMemcpyAsync(number_of(through.data), from + queued, flying.back().bytes, stream);
+    result = queue_piece(what, queued, flying.back().bytes, through.data, stream, false);
     cu_.cuEventRecord(through.done, stream);
     queued += flying.back().bytes;
   };
   while (result == CUDA_SUCCESS && (queued < bytes || !flying.empty())) {
     while (result == CUDA_SUCCESS && queued < bytes) {
-      const pinned_ring::buffer through = flying.empty() ? ring->take() : ring->try_take();
+      const pinned_ring::buffer through = flying.empty() ? ring.take() : ring.try_take();
       if (through.data == nullptr) break;
       queue(through);
     }
@@ -137,11 +184,11 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, std:
     result = cu_.cuEventSynchronize(next.through.done);
     if (result != CUDA_SUCCESS) break;
     flying.pop_front();
-    copy_on_host(static_cast<std::byte*>(to) + next.offset, next.through.data, next.bytes, writing::past_caches);
+    copy_piece(what, next.offset, next.bytes, next.through.data, false, writing::past_caches);
     // Used again at once: more of this copy is waiting, most often.
-    queued < bytes ? queue(next.through) : ring->give_back(next.through);
+    queued < bytes ? queue(next.through) : ring.give_back(next.through);
   }
-  for (const piece& p : flying) ring->give_back(p.through);
+  for (const piece& p : flying) ring.give_back(p.through);
   return result;
 }
 

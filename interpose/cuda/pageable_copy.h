@@ -10,10 +10,25 @@
 #include <mutex>
 #include <optional>
 
-#include "interpose/cuda/pinned_ring.h"
+#include "interpose/cuda/context_parts.h"
 #include "runtime/transfer/copy_crew.h"
 
 namespace hpe::cuda_hooks {
+
+/// Device memory and host memory of one copy: a run of bytes, or rows at distances of their own on either side.
+struct copied_memory {
+  CUdeviceptr device = 0;
+  std::byte* host = nullptr;
+  std::size_t width = 0;  ///< bytes of a row, or of the run
+  std::size_t rows = 1;
+  std::size_t device_pitch = 0;
+  std::size_t host_pitch = 0;
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return width * rows; }
+  /// From the first byte to behind the last.
+  [[nodiscard]] std::size_t device_extent() const noexcept { return (rows - 1) * device_pitch + width; }
+  [[nodiscard]] std::size_t host_extent() const noexcept { return (rows - 1) * host_pitch + width; }
+};
 
 /// Any thread.
 class pageable_copy {
@@ -21,29 +36,36 @@ class pageable_copy {
   /// Below this the driver is as fast, and nothing is done.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
 
-  explicit pageable_copy(const device::cuda::driver& cu) : cu_(cu), rings_(cu) {}
+  pageable_copy(const device::cuda::driver& cu, contexts& all) : cu_(cu), contexts_(all) {}
 
   /// Copies, and says what came of it; empty if the copy is not one that gains by it, and nothing was done. stream is
   /// one of the current context. wait: until the data is there.
-  std::optional<CUresult> upload(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream, bool wait);
-  std::optional<CUresult> download(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream);
+  std::optional<CUresult> upload(const copied_memory& what, CUstream stream, bool wait);
+  std::optional<CUresult> download(const copied_memory& what, CUstream stream);
+  std::optional<CUresult> upload(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream, bool wait) {
+    return upload({to, static_cast<std::byte*>(const_cast<void*>(from)), bytes}, stream, wait);
+  }
+  std::optional<CUresult> download(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+    return download({from, static_cast<std::byte*>(to), bytes}, stream);
+  }
   /// For entries that take any two addresses.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
-
-  pinned_rings& rings() noexcept { return rings_; }
 
  private:
   // Making the buffers takes as long as the driver takes for about that much.
   static constexpr std::uint64_t worth_buffers = std::uint64_t{64} << 20;
 
-  bool suitable(CUdeviceptr device, const void* host, std::size_t bytes, CUstream stream) const;
-  std::shared_ptr<pinned_ring> ring_for(std::size_t bytes);
+  [[nodiscard]] bool suitable(const copied_memory& what, CUstream stream) const;
+  CUresult queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, CUstream stream,
+                       bool up) const;
+  void copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, bool up,
+                  transfer::copy_crew::writing how);
+  std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] bool is_device(CUdeviceptr address) const;
-  void copy_on_host(void* to, const void* from, std::size_t bytes, transfer::copy_crew::writing how);
 
   const device::cuda::driver& cu_;
-  pinned_rings rings_;
+  contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
   std::once_flag crew_started_;
   std::atomic<std::uint64_t> seen_{0};  // bytes that might have been staged

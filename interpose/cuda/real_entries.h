@@ -5,17 +5,24 @@
 #include <cstddef>
 
 // So that the older entries can be named.
+#undef cuCtxCreate
 #undef cuCtxDestroy
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
+#undef cuIpcOpenMemHandle
 #undef cuMemcpyBatchAsync
 #undef cuMemcpy3DBatchAsync
 #undef cuStreamBatchMemOp
+#undef cuStreamWaitValue32
+#undef cuStreamWaitValue64
 #undef cuStreamWriteValue32
 #undef cuStreamWriteValue64
 
 // Types of entries that cuda.h does not spell any more; nothing of this name is defined.
 extern "C" {
+CUresult CUDAAPI hpe_make_context_of_3020(CUcontext* made, unsigned flags, CUdevice device);
+CUresult CUDAAPI hpe_make_context_of_11040(CUcontext* made, CUexecAffinityParam* parameters, int count, unsigned flags,
+                                           CUdevice device);
 CUresult CUDAAPI hpe_copy_batch_of_12080(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
                                          CUmemcpyAttributes* attributes, std::size_t* attribute_indices,
                                          std::size_t attribute_count, std::size_t* failed, CUstream stream);

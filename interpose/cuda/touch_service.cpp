@@ -57,7 +57,7 @@ void touch_service::run() {
   std::vector<fault::request*> requests;
   for (;;) {
     board_->take(0, requests);
-    if (requests.empty()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());
+    if (requests.empty() && !memory_.fetch_ahead()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());
     for (fault::request* r : requests)
       r->answer(memory_.touch(reinterpret_cast<CUdeviceptr>(r->address()), r->write()));
     requests.clear();

@@ -70,6 +70,9 @@ int early_compare(const void* a, const void* b, bytes_of n) noexcept {
 
 // ---- large ones
 
+// Whether a pointer is nothing to hpe's own copies. Adopted device memory is served by faults.
+bool other(const void* p) noexcept { return hpe::core::host_access::of(p) == nullptr; }
+
 // Whether device work should write a range that is the program's to write: not if the host has it to itself, where
 // plain stores are as good and leave it there. The ends stand for all of it; either way the result is the same.
 bool for_devices(const void* p, bytes_of n) noexcept {
@@ -102,21 +105,21 @@ bool done(Body body) noexcept {
 }
 
 bool copied(void* to, const void* from, bytes_of n) noexcept {
-  const bool to_ordinary = ordinary(to);
-  if (to_ordinary && ordinary(from)) return false;
+  const bool to_ordinary = other(to);
+  if (to_ordinary && other(from)) return false;
   if (!apart(to, from, n) || (!to_ordinary && !for_devices(to, n))) return false;
   return done([&] { hpe::core::runtime::instance().copies().copy_for_program(to, from, n); });
 }
 
 bool filled(void* to, int value, bytes_of n) noexcept {
-  if (ordinary(to) || !for_devices(to, n)) return false;
+  if (other(to) || !for_devices(to, n)) return false;
   return done(
       [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
 
 // In pieces, because the first difference is often near the beginning.
 bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
-  if (ordinary(a) && ordinary(b)) return false;
+  if (other(a) && other(b)) return false;
   return done([&] {
     for (bytes_of at = 0; at < n && result == 0; at += worth_it) {
       const bytes_of size = std::min(worth_it, n - at);

@@ -25,11 +25,11 @@ msghdr message_of(const iovec* vector, int count) {
 }
 
 bool ordinary_message(const msghdr* message) noexcept {
-  return !hpe::core::host_access::in_use() || message == nullptr || ordinary(message->msg_iov, message->msg_iovlen);
+  return buffer_access::all_ordinary() || message == nullptr || ordinary(message->msg_iov, message->msg_iovlen);
 }
 
 bool ordinary_messages(const mmsghdr* messages, unsigned count) noexcept {
-  if (!hpe::core::host_access::in_use() || messages == nullptr) return true;
+  if (buffer_access::all_ordinary() || messages == nullptr) return true;
   for (unsigned i = 0; i < count; ++i)
     if (!ordinary_message(&messages[i].msg_hdr)) return false;
   return true;

@@ -10,6 +10,10 @@
 namespace hpe::interpose {
 
 std::size_t allocated(const void* p, std::size_t bytes) noexcept {
+  if (core::host_access::of(p) == nullptr) {
+    adopted_pointers* const behind = adopted_pointers::of(p);
+    return behind != nullptr ? std::min(bytes, behind->bytes_from(reinterpret_cast<std::uintptr_t>(p))) : 0;
+  }
   hpePointerInfo info{};
   if (hpeGetPointerInfo(p, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY) return 0;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - static_cast<std::byte*>(info.base));
@@ -17,7 +21,7 @@ std::size_t allocated(const void* p, std::size_t bytes) noexcept {
 }
 
 bool ordinary(const iovec* vector, std::size_t count) noexcept {
-  if (!core::host_access::in_use() || vector == nullptr || count > IOV_MAX) return true;
+  if (buffer_access::all_ordinary() || vector == nullptr || count > IOV_MAX) return true;
   for (std::size_t i = 0; i < count; ++i)
     if (!ordinary(vector[i].iov_base)) return false;
   return ordinary(vector);
@@ -71,6 +75,11 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
     if (core::host_access::inherited(p)) {
       log(log_level::warn,
           "{}: the kernel refused {} bytes at {} (EFAULT): memory of hpe is not inherited by a child made by fork",
+          call, bytes, p);
+    } else if (adopted_pointers::of(p) != nullptr) {
+      log(log_level::warn,
+          "{}: the kernel refused {} bytes at {} (EFAULT): this is device memory of CUDA, which this call does not take "
+          "as a whole; see docs/files.md",
           call, bytes, p);
     } else if (!ordinary(p)) {
       hpePointerInfo info{};

@@ -16,7 +16,7 @@ namespace hpe::interpose {
 /// Whether a buffer is nothing to hpe. Costs a few instructions; may be asked in signal handlers.
 [[nodiscard]] inline bool ordinary(const void* p) noexcept {
   asm("" : "+r"(p));  // what it points to is not looked at; GCC would warn of buffers that are yet to be filled
-  return core::host_access::of(p) == nullptr;
+  return buffer_access::ordinary(p);
 }
 
 /// The same for a vector. Entries are read only in a process that uses hpe; a vector that no call can take is ordinary.

@@ -7,11 +7,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// Whether a buffer argument may name memory of hpe. A null pointer may, once hpe has started: it is MPI_BOTTOM, and
+/// Whether a buffer argument may name memory of hpe, or device memory that the program got from CUDA. A null pointer may, once hpe has started: it is MPI_BOTTOM, and
 /// the datatype has the addresses.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
   if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
-  return core::host_access::of(buffer) != nullptr;
+  return !buffer_access::ordinary(buffer);
 }
 
 /// One buffer argument in memory of hpe, and what stands for it in the call to MPI.

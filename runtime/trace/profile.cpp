@@ -1,17 +1,15 @@
 #include "runtime/trace/profile.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <string_view>
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/trace/source_lines.h"
+#include "runtime/trace/place.h"
 
 namespace hpe::trace {
 
@@ -33,53 +31,6 @@ constexpr std::array<const char*, way_count> names{"to devices, staged by hpe", 
 constexpr std::size_t most_lines = 12;
 
 double seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
-
-using line_function = bool(const void*, char*, std::size_t);
-
-std::string folder_of_this_library() {
-  Dl_info about{};
-  if (::dladdr(reinterpret_cast<const void*>(&seconds), &about) == 0 || about.dli_fname == nullptr) return "";
-  const std::string_view file = about.dli_fname;
-  return std::string(file.substr(0, file.rfind('/') + 1));
-}
-
-line_function* find_line_function() {
-  const std::string name = "libhpe-source-lines.so";
-  void* library = ::dlopen((folder_of_this_library() + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library != nullptr ? reinterpret_cast<line_function*>(::dlsym(library, "hpe_source_line")) : nullptr;
-}
-
-// A return address belongs to the instruction before it.
-const void* call_before(const void* return_address) { return static_cast<const std::byte*>(return_address) - 1; }
-
-// Libraries between the program and this one say nothing about where the program is.
-bool is_between(const std::string& file) {
-  static constexpr std::array<const char*, 3> between{"/libhpe", "/libcuda", "/libc.so"};
-  return std::any_of(between.begin(), between.end(),
-                     [&](const char* name) { return file.find(name) != std::string::npos; });
-}
-
-// The innermost place with a source line, or else the innermost one of the program.
-std::string place_of(const site& s, line_function* line_of) {
-  std::string fallback = "somewhere";
-  bool named = false;
-  for (void* const frame : s.stack) {
-    const void* const at = call_before(frame);
-    Dl_info about{};
-    const bool known = ::dladdr(at, &about) != 0 && about.dli_fname != nullptr;
-    if (known && is_between(about.dli_fname)) continue;
-    char line[512];
-    if (line_of != nullptr && line_of(at, line, sizeof line)) return line;
-    if (named || !known) continue;
-    named = true;
-    fallback = about.dli_sname != nullptr
-                   ? fmt::format("{} in {}", about.dli_sname, about.dli_fname)
-                   : fmt::format("{}+{:#x}", about.dli_fname,
-                                 static_cast<const std::byte*>(at) - static_cast<const std::byte*>(about.dli_fbase));
-  }
-  return fallback;
-}
 
 }  // namespace
 
@@ -142,11 +93,10 @@ std::string profile::report() const {
                      t.region_bytes, double(t.to_host) / (1 << 20), double(t.to_device) / (1 << 20)));
   }
 
-  line_function* const line_of = find_line_function();
   // Stacks that differ further out are one place to the reader.
   std::map<std::pair<unsigned, std::string>, site> places;
   for (const site& s : sites) {
-    site& p = places[{s.kind, place_of(s, line_of)}];
+    site& p = places[{s.kind, place_of(s.stack)}];
     p.calls += s.calls;
     p.bytes += s.bytes;
     p.time += s.time;

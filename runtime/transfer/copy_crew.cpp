@@ -24,6 +24,16 @@ std::chrono::microseconds patience() {
   return std::chrono::microseconds(patient ? 2000 : 100);
 }
 
+// Slices of one row, or of several rows, as many as make about one slice.
+std::size_t rows_of_slice(const copy_crew::rows& what, copy_crew::writing how) {
+  return std::max<std::size_t>(1, slice_of(how) / std::max<std::size_t>(1, what.width));
+}
+
+std::size_t slices_of(const copy_crew::rows& what, copy_crew::writing how) {
+  const std::size_t unit = what.count == 1 ? slice_of(how) : rows_of_slice(what, how);
+  return ((what.count == 1 ? what.width : what.count) + unit - 1) / unit;
+}
+
 void relax() { __builtin_ia32_pause(); }
 
 }  // namespace
@@ -44,9 +54,24 @@ copy_crew::~copy_crew() {
   job_.notify_all();
 }
 
-void copy_crew::copy(void* to, const void* from, std::size_t bytes, writing how) {
-  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) {
-    copy_alone(to, from, bytes, how);
+void copy_crew::copy_slice(std::byte* to, const std::byte* from, rows what, writing how, std::size_t slice) {
+  if (what.count == 1) {
+    const std::size_t begin = slice * slice_of(how);
+    copy_alone(to + begin, from + begin, std::min(slice_of(how), what.width - begin), how);
+    return;
+  }
+  const std::size_t unit = rows_of_slice(what, how);
+  const std::size_t end = std::min(what.count, (slice + 1) * unit);
+  for (std::size_t row = slice * unit; row < end; ++row)
+    copy_alone(to + row * what.to_pitch, from + row * what.from_pitch, what.width, how);
+}
+
+void copy_crew::copy_rows(void* to, const void* from, rows what, writing how) {
+  const std::size_t slices = slices_of(what, how);
+  if (helpers_ == 0 || what.width * what.count < worth_helping || !turn_.try_lock()) {
+    for (std::size_t row = 0; row < what.count; ++row)
+      copy_alone(static_cast<std::byte*>(to) + row * what.to_pitch,
+                 static_cast<const std::byte*>(from) + row * what.from_pitch, what.width, how);
     return;
   }
   const std::lock_guard mine(turn_, std::adopt_lock);
@@ -57,14 +82,16 @@ void copy_crew::copy(void* to, const void* from, std::size_t bytes, writing how)
   next_.store(std::uint64_t{job} << 32 | 0xffffffff);  // nobody takes a slice while the job is written
   to_.store(static_cast<std::byte*>(to));
   from_.store(static_cast<const std::byte*>(from));
-  bytes_.store(bytes);
+  width_.store(what.width);
+  count_.store(what.count);
+  to_pitch_.store(what.to_pitch);
+  from_pitch_.store(what.from_pitch);
   how_.store(how);
   finished_.store(0);
   next_.store(std::uint64_t{job} << 32);
   job_.store(job);
   job_.notify_all();
   work(job);
-  const std::size_t slices = (bytes + slice_of(how) - 1) / slice_of(how);
   while (finished_.load() != slices) relax();
 }
 
@@ -73,13 +100,12 @@ void copy_crew::work(std::uint32_t job) {
     std::uint64_t next = next_.load();
     std::byte* const to = to_.load();
     const std::byte* const from = from_.load();
-    const std::size_t bytes = bytes_.load();
+    const rows what{width_.load(), count_.load(), to_pitch_.load(), from_pitch_.load()};
     const writing how = how_.load();
-    const std::size_t slice = slice_of(how);
-    const std::size_t begin = (next & 0xffffffff) * slice;
-    if (next >> 32 != job || begin >= bytes) return;
+    const std::size_t slice = next & 0xffffffff;
+    if (next >> 32 != job || slice >= slices_of(what, how)) return;
     if (!next_.compare_exchange_strong(next, next + 1)) continue;
-    copy_alone(to + begin, from + begin, std::min(slice, bytes - begin), how);
+    copy_slice(to, from, what, how, slice);
     finished_.fetch_add(1);
   }
 }

@@ -31,9 +31,22 @@ class copy_crew {
   static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
 
   /// memcpy.
-  void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached);
+  void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached) {
+    copy_rows(to, from, {bytes, 1, 0, 0}, how);
+  }
+
+  /// Rows of bytes at distances of their own on either side.
+  struct rows {
+    std::size_t width;
+    std::size_t count;
+    std::size_t to_pitch;
+    std::size_t from_pitch;
+  };
+  void copy_rows(void* to, const void* from, rows what, writing how = writing::cached);
 
  private:
+  /// Part of a job that a thread takes at once.
+  static void copy_slice(std::byte* to, const std::byte* from, rows what, writing how, std::size_t slice);
   void help();
   /// Copies slices of the job in hand until none is left.
   void work(std::uint32_t job);
@@ -47,7 +60,10 @@ class copy_crew {
   // The job: a helper reads these, and finds out when it takes a slice whether they were those of its job.
   std::atomic<std::byte*> to_{nullptr};
   std::atomic<const std::byte*> from_{nullptr};
-  std::atomic<std::size_t> bytes_{0};
+  std::atomic<std::size_t> width_{0};
+  std::atomic<std::size_t> count_{0};
+  std::atomic<std::size_t> to_pitch_{0};
+  std::atomic<std::size_t> from_pitch_{0};
   std::atomic<writing> how_{writing::cached};
   std::atomic<std::uint64_t> next_{0};    // the job's number, and in the low half its next slice
   std::atomic<std::size_t> finished_{0};  // slices

@@ -97,6 +97,7 @@ TEST_F(Copies, BetweenDeviceMemoryGoStraightOn) {
   const unsigned before = stand_in::calls("cuMemcpy");
   ASSERT_EQ(cuMemcpy(other, device, bytes), CUDA_SUCCESS);
   EXPECT_EQ(stand_in::calls("cuMemcpy"), before + 1);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(std::memcmp(stand_in::memory(other), source.data(), bytes), 0);
   EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
 }
@@ -149,12 +150,25 @@ TEST_F(Copies, OfManyThreads) {
 
 TEST_F(Copies, GoOnAfterContextsEnd) {
   const auto source = fresh(bytes);
-  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
-  const unsigned freed = stand_in::calls("cuMemFreeHost");
-  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
-  EXPECT_EQ(stand_in::calls("cuMemFreeHost"), freed + 1) << "hpe's buffers go with the context";
-  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
-  EXPECT_TRUE(holds(source)) << "seed " << seed();
+  for (const bool behind : {false, true}) {
+    ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+    const unsigned freed = stand_in::calls("cuMemFreeHost");
+    auto* const reset =
+        behind ? stand_in::find<CUresult(CUdevice)>("cuDevicePrimaryCtxReset_v2") : &cuDevicePrimaryCtxReset;
+    ASSERT_EQ(reset(0), CUDA_SUCCESS);
+    EXPECT_EQ(stand_in::calls("cuMemFreeHost"), freed + (behind ? 0 : 1)) << "hpe's buffers go with the context";
+    EXPECT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+    const unsigned direct = stand_in::calls("cuMemcpyHtoD_v2");
+    ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+    EXPECT_EQ(stand_in::calls("cuMemcpyHtoD_v2"), direct) << "the driver's own staging was used";
+    EXPECT_TRUE(holds(source)) << "seed " << seed();
+    std::vector<std::uint8_t> back(bytes, 0xee);
+    ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+    EXPECT_EQ(back, source) << "seed " << seed();
+  }
 }
 
 }  // namespace

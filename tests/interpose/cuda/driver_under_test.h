@@ -4,12 +4,19 @@
 
 #include <string>
 
-#include "tests/interpose/cuda/stand_in.h"
+#include "tests/interpose/cuda/stand_in/stand_in.h"
 
 namespace stand_in {
 
 /// The file of the stand-in, which main made HPE_CUDA_DRIVER.
 std::string file();
+
+/// Entries of the stand-in past the shim: the program's dlopen gives the shim for the driver's file.
+void* find_entry(const char* name);
+template <class Function>
+Function* find(const char* name) {
+  return reinterpret_cast<Function*>(find_entry(name));
+}
 
 unsigned calls(const char* symbol);
 std::byte* memory(CUdeviceptr address);

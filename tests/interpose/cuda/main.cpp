@@ -9,16 +9,10 @@
 
 namespace stand_in {
 
-namespace {
-
-// Past the shim: its dlopen gives itself for the driver's file.
-template <class Function>
-Function* find(const char* name) {
+void* find_entry(const char* name) {
   const auto behind = reinterpret_cast<void* (*)(const char*)>(::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry"));
-  return reinterpret_cast<Function*>(behind(name));
+  return behind(name);
 }
-
-}  // namespace
 
 std::string file() { return HPE_TEST_STAND_IN; }
 unsigned calls(const char* symbol) { return find<count_function>("stand_in_count")(symbol); }

@@ -1,8 +1,10 @@
 #pragma once
 
 /// The stand-in for the CUDA driver: a shared object with the driver's ABI, for programs that call it themselves. It
-/// has one device, whose memory is host memory that nobody reads at the device's addresses; copies, fills and kernels
-/// run in a thread of their own, in the order in which they were queued, a little after the call. It counts the calls.
+/// has two devices, whose memory is host memory that nobody reads at the devices' addresses. Copies, fills and kernels
+/// run in a thread of their stream, a little after the call, in the order that CUDA gives and no other. A context that
+/// is reset or released for the last time takes its memory, streams and events along: calls that name them fail from
+/// then on. It counts the calls.
 ///
 /// Not for the CUDA runtime, which asks the driver whether it is NVIDIA's.
 

@@ -1,0 +1,176 @@
+#pragma once
+
+/// The hooks of copies. Included by hook_table.cpp alone. A hook that has nothing to do is a comparison and a call of the
+/// driver.
+
+#include "interpose/cuda/copy_shapes.h"
+#include "interpose/cuda/device_work.h"
+#include "interpose/cuda/interposer.h"
+#include "interpose/cuda/real_entries.h"
+#include "runtime/trace/measured.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+using trace::measured;
+using trace::way;
+
+// The default stream of programs compiled in either way.
+enum class flavour : std::uint8_t { legacy, per_thread };
+using enum flavour;
+
+CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
+CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
+
+CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+// Large copies are looked at; all others go on.
+interposer* for_large(std::size_t bytes) {
+  static_assert(pageable_copy::smallest == peer_copy::smallest);
+  return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
+  measured measure(way::up_driver, bytes);
+  const device_work work{{to, bytes, true}, {number_of(from), bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->copies().upload(to, from, bytes, default_stream(Flavour), true))
+      return measure.goes(way::up_staged), *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  measured measure(way::up_driver, bytes);
+  const device_work work{{to, bytes, true}, {number_of(from), bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->copies().upload(to, from, bytes, named(stream, Flavour), false))
+      return measure.goes(way::up_staged), *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
+  measured measure(way::down_driver, bytes);
+  const device_work work{{from, bytes, false}, {number_of(to), bytes, true}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->copies().download(to, from, bytes, default_stream(Flavour)))
+      return measure.goes(way::down_staged), *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  measured measure(way::down_driver, bytes);
+  const device_work work{{from, bytes, false}, {number_of(to), bytes, true}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->copies().download(to, from, bytes, named(stream, Flavour)))
+      return measure.goes(way::down_staged), *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  measured measure(way::any_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->any_copy(to, from, bytes, default_stream(Flavour), true))
+      return measure.goes(way::any_staged), *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  measured measure(way::any_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->any_copy(to, from, bytes, named(stream, Flavour), false))
+      return measure.goes(way::any_staged), *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+// ---- between devices ---------------------------------------------------------------------------------------------
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy_across(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  measured measure(way::any_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->peers().copy(to, from, bytes, default_stream(Flavour)))
+      return measure.goes(way::any_staged), *done;
+  return (real.*Entry)(to, from, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy_across_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  measured measure(way::any_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->peers().copy(to, from, bytes, named(stream, Flavour)))
+      return measure.goes(way::any_staged), *done;
+  return (real.*Entry)(to, from, bytes, stream);
+}
+
+template <auto Entry>
+CUresult CUDAAPI copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                           std::size_t bytes) {
+  measured measure(way::any_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->peers().copy_after_all(to, from, bytes)) return measure.goes(way::any_staged), *done;
+  return (real.*Entry)(to, to_context, from, from_context, bytes);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                 std::size_t bytes, CUstream stream) {
+  measured measure(way::any_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(bytes))
+    if (const auto done = hpe->peers().copy(to, from, bytes, named(stream, Flavour)))
+      return measure.goes(way::any_staged), *done;
+  return (real.*Entry)(to, to_context, from, from_context, bytes, stream);
+}
+
+// ---- rows and planes ---------------------------------------------------------------------------------------------
+
+// Those of arrays may use anything; so may descriptions that are wrong.
+template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
+CUresult copy_shape(const Description* description, Stream... stream) {
+  const copy_shape_of shape(description);
+  measured measure(way::any_driver, shape.bytes());
+  const device_work work = shape.is_plain() ? device_work{shape.written(), shape.read()} : device_work();
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(shape.bytes())) {
+    CUstream in = default_stream(Flavour);
+    ((in = named(stream, Flavour)), ...);
+    if (const auto done = hpe->shaped_copy(shape, in, Waits)) return measure.goes(way::any_staged), *done;
+  }
+  return (real.*Entry)(description, stream...);
+}
+
+template <auto Entry, flavour Flavour, class Description>
+CUresult CUDAAPI copy_rows(const Description* description) {
+  return copy_shape<Entry, Flavour, true>(description);
+}
+
+template <auto Entry, flavour Flavour, class Description>
+CUresult CUDAAPI copy_rows_async(const Description* description, CUstream stream) {
+  return copy_shape<Entry, Flavour, false>(description, stream);
+}
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks

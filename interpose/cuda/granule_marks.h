@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::cuda_hooks {
+
+/// A bit for each 2 MiB of the address space of a process: near which addresses adopted regions are. The driver gives
+/// out address space in such granules. Reading takes no lock and is safe in signal handlers; changes are the caller's to
+/// serialise.
+class granule_marks {
+ public:
+  granule_marks();
+
+  [[nodiscard]] bool has(std::uint64_t address) const noexcept {
+    const std::uint64_t granule = address >> granule_bits;
+    return granule < granules && (word(granule).load(std::memory_order_relaxed) >> granule % 64 & 1) != 0;
+  }
+  void set(std::uint64_t begin, std::uint64_t end, bool on) noexcept;
+
+  static constexpr unsigned granule_bits = 21;
+
+ private:
+  static constexpr std::uint64_t granules = std::uint64_t{1} << (47 - granule_bits);
+
+  [[nodiscard]] std::atomic<std::uint64_t>& word(std::uint64_t granule) const noexcept {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(bits_.data())[granule / 64];
+  }
+
+  os::file_descriptor file_;
+  os::reservation bits_;  // 8 MiB, of which pages come with use
+};
+
+}  // namespace hpe::cuda_hooks

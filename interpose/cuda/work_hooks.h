@@ -1,0 +1,169 @@
+#pragma once
+
+/// The hooks of launches, memory and contexts. Included by hook_table.cpp alone.
+
+#include <algorithm>
+
+#include "interpose/cuda/device_work.h"
+#include "interpose/cuda/interposer.h"
+#include "interpose/cuda/real_entries.h"
+#include "runtime/trace/measured.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+template <auto Entry, class... Arguments>
+CUresult CUDAAPI any_work(Arguments... arguments) {
+  const device_work work;
+  if (work.failed()) return work.result();
+  return (real.*Entry)(arguments...);
+}
+
+// cuLaunchKernel and its cooperative form; the latter has no `extra`.
+template <auto Entry, class... Extra>
+CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
+  const trace::span here(trace::category::call, "launch of a kernel");
+  const device_work work(kernel_launch{function, parameters, extra...});
+  if (work.failed()) return work.result();
+  return (real.*Entry)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
+}
+
+template <auto Entry>
+CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
+                                 void** extra) {
+  const trace::span here(trace::category::call, "launch of a kernel");
+  const device_work work(kernel_launch{function, parameters, extra});
+  if (work.failed()) return work.result();
+  return (real.*Entry)(configuration, function, parameters, extra);
+}
+
+template <auto Entry, class... Stream>
+CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
+  if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
+  return (real.*Entry)(address, stream...);
+}
+
+template <auto Entry>
+CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
+  if (interposer* const hpe = interposer::started()) hpe->gives_back(address, bytes);
+  return (real.*Entry)(address, bytes);
+}
+
+// ---- memory and contexts that hpe cannot watch ----------------------------------------------------------------------
+
+using unwatched = incoherent_uses::kind;
+
+void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
+  interposer* const hpe = interposer::instance();
+  if (hpe == nullptr || address == 0) return;
+  if (bytes == 0) bytes = std::max<std::size_t>(1, hpe->adopted().bytes_from(address));
+  hpe->uses().shares(how, {address, address + bytes}, hpe->adopted().touched(address));
+}
+
+// An entry that gives memory to others: (what it fills in, address).
+template <auto Entry, unwatched How, class Handle>
+CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
+  const CUresult result = (real.*Entry)(handle, address);
+  if (result == CUDA_SUCCESS) note_shared(How, address, 0);
+  return result;
+}
+
+// An entry that maps memory of others: (address to fill in, what it is).
+template <auto Entry, unwatched How, class... What>
+CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
+  const CUresult result = (real.*Entry)(address, what...);
+  if (result == CUDA_SUCCESS && address != nullptr) note_shared(How, *address, 0);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphicsResource resource) {
+  const CUresult result = (real.*Entry)(address, bytes, resource);
+  if (result == CUDA_SUCCESS && address != nullptr) note_shared(unwatched::graphics, *address, bytes ? *bytes : 0);
+  return result;
+}
+
+void warn_of_wait(CUdeviceptr address) {
+  adopted_memory& adopted = interposer::started()->adopted();
+  const adopted_region::bytes region = adopted.touched(address);
+  if (region.begin != region.end) interposer::started()->uses().warn(unwatched::awaited, region);
+}
+
+template <auto Entry, class Value>
+CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
+  if (adopted_memory::any()) [[unlikely]]
+    warn_of_wait(address);
+  const device_work work{{address, sizeof value, false}};
+  if (work.failed()) return work.result();
+  return (real.*Entry)(stream, address, value, flags);
+}
+
+template <auto Entry>
+CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+  if (adopted_memory::any() && operations != nullptr) [[unlikely]]
+    for (unsigned i = 0; i < count; ++i)
+      if (const auto op = operations[i].operation;
+          op == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+        warn_of_wait(operations[i].waitValue.address);
+  return any_work<Entry>(stream, count, operations, flags);
+}
+
+template <auto Entry>
+CUresult CUDAAPI make_texture(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture,
+                              const CUDA_RESOURCE_VIEW_DESC* view) {
+  const CUresult result = (real.*Entry)(object, resource, texture, view);
+  interposer* const hpe = result == CUDA_SUCCESS ? interposer::started() : nullptr;
+  if (hpe != nullptr && resource->resType == CU_RESOURCE_TYPE_LINEAR)
+    hpe->uses().add_texture(*object, resource->res.linear.devPtr);
+  if (hpe != nullptr && resource->resType == CU_RESOURCE_TYPE_PITCH2D)
+    hpe->uses().add_texture(*object, resource->res.pitch2D.devPtr);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_texture(CUtexObject object) {
+  if (interposer* const hpe = interposer::started()) hpe->uses().remove_texture(object);
+  return (real.*Entry)(object);
+}
+
+// Contexts besides the primary ones, whose work touches have to wait for.
+template <auto Entry, class... How>
+CUresult CUDAAPI make_context(CUcontext* context, How... how) {
+  const CUresult result = (real.*Entry)(context, how...);
+  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
+    hpe->program().add(*context);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
+  const CUresult result = (real.*Entry)(made, resources, device, flags);
+  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
+    hpe->program().add_green(*made);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_green(CUgreenCtx green) {
+  if (interposer* const hpe = interposer::started()) {
+    hpe->forget_contexts();
+    hpe->program().remove_green(green);
+  }
+  return (real.*Entry)(green);
+}
+
+// A context may end with this call, or memory with it.
+template <auto Entry, class Which>
+CUresult CUDAAPI context_change(Which which) {
+  if (interposer* const hpe = interposer::started()) {
+    hpe->forget_contexts();
+    if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
+  }
+  return (real.*Entry)(which);
+}
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,260 @@
+// The entries for contexts, memory, streams and events.
+#include "tests/interpose/cuda/stand_in/machine.h"
+
+using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is a part of it
+
+// ---- devices and contexts ----------------------------------------------------------------------------------------
+
+STAND_IN CUresult cuInit(unsigned) { return COUNT(), CUDA_SUCCESS; }
+STAND_IN CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
+STAND_IN CUresult cuGetErrorName(CUresult, const char** name) { return *name = "CUDA_ERROR_STAND_IN", CUDA_SUCCESS; }
+STAND_IN CUresult cuGetErrorString(CUresult, const char** text) {
+  return *text = "an error of the stand-in", CUDA_SUCCESS;
+}
+STAND_IN CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return *device = ordinal, primary(ordinal) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+STAND_IN CUresult cuDeviceGetCount(int* count) { return *count = device_count, CUDA_SUCCESS; }
+STAND_IN CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { return *can = 1, CUDA_SUCCESS; }
+
+STAND_IN CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice device) {
+  context* const c = primary(device);
+  if (c == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  ++c->users;
+  return *result = handle_of(c), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  COUNT();
+  context* const c = primary(device);
+  if (c == nullptr || c->users == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--c->users == 0) end(*c);
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  COUNT();
+  context* const c = primary(device);
+  if (c == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  return end(*c), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  return *flags = 0, *active = primary(device)->users > 0 ? 1 : 0, CUDA_SUCCESS;
+}
+STAND_IN CUresult cuCtxSetCurrent(CUcontext c) {
+  auto& stack = context_stack();
+  if (!stack.empty()) stack.pop_back();
+  if (c != nullptr) stack.push_back(c);
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuCtxGetCurrent(CUcontext* c) {
+  return *c = context_stack().empty() ? nullptr : context_stack().back(), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuCtxPushCurrent(CUcontext c) { return context_stack().push_back(c), CUDA_SUCCESS; }
+STAND_IN CUresult cuCtxPopCurrent(CUcontext* c) {
+  if (context_stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  return *c = context_stack().back(), context_stack().pop_back(), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuCtxDestroy(CUcontext) { return COUNT(), CUDA_SUCCESS; }
+STAND_IN CUresult cuCtxGetDevice(CUdevice* device) {
+  context* c = nullptr;
+  const CUresult result = current(c);
+  if (result == CUDA_SUCCESS) *device = c->device;
+  return result;
+}
+STAND_IN CUresult cuCtxSynchronize() {
+  COUNT();
+  context* c = nullptr;
+  const CUresult result = current(c);
+  if (result == CUDA_SUCCESS) wait_for(*c);
+  return result;
+}
+STAND_IN CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = 0, *greatest = -5, CUDA_SUCCESS;
+}
+STAND_IN CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
+  context* c = nullptr;
+  const CUresult result = current(c);
+  if (result == CUDA_SUCCESS) set_reach(c->device, context_of(peer)->device, true);
+  return result;
+}
+STAND_IN CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  context* c = nullptr;
+  const CUresult result = current(c);
+  if (result == CUDA_SUCCESS) set_reach(c->device, context_of(peer)->device, false);
+  return result;
+}
+STAND_IN CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
+
+// ---- memory ------------------------------------------------------------------------------------------------------
+
+STAND_IN CUresult cuMemAlloc(CUdeviceptr* result, std::size_t bytes) {
+  COUNT();
+  context* c = nullptr;
+  if (bytes == 0 || result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  return *result = allocate(*c, bytes), CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemFree(CUdeviceptr address) {
+  COUNT();
+  object found;
+  if (address == 0) return CUDA_SUCCESS;
+  if (!find_object(address, found)) return CUDA_ERROR_INVALID_VALUE;
+  wait_for(*found.of);
+  return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+STAND_IN CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+  object found;
+  if (!find_object(address, found)) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = found.base;
+  if (bytes != nullptr) *bytes = found.bytes;
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  object found;
+  const bool device = find_object(address, found);
+  if (!device && !is_pinned(address)) return CUDA_ERROR_INVALID_VALUE;
+  if (!device && attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return CUDA_ERROR_NOT_SUPPORTED;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(data) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = found.of->device; break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(data) = handle_of(found.of); break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
+      context* c = nullptr;
+      if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+      *static_cast<unsigned*>(data) = reaches(c->device, found.of->device)
+                                          ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                          : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+      break;
+    }
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemHostAlloc(void** result, std::size_t bytes, unsigned) {
+  COUNT();
+  context* c = nullptr;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  return *result = allocate_pinned(*c, bytes), CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemFreeHost(void* address) {
+  COUNT();
+  for (int d = 0; d < device_count; ++d) wait_for(*primary(d));
+  return free_pinned(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+STAND_IN CUresult cuMemHostRegister(void* address, std::size_t bytes, unsigned) {
+  COUNT();
+  context* c = nullptr;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  return register_pinned(*c, address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+STAND_IN CUresult cuMemHostUnregister(void* address) {
+  COUNT();
+  return unregister_pinned(address) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+// Of what another process or another API would have: nothing happens but that the program has shared it.
+STAND_IN CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr address) {
+  return COUNT(), is_device(address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+STAND_IN CUresult cuIpcOpenMemHandle(CUdeviceptr* result, CUipcMemHandle, unsigned) {
+  COUNT();
+  return cuMemAlloc(result, std::size_t{1} << 20);
+}
+STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexternalMemory,
+                                                  const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* what) {
+  COUNT();
+  return cuMemAlloc(result, what->size);
+}
+
+// ---- streams and events ------------------------------------------------------------------------------------------
+
+STAND_IN CUresult cuStreamCreate(CUstream* result, unsigned flags) {
+  context* c = nullptr;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  *result = reinterpret_cast<CUstream>(
+      make_stream(*c, (flags & CU_STREAM_NON_BLOCKING) != 0 ? stream_kind::non_blocking : stream_kind::blocking));
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuStreamCreateWithPriority(CUstream* result, unsigned flags, int) {
+  return cuStreamCreate(result, flags);
+}
+STAND_IN CUresult cuStreamDestroy(CUstream given) {
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) s->destroyed = true;
+  return result;
+}
+STAND_IN CUresult cuStreamGetCtx(CUstream given, CUcontext* owner) {
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) *owner = handle_of(s->of);
+  return result;
+}
+STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* status) {
+  stream* s = nullptr;
+  return *status = CU_STREAM_CAPTURE_STATUS_NONE, find(given, s);
+}
+STAND_IN CUresult cuStreamSynchronize(CUstream given) {
+  COUNT();
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) s->work.wait(s->work.last());
+  return result;
+}
+STAND_IN CUresult cuStreamQuery(CUstream given) {
+  stream* s = nullptr;
+  if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
+  return s->work.reached(s->work.last()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+STAND_IN CUresult cuStreamWaitEvent(CUstream given, CUevent what, unsigned) {
+  COUNT();
+  stream* s = nullptr;
+  event* e = nullptr;
+  if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
+  if (const CUresult wrong = find(what, e); wrong != CUDA_SUCCESS) return wrong;
+  queue* const q = e->in;
+  if (q != nullptr) add(*s, [q, number = e->number.load()] { q->wait(number); });
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuEventCreate(CUevent* result, unsigned) {
+  context* c = nullptr;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  return *result = reinterpret_cast<CUevent>(make_event(*c)), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuEventDestroy(CUevent given) {
+  event* e = nullptr;
+  const CUresult result = find(given, e);
+  if (result == CUDA_SUCCESS) e->destroyed = true;
+  return result;
+}
+STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
+  COUNT();
+  stream* s = nullptr;
+  event* e = nullptr;
+  if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
+  if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
+  if (s->of != e->of) return CUDA_ERROR_INVALID_HANDLE;
+  e->number = add(*s, [] {});
+  e->in = &s->work;
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuEventQuery(CUevent given) {
+  event* e = nullptr;
+  if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
+  queue* const q = e->in;
+  return q == nullptr || q->reached(e->number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+STAND_IN CUresult cuEventSynchronize(CUevent given) {
+  event* e = nullptr;
+  if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
+  if (queue* const q = e->in) q->wait(e->number);
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,136 @@
+#pragma once
+
+/// What the stand-in is made of: contexts, memory, streams. Functions may be called by any thread.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "tests/interpose/cuda/stand_in/stand_in.h"
+
+// What cuda.h spells with a version is exported under that name, as by the driver: its macros do it.
+#define STAND_IN extern "C" __attribute__((visibility("default")))
+#define COUNT() ::stand_in::count(__func__)
+
+namespace stand_in {
+
+void count(const char* symbol);
+
+// ---- contexts: the primary one of each device --------------------------------------------------------------------
+
+inline constexpr int device_count = 2;
+
+struct context {
+  int device;
+  std::atomic<unsigned> users{0};
+  std::atomic<std::uint64_t> generation{0};  // counts its ends
+};
+
+context* primary(int device);  // nullptr if there is no such device
+inline CUcontext handle_of(context* c) { return reinterpret_cast<CUcontext>(c); }
+inline context* context_of(CUcontext c) { return reinterpret_cast<context*>(c); }
+/// Of the calling thread, the last one current.
+std::vector<CUcontext>& context_stack();
+/// The current context; tells what is wrong with it, if anything is.
+CUresult current(context*& found);
+/// Waits for its work, then takes all that it has.
+void end(context& c);
+
+// ---- streams and events ------------------------------------------------------------------------------------------
+
+/// Work in order, by a thread of its own.
+class queue {
+ public:
+  std::uint64_t add(std::function<void()> work);
+  void wait(std::uint64_t number);
+  bool reached(std::uint64_t number);
+  std::uint64_t last();
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  std::uint64_t added_ = 0;
+  std::uint64_t done_ = 0;
+  bool started_ = false;
+};
+
+enum class stream_kind : std::uint8_t { legacy, blocking, non_blocking };
+
+struct stream {
+  context* of;
+  std::uint64_t generation;
+  stream_kind kind;
+  bool destroyed = false;
+  queue work;
+};
+
+struct event {
+  context* of;
+  std::uint64_t generation;
+  bool destroyed = false;
+  std::atomic<queue*> in{nullptr};
+  std::atomic<std::uint64_t> number{0};
+};
+
+/// What a handle names, or why it names nothing. The default streams are those of the current context.
+CUresult find(CUstream given, stream*& found);
+CUresult find(CUevent given, event*& found);
+stream* make_stream(context& c, stream_kind kind);
+event* make_event(context& c);
+
+/// Queues work behind what CUDA puts before it.
+std::uint64_t add(stream& s, std::function<void()> work);
+void wait_for(const context& c);
+/// Whether queued work waits.
+void pause(bool paused);
+
+// ---- memory ------------------------------------------------------------------------------------------------------
+
+CUdeviceptr allocate(context& c, std::size_t bytes);
+bool free_memory(CUdeviceptr address);
+void* allocate_pinned(context& c, std::size_t bytes);
+bool free_pinned(void* address);
+bool register_pinned(context& c, void* address, std::size_t bytes);
+bool unregister_pinned(void* address);
+
+/// The allocation in which an address lies.
+struct object {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  context* of = nullptr;
+};
+bool find_object(CUdeviceptr address, object& found);
+bool is_device(CUdeviceptr address, std::size_t bytes);
+bool is_pinned(CUdeviceptr address);
+/// Where the bytes are that an address means.
+std::byte* memory_at(CUdeviceptr address);
+
+/// Whether one device's kernels and direct copies reach the other's memory.
+bool reaches(int from, int to);
+void set_reach(int from, int to, bool on);
+
+// ---- copies ------------------------------------------------------------------------------------------------------
+
+/// Rows of memory: one side of a copy.
+struct rows {
+  CUdeviceptr base;
+  std::size_t pitch = 0;
+  std::size_t slice = 0;  ///< bytes from one plane to the next
+};
+
+/// What the driver refuses, then what it does at once and what it queues.
+CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::size_t depth, CUstream in, bool wait);
+inline CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in, bool wait) {
+  return copy(rows{to}, rows{from}, bytes, 1, 1, in, wait);
+}
+CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t count, CUstream in, bool wait);
+
+inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+}  // namespace stand_in

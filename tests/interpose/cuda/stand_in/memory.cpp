@@ -1,0 +1,227 @@
+// Memory of devices: blocks like the driver's, in which small objects share pages, at addresses that nobody can read.
+// The bytes are elsewhere. Blocks of a context that has ended are used again.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "tests/interpose/cuda/stand_in/machine.h"
+
+namespace stand_in {
+
+namespace {
+
+std::mutex state;
+
+struct memory_block {
+  std::size_t bytes;
+  std::byte* alias;
+  int device;
+  bool spare = false;  // holds nothing any more
+};
+struct owned {
+  std::size_t bytes;
+  context* of;
+  bool registered = false;
+};
+
+template <class T>
+T& immortal() {
+  static auto* const it = new T;
+  return *it;
+}
+std::map<CUdeviceptr, memory_block>& blocks() { return immortal<std::map<CUdeviceptr, memory_block>>(); }
+std::map<CUdeviceptr, owned>& objects() { return immortal<std::map<CUdeviceptr, owned>>(); }
+std::map<CUdeviceptr, owned>& pinned() { return immortal<std::map<CUdeviceptr, owned>>(); }
+
+constexpr std::size_t block_bytes = std::size_t{2} << 20;
+constexpr std::size_t alignment = 512;
+
+struct place {
+  CUdeviceptr next = 0;
+  CUdeviceptr end = 0;
+};
+place places[device_count];
+bool reach[device_count][device_count];
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+template <class Map>
+auto containing(Map& map, CUdeviceptr address) {
+  auto found = map.upper_bound(address);
+  if (found == map.begin()) return map.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : map.end();
+}
+
+CUdeviceptr block_for(int device, std::size_t room) {
+  for (auto& [address, b] : blocks())
+    if (b.spare && b.device == device && b.bytes >= room) return b.spare = false, address;
+  const std::size_t size = (room + block_bytes - 1) / block_bytes * block_bytes;
+  void* const address = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const alias = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  blocks()[number_of(address)] = {size, static_cast<std::byte*>(alias), device};
+  return number_of(address);
+}
+
+}  // namespace
+
+CUdeviceptr allocate(context& c, std::size_t bytes) {
+  const std::lock_guard lock(state);
+  const std::size_t room = (bytes + alignment - 1) / alignment * alignment;
+  place& at = places[c.device];
+  if (at.next + room > at.end) {
+    at.next = block_for(c.device, room);
+    at.end = at.next + blocks()[at.next].bytes;
+  }
+  const CUdeviceptr result = at.next;
+  at.next += room;
+  objects()[result] = {bytes, &c};
+  return result;
+}
+
+bool free_memory(CUdeviceptr address) {
+  const std::lock_guard lock(state);
+  return objects().erase(address) == 1;
+}
+
+void* allocate_pinned(context& c, std::size_t bytes) {
+  void* const result = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::lock_guard lock(state);
+  pinned()[number_of(result)] = {bytes, &c};
+  return result;
+}
+
+bool free_pinned(void* address) {
+  const std::lock_guard lock(state);
+  const auto found = pinned().find(number_of(address));
+  if (found == pinned().end() || found->second.registered) return false;
+  ::munmap(address, found->second.bytes);
+  pinned().erase(found);
+  return true;
+}
+
+bool register_pinned(context& c, void* address, std::size_t bytes) {
+  const std::lock_guard lock(state);
+  return pinned().try_emplace(number_of(address), owned{bytes, &c, true}).second;
+}
+
+bool unregister_pinned(void* address) {
+  const std::lock_guard lock(state);
+  const auto found = pinned().find(number_of(address));
+  if (found == pinned().end() || !found->second.registered) return false;
+  pinned().erase(found);
+  return true;
+}
+
+bool find_object(CUdeviceptr address, object& found) {
+  const std::lock_guard lock(state);
+  const auto at = containing(objects(), address);
+  if (at == objects().end()) return false;
+  found = {at->first, at->second.bytes, at->second.of};
+  return true;
+}
+
+bool is_device(CUdeviceptr address, std::size_t bytes) {
+  object found;
+  return find_object(address, found) && address + bytes <= found.base + found.bytes;
+}
+
+bool is_pinned(CUdeviceptr address) {
+  const std::lock_guard lock(state);
+  return containing(pinned(), address) != pinned().end();
+}
+
+std::byte* memory_at(CUdeviceptr address) {
+  const std::lock_guard lock(state);
+  const auto found = containing(blocks(), address);
+  return found == blocks().end() ? static_cast<std::byte*>(pointer(address))
+                                 : found->second.alias + (address - found->first);
+}
+
+bool reaches(int from, int to) {
+  const std::lock_guard lock(state);
+  return from == to || reach[from][to];
+}
+
+void set_reach(int from, int to, bool on) {
+  const std::lock_guard lock(state);
+  reach[from][to] = on;
+}
+
+void end(context& c) {
+  wait_for(c);
+  const std::lock_guard lock(state);
+  ++c.generation;
+  c.users = 0;
+  std::erase_if(objects(), [&](const auto& o) { return o.second.of == &c; });
+  std::erase_if(pinned(), [&](const auto& p) {
+    if (p.second.of != &c) return false;
+    if (!p.second.registered) ::munmap(pointer(p.first), p.second.bytes);
+    return true;
+  });
+  for (auto& [address, b] : blocks()) {
+    b.spare = b.spare || b.device == c.device;
+    // Nobody finds the old bytes in it.
+    if (b.device == c.device) std::memset(b.alias, 0xdb, b.bytes);
+  }
+  places[c.device] = {};
+  for (int d = 0; d < device_count; ++d) reach[c.device][d] = false;
+}
+
+// ---- copies ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void move_rows(std::byte* to, const rows& t, const std::byte* from, const rows& f, std::size_t width,
+               std::size_t height, std::size_t depth) {
+  for (std::size_t z = 0; z < depth; ++z)
+    for (std::size_t y = 0; y < height; ++y)
+      std::memmove(to + z * t.slice + y * t.pitch, from + z * f.slice + y * f.pitch, width);
+}
+
+}  // namespace
+
+CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::size_t depth, CUstream in, bool wait) {
+  stream* s = nullptr;
+  if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
+  if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
+  const auto extent = [&](const rows& r) { return (depth - 1) * r.slice + (height - 1) * r.pitch + width; };
+  const bool up = is_device(to.base, 1);
+  const bool down = is_device(from.base, 1);
+  if ((up && !is_device(to.base, extent(to))) || (down && !is_device(from.base, extent(from))) || (!up && !down))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::function<void()> move;
+  if (up && !down && !is_pinned(from.base)) {
+    const auto bounce = std::make_shared<std::vector<std::byte>>(width * height * depth);
+    const rows packed{0, width, width * height};
+    move_rows(bounce->data(), packed, memory_at(from.base), from, width, height, depth);
+    move = [=] { move_rows(memory_at(to.base), to, bounce->data(), packed, width, height, depth); };
+  } else {
+    move = [=] { move_rows(memory_at(to.base), to, memory_at(from.base), from, width, height, depth); };
+  }
+  const std::uint64_t number = add(*s, std::move(move));
+  if (wait || (down && !up && !is_pinned(to.base))) s->work.wait(number);
+  return CUDA_SUCCESS;
+}
+
+CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t count, CUstream in, bool wait) {
+  stream* s = nullptr;
+  if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
+  if (!is_device(to, width * count)) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t number = add(*s, [=] {
+    std::byte* const bytes = memory_at(to);
+    if (width == 1) {
+      std::memset(bytes, static_cast<int>(value), count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) std::memcpy(bytes + i * width, &value, width);
+    }
+  });
+  if (wait) s->work.wait(number);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace stand_in
+
+STAND_IN void* stand_in_memory(CUdeviceptr address) { return stand_in::memory_at(address); }

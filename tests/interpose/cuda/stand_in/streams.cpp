@@ -1,0 +1,197 @@
+// Contexts, streams and events. Objects behind handles are never deleted, so that a handle of what has ended is found
+// out. One mutex orders the queuing of all streams, as the legacy stream needs it.
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tests/interpose/cuda/stand_in/machine.h"
+
+namespace stand_in {
+
+namespace {
+
+std::mutex state;
+std::map<std::string, unsigned> calls;
+
+template <class T>
+T& immortal() {
+  static auto* const it = new T;
+  return *it;
+}
+
+std::set<stream*>& streams() { return immortal<std::set<stream*>>(); }
+std::set<event*>& events() { return immortal<std::set<event*>>(); }
+
+struct gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool closed = false;
+};
+gate& pause_gate() { return immortal<gate>(); }
+
+stream* default_stream(context& c, bool legacy) {
+  static std::map<std::pair<context*, bool>, stream*>& all = immortal<std::map<std::pair<context*, bool>, stream*>>();
+  stream* made = nullptr;
+  {
+    const std::lock_guard lock(state);
+    stream*& kept = all[{&c, legacy}];
+    if (kept == nullptr || kept->generation != c.generation) {
+      kept = new stream{&c, c.generation, legacy ? stream_kind::legacy : stream_kind::blocking, false, {}};
+      streams().insert(kept);
+    }
+    made = kept;
+  }
+  return made;
+}
+
+CUresult alive(const context* of, std::uint64_t generation) {
+  return of->generation == generation && of->users > 0 ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+}  // namespace
+
+void count(const char* symbol) {
+  const std::lock_guard lock(state);
+  ++calls[symbol];
+}
+
+STAND_IN unsigned stand_in_count(const char* symbol) {
+  const std::lock_guard lock(state);
+  return calls[symbol];
+}
+STAND_IN void stand_in_pause(int paused) { pause(paused != 0); }
+
+// ---- contexts ----------------------------------------------------------------------------------------------------
+
+context* primary(int device) {
+  static context all[device_count]{{0}, {1}};
+  return device >= 0 && device < device_count ? &all[device] : nullptr;
+}
+
+std::vector<CUcontext>& context_stack() {
+  static thread_local std::vector<CUcontext> stack;
+  return stack;
+}
+
+CUresult current(context*& found) {
+  const auto& stack = context_stack();
+  found = stack.empty() ? nullptr : context_of(stack.back());
+  if (found == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return found->users > 0 ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+// ---- queues ------------------------------------------------------------------------------------------------------
+
+std::uint64_t queue::add(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  if (!started_) std::thread([this] { run(); }).detach();  // runs to the end of the process, as what it is part of
+  started_ = true;
+  work_.push_back(std::move(work));
+  changed_.notify_all();
+  return ++added_;
+}
+
+void queue::wait(std::uint64_t number) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_ >= number; });
+}
+
+bool queue::reached(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  return done_ >= number;
+}
+
+std::uint64_t queue::last() {
+  const std::lock_guard lock(mutex_);
+  return added_;
+}
+
+void queue::run() {
+  for (;;) {
+    std::function<void()> next;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !work_.empty(); });
+      next = std::move(work_.front());
+      work_.pop_front();
+    }
+    {
+      std::unique_lock lock(pause_gate().mutex);
+      pause_gate().changed.wait(lock, [] { return !pause_gate().closed; });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    next();
+    next = nullptr;
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    changed_.notify_all();
+  }
+}
+
+void pause(bool paused) {
+  const std::lock_guard lock(pause_gate().mutex);
+  pause_gate().closed = paused;
+  pause_gate().changed.notify_all();
+}
+
+// ---- streams and events ------------------------------------------------------------------------------------------
+
+CUresult find(CUstream given, stream*& found) {
+  if (given == nullptr || given == CU_STREAM_LEGACY || given == CU_STREAM_PER_THREAD) {
+    context* c = nullptr;
+    if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+    found = default_stream(*c, given != CU_STREAM_PER_THREAD);
+    return CUDA_SUCCESS;
+  }
+  const std::lock_guard lock(state);
+  found = reinterpret_cast<stream*>(given);
+  if (!streams().contains(found) || found->destroyed) return CUDA_ERROR_INVALID_HANDLE;
+  return alive(found->of, found->generation);
+}
+
+CUresult find(CUevent given, event*& found) {
+  const std::lock_guard lock(state);
+  found = reinterpret_cast<event*>(given);
+  if (!events().contains(found) || found->destroyed) return CUDA_ERROR_INVALID_HANDLE;
+  return alive(found->of, found->generation);
+}
+
+stream* make_stream(context& c, stream_kind kind) {
+  const std::lock_guard lock(state);
+  return *streams().insert(new stream{&c, c.generation, kind, false, {}}).first;
+}
+
+event* make_event(context& c) {
+  const std::lock_guard lock(state);
+  return *events().insert(new event{&c, c.generation, false, {}, {}}).first;
+}
+
+std::uint64_t add(stream& s, std::function<void()> work) {
+  // The legacy stream and the blocking ones of a context wait for each other.
+  std::vector<std::pair<queue*, std::uint64_t>> before;
+  const std::lock_guard lock(state);
+  for (stream* other : streams()) {
+    const bool ordered = s.kind != stream_kind::non_blocking && other->kind != stream_kind::non_blocking &&
+                         (s.kind == stream_kind::legacy) != (other->kind == stream_kind::legacy);
+    if (ordered && other->of == s.of) before.emplace_back(&other->work, other->work.last());
+  }
+  return s.work.add([before = std::move(before), work = std::move(work)] {
+    for (const auto& [q, number] : before) q->wait(number);
+    work();
+  });
+}
+
+void wait_for(const context& c) {
+  std::vector<std::pair<queue*, std::uint64_t>> all;
+  {
+    const std::lock_guard lock(state);
+    for (stream* s : streams())
+      if (s->of == &c) all.emplace_back(&s->work, s->work.last());
+  }
+  for (const auto& [q, number] : all) q->wait(number);
+}
+
+}  // namespace stand_in

@@ -1,0 +1,89 @@
+// Uses of device memory that cannot be made coherent with CPU code are told once for each kind and region.
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/interpose/cuda/driver_under_test.h"
+
+namespace {
+
+class Uses : public testing::Test {
+ protected:
+  void SetUp() override {
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+  }
+  void TearDown() override { EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS); }
+
+  void touch() const { ++*reinterpret_cast<std::uint64_t*>(device); }
+
+  /// What the log tells of a piece of program.
+  template <class Program>
+  static std::string told(Program program) {
+    testing::internal::CaptureStderr();
+    program();
+    return testing::internal::GetCapturedStderr();
+  }
+
+  static constexpr std::size_t bytes = std::size_t{3} << 20;
+  CUdeviceptr device = 0;
+};
+
+TEST_F(Uses, SharedWithAnotherProcess) {
+  CUipcMemHandle handle{};
+  EXPECT_EQ(told([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS); }), "") << "the host has not used it";
+  const std::string first = told([&] { touch(); });
+  EXPECT_NE(first.find("other processes"), std::string::npos) << first;
+  EXPECT_NE(first.find("interpose-tests"), std::string::npos) << "the place is missing: " << first;
+  EXPECT_EQ(told([&] {
+              touch();
+              EXPECT_EQ(cuIpcGetMemHandle(&handle, device + 8), CUDA_SUCCESS);
+            }),
+            "")
+      << "once is enough";
+}
+
+TEST_F(Uses, SharedAfterATouch) {
+  CUipcMemHandle handle{};
+  EXPECT_EQ(told([&] { touch(); }), "");
+  const std::string text = told([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS); });
+  EXPECT_NE(text.find("other processes"), std::string::npos) << text;
+}
+
+TEST_F(Uses, OpenedFromElsewhere) {
+  CUdeviceptr opened = 0;
+  ASSERT_EQ(cuIpcOpenMemHandle(&opened, {}, 0), CUDA_SUCCESS);
+  EXPECT_NE(told([&] { (void)*reinterpret_cast<volatile int*>(opened); }).find("another process"), std::string::npos);
+  EXPECT_EQ(cuMemFree(opened), CUDA_SUCCESS);
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC what{};
+  what.size = bytes;
+  ASSERT_EQ(cuExternalMemoryGetMappedBuffer(&opened, nullptr, &what), CUDA_SUCCESS);
+  EXPECT_NE(told([&] { (void)*reinterpret_cast<volatile int*>(opened); }).find("another API"), std::string::npos);
+  EXPECT_EQ(cuMemFree(opened), CUDA_SUCCESS);
+}
+
+TEST_F(Uses, AwaitedByAStream) {
+  EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamWaitValue32(nullptr, device, 1, 0), CUDA_SUCCESS); }), "");
+  touch();
+  const std::string text = told([&] { EXPECT_EQ(cuStreamWaitValue32(nullptr, device, 1, 0), CUDA_SUCCESS); });
+  EXPECT_NE(text.find("cuStreamWriteValue32"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  CUstreamBatchMemOpParams wait{};
+  wait.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  wait.waitValue.address = device;
+  EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamBatchMemOp(nullptr, 1, &wait, 0), CUDA_SUCCESS); }), "") << "told already";
+}
+
+TEST_F(Uses, OtherMemoryAtTheSameAddressIsToldAnew) {
+  CUipcMemHandle handle{};
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(device), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(told([&] { touch(); }), "");
+}
+
+}  // namespace

@@ -1,0 +1,117 @@
+// An MPI program with device memory of CUDA's own, linked with neither hpe nor a CUDA-aware MPI: run by `hpe run` in front
+// of the stand-in driver. Two ranks; prints "adopted: all right" on rank 0, or what is wrong.
+#include <cuda.h>
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+int wrong = 0;
+
+void expect(bool right, const char* what) {
+  if (right) return;
+  ++wrong;
+  std::printf("wrong: %s\n", what);
+}
+
+std::vector<std::uint32_t> numbers(std::size_t count, std::uint32_t seed) {
+  std::vector<std::uint32_t> result(count);
+  for (std::size_t i = 0; i < count; ++i) result[i] = static_cast<std::uint32_t>(i * 2654435761U + seed);
+  return result;
+}
+
+class device_words {
+ public:
+  explicit device_words(std::size_t count) : count_(count) { cuMemAlloc(&address_, count * 4); }
+  ~device_words() { cuMemFree(address_); }
+  device_words(const device_words&) = delete;
+  device_words& operator=(const device_words&) = delete;
+
+  // Queued only: who sends the words has to wait for them.
+  void put(const std::vector<std::uint32_t>& words) const {
+    cuMemcpyHtoDAsync(address_, words.data(), words.size() * 4, nullptr);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> get() const {
+    std::vector<std::uint32_t> result(count_);
+    cuMemcpyDtoH(result.data(), address_, count_ * 4);
+    return result;
+  }
+  [[nodiscard]] std::uint32_t* data() const { return reinterpret_cast<std::uint32_t*>(address_); }
+
+ private:
+  std::size_t count_;
+  CUdeviceptr address_ = 0;
+};
+
+void messages(int rank, std::size_t count) {
+  const device_words mine(count);
+  const auto here = numbers(count, static_cast<std::uint32_t>(rank));
+  const auto there = numbers(count, static_cast<std::uint32_t>(1 - rank));
+  const int n = static_cast<int>(count);
+  mine.put(here);
+  if (rank == 0) {
+    MPI_Send(mine.data(), n, MPI_UINT32_T, 1, 7, MPI_COMM_WORLD);
+    MPI_Recv(mine.data(), n, MPI_UINT32_T, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    expect(mine.get() == there, "a message received");
+  } else {
+    const device_words other(count);
+    MPI_Recv(other.data(), n, MPI_UINT32_T, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(mine.data(), n, MPI_UINT32_T, 0, 8, MPI_COMM_WORLD);
+    expect(other.get() == there, "a message received");
+  }
+  const device_words received(count);
+  MPI_Request requests[2];
+  mine.put(here);
+  MPI_Irecv(received.data(), n, MPI_UINT32_T, 1 - rank, 9, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(mine.data(), n, MPI_UINT32_T, 1 - rank, 9, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  expect(received.get() == there, "a message received without waiting");
+}
+
+void collectives(int rank, std::size_t count) {
+  const device_words mine(count);
+  const device_words sums(count);
+  mine.put(std::vector<std::uint32_t>(count, static_cast<std::uint32_t>(rank + 3)));
+  MPI_Allreduce(mine.data(), sums.data(), static_cast<int>(count), MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
+  expect(sums.get() == std::vector<std::uint32_t>(count, 7), "sums");
+  MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(count), MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
+  expect(mine.get() == std::vector<std::uint32_t>(count, 7), "sums in place");
+}
+
+// Every third word; the others stay.
+void strided(int rank) {
+  constexpr std::size_t count = 3000;
+  const device_words mine(count);
+  auto expected = numbers(count, static_cast<std::uint32_t>(rank));
+  mine.put(expected);
+  MPI_Datatype thirds = MPI_DATATYPE_NULL;
+  MPI_Type_vector(count / 3, 1, 3, MPI_UINT32_T, &thirds);
+  MPI_Type_commit(&thirds);
+  MPI_Sendrecv_replace(mine.data(), 1, thirds, 1 - rank, 1, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Type_free(&thirds);
+  const auto other = numbers(count, static_cast<std::uint32_t>(1 - rank));
+  for (std::size_t i = 0; i < count; i += 3) expected[i] = other[i];
+  expect(mine.get() == expected, "every third word");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  CUcontext context = nullptr;
+  expect(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS, "CUDA");
+  cuCtxSetCurrent(context);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{3} << 20}) messages(rank, count);
+  for (const std::size_t count : {std::size_t{5}, std::size_t{1} << 20}) collectives(rank, count);
+  strided(rank);
+  int all = 0;
+  MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0 && all == 0) std::printf("adopted: all right\n");
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}
