@@ -6,6 +6,7 @@
 /// when its gate rings.
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,6 +28,7 @@ struct lane_environment {
   transfer::engine& engine;
   host_view& views;
   counters& count;
+  std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< what the thread of a lane does first
 };
 
 class lane {
