@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "runtime/os/copy.h"
 
@@ -36,67 +37,80 @@ void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writin
   how == writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
 }
 
-copy_crew::copy_crew(unsigned helpers) : helpers_(helpers) {}
+copy_crew::copy_crew(unsigned helpers, std::function<void()> settle) : helpers_(helpers), settle_(std::move(settle)) {}
 
 copy_crew::~copy_crew() {
   stop_.store(true);
-  job_.fetch_add(1);
-  job_.notify_all();
+  posted_.fetch_add(1);
+  posted_.notify_all();
+}
+
+void copy_crew::start_helpers() {
+  for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this, i] { help(i); });
+}
+
+copy_crew::job* copy_crew::take_job() noexcept {
+  for (job& j : jobs_)
+    if (!j.taken.load(std::memory_order_relaxed) && !j.taken.exchange(true)) return &j;
+  return nullptr;
 }
 
 void copy_crew::copy(void* to, const void* from, std::size_t bytes, writing how) {
-  if (helpers_ == 0 || bytes < worth_helping || !turn_.try_lock()) {
-    copy_alone(to, from, bytes, how);
-    return;
-  }
-  const std::lock_guard mine(turn_, std::adopt_lock);
-  if (threads_.empty())
-    for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
+  if (helpers_ == 0 || bytes < worth_helping) return copy_alone(to, from, bytes, how);
+  std::call_once(started_, [this] { start_helpers(); });
+  job* const mine = take_job();
+  if (mine == nullptr) return copy_alone(to, from, bytes, how);
 
-  const std::uint32_t job = job_.load() + 1;
-  next_.store(std::uint64_t{job} << 32 | 0xffffffff);  // nobody takes a slice while the job is written
-  to_.store(static_cast<std::byte*>(to));
-  from_.store(static_cast<const std::byte*>(from));
-  bytes_.store(bytes);
-  how_.store(how);
-  finished_.store(0);
-  next_.store(std::uint64_t{job} << 32);
-  job_.store(job);
-  job_.notify_all();
-  work(job);
+  const std::uint64_t number = (mine->next.load() >> 32) + 1;
+  mine->next.store(number << 32 | nothing_left);  // nobody takes a slice while the job is written
+  mine->to.store(static_cast<std::byte*>(to));
+  mine->from.store(static_cast<const std::byte*>(from));
+  mine->bytes.store(bytes);
+  mine->how.store(how);
+  mine->finished.store(0);
+  mine->next.store(number << 32);
+  posted_.fetch_add(1);
+  posted_.notify_all();
+  while (copy_slice(*mine)) {
+  }
   const std::size_t slices = (bytes + slice_of(how) - 1) / slice_of(how);
-  while (finished_.load() != slices) relax();
+  while (mine->finished.load() != slices) relax();
+  mine->taken.store(false);
 }
 
-void copy_crew::work(std::uint32_t job) {
+bool copy_crew::copy_slice(job& j) noexcept {
   for (;;) {
-    std::uint64_t next = next_.load();
-    std::byte* const to = to_.load();
-    const std::byte* const from = from_.load();
-    const std::size_t bytes = bytes_.load();
-    const writing how = how_.load();
+    std::uint64_t next = j.next.load();
+    std::byte* const to = j.to.load();
+    const std::byte* const from = j.from.load();
+    const std::size_t bytes = j.bytes.load();
+    const writing how = j.how.load();
     const std::size_t slice = slice_of(how);
-    const std::size_t begin = (next & 0xffffffff) * slice;
-    if (next >> 32 != job || begin >= bytes) return;
-    if (!next_.compare_exchange_strong(next, next + 1)) continue;
+    const std::size_t begin = (next & nothing_left) * slice;
+    if (begin >= bytes) return false;
+    if (!j.next.compare_exchange_weak(next, next + 1)) continue;
     copy_alone(to + begin, from + begin, std::min(slice, bytes - begin), how);
-    finished_.fetch_add(1);
+    j.finished.fetch_add(1);
+    return true;
   }
 }
 
-std::uint32_t copy_crew::next_job(std::uint32_t done) {
+std::uint32_t copy_crew::next_post(std::uint32_t seen) const {
   const auto end = std::chrono::steady_clock::now() + patience();
-  while (job_.load() == done && std::chrono::steady_clock::now() < end) relax();
-  job_.wait(done);
-  return job_.load();
+  while (posted_.load() == seen && std::chrono::steady_clock::now() < end) relax();
+  posted_.wait(seen);
+  return posted_.load();
 }
 
-void copy_crew::help() {
-  std::uint32_t job = 0;
-  for (;;) {
-    job = next_job(job);
+void copy_crew::help(unsigned number) {
+  settle_();
+  std::uint32_t seen = 0;
+  for (unsigned at = number;;) {
+    seen = next_post(seen);
     if (stop_.load()) return;
-    work(job);
+    // A slice of one copy, a slice of the next, so that copies at the same time are helped alike; until a whole round
+    // finds none.
+    for (unsigned idle = 0; idle < most_jobs; ++at) idle = copy_slice(jobs_[at % most_jobs]) ? 0 : idle + 1;
   }
 }
 
