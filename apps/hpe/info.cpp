@@ -1,7 +1,10 @@
 #include <fmt/core.h>
 
+#include <string>
+
 #include "apps/hpe/command.h"
 #include "hpe/hpe.hpp"
+#include "hpe/placement.h"
 
 namespace hpe::cli {
 
@@ -45,6 +48,9 @@ int info(int argc, char** argv) {
     fmt::print("\n{}", describe_device(d, device));
     if (device.lost != 0) continue;
     const array<char> probe(1, on_device(d));
+    int node = -1;
+    hpe::check(hpeGetDeviceNumaNode(d, &node));
+    fmt::print("  NUMA node      {}\n", node < 0 ? "any" : std::to_string(node));
     fmt::print("  addresses      from {}\n", static_cast<void*>(probe.data()));
   }
   fmt::print("\nOne address space; memory is placed in units of {} KiB.\n", granularity() >> 10);

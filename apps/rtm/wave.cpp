@@ -162,11 +162,11 @@ stack<T>::stack(const grid& g, const decomposition& parts)
 }
 
 template <class T>
-propagator<T>::propagator(const grid& g, const decomposition& parts)
+propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how)
     : grid_(g),
       parts_(parts),
-      now_(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())),
-      next_(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())),
+      now_(g.layout, parts.planes, how),
+      next_(g.layout, parts.planes, how),
       step_(module(), kernel_name<T>("wave_step").c_str()),
       keep_(module(), kernel_name<T>("keep").c_str()),
       correlate_(module(), kernel_name<T>("correlate").c_str()) {
@@ -190,8 +190,8 @@ std::span<T> propagator<T>::planes(const array<T>& a, std::int64_t x0, std::int6
 
 template <class T>
 void propagator<T>::reset() {
-  fill(now_.data(), 0, now_.size() * sizeof(T));
-  fill(next_.data(), 0, next_.size() * sizeof(T));
+  now_.clear();
+  next_.clear();
 }
 
 template <class T>
@@ -199,8 +199,6 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
   constexpr std::int64_t radius = kernels::stencil_radius;
   const double per_area = 1 / (grid_.spacing * grid_.spacing);
   kernels::wave_step<T> p{};
-  p.next = next_.data();
-  p.now = now_.data();
   p.speed = m.speed.data();
   p.layout = grid_.layout;
   p.centre = static_cast<T>(grid_.dimensions() * kernels::stencil_weights[0] * per_area);
@@ -223,6 +221,8 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
       receivers = recorded->of(n).points.span();
       record = recorded->of(n).row(t);
     }
+    p.next = next_.seen_by(d);
+    p.now = now_.seen_by(d);
     p.part = slab;
     p.taper_x = tapers.data();
     p.taper_y = p.taper_x + grid_.taper_x.size();
@@ -234,10 +234,11 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
     p.record = record.data();
     p.recorded_count = static_cast<std::int64_t>(receivers.size());
     launch_on(d, step_, kernels::step_shape(slab, grid_.layout), p,
-              in(planes(now_, slab.x0 - radius, slab.x1 + radius)), inout(planes(next_, slab.x0, slab.x1)),
+              in(now_.planes(d, slab.x0 - radius, slab.x1 + radius)), inout(next_.planes(d, slab.x0, slab.x1)),
               in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
               out(record));
   }
+  next_.send();
   std::swap(now_, next_);
 }
 
@@ -248,8 +249,8 @@ void propagator<T>::keep(const kept_fields<T>& to, std::int64_t number) {
     const kernels::window w = to.window(d);
     if (w.nx == 0) continue;
     const std::span<T> kept = to.on(d, number);
-    const kernels::keep<T> p{kept.data(), now_.data(), grid_.layout, slab, w};
-    launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(planes(now_, slab.x0, slab.x1)));
+    const kernels::keep<T> p{kept.data(), now_.seen_by(d), grid_.layout, slab, w};
+    launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(now_.planes(d, slab.x0, slab.x1)));
   }
 }
 
@@ -263,9 +264,9 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
     const auto first = static_cast<std::size_t>((w.x - grid_.model.x) * w.ny * w.nz);
     const std::span<T> image = onto.image.subspan(first, kept.size());
     const std::span<T> illumination = onto.illumination.subspan(first, kept.size());
-    const kernels::correlate<T> p{image.data(), illumination.data(), kept.data(), now_.data(), grid_.layout, slab, w};
+    const kernels::correlate<T> p{image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w};
     launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
-              in(planes(now_, slab.x0, slab.x1)));
+              in(now_.planes(d, slab.x0, slab.x1)));
   }
 }
 

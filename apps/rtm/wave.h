@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "apps/rtm/grid.h"
+#include "apps/rtm/wave_field.h"
 #include "hpe/hpe.hpp"
 #include "kernels/wave.h"
 
@@ -101,13 +102,13 @@ struct stack {
   array<T> image, illumination;
 };
 
-/// The wave equation on one grid, spread over devices. One pointer for each field: a device's kernel reads the planes
-/// of its neighbours through it, and the accesses that each launch declares order the launches. All calls return at
-/// once.
+/// The wave equation on one grid, spread over devices. A device's kernel reads planes of its neighbours, in place or as
+/// copies (wave_field.h); the accesses that each launch declares order launches and copies. All calls return at once.
+/// The exchange changes no bit of the result.
 template <class T>
 class propagator {
  public:
-  propagator(const grid& g, const decomposition& parts);
+  propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct);
 
   /// Sets the field to zero, now and one step ago.
   void reset();
@@ -122,8 +123,8 @@ class propagator {
   /// Adds the product of the present field and a kept one to the image, and the kept one's square to the illumination.
   void correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto);
 
-  /// The present field on all cells of the grid; for the host.
-  [[nodiscard]] const array<T>& field() const { return now_; }
+  /// The present field on all cells of the grid; for the host, until the next step.
+  [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
  private:
   /// Planes [x0, x1) of an array laid out as a field.
@@ -131,7 +132,7 @@ class propagator {
 
   const grid grid_;
   const decomposition parts_;
-  array<T> now_, next_;
+  wave_field<T> now_, next_;
   std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device
   std::vector<kernels::slab> cuts_;   ///< by piece

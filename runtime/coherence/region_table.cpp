@@ -13,16 +13,22 @@ struct region_table::chunk {
   std::array<std::unique_ptr<region>, chunk_size> regions;
 };
 
-region_table::region_table() = default;
+region_table::region_table(unsigned lanes) : unused_(lanes), untouched_(lanes) {}
 region_table::~region_table() = default;
 
-region& region_table::take() {
+region& region_table::take(unsigned lane) {
   const std::lock_guard lock(mutex_);
-  if (unused_.size() > rest_before_reuse) {
-    region& r = at(unused_.front());
-    unused_.pop_front();
-    return r;
-  }
+  lane %= unused_.size();
+  std::deque<std::uint32_t>& used_before = unused_[lane];
+  const bool again = used_before.size() > rest_before_reuse;
+  while (!again && untouched_[lane].empty()) add_number();
+  std::deque<std::uint32_t>& from = again ? used_before : untouched_[lane];
+  region& r = at(from.front());
+  from.pop_front();
+  return r;
+}
+
+void region_table::add_number() {
   const std::uint32_t number = limit_.load(std::memory_order_relaxed);
   const std::size_t index = number / chunk_size;
   HPE_REQUIRE(index < chunk_count, HPE_ERROR_OUT_OF_MEMORY, "there are {} allocations, more than hpe can number",
@@ -33,12 +39,12 @@ region& region_table::take() {
   }
   owned_[index]->regions[number % chunk_size] = std::make_unique<region>(number);
   limit_.store(number + 1, std::memory_order_release);
-  return *owned_[index]->regions[number % chunk_size];
+  untouched_[number % untouched_.size()].push_back(number);
 }
 
 void region_table::give_back(region& r) {
   const std::lock_guard lock(mutex_);
-  unused_.push_back(r.id);
+  unused_[r.id % unused_.size()].push_back(r.id);
   freed_.push_back({r.is.base, r.is.bytes});
   if (freed_.size() > remembered) freed_.pop_front();
 }

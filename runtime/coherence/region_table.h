@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "runtime/coherence/region.h"
 
@@ -15,10 +16,14 @@ namespace hpe::coherence {
 
 /// Numbers regions from 1 and keeps their objects. A number is used again only after many others, so a stale one is
 /// likely to be noticed. at() takes no lock; the rest may be called from any thread.
+///
+/// Numbers can be dealt out to lanes (fault/lane.h): those of lane n have the remainder n when divided by how many
+/// lanes there are. With one lane they are given out one after the other.
 class region_table {
  public:
-  /// A region object that is nobody's now; not alive. Throws HPE_ERROR_OUT_OF_MEMORY when there are a million.
-  region& take();
+  /// A region object that is nobody's now, with a number of the lane (modulo how many there are); not alive. Throws
+  /// HPE_ERROR_OUT_OF_MEMORY when there are a million.
+  region& take(unsigned lane = 0);
   /// Gives one back after end(). Remembers its range for explain().
   void give_back(region& r);
 
@@ -40,16 +45,20 @@ class region_table {
   static constexpr std::size_t chunk_count = 4096;
   struct chunk;
 
+  /// Makes the next number, for the lane that it is of.
+  void add_number();
+
   std::array<std::atomic<chunk*>, chunk_count> chunks_{};
   std::array<std::unique_ptr<chunk>, chunk_count> owned_;
   std::atomic<std::uint32_t> limit_{1};
 
   mutable std::mutex mutex_;
-  std::deque<std::uint32_t> unused_;
+  std::vector<std::deque<std::uint32_t>> unused_;     // by lane
+  std::vector<std::deque<std::uint32_t>> untouched_;  // by lane; nobody's yet
   std::deque<freed_range> freed_;
 
  public:
-  region_table();
+  explicit region_table(unsigned lanes = 1);
   ~region_table();
 };
 

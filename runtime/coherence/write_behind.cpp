@@ -23,7 +23,7 @@ void write_behind::released() {
 write_behind::liveness write_behind::live() const noexcept {
   liveness result;
   for (const walk& w : walks_) {
-    if (w.ahead == 0 || w.used + recent <= clock_) continue;
+    if (!recent_one(w)) continue;
     ++result.walks;
     result.ahead += w.ahead;
   }
@@ -31,7 +31,7 @@ write_behind::liveness write_behind::live() const noexcept {
 }
 
 std::uint64_t write_behind::most_ahead() const noexcept {
-  const std::uint64_t share = window_ / std::max<std::uint64_t>(8, 2 * live().walks);
+  const std::uint64_t share = window_ / std::max<std::uint64_t>(mistakes_ == 0 ? 8 : 16, 2 * live().walks);
   return std::max({share, std::min(window_ / 4, least_ahead), std::uint64_t{1}});
 }
 
@@ -40,13 +40,28 @@ bool write_behind::given_up() const noexcept {
 }
 
 write_behind::walk* write_behind::find_walk(std::uint64_t block) noexcept {
-  const auto found = std::find_if(walks_.begin(), walks_.end(), [&](const walk& w) {
-    return w.ahead != 0 && block >= w.next && block < w.next + slack;
-  });
-  return found == walks_.end() ? nullptr : &*found;
+  // The nearest one, because walks of several threads may come close to each other.
+  walk* nearest = nullptr;
+  for (walk& w : walks_)
+    if (w.ahead != 0 && block >= w.next && block < w.next + slack && (nearest == nullptr || w.next > nearest->next))
+      nearest = &w;
+  return nearest;
 }
 
-write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_before) {
+block_run write_behind::take_oldest() {
+  const auto in_use = [&](const opening& o) {
+    return std::any_of(walks_.begin(), walks_.end(),
+                       [&](const walk& w) { return recent_one(w) && w.latest == o.number; });
+  };
+  auto oldest = std::find_if_not(open_.begin(), open_.end(), in_use);
+  if (oldest == open_.end()) oldest = open_.begin();
+  const block_run result = oldest->run;
+  open_.erase(oldest);
+  return result;
+}
+
+write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_before,
+                                         const std::function<bool(std::uint64_t)>& opens_freely) {
   plan result;
   if (mode_ == rolling_mode::never) return result;
   if (uploaded_before) ++mistakes_;
@@ -57,7 +72,9 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
   if (recognised) {
     current->used = clock_;
     current->ahead = std::min(current->ahead * 2, most_ahead());
-    result.open = {block + 1, std::min(block + current->ahead, blocks_)};
+    result.open = {block + 1, block + 1};
+    while (result.open.end < std::min(block + current->ahead, blocks_) && opens_freely(result.open.end))
+      ++result.open.end;
   } else {
     current =
         &*std::min_element(walks_.begin(), walks_.end(), [](const walk& a, const walk& b) { return a.used < b.used; });
@@ -66,22 +83,24 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
   current->next = std::max(result.open.end, block + 1);
   current->used = clock_;
 
-  open_.push_back({block, current->next});
+  current->latest = clock_;
+  open_.push_back({{block, current->next}, clock_});
   open_blocks_ += current->next - block;
   if (given_up() || !(recognised || mode_ == rolling_mode::always)) {
     // Without a pattern the list only says what is open; it must not grow without end.
     while (open_.size() > 4096) {
-      open_blocks_ -= open_.front().end - open_.front().begin;
+      open_blocks_ -= open_.front().run.end - open_.front().run.begin;
       open_.pop_front();
     }
     return result;
   }
   const liveness writers = live();
-  const std::uint64_t share = writers.walks > 1 ? window_ : std::min(window_, most_for_one);
+  // Several threads that share one walk are all over its last blocks. What is uploaded too early tells of them.
+  const std::uint64_t for_one = most_for_one << std::min<std::uint64_t>(mistakes_, 16);
+  const std::uint64_t share = writers.walks > 1 ? window_ : std::min(window_, for_one);
   const std::uint64_t most_open = std::max(share, 2 * writers.ahead);
   while (open_blocks_ > most_open && open_.size() > 1) {
-    const block_run oldest = open_.front();
-    open_.pop_front();
+    const block_run oldest = take_oldest();
     open_blocks_ -= oldest.end - oldest.begin;
     uploaded_ += oldest.end - oldest.begin;
     if (!result.upload.empty() && result.upload.back().end == oldest.begin) {

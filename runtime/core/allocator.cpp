@@ -145,7 +145,7 @@ std::byte* allocator::make_region(std::size_t bytes, region_description what, me
 }
 
 void allocator::publish(const region_description& what, bool at_home) {
-  region& r = env_.regions.take();
+  region& r = env_.regions.take(what.homes[0]);
   {
     const std::lock_guard lock(r.mutex);
     r.begin(what, env_.option.prefetch_window, env_.option.rolling_window);

@@ -12,16 +12,17 @@ class arrivals {
  public:
   explicit arrivals(transfer::engine& engine) : engine_(engine) {}
 
-  /// A buffer for the next piece, for which older ones may have to be emptied. May wait for others who have buffers; so
-  /// the caller holds none but those that were added here, and no lock.
-  [[nodiscard]] transfer::staged next_buffer();
-  /// A copy to the start of the buffer is queued, of so many bytes, which belong at `into`.
-  void add(transfer::staged&& buffer, std::byte* into, std::size_t bytes);
+  /// A buffer for the next piece, which comes from `home`, for which older ones may have to be emptied. May wait for
+  /// others who have buffers; so the caller holds none but those that were added here, and no lock.
+  [[nodiscard]] transfer::staged next_buffer(unsigned home);
+  /// A copy from `home` to the start of the buffer is queued, of so many bytes, which belong at `into`.
+  void add(unsigned home, transfer::staged&& buffer, std::byte* into, std::size_t bytes);
   /// Waits until all pieces are in place. Throws what went wrong with one of them.
   void finish();
 
  private:
   struct piece {
+    unsigned home;
     transfer::staged buffer;
     std::byte* into;
     std::size_t bytes;

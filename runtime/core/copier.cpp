@@ -1,7 +1,9 @@
 #include "runtime/core/copier.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <deque>
 #include <optional>
 
 #include "runtime/base/error.h"
@@ -25,6 +27,9 @@ namespace {
 // Larger copies are queued in pieces, so that others get at the region in between. Each costs the caller some
 // microseconds before it can queue what comes next, perhaps the copy in the other direction.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
+
+// A copy between homes uses no more buffers at once, so that one in the other direction finds some, too.
+constexpr std::size_t most_buffers = 4;
 
 // Of a copy through staging buffers, one part at least is not overlapped: the filling of the first buffer, or the
 // emptying of the last one. So the pieces grow from this size at the beginning, and shrink to it at the end.
@@ -111,7 +116,7 @@ void copier::copy_in(const span& to, const std::byte* source) {
   for (std::uint64_t at = to.range.begin; at < to.range.end; piece *= 2) {
     piece = std::min<std::uint64_t>(piece, env_.engine.staging_size());
     const std::uint64_t size = std::min(piece, to.range.end - at);
-    auto buffer = env_.engine.stage(source + (at - to.range.begin), size);
+    auto buffer = env_.engine.stage(env_.likely_home(r.is.base + at), source + (at - to.range.begin), size);
     device_work work(env_, {{&r, {at, at + size}, HPE_OUT}});
     for (const std::uint64_t end = at + size; at < end;) {
       const byte_range part{at, r.end_of_home(at, end)};
@@ -153,10 +158,11 @@ void copier::copy_out(std::byte* destination, const span& from) {
         r.order.record_read(next.range, env_.engine.read(r.home_of(at), *buffer, r.is.base + at, next.range.size()));
     }
     std::byte* const into = destination + (at - from.range.begin);
+    const unsigned home = env_.likely_home(r.is.base + at);
     if (next.on_host) {
-      env_.engine.copy_on_host(into, alias({&r, next.range}), next.range.size());
+      env_.engine.copy_on_host(home, into, alias({&r, next.range}), next.range.size());
     } else if (queued) {
-      under_way.add(std::move(*buffer), into, next.range.size());
+      under_way.add(home, std::move(*buffer), into, next.range.size());
       buffer.reset();
       largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
     } else if (buffer || !env_.reached(writers)) {
@@ -165,7 +171,7 @@ void copier::copy_out(std::byte* destination, const span& from) {
       env_.wait_for(writers);
       continue;
     } else {
-      buffer.emplace(under_way.next_buffer());
+      buffer.emplace(under_way.next_buffer(home));
       continue;
     }
     at = next.range.end;
@@ -220,14 +226,24 @@ void copier::copy_across(const span& to, const span& from) {
     wait_for_users(to, true);
     return copy_out(alias(to), from);
   }
+  std::uint64_t largest = first_piece;
+  std::deque<timepoint> under_way;  // of the pieces in buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
     const std::uint64_t begin = done;
     std::uint64_t stop = std::min(begin + piece_size, to.range.size());
     // Where some homes need a buffer between them, it is there before the locks: which homes it will be is known later.
     std::optional<transfer::staged> through;
     if (!env_.engine.all_connected()) {
-      through.emplace(env_.engine.borrow());
-      stop = std::min(stop, begin + through->size());
+      if (under_way.size() == most_buffers) {
+        env_.devices.wait(under_way.front(), std::chrono::steady_clock::time_point::max());
+        under_way.pop_front();
+      }
+      through.emplace(env_.engine.borrow(env_.likely_home(t.is.base + to.range.begin + done)));
+      largest = std::min<std::uint64_t>(largest, through->size());
+      // Small at the beginning and at the end, as first_piece says.
+      const std::uint64_t piece = std::max(std::min(largest, first_piece), std::min(largest, (stop - begin) / 2));
+      stop = std::min(stop, begin + piece);
+      largest *= 2;
     }
     device_work work(env_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
                             {&t, {to.range.begin + done, to.range.begin + stop}, HPE_OUT}});
@@ -251,6 +267,7 @@ void copier::copy_across(const span& to, const span& from) {
       done += size;
     }
     work.commit();
+    if (through) under_way.push_back(through->busy_until());
   }
 }
 

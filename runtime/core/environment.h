@@ -28,6 +28,8 @@ struct environment {
   fault::service& faults;
   coherence::announcements& announced;
 
+  /// The home of an address as far as that is known without a lock: for choosing who serves it, and nothing else.
+  [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return directory.find(address).home; }
   /// Throws HPE_ERROR_INVALID_DEVICE with the numbers that exist.
   void require_device(int device) const;
   [[nodiscard]] bool reached(const coherence::point_set& points) const;

@@ -147,7 +147,7 @@ void host_access::read_piece(std::byte* into, const span& from, point_set& copie
       }
     }
     if (on_host) {
-      env_.engine.copy_on_host(to, env_.space.alias(r.is.base + at), end - at);
+      env_.engine.copy_on_host(env_.likely_home(r.is.base + at), to, env_.space.alias(r.is.base + at), end - at);
       at = end;
     } else {
       env_.wait_for(writers);  // here and not in the stream, which other waiting threads share

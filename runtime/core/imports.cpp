@@ -245,7 +245,7 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
     // A buffer comes before the locks.
     std::optional<transfer::staged> through;
     if (!all_reach) {
-      through.emplace(env_.engine.borrow());
+      through.emplace(env_.engine.borrow(reader));
       stop = std::min<std::uint64_t>(stop, done + through->size());
     }
     device_work work(env_, {{&r, {begin + done, begin + stop}, HPE_OUT}}, [&](const device_access& a) {
@@ -281,10 +281,10 @@ void imports::copy_to_host(std::byte* to, const import& from, std::uint64_t sour
               "no device is left that reaches the memory of the other process");
   arrivals under_way(env_.engine);
   for (std::size_t done = 0; done < bytes;) {
-    transfer::staged buffer = under_way.next_buffer();
+    transfer::staged buffer = under_way.next_buffer(reader);
     const std::size_t size = std::min(bytes - done, env_.engine.staging_size());
     env_.engine.read(reader, buffer, from.on_devices() + source + done, size);
-    under_way.add(std::move(buffer), to + done, size);
+    under_way.add(reader, std::move(buffer), to + done, size);
     done += size;
   }
   under_way.finish();

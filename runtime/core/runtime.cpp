@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/core/near_devices.h"
 #include "runtime/device/traced/traced_set.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
@@ -29,20 +30,20 @@ void check(const options& o) {
               HPE_ERROR_INITIALIZATION, "HPE_STAGING_CHUNK={} is not a multiple of 4k up to 1G", o.staging_chunk);
   HPE_REQUIRE(o.staging_buffers >= 1 && o.staging_buffers <= 1024, HPE_ERROR_INITIALIZATION,
               "HPE_STAGING_BUFFERS={} is not a number from 1 to 1024", o.staging_buffers);
-  HPE_REQUIRE(o.staging_chunk * o.staging_buffers <= o.segment_size, HPE_ERROR_INITIALIZATION,
-              "{} staging buffers of {} bytes do not fit into a segment of {} bytes", o.staging_buffers,
-              o.staging_chunk, o.segment_size);
 }
 
-transfer::engine::staging_options staging_from(const options& o) {
+transfer::engine::staging_options staging_from(const options& o, const transfer::placement& near) {
   using fitting = transfer::engine::fitting;
+  HPE_REQUIRE(o.staging_chunk * o.staging_buffers * near.groups() <= o.segment_size, HPE_ERROR_INITIALIZATION,
+              "{} staging buffers of {} bytes for each of {} NUMA nodes do not fit into a segment of {} bytes",
+              o.staging_buffers, o.staging_chunk, near.groups(), o.segment_size);
   HPE_REQUIRE(o.copy_threads <= 64, HPE_ERROR_INITIALIZATION, "HPE_COPY_THREADS={} is not a number from 0 to 64",
               o.copy_threads);
   HPE_REQUIRE(o.calibration == "on" || o.calibration == "again" || o.calibration == "off", HPE_ERROR_INITIALIZATION,
               "HPE_CALIBRATION=\"{}\" is none of on, again and off", o.calibration);
   fitting fit = o.calibration == "again" ? fitting::again : fitting::once;
   if (o.calibration == "off") fit = fitting::off;
-  return {o.staging_chunk, o.staging_buffers, static_cast<unsigned>(o.copy_threads), fit};
+  return {o.staging_chunk, o.staging_buffers, static_cast<unsigned>(o.copy_threads), fit, near};
 }
 
 std::atomic<runtime*> the_runtime{nullptr};
@@ -56,19 +57,23 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   device::prepare_devices(option_.devices);
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
   directory_ = std::make_unique<memory::directory>(space_->layout());
-  regions_ = std::make_unique<coherence::region_table>();
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
   devices_ = device::traced::wrap(device::open_devices(option_.devices, space_->layout()), space_->layout(),
                                   trace::recorder::active());
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
+  const transfer::placement near = near_devices(*devices_);
+  // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
+  regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
-  engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_), count_);
+  engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
   views_ = std::make_unique<fault::host_view>(count_);
   faults_ = std::make_unique<fault::service>(
-      *space_, fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, announced_, count_},
+      *space_,
+      fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, announced_, count_,
+                              [near](unsigned device) { near.settle_thread(near.group(device)); }},
       devices_->size());
   env_ = std::make_unique<environment>(environment{option_, count_, *space_, *directory_, *regions_, *devices_,
                                                    *engine_, *views_, *faults_, announced_});

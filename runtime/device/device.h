@@ -48,11 +48,15 @@ struct uvas_layout {
   }
 };
 
+/// The NUMA node of a device where nothing is to be gained from it, or nothing is known.
+inline constexpr int unknown_node = -1;
+
 struct properties {
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
   std::string name;
   std::size_t memory_bytes = 0;
   unsigned compute_units = 0;
+  int numa_node = unknown_node;  ///< the one that its link to the host ends at, on machines with several
 };
 
 struct memory_usage {

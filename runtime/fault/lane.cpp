@@ -48,6 +48,7 @@ void lane::start(request_board& board) {
   const os::signals_blocked here;
   thread_ = std::thread([this] {
     this_is_a_lane = true;
+    env_.settle(number_);
     run();
   });
 }
@@ -126,7 +127,11 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   const block_actions actions = apply(r.blocks[block].state, event).actions;
 
   if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, wish.write(), true)) return outcome::waiting;
-  if (actions.wait) return outcome::waiting;
+  if (actions.wait) {
+    // Several threads that read faster than the link come to the next window before its data does.
+    if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
+    return outcome::waiting;
+  }
   if (actions.fetch) {
     counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
     const block_run ahead = r.reader.touched(block);
@@ -183,14 +188,13 @@ void lane::open_for_reading(region& r, std::uint64_t block) {
 }
 
 std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
-  auto plan = r.writer.touched(block, r.blocks[block].rolled);
   const auto opens_without_copy = [&](std::uint64_t b) {
     const block_state s = r.blocks[b].state;
-    return s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
+    const bool free = s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
+    return free && !kept_closed(r, {b, b + 1}, true);
   };
-  std::uint64_t end = block + 1;
-  if (plan.open.end > end && kept_closed(r, {end, plan.open.end}, true)) plan.open.end = end;
-  while (end < plan.open.end && opens_without_copy(end)) ++end;
+  auto plan = r.writer.touched(block, r.blocks[block].rolled, opens_without_copy);
+  const std::uint64_t end = std::max(block + 1, plan.open.end);
 
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.

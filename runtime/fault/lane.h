@@ -6,6 +6,7 @@
 /// when its gate rings.
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -29,6 +30,7 @@ struct lane_environment {
   host_view& views;
   coherence::announcements& announced;
   counters& count;
+  std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< what the thread of a lane does first
 };
 
 class lane {

@@ -59,7 +59,7 @@ std::string first_line(const char* path) {
 }  // namespace
 
 calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory, std::byte* buffer,
-                      std::size_t size, unsigned most_threads) {
+                      std::size_t size, unsigned most_threads, const std::function<void()>& settle) {
   constexpr std::size_t pieces = 8;
   const auto begin = clock::now();
   device::stream& stream = devices.at(home).create_stream(device::priority::waiting_host);
@@ -81,7 +81,7 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   calibration result;
   double best_copies = 0;
   for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
-    copy_crew crew(threads - 1);
+    copy_crew crew(threads - 1, settle);
     there_and_back(crew, size);  // the threads start
     const double its = rate(2 * host.size(), seconds_of([&] { there_and_back(crew, size); }));
     if (its < worth_more_threads * best_copies) continue;
@@ -90,7 +90,7 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   }
 
   // The link alone takes small pieces as fast as large ones, but each costs the threads a meeting.
-  copy_crew crew(result.threads - 1);
+  copy_crew crew(result.threads - 1, settle);
   there_and_back(crew, size);
   double link = 0;
   std::vector<std::pair<std::size_t, double>> rates;

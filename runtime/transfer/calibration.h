@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,9 +21,11 @@ struct calibration {
 
 /// Tries pieces up to `size` bytes and up to `most_threads` threads, for about 30 ms, with a staging buffer that is the
 /// caller's and device memory of at least that size. Takes the smallest piece and the fewest threads that keep the link
-/// busy. Throws what copies throw.
-[[nodiscard]] calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory,
-                                    std::byte* buffer, std::size_t size, unsigned most_threads);
+/// busy. settle: what the
+/// threads do first. Throws what copies throw.
+[[nodiscard]] calibration calibrate(
+    device::device_set& devices, unsigned home, std::byte* device_memory, std::byte* buffer, std::size_t size,
+    unsigned most_threads, const std::function<void()>& settle = [] {});
 
 /// What was found earlier. One file for each machine, driver and kind of device, in $XDG_CACHE_HOME/hpe or
 /// ~/.cache/hpe. Files that cannot be read, or make no sense, count as none; those that cannot be written are not.

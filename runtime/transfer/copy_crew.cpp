@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "runtime/os/copy.h"
 
@@ -46,15 +47,25 @@ void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writin
   how == writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
 }
 
-copy_crew::copy_crew(unsigned helpers) : helpers_(helpers) {}
+copy_crew::copy_crew(unsigned helpers, std::function<void()> settle) : helpers_(helpers), settle_(std::move(settle)) {}
 
 copy_crew::~copy_crew() {
   stop_.store(true);
-  job_.fetch_add(1);
-  job_.notify_all();
+  posted_.fetch_add(1);
+  posted_.notify_all();
 }
 
-void copy_crew::copy_slice(std::byte* to, const std::byte* from, rows what, writing how, std::size_t slice) {
+void copy_crew::start_helpers() {
+  for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this, i] { help(i); });
+}
+
+copy_crew::job* copy_crew::take_job() noexcept {
+  for (job& j : jobs_)
+    if (!j.taken.load(std::memory_order_relaxed) && !j.taken.exchange(true)) return &j;
+  return nullptr;
+}
+
+void copy_crew::copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice) {
   if (what.count == 1) {
     const std::size_t begin = slice * slice_of(how);
     copy_alone(to + begin, from + begin, std::min(slice_of(how), what.width - begin), how);
@@ -67,62 +78,69 @@ void copy_crew::copy_slice(std::byte* to, const std::byte* from, rows what, writ
 }
 
 void copy_crew::copy_rows(void* to, const void* from, rows what, writing how) {
+  if (what.width * what.count >= worth_helping && helpers_ != 0) {
+    std::call_once(started_, [this] { start_helpers(); });
+    if (job* const mine = take_job())
+      return share(*mine, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), what, how);
+  }
+  for (std::size_t row = 0; row < what.count; ++row)
+    copy_alone(static_cast<std::byte*>(to) + row * what.to_pitch,
+               static_cast<const std::byte*>(from) + row * what.from_pitch, what.width, how);
+}
+
+void copy_crew::share(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how) {
+  const std::uint64_t number = (mine.next.load() >> 32) + 1;
+  mine.next.store(number << 32 | nothing_left);  // nobody takes a slice while the job is written
+  mine.to.store(to);
+  mine.from.store(from);
+  mine.width.store(what.width);
+  mine.count.store(what.count);
+  mine.to_pitch.store(what.to_pitch);
+  mine.from_pitch.store(what.from_pitch);
+  mine.how.store(how);
+  mine.finished.store(0);
+  mine.next.store(number << 32);
+  posted_.fetch_add(1);
+  posted_.notify_all();
+  while (take_slice(mine)) {
+  }
   const std::size_t slices = slices_of(what, how);
-  if (helpers_ == 0 || what.width * what.count < worth_helping || !turn_.try_lock()) {
-    for (std::size_t row = 0; row < what.count; ++row)
-      copy_alone(static_cast<std::byte*>(to) + row * what.to_pitch,
-                 static_cast<const std::byte*>(from) + row * what.from_pitch, what.width, how);
-    return;
-  }
-  const std::lock_guard mine(turn_, std::adopt_lock);
-  if (threads_.empty())
-    for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this] { help(); });
-
-  const std::uint32_t job = job_.load() + 1;
-  next_.store(std::uint64_t{job} << 32 | 0xffffffff);  // nobody takes a slice while the job is written
-  to_.store(static_cast<std::byte*>(to));
-  from_.store(static_cast<const std::byte*>(from));
-  width_.store(what.width);
-  count_.store(what.count);
-  to_pitch_.store(what.to_pitch);
-  from_pitch_.store(what.from_pitch);
-  how_.store(how);
-  finished_.store(0);
-  next_.store(std::uint64_t{job} << 32);
-  job_.store(job);
-  job_.notify_all();
-  work(job);
-  while (finished_.load() != slices) relax();
+  while (mine.finished.load() != slices) relax();
+  mine.taken.store(false);
 }
 
-void copy_crew::work(std::uint32_t job) {
+bool copy_crew::take_slice(job& j) noexcept {
   for (;;) {
-    std::uint64_t next = next_.load();
-    std::byte* const to = to_.load();
-    const std::byte* const from = from_.load();
-    const rows what{width_.load(), count_.load(), to_pitch_.load(), from_pitch_.load()};
-    const writing how = how_.load();
-    const std::size_t slice = next & 0xffffffff;
-    if (next >> 32 != job || slice >= slices_of(what, how)) return;
-    if (!next_.compare_exchange_strong(next, next + 1)) continue;
+    std::uint64_t next = j.next.load();
+    std::byte* const to = j.to.load();
+    const std::byte* const from = j.from.load();
+    const rows what{j.width.load(), j.count.load(), j.to_pitch.load(), j.from_pitch.load()};
+    const writing how = j.how.load();
+    const std::size_t slice = next & nothing_left;
+    if (slice >= slices_of(what, how)) return false;
+    if (!j.next.compare_exchange_weak(next, next + 1)) continue;
     copy_slice(to, from, what, how, slice);
-    finished_.fetch_add(1);
+    j.finished.fetch_add(1);
+    return true;
   }
 }
 
-std::uint32_t copy_crew::next_job(std::uint32_t done) {
+std::uint32_t copy_crew::next_post(std::uint32_t seen) const {
   const auto end = std::chrono::steady_clock::now() + patience();
-  while (job_.load() == done && std::chrono::steady_clock::now() < end) relax();
-  job_.wait(done);
-  return job_.load();
+  while (posted_.load() == seen && std::chrono::steady_clock::now() < end) relax();
+  posted_.wait(seen);
+  return posted_.load();
 }
 
-void copy_crew::help() {
-  std::uint32_t job = 0;
-  for (;;) {
-    job = next_job(job);
+void copy_crew::help(unsigned number) {
+  settle_();
+  std::uint32_t seen = 0;
+  for (unsigned at = number;;) {
+    seen = next_post(seen);
     if (stop_.load()) return;
-    work(job);
+    // A slice of one copy, a slice of the next, so that copies at the same time are helped alike; until a whole round
+    // finds none.
+    for (unsigned idle = 0; idle < most_jobs; ++at) idle = take_slice(jobs_[at % most_jobs]) ? 0 : idle + 1;
   }
 }
 

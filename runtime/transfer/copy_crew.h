@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -10,11 +12,14 @@
 namespace hpe::transfer {
 
 /// Threads that help with large copies of host memory: one core alone is slower than the link of a GPU. They start with
-/// the first such copy. Any thread may copy; while one has the crew, others copy alone.
+/// the first such copy. Any thread may copy. Several copies at once share the helpers evenly, as one for each direction
+/// of a link must; only more than `most_jobs` of them copy alone.
 class copy_crew {
  public:
   /// helpers: how many threads help; the default fits the machine.
-  explicit copy_crew(unsigned helpers = threads_for_this_machine() - 1);
+  /// settle: what each helper does first.
+  explicit copy_crew(
+      unsigned helpers = threads_for_this_machine() - 1, std::function<void()> settle = [] {});
   ~copy_crew();
   copy_crew(const copy_crew&) = delete;
   copy_crew& operator=(const copy_crew&) = delete;
@@ -25,6 +30,9 @@ class copy_crew {
   /// How the bytes are written. What a device reads next is best left in the caches; what goes to the program's memory
   /// is best written past them, or else each line is read before it is written.
   enum class writing : std::uint8_t { cached, past_caches };
+
+  /// How many copies are helped at once.
+  static constexpr unsigned most_jobs = 4;
 
   /// Smaller copies are made by one thread.
   static constexpr std::size_t worth_helping = std::size_t{512} << 10;
@@ -45,30 +53,40 @@ class copy_crew {
   void copy_rows(void* to, const void* from, rows what, writing how = writing::cached);
 
  private:
-  /// Part of a job that a thread takes at once.
-  static void copy_slice(std::byte* to, const std::byte* from, rows what, writing how, std::size_t slice);
-  void help();
-  /// Copies slices of the job in hand until none is left.
-  void work(std::uint32_t job);
-  /// Whether another job than `done` is there; waits for one, first awake.
-  std::uint32_t next_job(std::uint32_t done);
+  /// One copy at a time. A helper reads what it is, and finds out when it takes a slice whether that was so.
+  struct job {
+    alignas(64) std::atomic<bool> taken{false};  // by the thread whose copy it is
+    std::atomic<std::byte*> to{nullptr};
+    std::atomic<const std::byte*> from{nullptr};
+    std::atomic<std::size_t> width{0};
+    std::atomic<std::size_t> count{0};
+    std::atomic<std::size_t> to_pitch{0};
+    std::atomic<std::size_t> from_pitch{0};
+    std::atomic<writing> how{writing::cached};
+    std::atomic<std::uint64_t> next{nothing_left};  // the copy's number, and in the low half its next slice
+    std::atomic<std::size_t> finished{0};           // slices
+  };
+  static constexpr std::uint64_t nothing_left = 0xffffffff;
+
+  job* take_job() noexcept;
+  void start_helpers();
+  void help(unsigned number);
+  /// Makes the copy the job, and takes slices of it until all are copied.
+  void share(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how);
+  /// Part of a copy that a thread takes at once.
+  static void copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice);
+  /// Takes a slice of a job and copies it. False if none is left.
+  static bool take_slice(job& j) noexcept;
+  /// Returns how many copies were posted, when it is another number than `seen`; waits for that, first awake.
+  std::uint32_t next_post(std::uint32_t seen) const;
 
   const unsigned helpers_;
-  std::mutex turn_;  // who has the crew
-  std::vector<std::jthread> threads_;
-
-  // The job: a helper reads these, and finds out when it takes a slice whether they were those of its job.
-  std::atomic<std::byte*> to_{nullptr};
-  std::atomic<const std::byte*> from_{nullptr};
-  std::atomic<std::size_t> width_{0};
-  std::atomic<std::size_t> count_{0};
-  std::atomic<std::size_t> to_pitch_{0};
-  std::atomic<std::size_t> from_pitch_{0};
-  std::atomic<writing> how_{writing::cached};
-  std::atomic<std::uint64_t> next_{0};    // the job's number, and in the low half its next slice
-  std::atomic<std::size_t> finished_{0};  // slices
-  std::atomic<std::uint32_t> job_{0};
+  const std::function<void()> settle_;
+  std::once_flag started_;
+  std::array<job, most_jobs> jobs_;
+  std::atomic<std::uint32_t> posted_{0};  // copies
   std::atomic<bool> stop_{false};
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace hpe::transfer

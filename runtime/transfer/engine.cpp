@@ -11,12 +11,13 @@ namespace hpe::transfer {
 using device::priority;
 
 engine::engine(device::device_set& devices, const memory::uvas& space, const staging_options& staging, counters& count)
-    : devices_(devices),
-      space_(space),
-      options_(staging),
-      count_(count),
-      staging_(devices, space.alias(space.segment_begin(memory::segment_kind::runtime)), staging.buffer, staging.count),
-      piece_(staging.buffer) {
+    : devices_(devices), space_(space), options_(staging), count_(count), piece_(staging.buffer) {
+  const std::size_t ring_bytes = staging.buffer * staging.count;
+  std::byte* ring = space.alias(space.segment_begin(memory::segment_kind::runtime));
+  for (unsigned g = 0; g < staging.near.groups(); ++g, ring += ring_bytes) {
+    options_.near.settle_memory(g, ring, ring_bytes);
+    groups_.push_back(std::unique_ptr<group>(new group{{devices, ring, staging.buffer, staging.count}}));
+  }
   for (unsigned d = 0; d < devices.size(); ++d) {
     device_streams streams{};
     for (const priority level : {priority::waiting_host, priority::launch, priority::prefetch, priority::rolling})
@@ -60,36 +61,37 @@ timepoint engine::fill(unsigned home, std::byte* address, std::uint8_t value, st
   return stream.fill(address, value, bytes);
 }
 
-void engine::copy(void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
+void engine::copy(unsigned home, void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
   if (bytes < copy_crew::worth_helping) return copy_crew::copy_alone(to, from, bytes, how);
   std::call_once(fitted_, [&] {
     const calibration found = fit();
     piece_.store(found.piece, std::memory_order_relaxed);
-    crew_ = std::make_unique<copy_crew>(found.threads - 1);
+    for (unsigned g = 0; g < groups_.size(); ++g)
+      groups_[g]->crew = std::make_unique<copy_crew>(found.threads - 1, [this, g] { options_.near.settle_thread(g); });
   });
-  crew_->copy(to, from, bytes, how);
+  near(home).crew->copy(to, from, bytes, how);
 }
 
 calibration engine::fit() noexcept {
   const unsigned most_threads = copy_crew::threads_for_this_machine();
-  calibration result{staging_.buffer_size(), most_threads};
+  calibration result{options_.buffer, most_threads};
   const device::properties& first = devices_.at(0).info();
   // The links of soft devices are copies of the host's themselves.
   if (options_.fit != fitting::off && first.kind == HPE_DEVICE_CUDA) {
     try {
       const auto cache = calibration_cache::of(devices_, first);
-      const auto known =
-          options_.fit == fitting::again ? std::nullopt : cache.load(staging_.buffer_size(), most_threads);
+      const auto known = options_.fit == fitting::again ? std::nullopt : cache.load(options_.buffer, most_threads);
       if (known) {
         result = *known;
       } else {
         // Nothing else backs the addresses of the staging buffers with device memory. The caller may hold a buffer, so
         // none is waited for.
         std::byte* const place = space_.segment_begin(memory::segment_kind::runtime);
-        const std::size_t bytes = round_up(staging_.buffer_size(), granule_size);
-        if (const auto buffer = try_borrow()) {
+        const std::size_t bytes = round_up(options_.buffer, granule_size);
+        if (const auto buffer = try_borrow(0)) {
           devices_.at(0).map(place, bytes);
-          result = calibrate(devices_, 0, place, buffer->data(), buffer->size(), most_threads);
+          result = calibrate(devices_, 0, place, buffer->data(), buffer->size(), most_threads,
+                             [this] { options_.near.settle_thread(options_.near.group(0)); });
           devices_.at(0).unmap(place, bytes);
           cache.store(result);
         }
@@ -102,10 +104,11 @@ calibration engine::fit() noexcept {
   return result;
 }
 
-staged engine::stage(const void* source, std::size_t bytes) {
-  HPE_INVARIANT(bytes <= staging_.buffer_size());
-  staged buffer(staging_, staging_.take(), bytes);
-  copy(buffer.data(), source, bytes, copy_crew::writing::cached);
+staged engine::stage(unsigned home, const void* source, std::size_t bytes) {
+  HPE_INVARIANT(bytes <= options_.buffer);
+  staging_ring& ring = near(home).ring;
+  staged buffer(ring, ring.take(), bytes);
+  copy(home, buffer.data(), source, bytes, copy_crew::writing::cached);
   return buffer;
 }
 
@@ -122,12 +125,16 @@ timepoint engine::write(unsigned home, std::byte* address, staged& from, std::si
   return done;
 }
 
-staged engine::borrow() { return {staging_, staging_.take(), staging_.buffer_size()}; }
+staged engine::borrow(unsigned home) {
+  staging_ring& ring = near(home).ring;
+  return {ring, ring.take(), ring.buffer_size()};
+}
 
-std::optional<staged> engine::try_borrow() {
-  std::byte* memory = staging_.try_take();
+std::optional<staged> engine::try_borrow(unsigned home) {
+  staging_ring& ring = near(home).ring;
+  std::byte* memory = ring.try_take();
   if (memory == nullptr) return std::nullopt;
-  return staged(staging_, memory, staging_.buffer_size());
+  return staged(ring, memory, ring.buffer_size());
 }
 
 timepoint engine::read(unsigned home, staged& into, const std::byte* address, std::size_t bytes) {

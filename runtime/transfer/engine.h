@@ -22,6 +22,7 @@
 #include "runtime/memory/uvas.h"
 #include "runtime/transfer/calibration.h"
 #include "runtime/transfer/copy_crew.h"
+#include "runtime/transfer/placement.h"
 #include "runtime/transfer/route.h"
 #include "runtime/transfer/staging.h"
 
@@ -38,10 +39,11 @@ class engine {
     std::size_t count = 0;
     unsigned threads = 0;  ///< 0: as the fitting finds
     fitting fit = fitting::off;
+    placement near{};  ///< each group has as many buffers and threads
   };
 
   /// The whole alias of the UVAS is registered with the devices already. The staging buffers lie in its runtime
-  /// segment.
+  /// segment, those of group 0 first.
   engine(device::device_set& devices, const memory::uvas& space, const staging_options& staging, counters& count);
 
   /// Shadow to home, and home to shadow, of [address, address + bytes).
@@ -58,19 +60,20 @@ class engine {
   /// while the source is read: stage copies the source, which may be changed then; write queues a part of it. The
   /// buffer may be let go at once.
   [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
-  [[nodiscard]] staged stage(const void* source, std::size_t bytes);
+  [[nodiscard]] staged stage(unsigned home, const void* source, std::size_t bytes);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
-  /// Copies between host memories in the calling thread, and on more cores where that is faster.
-  void copy_on_host(void* to, const void* from, std::size_t bytes) {
-    copy(to, from, bytes, copy_crew::writing::past_caches);
+  /// Copies between host memories in the calling thread, and on more cores where that is faster: those near the home
+  /// that the bytes come from.
+  void copy_on_host(unsigned home, void* to, const void* from, std::size_t bytes) {
+    copy(home, to, from, bytes, copy_crew::writing::past_caches);
   }
 
-  /// An empty buffer of at least staging_size() bytes. Whoever holds one may wait for locks, so whoever holds locks
-  /// does not wait for one. borrow waits, and its caller holds no other buffer; try_borrow gives none when all are
-  /// taken.
-  [[nodiscard]] staged borrow();
-  [[nodiscard]] std::optional<staged> try_borrow();
+  /// An empty buffer of at least staging_size() bytes, near a home; every home can use it. Whoever holds one may wait
+  /// for locks, so whoever holds locks does not wait for one. borrow waits, and its caller holds no other buffer;
+  /// try_borrow gives none when all are taken.
+  [[nodiscard]] staged borrow(unsigned home);
+  [[nodiscard]] std::optional<staged> try_borrow(unsigned home);
 
   /// Queues a copy from a home to the start of a buffer, whose busy_until tells when it is there.
   timepoint read(unsigned home, staged& into, const std::byte* address, std::size_t bytes);
@@ -108,13 +111,20 @@ class engine {
     device::stream* leaving;  // to staging buffers on the way to peers, while others come in
   };
 
+  /// What copies through staging buffers need, near some devices.
+  struct group {
+    staging_ring ring;
+    std::unique_ptr<copy_crew> crew{};  // when the crews are fitted
+  };
+
+  [[nodiscard]] group& near(unsigned home) { return *groups_[options_.near.group(home)]; }
   device::stream& stream_of(unsigned home, device::priority level) {
     return *streams_[home].by_priority[unsigned(level)];
   }
   static void wait_all(device::stream& stream, points after);
 
-  /// The first large one fits the crew to the machine, which may take 100 ms.
-  void copy(void* to, const void* from, std::size_t bytes, copy_crew::writing how);
+  /// The first large one fits the crews to the machine, which may take 100 ms.
+  void copy(unsigned home, void* to, const void* from, std::size_t bytes, copy_crew::writing how);
   [[nodiscard]] calibration fit() noexcept;
 
   device::device_set& devices_;
@@ -122,10 +132,9 @@ class engine {
   const staging_options options_;
   counters& count_;
   std::vector<device_streams> streams_;
-  staging_ring staging_;
+  std::vector<std::unique_ptr<group>> groups_;
   std::atomic<std::size_t> piece_;
   std::once_flag fitted_;
-  std::unique_ptr<copy_crew> crew_;
   bool all_connected_ = true;
 };
 

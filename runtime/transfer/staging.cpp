@@ -1,5 +1,6 @@
 #include "runtime/transfer/staging.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hpe::transfer {
@@ -12,17 +13,21 @@ staging_ring::staging_ring(device::device_set& devices, std::byte* memory, std::
 std::byte* staging_ring::take() {
   std::unique_lock lock(mutex_);
   returned_.wait(lock, [&] { return !free_.empty(); });
-  return take_front(std::move(lock));
+  return take_best(std::move(lock));
 }
 
 std::byte* staging_ring::try_take() {
   std::unique_lock lock(mutex_);
-  return free_.empty() ? nullptr : take_front(std::move(lock));
+  return free_.empty() ? nullptr : take_best(std::move(lock));
 }
 
-std::byte* staging_ring::take_front(std::unique_lock<std::mutex> lock) {
-  const entry next = free_.front();
-  free_.pop_front();
+std::byte* staging_ring::take_best(std::unique_lock<std::mutex> lock) {
+  // What one direction of the link still uses is no reason for the other one to wait.
+  const auto idle =
+      std::find_if(free_.begin(), free_.end(), [&](const entry& e) { return devices_.reached(e.busy_until); });
+  const auto taken = idle != free_.end() ? idle : free_.begin();
+  const entry next = *taken;
+  free_.erase(taken);
   lock.unlock();
   devices_.wait(next.busy_until, std::chrono::steady_clock::time_point::max());
   return next.buffer;

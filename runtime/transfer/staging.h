@@ -19,7 +19,8 @@ class staging_ring {
 
   [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
 
-  /// A buffer nobody uses, for the caller alone. take waits for one, and its caller holds no other (or all callers
+  /// A buffer nobody uses, for the caller alone: one whose device work is done if there is such, else the one that is
+  /// next, when its work is done. take waits for one, and its caller holds no other (or all callers
   /// might wait for each other); try_take gives nullptr when all are taken.
   [[nodiscard]] std::byte* take();
   [[nodiscard]] std::byte* try_take();
@@ -31,7 +32,7 @@ class staging_ring {
     timepoint busy_until;
   };
 
-  std::byte* take_front(std::unique_lock<std::mutex> lock);
+  std::byte* take_best(std::unique_lock<std::mutex> lock);
 
   device::device_set& devices_;
   const std::size_t buffer_size_;

@@ -110,6 +110,12 @@ TEST(info, tells_about_each_device) {
   EXPECT_EQ(count_of(o.text, " (soft)\n"), 3) << o.text;
   EXPECT_EQ(count_of(o.text, "  64 MiB, "), 3) << o.text;
   EXPECT_EQ(count_of(o.text, "addresses      from 0x"), 3) << o.text;
+  EXPECT_EQ(count_of(o.text, "NUMA node      any"), 3) << o.text;
+
+  const outcome placed = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_NODES=4,0");
+  EXPECT_EQ(placed.status, 0) << placed.text;
+  EXPECT_EQ(count_of(placed.text, "NUMA node      4"), 2) << placed.text;
+  EXPECT_EQ(count_of(placed.text, "NUMA node      0"), 1) << placed.text;
 }
 
 TEST(info, says_which_option_is_wrong) {

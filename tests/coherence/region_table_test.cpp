@@ -53,6 +53,29 @@ TEST(region_table, a_number_rests_before_it_is_used_again) {
   EXPECT_LT(table.limit(), 200u) << "numbers are used again, not used up";
 }
 
+TEST(region_table, numbers_of_a_lane_have_its_remainder) {
+  constexpr unsigned lanes = 3;
+  region_table table(lanes);
+  std::set<std::uint32_t> seen;
+  for (int n = 0; n < 600; ++n) {
+    const unsigned lane = static_cast<unsigned>(n * n) % lanes;  // 0 1 1 0 1 1: one of them never
+    region& r = table.take(lane + lanes * 7);
+    EXPECT_EQ(r.id % lanes, lane);
+    EXPECT_EQ(&table.at(r.id), &r);
+    EXPECT_NE(r.id, 0u);
+    EXPECT_LT(r.id, table.limit());
+    EXPECT_TRUE(seen.insert(r.id).second);
+  }
+  for (const std::uint32_t number : seen) {
+    begin(table.at(number), 0x10000 * number, 4096);
+    table.at(number).end();
+    table.give_back(table.at(number));
+  }
+  const std::uint32_t limit = table.limit();
+  for (int n = 0; n < 300; ++n) EXPECT_EQ(table.take(1).id % lanes, 1u);
+  EXPECT_EQ(table.limit(), limit) << "numbers are used again";
+}
+
 TEST(region_table, remembers_what_was_freed_where) {
   region_table table;
   EXPECT_FALSE(table.freed_at(address(0x10000)));

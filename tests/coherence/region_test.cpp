@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint64_t kib = 1024;
 
+bool anything(std::uint64_t /*block*/) { return true; }
+
 std::byte* const base = reinterpret_cast<std::byte*>(0x200000000000);
 
 region_description one_home(std::uint64_t bytes, std::uint64_t block_size) {
@@ -117,7 +119,7 @@ TEST_F(region_test, collapses_to_one_block) {
   EXPECT_EQ(it.block_of(it.is.extent - 1), 0u);
   EXPECT_EQ(it.bytes_of({0, 1}), it.whole());
   EXPECT_EQ(it.blocks_of({900 * kib, 1000 * kib}), (block_run{0, 1}));
-  EXPECT_TRUE(it.writer.touched(0, false).upload.empty());
+  EXPECT_TRUE(it.writer.touched(0, false, anything).upload.empty());
 
   it.collapse(block_state::device);
   EXPECT_EQ(it.off_device, 0u);
@@ -146,7 +148,7 @@ TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
 std::uint64_t uploaded_behind_a_walk(region& r) {
   std::uint64_t uploaded = 0;
   for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
-    for (const block_run& run : r.writer.touched(b, false).upload) uploaded += run.end - run.begin;
+    for (const block_run& run : r.writer.touched(b, false, anything).upload) uploaded += run.end - run.begin;
   return uploaded;
 }
 

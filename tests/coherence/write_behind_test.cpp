@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace hpe::coherence {
@@ -21,13 +22,16 @@ class writer {
   void write(std::uint64_t b) {
     if (!open_[b]) {
       ++faults;
-      const auto plan = behind_.touched(b, rolled_[b]);
+      const auto plan = behind_.touched(b, rolled_[b], [&](std::uint64_t other) { return !open_[other]; });
       open_[b] = true;
       ASSERT_LE(plan.open.end, blocks_);
       if (!plan.open.empty()) {
         ASSERT_GT(plan.open.begin, b);
       }
-      for (std::uint64_t a = plan.open.begin; a < plan.open.end; ++a) open_[a] = true;
+      for (std::uint64_t a = plan.open.begin; a < plan.open.end; ++a) {
+        ASSERT_FALSE(open_[a]) << "opened twice";
+        open_[a] = true;
+      }
       for (const block_run& run : plan.upload) {
         ASSERT_LT(run.begin, run.end);
         ASSERT_LE(run.end, blocks_);
@@ -134,6 +138,51 @@ TEST(write_behind, a_writer_among_several_may_be_held_up) {
   EXPECT_TRUE(host.nothing_lost());
 }
 
+/// Threads that take parts of an array in turn, each as long as `part` blocks, and write them a quarter of a block at a
+/// time; how fast, varies.
+void write_in_parts(writer& host, std::uint64_t blocks, std::uint64_t part, unsigned threads, bool together) {
+  struct thread {
+    std::uint64_t at = 0;  // quarters of blocks
+    std::uint64_t end = 0;
+    double time = 0;
+  };
+  std::mt19937 random(7);
+  std::vector<thread> all(threads);
+  for (thread& t : all) t.time = together ? 0 : static_cast<double>(random() % 1000) / 100;
+  for (std::uint64_t next = 0;;) {
+    thread* first = nullptr;
+    for (thread& t : all)
+      if ((t.at != t.end || next < blocks) && (first == nullptr || t.time < first->time)) first = &t;
+    if (first == nullptr) return;
+    if (first->at == first->end) {
+      first->at = 4 * next;
+      next += part;
+      first->end = 4 * next;
+    }
+    host.write(first->at++ / 4);
+    if (testing::Test::HasFatalFailure()) return;
+    first->time += 0.25 + 0.0001 * static_cast<double>(random() % 1000);
+  }
+}
+
+TEST(write_behind, threads_that_share_an_array_are_uploaded_behind) {
+  constexpr std::uint64_t blocks = 512;
+  constexpr std::uint64_t window = 32;
+  for (const std::uint64_t part : {1, 2, 4, 8})
+    for (const unsigned threads : {2U, 4U, 8U})
+      for (const bool together : {true, false}) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, parts of " + std::to_string(part) + " blocks");
+        writer host(blocks, window, rolling_mode::sequential);
+        write_in_parts(host, blocks, part, threads, together);
+        ASSERT_FALSE(testing::Test::HasFatalFailure());
+        EXPECT_GE(host.uploads, blocks - window - 8);
+        EXPECT_LE(host.uploads, blocks + blocks / 8) << "too early too often";
+        host.release();
+        EXPECT_LE(host.left, window + 8);
+        EXPECT_TRUE(host.nothing_lost());
+      }
+}
+
 TEST(write_behind, random_writers_keep_their_blocks_until_the_release) {
   constexpr std::uint64_t blocks = 100000;
   writer host(blocks, 16, rolling_mode::sequential);
@@ -176,11 +225,13 @@ TEST(write_behind, many_random_passes_stay_within_their_memory) {
   // The list of what is open is bounded even where nothing is ever uploaded.
   write_behind behind;
   behind.reset(1 << 20, 64, rolling_mode::sequential);
-  for (std::uint64_t n = 0; n < 50000; ++n) EXPECT_TRUE(behind.touched((n * 7919) % (1 << 20), false).upload.empty());
+  const auto all = [](std::uint64_t) { return true; };
+  for (std::uint64_t n = 0; n < 50000; ++n)
+    EXPECT_TRUE(behind.touched((n * 7919) % (1 << 20), false, all).upload.empty());
   // A walk that comes after them is uploaded behind again.
   std::uint64_t uploaded = 0;
   for (std::uint64_t b = 1000; b < 1300; ++b)
-    for (const block_run& run : behind.touched(b, false).upload) uploaded += run.end - run.begin;
+    for (const block_run& run : behind.touched(b, false, all).upload) uploaded += run.end - run.begin;
   EXPECT_GT(uploaded, 0u);
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 using hpe::device::cuda::parse_count;
 using hpe::device::soft::parse_link;
+using hpe::device::soft::parse_nodes;
 using hpe::device::soft::parse_topology;
 
 std::string refusal(const std::string& text) {
@@ -90,6 +91,29 @@ TEST(link_option, nonsense_names_the_option) {
     EXPECT_EQ(thrown_by(parse), HPE_ERROR_INITIALIZATION) << text;
     EXPECT_NE(words_of(parse).find("HPE_SOFT_PEER_LINK"), std::string::npos) << text;
   }
+}
+
+TEST(node_option, names_the_nodes_of_devices_in_turn) {
+  EXPECT_EQ(parse_nodes("", 2), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(parse_nodes("0", 3), (std::vector<int>{0, 0, 0}));
+  EXPECT_EQ(parse_nodes("4,1", 5), (std::vector<int>{4, 1, 4, 1, 4}));
+  EXPECT_EQ(parse_nodes("1,2,3", 2), (std::vector<int>{1, 2}));
+}
+
+TEST(node_option, nonsense_is_refused_with_what_is_possible) {
+  for (const char* text : {",", "0,", ",1", "-1", "one", "0 1", "0,,1", "1024", "99999999999999999999"}) {
+    const auto parse = [&] { static_cast<void>(parse_nodes(text, 2)); };
+    EXPECT_EQ(thrown_by(parse), HPE_ERROR_INITIALIZATION) << text;
+    EXPECT_NE(words_of(parse).find("HPE_SOFT_NODES"), std::string::npos) << text;
+  }
+}
+
+TEST(node_option, devices_have_them) {
+  const environment nodes{{"HPE_SOFT_NODES", "6,2"}};
+  machine soft("soft:3");
+  EXPECT_EQ(soft.device(0).info().numa_node, 6);
+  EXPECT_EQ(soft.device(1).info().numa_node, 2);
+  EXPECT_EQ(soft.device(2).info().numa_node, 6);
 }
 
 }  // namespace

@@ -65,5 +65,48 @@ TEST_F(lanes, send_back_what_is_for_another) {
   EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
 }
 
+// Three threads walk side by side, the last of them up to the marker, before anything has arrived. What lies behind the
+// marker is asked for at once.
+TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
+  using coherence::block_state;
+  constexpr std::size_t block = 64 << 10;
+  auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(32 * block, 0));
+  runtime_->copies().fill(p, 7, 32 * block);
+  runtime_->synchronize(-1);
+  coherence::region& r = region_of(p);
+
+  // A writer that is done when this test says so: the next command of a stream.
+  device::stream& stream = runtime_->env().devices.at(0).create_stream(device::priority::launch);
+  const timepoint before = stream.fill(p, 7, 1);
+  const timepoint gate{before.timeline, before.value + 1};
+  {
+    const std::lock_guard lock(r.mutex);
+    r.order.record_write(r.whole(), gate);
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+  const auto comes_under_way = [&](std::size_t b) {
+    while (state_of(p + b * block) == block_state::device && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+    return state_of(p + b * block) == block_state::fetching;
+  };
+  std::vector<std::jthread> walkers;
+  const auto touch = [&](std::size_t b) {
+    walkers.emplace_back(
+        [this, p, b, lane = r.id % count] { EXPECT_EQ(board_->ask(lane, p + b * block, false), verdict::retry); });
+  };
+  touch(0);
+  EXPECT_TRUE(comes_under_way(0));
+  touch(1);
+  EXPECT_TRUE(comes_under_way(3)) << "the walk is known, and block 2 is its marker";
+  EXPECT_EQ(state_of(p + 4 * block), block_state::device);
+  touch(2);
+  EXPECT_TRUE(comes_under_way(7));
+  EXPECT_EQ(state_of(p), block_state::fetching) << "nothing has arrived yet";
+
+  (void)stream.fill(p, 7, 1);
+  walkers.clear();
+  EXPECT_EQ(*(p + 2 * block), std::byte{7});
+}
+
 }  // namespace
 }  // namespace hpe::fault

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "tests/rtm/experiment.h"
 
@@ -24,7 +25,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// A small migration: forwards with kept fields, backwards with what was recorded, correlating on the way.
-outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface, int devices) {
+outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface, int devices,
+            exchange how = exchange::direct) {
   volume ground = make_volume(nx, ny, nz, spacing);
   for (std::int64_t x = 0; x < nx; ++x)
     for (std::int64_t y = 0; y < ny; ++y)
@@ -43,7 +45,7 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface
   traces<float> source(e.parts, {e.cells.cell(nx / 2, ny / 2, 3)}, steps), heard(e.parts, receivers, steps);
   source.write(ricker(40, e.time_step, steps));
   const medium<float> m(e.cells, e.parts, e.ground, e.time_step);
-  propagator<float> wave(e.cells, e.parts);
+  propagator<float> wave(e.cells, e.parts, how);
   const kept_fields<float> kept(e.cells, e.parts, steps / every + 1);
   const stack<float> image(e.cells, e.parts);
   for (std::int64_t t = 0; t < steps; ++t) {
@@ -70,12 +72,15 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
   EXPECT_GT(norm(one.records), 0);
   EXPECT_GT(norm(one.image), 0);
   for (int devices = 2; devices <= std::min(device_count(), 4); ++devices) {
-    SCOPED_TRACE(devices);
-    const outcome several = run(nx, ny, nz, free_surface, devices);
-    EXPECT_TRUE(same_bits(one.field, several.field));
-    EXPECT_TRUE(same_bits(one.records, several.records));
-    EXPECT_TRUE(same_bits(one.image, several.image));
-    EXPECT_TRUE(same_bits(one.illumination, several.illumination));
+    for (const exchange how : {exchange::direct, exchange::copied}) {
+      if (how == exchange::copied && devices < std::min(device_count(), 4)) continue;  // for the sake of time
+      SCOPED_TRACE(std::to_string(devices) + (how == exchange::copied ? " devices, copied" : " devices, direct"));
+      const outcome several = run(nx, ny, nz, free_surface, devices, how);
+      EXPECT_TRUE(same_bits(one.field, several.field));
+      EXPECT_TRUE(same_bits(one.records, several.records));
+      EXPECT_TRUE(same_bits(one.image, several.image));
+      EXPECT_TRUE(same_bits(one.illumination, several.illumination));
+    }
   }
 }
 

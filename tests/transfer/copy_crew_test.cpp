@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 #include <vector>
 
@@ -38,15 +39,30 @@ TEST(copy_crew, copies_every_byte_and_no_other) {
 TEST(copy_crew, many_threads_copy_at_once_again_and_again) {
   copy_crew crew(2);
   std::vector<std::jthread> threads;
-  for (std::uint64_t t = 0; t < 3; ++t)
+  for (std::uint64_t t = 0; t < copy_crew::most_jobs + 2; ++t)
     threads.emplace_back([&, t] {
-      for (std::uint64_t round = 0; round < 50; ++round) {
+      for (std::uint64_t round = 0; round < 25; ++round) {
         const auto from = numbers(200000, t * 1000 + round);
         std::vector<std::uint64_t> to(from.size());
         crew.copy(to.data(), from.data(), from.size() * 8);
         ASSERT_EQ(to, from);
       }
     });
+}
+
+TEST(copy_crew, helpers_settle_once_and_only_where_they_are_needed) {
+  constexpr unsigned helpers = 3;
+  std::atomic<unsigned> settled{0};
+  const auto from = numbers(200000, 1);
+  std::vector<std::uint64_t> to(from.size());
+  {
+    copy_crew crew(helpers, [&] { settled.fetch_add(1); });
+    crew.copy(to.data(), from.data(), copy_crew::worth_helping - 1);
+    EXPECT_EQ(settled, 0u) << "no thread is there yet";
+    for (int n = 0; n < 20; ++n) crew.copy(to.data(), from.data(), from.size() * 8);
+  }
+  EXPECT_EQ(settled, helpers);
+  EXPECT_EQ(to, from);
 }
 
 }  // namespace

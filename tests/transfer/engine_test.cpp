@@ -35,7 +35,7 @@ class engine_test : public testing::TestWithParam<const char*> {
     timepoint done;
     for (std::size_t at = 0; at < bytes.size(); at += move.staging_size()) {
       const std::size_t piece = std::min(move.staging_size(), bytes.size() - at);
-      auto staged = move.stage(bytes.data() + at, piece);
+      auto staged = move.stage(home, bytes.data() + at, piece);
       done = move.write(home, to + at, staged, 0, piece, {});
     }
     return done;
@@ -45,7 +45,7 @@ class engine_test : public testing::TestWithParam<const char*> {
     std::vector<std::byte> result(bytes);
     for (std::size_t at = 0; at < bytes; at += move.staging_size()) {
       const std::size_t piece = std::min(move.staging_size(), bytes - at);
-      auto staged = move.borrow();
+      auto staged = move.borrow(home);
       move.finish(move.read(home, staged, from + at, piece));
       std::copy_n(staged.data(), piece, result.begin() + static_cast<std::ptrdiff_t>(at));
     }
@@ -60,7 +60,7 @@ class engine_test : public testing::TestWithParam<const char*> {
     timepoint done;
     for (std::size_t at = 0; at < bytes; at += move.staging_size()) {
       const std::size_t piece = std::min(move.staging_size(), bytes - at);
-      auto through = move.borrow();
+      auto through = move.borrow(to);
       done = move.copy(to, destination + at, from, source + at, piece, after, through, 0);
     }
     return done;
@@ -84,7 +84,7 @@ TEST_P(engine_test, host_memory_of_any_size_goes_and_comes_back) {
 TEST_P(engine_test, what_is_staged_may_be_changed_at_once) {
   auto bytes = noise(buffer, 1);
   const auto before = bytes;
-  auto staged = move.stage(bytes.data(), buffer);
+  auto staged = move.stage(0, bytes.data(), buffer);
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
   // Two parts of one buffer go to two devices.
   const timepoint parts[] = {move.write(0, soft.at(0), staged, 0, buffer / 2, {}),
@@ -176,6 +176,59 @@ TEST_P(engine_test, memory_that_nothing_backs_is_refused) {
   const timepoint next = move.upload(0, soft.at(0), 4096, {}, priority::launch);
   soft.wait(next);
   EXPECT_FALSE(soft.set->status_of(next));
+}
+
+/// A group for each of two devices, which notes what is put where.
+class groups_test : public testing::Test {
+ protected:
+  struct memory {
+    unsigned group;
+    std::byte* begin;
+    std::size_t bytes;
+  };
+  placement near() {
+    return {{0, 1},
+            [this](unsigned group) { threads[group].fetch_add(1); },
+            [this](unsigned group, void* begin, std::size_t bytes) {
+              rings.push_back({group, static_cast<std::byte*>(begin), bytes});
+            }};
+  }
+  [[nodiscard]] bool lies_in(const staged& buffer, unsigned group) const {
+    const memory& ring = rings.at(group);
+    return buffer.data() >= ring.begin && buffer.data() + buffer.size() <= ring.begin + ring.bytes;
+  }
+
+  std::atomic<unsigned> threads[2] = {};
+  std::vector<memory> rings;
+  machine soft{"soft:2"};
+  counters count;
+};
+
+TEST_F(groups_test, have_buffers_and_threads_of_their_own) {
+  constexpr std::size_t large = 2 * mib;
+  engine move{*soft.set, soft.space, {.buffer = large, .count = 2, .threads = 3, .near = near()}, count};
+  ASSERT_EQ(rings.size(), 2u);
+  for (unsigned g = 0; g < 2; ++g) {
+    EXPECT_EQ(rings[g].group, g);
+    EXPECT_EQ(rings[g].bytes, 2 * large);
+  }
+  EXPECT_EQ(rings[0].begin, soft.staging());
+  EXPECT_EQ(rings[1].begin, soft.staging() + 2 * large);
+
+  const auto sent = noise(large, 11);
+  for (unsigned home = 0; home < 2; ++home) {
+    const auto first = move.stage(home, sent.data(), large);
+    EXPECT_TRUE(lies_in(first, home));
+    const auto second = move.borrow(home);
+    EXPECT_TRUE(lies_in(second, home));
+    EXPECT_FALSE(move.try_borrow(home)) << "the other group's are not for this one";
+    EXPECT_TRUE(std::ranges::equal(std::span(first.data(), large), sent));
+  }
+  // Helpers say where they belong before they help; how soon they start is theirs.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(50);
+  while ((threads[0] < 2 || threads[1] < 2) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(threads[0], 2u);
+  EXPECT_EQ(threads[1], 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, engine_test, testing::Values("soft:2", "soft:2x1"),

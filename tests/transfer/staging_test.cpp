@@ -61,6 +61,27 @@ TEST_F(staging, a_buffer_is_free_only_when_the_work_on_it_has_finished) {
   }
 }
 
+// One direction of a link must not wait for what the other one is doing.
+TEST_F(staging, a_buffer_whose_work_is_done_comes_before_one_that_is_busy) {
+  staging_ring ring(*soft.set, soft.staging(), 64 * kib, 3);
+  device::stream& stream = soft.set->at(0).create_stream(device::priority::launch);
+  const timepoint done = stream.fill(soft.at(0), 1, 1);
+  soft.wait(done);
+  const timepoint later{done.timeline, done.value + 2};  // of commands that are not queued yet
+  std::byte* const busy = ring.take();
+  std::byte* const idle = ring.take();
+  std::byte* const busy_too = ring.take();
+  ring.give_back(busy, {later.timeline, later.value - 1});
+  ring.give_back(idle, done);
+  ring.give_back(busy_too, later);
+  EXPECT_EQ(ring.take(), idle);
+  // Now somebody has to wait, and it is for the first.
+  (void)stream.fill(soft.at(0), 1, 1);
+  EXPECT_EQ(ring.take(), busy);
+  (void)stream.fill(soft.at(0), 1, 1);
+  EXPECT_EQ(ring.try_take(), busy_too);
+}
+
 TEST_F(staging, threads_wait_for_each_others_buffers) {
   constexpr std::size_t count = 2;
   staging_ring ring(*soft.set, soft.staging(), 64 * kib, count);

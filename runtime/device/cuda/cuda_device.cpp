@@ -58,6 +58,13 @@ void cuda_device::find_peers() {
   }
 }
 
+void cuda_device::find_node(const os::numa& machine) {
+  const auto part = [&](CUdevice_attribute which) { return static_cast<unsigned>(attribute(which)); };
+  const os::pci_address address{part(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID), part(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+                                part(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)};
+  properties_.numa_node = machine.node_near(address).value_or(unknown_node);
+}
+
 bool cuda_device::can_access(unsigned peer) const noexcept { return peer < peers_.size() && peers_[peer]; }
 
 memory_usage cuda_device::memory() const {

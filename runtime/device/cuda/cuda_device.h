@@ -6,6 +6,7 @@
 
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
+#include "runtime/os/numa.h"
 
 namespace hpe::device::cuda {
 
@@ -33,6 +34,7 @@ class cuda_device final : public device {
   [[nodiscard]] CUdevice ordinal() const noexcept { return ordinal_; }
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
   void find_peers();
+  void find_node(const os::numa& machine);
 
   /// An error came back that its context does not survive.
   void lose(CUresult why) noexcept;

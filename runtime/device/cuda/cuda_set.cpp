@@ -38,11 +38,13 @@ cuda_set::cuda_set(std::optional<unsigned> wished, const uvas_layout& layout, co
   HPE_REQUIRE(wished.value_or(most) <= most, HPE_ERROR_INITIALIZATION,
               "HPE_DEVICES=\"cuda:{}\": there are {} GPUs that can be used", wished.value_or(0), most);
 
+  const os::numa machine;
   std::vector<CUcontext> contexts;
   for (unsigned d = 0; d < wished.value_or(most); ++d) {
     CUdevice ordinal = 0;
     cu_.check(cu_.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
     devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal));
+    devices_.back()->find_node(machine);
     contexts.push_back(devices_.back()->context());
   }
   for (const auto& device : devices_) device->find_peers();

@@ -24,6 +24,8 @@ constexpr std::size_t largest_piece = 16 * granule_size;
 // What one thread makes and pins at a time of what is expected. Of 8 MiB too much time goes into what each piece costs,
 // of 32 MiB the first copies come late.
 constexpr std::size_t expected_piece = 8 * granule_size;
+// At the beginning of a walk all threads are idle and little is expected: what there is is shared by them.
+constexpr std::size_t least_expected_piece = 2 * granule_size;
 
 // More threads only wait for each other in the kernel and in the driver.
 unsigned thread_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1U, 8U); }
@@ -173,7 +175,8 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   if (next != pieces_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
-    if (previous.end == result.begin)
+    // Where a walk is expected, others are about what lies ahead, and the copy waits for no more than its own bytes.
+    if (previous.end == result.begin && expected_.empty())
       result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
   result.begin = std::max(result.begin, in->first);
@@ -227,7 +230,9 @@ host_memory::gap host_memory::next_expected() {
     // Behind the piece that it begins in, up to the next one.
     if (const auto in = containing(pieces_, first.begin); in != pieces_.end()) first.begin = in->second.end;
     const auto next = pieces_.lower_bound(first.begin);
-    const gap result{first.begin, std::min({first.end, first.begin + expected_piece,
+    const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
+    const std::size_t size = std::clamp(share, least_expected_piece, expected_piece);
+    const gap result{first.begin, std::min({first.end, first.begin + size,
                                             next == pieces_.end() ? first.end : next->first})};
     if (result.begin >= first.end) {
       expected_.pop_front();
@@ -245,7 +250,9 @@ void host_memory::pin_what_is_expected() {
   while (!stop_) {
     const gap next = next_expected();
     if (next.begin == next.end) {
+      ++idle_;
       changed_.wait(lock);
+      --idle_;
       continue;
     }
     const entered here(cu_, set_.context());

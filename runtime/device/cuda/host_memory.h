@@ -109,6 +109,7 @@ class host_memory {
   std::size_t pinned_ = 0;                  // or about to be
   std::uint64_t clock_ = 0;
   std::deque<gap> expected_;  // may have pieces in them
+  std::size_t idle_ = 0;      // of the threads
   bool stop_ = false;
   std::vector<std::thread> threads_;  // from the first expectation on
 };

@@ -8,7 +8,7 @@
 
 namespace hpe::device::soft {
 
-soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes)
+soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node)
     : set_(set), index_(index), process_(process) {
   const topology& shape = set.state().shape;
   properties_.kind = HPE_DEVICE_SOFT;
@@ -16,6 +16,7 @@ soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, 
                                          : fmt::format("soft device {} on switch {}", index, shape.switch_of(index));
   properties_.memory_bytes = memory_bytes;
   properties_.compute_units = set.state().threads;
+  properties_.numa_node = numa_node;
 }
 
 memory_usage soft_device::memory() const {

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t no_failure = std::numeric_limits<std::uint64_t>::
 /// The owner's view of one device process.
 class soft_device final : public device {
  public:
-  soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes);
+  soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node);
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;

@@ -55,6 +55,7 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
 
 void soft_set::start(const options& wanted) {
   const unsigned count = state().shape.devices();
+  const std::vector<int> nodes = parse_nodes(wanted.soft_nodes, count);
   const std::string program = find_softd(wanted.softd);
   const os::file_descriptor own = open_own_pidfd();
   std::vector<int> descriptors{fabric_.file(), own.get(), -1};
@@ -75,7 +76,7 @@ void soft_set::start(const options& wanted) {
     if (!receive_reply(processes_[d]->control(), answer))
       HPE_THROW(HPE_ERROR_INITIALIZATION, "device {} did not start: {} {}", d, program, processes_[d]->reap());
     HPE_REQUIRE(answer.status == HPE_SUCCESS, HPE_ERROR_INITIALIZATION, "device {} did not start: {}", d, answer.text);
-    devices_.push_back(std::make_unique<soft_device>(*this, d, *processes_[d], wanted.soft_memory));
+    devices_.push_back(std::make_unique<soft_device>(*this, d, *processes_[d], wanted.soft_memory, nodes[d]));
   }
 }
 
@@ -159,12 +160,7 @@ void soft_set::register_host(void* address, std::size_t bytes, int fd, std::int6
 }
 
 void soft_set::unregister_host(void* address, std::size_t bytes) {
-  request what;
-  what.what = request::kind::unregister_host;
-  what.address = reinterpret_cast<std::uintptr_t>(address);
-  what.bytes = bytes;
-  ask([](unsigned) { return true; }, what);
-  addresses_.erase(what.address, bytes, host_location);
+  forget(request::kind::unregister_host, address, bytes, host_location);
 }
 
 std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
@@ -209,12 +205,16 @@ std::uint32_t soft_set::import_memory(void* address, std::span<const shared_part
 }
 
 void soft_set::drop_import(void* address, std::size_t bytes) {
+  forget(request::kind::drop_import, address, bytes, foreign_location);
+}
+
+void soft_set::forget(request::kind how, void* address, std::size_t bytes, int location) {
   request what;
-  what.what = request::kind::drop_import;
+  what.what = how;
   what.address = reinterpret_cast<std::uintptr_t>(address);
   what.bytes = bytes;
   ask([](unsigned) { return true; }, what);
-  addresses_.erase(what.address, bytes, foreign_location);
+  addresses_.erase(what.address, bytes, location);
 }
 
 std::uint32_t soft_set::load_module(const std::string& path) {

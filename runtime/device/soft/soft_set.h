@@ -69,6 +69,8 @@ class soft_set final : public device_set {
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
   void quit() noexcept;
+  /// Has all devices take away memory that is not their own, and takes it out of the table.
+  void forget(request::kind how, void* address, std::size_t bytes, int location);
   [[nodiscard]] soft_device& device_of(timepoint point) const;
 
   pid_t owner_;

@@ -1,5 +1,6 @@
 #include "runtime/device/soft/specification.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/options.h"
+#include "runtime/device/device.h"
 
 namespace hpe::device::soft {
 
@@ -66,6 +68,25 @@ link_limit parse_link(const std::string& variable, const std::string& text) {
     if (!latency || *latency > longest_us) refuse("the latency is not a number of microseconds up to ten seconds");
     result.latency_ns = *latency * 1000;
   }
+  return result;
+}
+
+std::vector<int> parse_nodes(const std::string& text, unsigned devices) {
+  if (text.empty()) return std::vector<int>(devices, unknown_node);
+  constexpr std::uint64_t largest = 1023;  // of Linux
+  std::vector<int> named;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto node = parse_number(std::string_view(text).substr(begin, end - begin));
+    HPE_REQUIRE(node && *node <= largest, HPE_ERROR_INITIALIZATION,
+                "HPE_SOFT_NODES=\"{}\" is no list of NUMA nodes; possible are numbers from 0 to {} with commas between "
+                "them, as 0,1",
+                text, largest);
+    named.push_back(static_cast<int>(*node));
+    begin = end + 1;
+  }
+  std::vector<int> result;
+  for (unsigned d = 0; d < devices; ++d) result.push_back(named[d % named.size()]);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace hpe::device::soft {
 
@@ -34,5 +35,9 @@ struct link_limit {
 /// Reads "bandwidth:latency" or "bandwidth", as 12G:5 (bytes per second with k, M, G, T of 1024; microseconds), or ""
 /// for no limit. `variable` names the option in the sentence of HPE_ERROR_INITIALIZATION.
 [[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
+
+/// Reads HPE_SOFT_NODES, "0,1" or "", into the node of each device; unknown_node where it names none. Throws
+/// HPE_ERROR_INITIALIZATION.
+[[nodiscard]] std::vector<int> parse_nodes(const std::string& text, unsigned devices);
 
 }  // namespace hpe::device::soft

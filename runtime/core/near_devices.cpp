@@ -1,0 +1,34 @@
+#include "runtime/core/near_devices.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "runtime/base/log.h"
+#include "runtime/os/numa.h"
+
+namespace hpe::core {
+
+transfer::placement near_devices(device::device_set& devices) {
+  std::vector<int> nodes;  // by group
+  transfer::placement result;
+  for (unsigned d = 0; d < devices.size(); ++d) {
+    const int node = devices.at(d).info().numa_node;
+    const auto found = std::find(nodes.begin(), nodes.end(), node);
+    result.group_of.push_back(static_cast<unsigned>(found - nodes.begin()));
+    if (found == nodes.end()) nodes.push_back(node);
+  }
+  if (std::all_of(nodes.begin(), nodes.end(), [](int node) { return node == device::unknown_node; })) return {};
+
+  const auto machine = std::make_shared<const os::numa>();
+  result.settle_thread = [machine, nodes](unsigned group) {
+    if (nodes[group] != device::unknown_node && !machine->settle_thread(nodes[group]))
+      log(log_level::debug, "this process may use no core of NUMA node {}, which a device is next to", nodes[group]);
+  };
+  result.settle_memory = [machine, nodes](unsigned group, void* memory, std::size_t bytes) {
+    if (nodes[group] != device::unknown_node && !machine->settle_memory(memory, bytes, nodes[group]))
+      log(log_level::debug, "NUMA node {}, which a device is next to, takes no memory of this process", nodes[group]);
+  };
+  return result;
+}
+
+}  // namespace hpe::core
