@@ -22,8 +22,9 @@ inline constexpr int64_t transpose_edge = 32;
 
 [[nodiscard]] constexpr int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns; target
-/// points to its row `begin`. root 0: no factor. Elsewhere root = rows * columns, so that r c < root.
+/// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns, which lie
+/// target_row elements apart; target points to its row `begin`. root 0: no factor. Elsewhere root = rows * columns, so
+/// that r c < root.
 ///
 /// When all devices transpose at once, each reads from every other. Neighbouring tiles therefore take their source rows
 /// from different parts of the source: `spread` parts, starting with part `first`. Results do not depend on either.
@@ -36,6 +37,7 @@ struct fft_transpose {
   int64_t root;
   int32_t sign;
   int32_t spread, first;
+  int64_t target_row;
 
   [[nodiscard]] constexpr int64_t tiles_across() const { return parts_of(parts_of(columns, transpose_edge), spread); }
   [[nodiscard]] constexpr int64_t tiles_down() const { return parts_of(end - begin, transpose_edge); }
@@ -131,13 +133,21 @@ struct fft_local {
 };
 
 /// A transpose and then a transform of each row of the target, on a soft device: what fft_transpose and fft_local do,
-/// with rows that stay in the cache in between. A tile is line_block rows.
+/// with rows that stay in the cache in between. With `back` rows become columns again when they are transformed:
+/// target[c][r] = element c of row r. Then target points to the first element of the whole matrix, whose rows lie
+/// gather.target_row apart. A tile is line_block rows.
 inline constexpr int64_t line_block = 16;
 
 template <class T>
 struct fft_lines {
   fft_transpose<T> gather;
   fft_effort effort;
+  int32_t back;
+};
+
+/// The kernel fft_fence does nothing: its accesses order other launches.
+struct fft_fence_parameters {
+  uint32_t unused;
 };
 
 }  // namespace hpe::kernels

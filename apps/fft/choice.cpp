@@ -51,6 +51,15 @@ form pick(const problem& p, const settings& wish, const machine& on) {
 
 }  // namespace
 
+factors convenient_factors(std::int64_t n) {
+  constexpr std::int64_t unit = 4;
+  const factors nearest = nearest_factors(n);
+  if (n % (unit * unit) != 0) return nearest;
+  const factors f = nearest_factors(n / (unit * unit));
+  // Rows much longer than columns cost more than they bring.
+  return f.second * unit <= 2 * nearest.second ? factors{f.first * unit, f.second * unit} : nearest;
+}
+
 factors nearest_factors(std::int64_t n) {
   auto first = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
   while (first * first > n) --first;
@@ -108,7 +117,7 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
                "not");
       break;
     case form::transpose: {
-      const factors f = p.rows > 1 ? factors{p.rows, p.length} : nearest_factors(p.length);
+      const factors f = p.rows > 1 ? factors{p.rows, p.length} : convenient_factors(p.length);
       made.first = f.first;
       made.second = f.second;
       break;

@@ -31,6 +31,9 @@ struct factors {
   std::int64_t first, second;
 };
 [[nodiscard]] factors nearest_factors(std::int64_t n);
+/// Factors nearly as near to each other that are multiples of four, for which libraries have their best transforms;
+/// the nearest if there are none.
+[[nodiscard]] factors convenient_factors(std::int64_t n);
 
 /// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
 [[nodiscard]] std::int64_t convenient_length(std::int64_t n);

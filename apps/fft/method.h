@@ -37,6 +37,11 @@ template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_exchange(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_transpose(const circumstances& c);
+/// The form `transpose` where it needs no pass that only puts elements in order.
+template <class T>
+[[nodiscard]] std::unique_ptr<method<T>> make_two_pass(const circumstances& c);
+/// Whether it is possible: soft devices that reach each other, and natural order.
+[[nodiscard]] bool two_passes_possible(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_convolution(const circumstances& c);
 

@@ -29,7 +29,8 @@ template <class T>
 fftw_kernel_set<T>::fftw_kernel_set()
     : from(fftw_module()),
       local(from, name_for<T>("fft_local").c_str()),
-      lines(from, name_for<T>("fft_lines").c_str()) {}
+      lines(from, name_for<T>("fft_lines").c_str()),
+      fence(from, "fft_fence") {}
 
 template struct fftw_kernel_set<float>;
 template struct fftw_kernel_set<double>;

@@ -10,7 +10,7 @@ template <class T>
 std::unique_ptr<method<T>> make(const circumstances& c) {
   switch (c.made.how) {
     case form::exchange: return make_exchange<T>(c);
-    case form::transpose: return make_transpose<T>(c);
+    case form::transpose: return two_passes_possible(c) ? make_two_pass<T>(c) : make_transpose<T>(c);
     case form::convolution: return make_convolution<T>(c);
     default: return make_local<T>(c);
   }

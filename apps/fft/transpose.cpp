@@ -99,12 +99,12 @@ class transpose_method final : public method<T> {
     if (mine.size() == 0) return;
     number<T>* const own = target + mine.begin * s.columns;
     if (!s.transposed) return transforms_->run(device, rows_of(s, mine), sign, source + mine.begin * s.columns, own);
-    const kernels::fft_transpose<T> p{source,   own,    s.rows, s.columns,       mine.begin,
-                                      mine.end, s.root, sign,   c_.made.devices, device};
+    const kernels::fft_transpose<T> p{source, own,  s.rows,          s.columns, mine.begin, mine.end,
+                                      s.root, sign, c_.made.devices, device,    s.columns};
     const hpeAccess from = read(source, s.rows * s.columns), to = written(own, mine.size() * s.columns, false);
     if (fused_ && s.transform) {
       const auto blocks = static_cast<std::uint32_t>(kernels::parts_of(mine.size(), kernels::line_block));
-      return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort}, from, to);
+      return launch_on(device, fused_->lines, grid(blocks), {p, c_.wish.soft_effort, 0}, from, to);
     }
     launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to);
     if (s.transform) transforms_->run(device, rows_of(s, mine), sign, own, own);

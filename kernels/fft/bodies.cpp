@@ -50,18 +50,43 @@ inline void scale_by(number<T>* x, number<T> first, const number<T>* list, int64
   for (int64_t j = 0; j < count; ++j) x[j] = times(x[j], times(first, list[j]));
 }
 
+// A cache line, as words of 8 bytes; elements are one or two of them.
+typedef int64_t words __attribute__((vector_size(64), aligned(8), may_alias));
+constexpr int64_t words_in_line = 8;
+
+// Exchanges bit `step` of the words' places with the bit that tells the two lines apart.
+template <int64_t step>
+inline void exchange(words& a, words& b) {
+  words low, high;
+  for (int64_t j = 0; j < words_in_line; ++j) {
+    const bool upper = (j & step) != 0;
+    low[j] = upper ? words_in_line + j - step : j;
+    high[j] = upper ? words_in_line + j : j + step;
+  }
+  const words first = __builtin_shuffle(a, b, low);
+  b = __builtin_shuffle(a, b, high);
+  a = first;
+}
+
+template <int64_t element_words, int64_t step>
+inline void exchange_all(words (&line)[words_in_line / element_words]) {
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < words_in_line / element_words; ++i)
+    if ((i & step) == 0) exchange<step * element_words>(line[i], line[i + step]);
+}
+
 // Whole cache lines go in and out: 64 bytes of eight, or four, rows of the source become as much of rows of the target.
 template <class T, int64_t edge>
 inline void transpose_block(const number<T>* from, int64_t from_row, number<T>* to, int64_t to_row) {
-  number<T> block[edge][edge];
+  constexpr int64_t element_words = words_in_line / edge;
+  words line[edge];
 #pragma GCC unroll 8
-  for (int64_t c = 0; c < edge; ++c)
+  for (int64_t c = 0; c < edge; ++c) line[c] = *reinterpret_cast<const words*>(from + c * from_row);
+  exchange_all<element_words, 1>(line);
+  exchange_all<element_words, 2>(line);
+  if constexpr (edge == 8) exchange_all<element_words, 4>(line);
 #pragma GCC unroll 8
-    for (int64_t r = 0; r < edge; ++r) block[r][c] = from[c * from_row + r];
-#pragma GCC unroll 8
-  for (int64_t r = 0; r < edge; ++r)
-#pragma GCC unroll 8
-    for (int64_t c = 0; c < edge; ++c) to[r * to_row + c] = block[r][c];
+  for (int64_t r = 0; r < edge; ++r) *reinterpret_cast<words*>(to + r * to_row) = line[r];
 }
 
 // Rows r0 to r1 and columns c0 to c1 of the target.
@@ -69,7 +94,10 @@ template <class T>
 void transpose_box(const fft_transpose<T>& p, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
   constexpr int64_t edge = 64 / sizeof(number<T>);
   const auto from = [&p](int64_t r, int64_t c) { return p.source + c * p.rows + r; };
-  const auto to = [&p](int64_t r, int64_t c) { return p.target + (r - p.begin) * p.columns + c; };
+  const auto to = [&p](int64_t r, int64_t c) { return p.target + (r - p.begin) * p.target_row + c; };
+  // The rows that come next are fetched while these are written.
+  for (int64_t r = r1; r < least(r1 + transpose_edge, p.end); ++r)
+    for (int64_t k = c0; k < c1; k += edge) __builtin_prefetch(to(r, k), 1);
   int64_t c = c0;
   for (; c + edge <= c1; c += edge) {
     // Source rows are too far apart for the hardware to see the pattern.
@@ -77,7 +105,7 @@ void transpose_box(const fft_transpose<T>& p, int64_t r0, int64_t r1, int64_t c0
       for (int64_t ahead = c + 2 * edge; ahead < c + 3 * edge; ++ahead)
         for (int64_t r = r0; r < r1; r += edge) __builtin_prefetch(from(r, ahead));
     int64_t r = r0;
-    for (; r + edge <= r1; r += edge) transpose_block<T, edge>(from(r, c), p.rows, to(r, c), p.columns);
+    for (; r + edge <= r1; r += edge) transpose_block<T, edge>(from(r, c), p.rows, to(r, c), p.target_row);
     for (; r < r1; ++r)
       for (int64_t k = c; k < c + edge; ++k) *to(r, k) = *from(r, k);
   }

@@ -97,7 +97,7 @@ struct square {
       if (r >= p.end || c >= p.columns) continue;
       word_of<T> value = shared[threadIdx.x % edge][k];
       if (p.root != 0) value = times(value, root<T>(r * c, p.root, part, p.sign));
-      store(p.target + (r - p.begin) * p.columns + c, value);
+      store(p.target + (r - p.begin) * p.target_row + c, value);
     }
   }
 };

@@ -144,28 +144,50 @@ void run(const fft_local<T>& p, const hpeTiles& tiles) {
   }
 }
 
+/// Memory of a thread, for lines: it is not given back, so that its pages need not be made again.
+template <class T>
+complex_number<T>* line_memory(int64_t count) {
+  thread_local scratch<complex_number<T>> memory;
+  thread_local int64_t size = 0;
+  if (size < count) {
+    memory = make_scratch<complex_number<T>>(count);
+    size = count;
+  }
+  return memory.get();
+}
+
+template <class T>
+void transpose(const fft_transpose<T>& p) {
+  const hpeTiles squares{0, static_cast<uint64_t>(p.tiles()), {static_cast<uint32_t>(p.tiles()), 1, 1}};
+  names<T>::transpose(&p, &squares);
+}
+
 template <class T>
 void run(const fft_lines<T>& p, const hpeTiles& tiles) {
   const fft_transpose<T>& g = p.gather;
-  const auto of = [&](int64_t count) { return shape{{1, g.columns}, count, g.sign, p.effort, 1}; };
-  const auto buffer = make_scratch<complex_number<T>>(line_block * g.columns);
+  complex_number<T>* const gathered = line_memory<T>(2 * line_block * g.columns);
+  complex_number<T>* const transformed = gathered + line_block * g.columns;
   auto& all = transforms<T>::all();
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {
     fft_transpose<T> block = g;
     block.begin = g.begin + static_cast<int64_t>(tile) * line_block;
     block.end = std::min(block.begin + line_block, g.end);
-    block.target = buffer.get();
+    block.target = gathered;
+    block.target_row = g.columns;
     block.root = 0;
     block.spread = 1;
-    const hpeTiles squares{0, static_cast<uint64_t>(block.tiles()), {static_cast<uint32_t>(block.tiles()), 1, 1}};
-    names<T>::transpose(&block, &squares);
+    transpose(block);
     const int64_t rows = block.end - block.begin;
     if (g.root != 0) {
-      const fft_twiddle<T> factors{buffer.get(), g.columns, block.begin, block.end, g.root, g.sign};
+      const fft_twiddle<T> factors{gathered, g.columns, block.begin, block.end, g.root, g.sign};
       const hpeTiles lines{0, static_cast<uint64_t>(rows), {static_cast<uint32_t>(rows), 1, 1}};
       names<T>::twiddle(&factors, &lines);
     }
-    all.execute(of(rows), buffer.get(), g.target + (block.begin - g.begin) * g.columns);
+    complex_number<T>* const result = p.back != 0 ? transformed : g.target + (block.begin - g.begin) * g.columns;
+    all.execute({{1, g.columns}, rows, g.sign, p.effort, 1}, gathered, result);
+    if (p.back != 0)
+      transpose(fft_transpose<T>{transformed, g.target + block.begin, g.columns, rows, 0, g.columns, 0, g.sign, 1, 0,
+                                 g.target_row});
   }
 }
 
@@ -175,3 +197,7 @@ HPE_HOST_KERNEL(fft_local_f32, fft_local<float>) { run(*parameters, *tiles); }
 HPE_HOST_KERNEL(fft_local_f64, fft_local<double>) { run(*parameters, *tiles); }
 HPE_HOST_KERNEL(fft_lines_f32, fft_lines<float>) { run(*parameters, *tiles); }
 HPE_HOST_KERNEL(fft_lines_f64, fft_lines<double>) { run(*parameters, *tiles); }
+HPE_HOST_KERNEL(fft_fence, fft_fence_parameters) {
+  static_cast<void>(parameters);
+  static_cast<void>(tiles);
+}

@@ -93,8 +93,8 @@ TYPED_TEST(kernels, transpose) {
             const std::int64_t half = rows / 2;
             for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, half}, {half, rows}}) {
               const fft_transpose<TypeParam> p{
-                  raw(source), raw(target) + begin * columns, rows, columns, begin, end, root, sign, spread,
-                  spread / 2};
+                  raw(source), raw(target) + begin * columns, rows, columns, begin, end, root, sign, spread, spread / 2,
+                  columns};
               launch(kernel, p, static_cast<std::uint64_t>(p.tiles()));
             }
             ASSERT_LT(units(target, wanted), 1) << rows << " x " << columns << ", root " << root;
