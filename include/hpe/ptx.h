@@ -34,17 +34,16 @@ typedef struct hpeKernelInfo {
   uint32_t parameter_count;
   const uint32_t* parameter_offsets; /* of each parameter in the bytes given to a launch; live as long as the module */
   const uint32_t* parameter_sizes;
-  size_t parameter_bytes;     /* all of them together */
-  uint32_t shared_bytes;      /* static shared memory of a block */
-  uint32_t local_bytes;       /* of a thread, as far as declared */
-  uint32_t constant_bytes;    /* of the module's variables in constant memory */
-  uint32_t max_threads;       /* of a block; what the kernel demands (.maxntid), else 1024 */
-  uint32_t required_block[3]; /* .reqntid; zeros if there is none */
-  int32_t architecture;       /* of the text's .target: 75 for sm_75 */
-  uint32_t
-      required_cluster[3]; /* blocks of a cluster that the kernel declares (.reqnctapercluster); zeros if it does not */
-  uint32_t max_cluster;    /* the most blocks of a cluster: .maxclusterrank, else 16 */
-  int32_t needs_cluster;   /* 1: runs in clusters only, its own or those that the launch asks for (.explicitcluster) */
+  size_t parameter_bytes;       /* all of them together */
+  uint32_t shared_bytes;        /* static shared memory of a block */
+  uint32_t local_bytes;         /* of a thread, as far as declared */
+  uint32_t constant_bytes;      /* of the module's variables in constant memory */
+  uint32_t max_threads;         /* of a block; what the kernel demands (.maxntid), else 1024 */
+  uint32_t required_block[3];   /* .reqntid; zeros if there is none */
+  int32_t architecture;         /* of the text's .target: 75 for sm_75 */
+  uint32_t required_cluster[3]; /* blocks of a cluster, where it declares one (.reqnctapercluster); else zeros */
+  uint32_t max_cluster;         /* blocks of a cluster; what the kernel demands (.maxclusterrank), else 16 */
+  int32_t needs_cluster; /* 1: runs in clusters only, its own or those that a launch asks for (.explicitcluster) */
 } hpeKernelInfo;
 
 /* Describes a kernel of a module of PTX. Errors: HPE_ERROR_NOT_SUPPORTED for other kernels. */

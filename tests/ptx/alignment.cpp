@@ -125,7 +125,7 @@ TEST_P(Alignment, ComesBeforeWhoseMemoryItIs) {
 TEST_P(Alignment, TheThreadStopsThere) {
   kernel_runner runner(
       {text_with("ld.param.u64 %rd2, [offset];\nadd.u64 %rd1, %rd0, %rd2;\nst.global.u32 [%rd0], %r1;\n"
-                 "NEXT:\nst.global.u32 [%rd1+32], %r1;\nst.global.u32 [%rd0+16], %r1;")},
+                 "bra NEXT;\nNEXT:\nst.global.u32 [%rd1+32], %r1;\nst.global.u32 [%rd0+16], %r1;")},
       GetParam());
   auto* const data = static_cast<std::uint32_t*>(runner.allocate(64));
   const auto stopped = runner.launch("k", {{1}, {1}}, data, std::uint64_t{3});
