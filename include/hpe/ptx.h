@@ -89,7 +89,7 @@ typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
   HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not the device's */
   HPE_FAULT_MISALIGNED = 2, /* no multiple of the size of the access */
-  HPE_FAULT_TRAP = 3,
+  HPE_FAULT_TRAP = 3,       /* also an access outside of a surface where the kernel does not say what to do then */
   HPE_FAULT_ASSERT = 4,
   HPE_FAULT_STACK = 5,       /* local memory or call depth used up */
   HPE_FAULT_INSTRUCTION = 6, /* something that cannot be executed, as a call through a pointer to no function */
