@@ -83,13 +83,16 @@ TEST(Squares, DoWhatTheDocumentationShows) {
       << far.text;
 }
 
+// Also where kernels are taken to use what their arguments point to, and no more.
 TEST(HostAccess, OfDevicePointersByCpuCodeAndFiles) {
   const std::string file = "/tmp/hpe-host-access-" + std::to_string(::getpid());
-  const outcome o = soft_run(cuda_program("host_access ") + file);
-  std::filesystem::remove(file);
-  EXPECT_EQ(exit_status(o), 0) << o.text;
-  EXPECT_NE(o.text.find("device 1\n"), std::string::npos) << o.text;
-  EXPECT_TRUE(o.text.ends_with("host access: right\n")) << o.text;
+  for (const char* const scope : {"all", "args"}) {
+    const outcome o = soft_run(cuda_program("host_access ") + file, 2, std::string("--scope ") + scope);
+    std::filesystem::remove(file);
+    EXPECT_EQ(exit_status(o), 0) << o.text;
+    EXPECT_NE(o.text.find("device 1\n"), std::string::npos) << o.text;
+    EXPECT_TRUE(o.text.ends_with("host access: right\n")) << o.text;
+  }
 }
 
 TEST(Profile, NamesThePlacesOfTheProgram) {
