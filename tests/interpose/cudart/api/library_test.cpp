@@ -38,7 +38,9 @@ TEST(Library, SaysOfErrorsWhatTheToolkitsDoes) {
   }
 }
 
-TEST(Library, TellsOfFunctionsThatAreNotThere) { EXPECT_FAILS(cudaCtxResetPersistingL2Cache(), cudaErrorNotSupported); }
+TEST(Library, TellsOfFunctionsThatAreNotThere) {
+  EXPECT_FAILS(cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0), cudaErrorNotSupported);
+}
 
 TEST(Library, HasNoDriver) {
   int dummy = 0;

@@ -15,7 +15,7 @@ constexpr cudaMemLocation device(int number) { return {cudaMemLocationTypeDevice
 
 class Managed : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_CUDA(cudaMallocManaged(&bytes_, 10 * page)); }
+  void SetUp() override { ASSERT_CUDA(cudaMallocManaged(reinterpret_cast<void**>(&bytes_), 10 * page)); }
   void TearDown() override { EXPECT_CUDA(cudaFree(bytes_)); }
 
   int ask(cudaMemRangeAttribute attribute, std::size_t first_page, std::size_t pages) {
