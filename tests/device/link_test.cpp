@@ -36,12 +36,13 @@ class links : public testing::Test {
     }
   }
 
-  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds.
+  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds. A machine that is
+  /// busy with other things has many attempts.
   template <class Queue>
   void expect_time(double at_least, double at_most, Queue queue) {
-    constexpr int attempts = 8;
     double best = 1e9;
-    for (int i = 0; i < attempts && best > at_most; ++i) {
+    const auto patience = clock::now() + std::chrono::seconds(20);
+    while (best > at_most && clock::now() < patience) {
       const auto begin = clock::now();
       for (const timepoint point : std::vector<timepoint>(queue())) m.finish(point);
       best = std::min(best, milliseconds_since(begin));
