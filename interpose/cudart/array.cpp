@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "interpose/cudart/errors.h"
 
@@ -52,31 +53,16 @@ cudaArray_t array_table::create(const cudaChannelFormatDesc& format, cudaExtent 
   const std::size_t size = made->pitch * made->rows() * made->planes();
   check(::hpeMallocOn(&made->base, size, device));
   memory_.add({.base = made->base, .size = size, .kind = memory_kind::device, .device = device});
-  auto* const handle = reinterpret_cast<cudaArray_t>(made.get());
-  const std::scoped_lock lock(mutex_);
-  arrays_[handle] = std::move(made);
-  return handle;
+  return const_cast<cudaArray_t>(adopt(std::move(made)));
 }
 
-std::shared_ptr<const device_array> array_table::find(cudaArray_const_t handle) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = arrays_.find(handle);
-  require(found != arrays_.end(), cudaErrorInvalidResourceHandle);
-  return found->second;
-}
-
-void array_table::destroy(cudaArray_t handle) {
-  const auto gone = find(handle);
-  {
-    const std::scoped_lock lock(mutex_);
-    arrays_.erase(handle);
-  }
+void array_table::free(cudaArray_t handle) {
+  const auto gone = destroy(handle);
   if (memory_.remove(gone->base)) check(::hpeFree(gone->base));
 }
 
 void array_table::reset(int device) {
-  const std::scoped_lock lock(mutex_);
-  std::erase_if(arrays_, [&](const auto& each) { return each.second->device == device; });
+  take_if([&](const device_array& each) { return each.device == device; });
 }
 
 }  // namespace hpe::cudart

@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "interpose/cudart/box.h"
+#include "interpose/cudart/handle_table.h"
 #include "interpose/cudart/memory_table.h"
 
 namespace hpe::cudart {
@@ -33,20 +32,17 @@ struct device_array {
 std::size_t element_bytes_of(const cudaChannelFormatDesc& format);
 unsigned channels_of(const cudaChannelFormatDesc& format);
 
-/// From handles to arrays. Thread safe. Members throw failure and hpe::error.
-class array_table {
+/// Members throw failure and hpe::error.
+class array_table : public handle_table<cudaArray_const_t, const device_array, cudaErrorInvalidResourceHandle> {
  public:
   explicit array_table(memory_table& memory) : memory_(memory) {}
 
   cudaArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags, int device);
-  std::shared_ptr<const device_array> find(cudaArray_const_t handle) const;
-  void destroy(cudaArray_t handle);
+  void free(cudaArray_t handle);
   void reset(int device);  ///< forgets a device's, whose memory is gone
 
  private:
   memory_table& memory_;
-  mutable std::mutex mutex_;
-  std::unordered_map<cudaArray_const_t, std::shared_ptr<const device_array>> arrays_;
 };
 
 }  // namespace hpe::cudart

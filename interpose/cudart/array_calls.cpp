@@ -109,7 +109,7 @@ cudaError_t CUDARTAPI cudaFreeArray(cudaArray_t array) {
     process().captures().require_unsafe_calls_allowed();
     if (array == nullptr) return;
     process().finish_work();
-    process().arrays().destroy(array);
+    process().arrays().free(array);
   });
 }
 

@@ -95,29 +95,8 @@ float elapsed_milliseconds(const event& from, const event& to) {
   return static_cast<float>(static_cast<double>(end->time() - begin->time()) * 1e-6);
 }
 
-cudaEvent_t event_table::create(int device, unsigned flags) {
-  auto made = std::make_shared<event>(device, flags);
-  auto* const handle = reinterpret_cast<cudaEvent_t>(made.get());
-  const std::unique_lock lock(mutex_);
-  events_.emplace(handle, std::move(made));
-  return handle;
-}
-
-std::shared_ptr<event> event_table::find(cudaEvent_t handle) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = events_.find(handle);
-  require(found != events_.end(), cudaErrorInvalidResourceHandle);
-  return found->second;
-}
-
-void event_table::destroy(cudaEvent_t handle) {
-  const std::unique_lock lock(mutex_);
-  require(events_.erase(handle) == 1, cudaErrorInvalidResourceHandle);
-}
-
 void event_table::reset(int device) {
-  const std::unique_lock lock(mutex_);
-  std::erase_if(events_, [&](const auto& each) { return each.second->device() == device; });
+  take_if([&](const event& each) { return each.device() == device; });
 }
 
 }  // namespace hpe::cudart

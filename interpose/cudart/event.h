@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
 #include <vector>
 
+#include "interpose/cudart/handle_table.h"
 #include "interpose/cudart/stream.h"
 
 namespace hpe::cudart {
@@ -84,17 +83,10 @@ class event {
 /// or of two devices; cudaErrorNotReady while one is not reached.
 float elapsed_milliseconds(const event& from, const event& to);
 
-/// From handles to events. Thread safe.
-class event_table {
+class event_table : public handle_table<cudaEvent_t, event, cudaErrorInvalidResourceHandle> {
  public:
-  cudaEvent_t create(int device, unsigned flags);
-  std::shared_ptr<event> find(cudaEvent_t handle) const;  ///< throws failure(cudaErrorInvalidResourceHandle)
-  void destroy(cudaEvent_t handle);                       ///< likewise
-  void reset(int device);                                 ///< forgets those of a device
-
- private:
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<cudaEvent_t, std::shared_ptr<event>> events_;
+  cudaEvent_t create(int device, unsigned flags) { return adopt(std::make_shared<event>(device, flags)); }
+  void reset(int device);  ///< forgets those of a device
 };
 
 }  // namespace hpe::cudart

@@ -151,30 +151,9 @@ std::unique_ptr<graph> graph::clone() const {
 
 std::shared_ptr<graph> graph_table::make() const { return std::make_shared<graph>(live_); }
 
-cudaGraph_t graph_table::create() { return adopt(make()); }
-
-cudaGraph_t graph_table::adopt(std::shared_ptr<graph> made) {
-  const cudaGraph_t handle = handle_of(*made);
-  const std::scoped_lock lock(mutex_);
-  graphs_.emplace(handle, std::move(made));
-  return handle;
-}
-
-void graph_table::destroy(cudaGraph_t handle) {
-  const std::scoped_lock lock(mutex_);
-  require(graphs_.erase(handle) == 1, cudaErrorInvalidValue);
-}
-
 graph& graph_table::find(cudaGraph_t handle) const {
   require(live_->has(handle), cudaErrorInvalidValue);
   return *reinterpret_cast<graph*>(handle);
-}
-
-std::shared_ptr<graph> graph_table::share(cudaGraph_t handle) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = graphs_.find(handle);
-  require(found != graphs_.end(), cudaErrorInvalidValue);
-  return found->second;
 }
 
 graph_node& graph_table::find(cudaGraphNode_t handle) const {

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "interpose/cudart/handle_table.h"
 #include "interpose/cudart/operation.h"
 
 namespace hpe::cudart {
@@ -111,18 +112,17 @@ class graph {
 /// From handles to graphs and nodes. Thread safe. Members throw failure(cudaErrorInvalidValue).
 class graph_table {
  public:
-  cudaGraph_t create();
-  cudaGraph_t adopt(std::shared_ptr<graph> made);
+  cudaGraph_t create() { return adopt(make()); }
+  cudaGraph_t adopt(std::shared_ptr<graph> made) { return graphs_.adopt(std::move(made)); }
   std::shared_ptr<graph> make() const;  ///< one that has no handle yet
-  void destroy(cudaGraph_t handle);
-  graph& find(cudaGraph_t handle) const;                   ///< child graphs too
-  std::shared_ptr<graph> share(cudaGraph_t handle) const;  ///< no child graphs
+  void destroy(cudaGraph_t handle) { graphs_.destroy(handle); }
+  graph& find(cudaGraph_t handle) const;                                                   ///< child graphs too
+  std::shared_ptr<graph> share(cudaGraph_t handle) const { return graphs_.find(handle); }  ///< no child graphs
   graph_node& find(cudaGraphNode_t handle) const;
 
  private:
-  mutable std::mutex mutex_;
   const std::shared_ptr<live_objects> live_ = std::make_shared<live_objects>();
-  std::unordered_map<cudaGraph_t, std::shared_ptr<graph>> graphs_;
+  handle_table<cudaGraph_t, graph, cudaErrorInvalidValue> graphs_;
 };
 
 inline cudaGraph_t handle_of(graph& it) { return reinterpret_cast<cudaGraph_t>(&it); }

@@ -162,23 +162,4 @@ bool graph_exec::enabled(const graph_node& node) const {
   return place.enabled;
 }
 
-cudaGraphExec_t exec_table::adopt(std::shared_ptr<graph_exec> made) {
-  auto* const handle = reinterpret_cast<cudaGraphExec_t>(made.get());
-  const std::scoped_lock lock(mutex_);
-  execs_.emplace(handle, std::move(made));
-  return handle;
-}
-
-std::shared_ptr<graph_exec> exec_table::find(cudaGraphExec_t handle) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = execs_.find(handle);
-  require(found != execs_.end(), cudaErrorInvalidValue);
-  return found->second;
-}
-
-void exec_table::destroy(cudaGraphExec_t handle) {
-  const std::scoped_lock lock(mutex_);
-  require(execs_.erase(handle) == 1, cudaErrorInvalidValue);
-}
-
 }  // namespace hpe::cudart

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "interpose/cudart/graph.h"
@@ -70,16 +69,6 @@ class graph_exec {
   point last_;                        // launch
 };
 
-/// From handles to executable graphs. Thread safe. Members throw failure(cudaErrorInvalidValue).
-class exec_table {
- public:
-  cudaGraphExec_t adopt(std::shared_ptr<graph_exec> made);
-  std::shared_ptr<graph_exec> find(cudaGraphExec_t handle) const;
-  void destroy(cudaGraphExec_t handle);
-
- private:
-  mutable std::mutex mutex_;
-  std::unordered_map<cudaGraphExec_t, std::shared_ptr<graph_exec>> execs_;
-};
+class exec_table : public handle_table<cudaGraphExec_t, graph_exec, cudaErrorInvalidValue> {};
 
 }  // namespace hpe::cudart

@@ -42,9 +42,7 @@ pool_table::pool_table(memory_table& memory, int devices) : memory_(memory) {
 cudaMemPool_t pool_table::add(int device, std::size_t max_size) {
   const auto access = std::make_shared<unsigned>(0);
   auto made = std::make_shared<memory_pool>(std::make_unique<device_source>(memory_, device, access), device, max_size);
-  auto* const handle = reinterpret_cast<cudaMemPool_t>(made.get());
-  pools_[handle] = {std::move(made), access};
-  return handle;
+  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), access}));
 }
 
 cudaMemPool_t pool_table::create(int device, std::size_t max_size) {
@@ -52,26 +50,16 @@ cudaMemPool_t pool_table::create(int device, std::size_t max_size) {
   return add(device, max_size);
 }
 
-const pool_table::entry& pool_table::entry_of(cudaMemPool_t handle) const {
-  const auto found = pools_.find(handle);
-  require(found != pools_.end(), cudaErrorInvalidValue);
-  return found->second;
-}
-
 void pool_table::destroy(cudaMemPool_t handle) {
-  std::shared_ptr<memory_pool> gone;  // ends behind the lock: it may wait for streams
+  std::shared_ptr<entry> gone;  // ends behind the lock: its pool may wait for streams
   const std::scoped_lock lock(mutex_);
   require(std::find(defaults_.begin(), defaults_.end(), handle) == defaults_.end(), cudaErrorInvalidValue);
-  gone = entry_of(handle).pool;
-  pools_.erase(handle);
-  const int device = gone->device();
+  gone = pools_.destroy(handle);
+  const int device = gone->pool->device();
   if (current_[device] == handle) current_[device] = defaults_[device];
 }
 
-std::shared_ptr<memory_pool> pool_table::find(cudaMemPool_t handle) const {
-  const std::scoped_lock lock(mutex_);
-  return entry_of(handle).pool;
-}
+std::shared_ptr<memory_pool> pool_table::find(cudaMemPool_t handle) const { return pools_.find(handle)->pool; }
 
 cudaMemPool_t pool_table::default_of(int device) const {
   const std::scoped_lock lock(mutex_);
@@ -85,7 +73,7 @@ cudaMemPool_t pool_table::current_of(int device) const {
 
 void pool_table::set_current(int device, cudaMemPool_t handle) {
   const std::scoped_lock lock(mutex_);
-  require(entry_of(handle).pool->device() == device, cudaErrorInvalidValue);
+  require(pools_.find(handle)->pool->device() == device, cudaErrorInvalidValue);
   current_.at(device) = handle;
 }
 
@@ -115,13 +103,13 @@ void pool_table::free(void* block) { owner_of(block, true)->free(block); }
 
 void pool_table::set_access(cudaMemPool_t handle, int device, bool allowed) {
   const std::scoped_lock lock(mutex_);
-  const entry& it = entry_of(handle);
+  const auto it = pools_.find(handle);
   const unsigned bit = 1U << device;
-  *it.access = allowed ? *it.access | bit : *it.access & ~bit;
+  *it->access = allowed ? *it->access | bit : *it->access & ~bit;
   for (const auto& [block, pool] : owners_) {
-    if (pool != it.pool) continue;
+    if (pool != it->pool) continue;
     if (auto known = memory_.find(block)) {
-      known->flags = *it.access;
+      known->flags = *it->access;
       memory_.add(*known);
     }
   }
@@ -129,37 +117,23 @@ void pool_table::set_access(cudaMemPool_t handle, int device, bool allowed) {
 
 bool pool_table::access(cudaMemPool_t handle, int device) const {
   const std::scoped_lock lock(mutex_);
-  const entry& it = entry_of(handle);
-  return it.pool->device() == device || (*it.access >> device & 1U) != 0;
-}
-
-std::vector<std::shared_ptr<memory_pool>> pool_table::all() const {
-  std::vector<std::shared_ptr<memory_pool>> result;
-  const std::scoped_lock lock(mutex_);
-  for (const auto& [_, each] : pools_) result.push_back(each.pool);
-  return result;
+  const auto it = pools_.find(handle);
+  return it->pool->device() == device || (*it->access >> device & 1U) != 0;
 }
 
 void pool_table::release_excess() {
-  for (const auto& each : all()) each->release_excess();
+  for (const auto& each : pools_.all()) each->pool->release_excess();
 }
 
 void pool_table::release_all() {
-  for (const auto& each : all()) each->trim(0);
+  for (const auto& each : pools_.all()) each->pool->trim(0);
 }
 
 void pool_table::reset(int device) {
-  std::vector<std::shared_ptr<memory_pool>> gone;  // end behind the lock
+  std::vector<std::shared_ptr<entry>> gone;  // end behind the lock
   const std::scoped_lock lock(mutex_);
   std::erase_if(owners_, [&](const auto& each) { return each.second->device() == device; });
-  for (auto each = pools_.begin(); each != pools_.end();) {
-    if (each->second.pool->device() == device) {
-      gone.push_back(std::move(each->second.pool));
-      each = pools_.erase(each);
-    } else {
-      ++each;
-    }
-  }
+  gone = pools_.take_if([&](const entry& each) { return each.pool->device() == device; });
   current_[device] = defaults_[device] = add(device, 0);
 }
 

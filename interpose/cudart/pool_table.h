@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
+#include "interpose/cudart/handle_table.h"
 #include "interpose/cudart/memory_table.h"
 #include "interpose/cudart/pool.h"
 
@@ -49,13 +49,11 @@ class pool_table {
   };
 
   cudaMemPool_t add(int device, std::size_t max_size);  // needs the mutex
-  const entry& entry_of(cudaMemPool_t handle) const;
   std::shared_ptr<memory_pool> owner_of(const void* block, bool forget);
-  std::vector<std::shared_ptr<memory_pool>> all() const;
 
   memory_table& memory_;
   mutable std::mutex mutex_;
-  std::unordered_map<cudaMemPool_t, entry> pools_;
+  handle_table<cudaMemPool_t, entry, cudaErrorInvalidValue> pools_;
   std::vector<cudaMemPool_t> defaults_;
   std::vector<cudaMemPool_t> current_;
   std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // of used blocks

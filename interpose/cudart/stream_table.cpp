@@ -15,25 +15,18 @@ std::shared_ptr<stream> stream_table::find(cudaStream_t handle, int device, defa
     return devices_.at(device)->legacy();
   }
   if (handle == cudaStreamPerThread || handle == nullptr) return devices_.at(device)->per_thread();
-  const auto found = created_.find(handle);
-  return found == created_.end() ? nullptr : found->second;
+  return created_.find_or_null(handle);
 }
 
 cudaStream_t stream_table::create(int device, unsigned flags, int priority) {
   const std::unique_lock lock(mutex_);
-  auto made = devices_.at(device)->create(flags, priority);
-  auto* const handle = reinterpret_cast<cudaStream_t>(made.get());
-  created_.emplace(handle, std::move(made));
-  return handle;
+  return created_.adopt(devices_.at(device)->create(flags, priority));
 }
 
 bool stream_table::destroy(cudaStream_t handle) {
-  const std::unique_lock lock(mutex_);
-  const auto found = created_.find(handle);
-  if (found == created_.end()) return false;
-  found->second->close();
-  created_.erase(found);
-  return true;
+  const auto gone = created_.take_or_null(handle);
+  if (gone != nullptr) gone->close();
+  return gone != nullptr;
 }
 
 device_streams& stream_table::of_device(int device) {
@@ -43,7 +36,7 @@ device_streams& stream_table::of_device(int device) {
 
 void stream_table::reset(int device) {
   const std::unique_lock lock(mutex_);
-  std::erase_if(created_, [&](const auto& each) { return each.second->device() == device; });
+  created_.take_if([&](const stream& each) { return each.device() == device; });
   devices_.at(device) = std::make_unique<device_streams>(device);
 }
 

@@ -4,9 +4,9 @@
 
 #include <memory>
 #include <shared_mutex>
-#include <unordered_map>
 #include <vector>
 
+#include "interpose/cudart/handle_table.h"
 #include "interpose/cudart/stream.h"
 
 namespace hpe::cudart {
@@ -35,7 +35,7 @@ class stream_table {
  private:
   mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<device_streams>> devices_;
-  std::unordered_map<cudaStream_t, std::shared_ptr<stream>> created_;
+  handle_table<cudaStream_t, stream, cudaErrorInvalidResourceHandle> created_;
 };
 
 }  // namespace hpe::cudart

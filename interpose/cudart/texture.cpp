@@ -91,30 +91,18 @@ cudaTextureObject_t texture_table::create(const texture_object& object, const pt
   *static_cast<ptx::texture*>(place) = description;
   memory_.add({.base = place, .size = sizeof description, .kind = memory_kind::device, .device = object.device});
   const auto handle = reinterpret_cast<cudaTextureObject_t>(place);
-  const std::scoped_lock lock(mutex_);
-  objects_[handle] = object;
+  enter(handle, std::make_shared<const texture_object>(object));
   return handle;
 }
 
-texture_object texture_table::find(cudaTextureObject_t handle) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = objects_.find(handle);
-  require(found != objects_.end(), cudaErrorInvalidValue);
-  return found->second;
-}
-
-void texture_table::destroy(cudaTextureObject_t handle) {
-  {
-    const std::scoped_lock lock(mutex_);
-    require(objects_.erase(handle) == 1, cudaErrorInvalidValue);
-  }
+void texture_table::free(cudaTextureObject_t handle) {
+  destroy(handle);
   auto* const place = reinterpret_cast<void*>(handle);
   if (memory_.remove(place)) check(::hpeFree(place));
 }
 
 void texture_table::reset(int device) {
-  const std::scoped_lock lock(mutex_);
-  std::erase_if(objects_, [&](const auto& each) { return each.second.device == device; });
+  take_if([&](const texture_object& each) { return each.device == device; });
 }
 
 }  // namespace hpe::cudart
@@ -135,29 +123,29 @@ cudaError_t CUDARTAPI cudaCreateTextureObject(cudaTextureObject_t* made, const c
 
 cudaError_t CUDARTAPI cudaDestroyTextureObject(cudaTextureObject_t handle) {
   return api_call(__func__, [&] {
-    if (handle != 0) process().textures().destroy(handle);
+    if (handle != 0) process().textures().free(handle);
   });
 }
 
 cudaError_t CUDARTAPI cudaGetTextureObjectResourceDesc(cudaResourceDesc* out, cudaTextureObject_t handle) {
   return api_call(__func__, [&] {
     require(out != nullptr, cudaErrorInvalidValue);
-    *out = process().textures().find(handle).resource;
+    *out = process().textures().find(handle)->resource;
   });
 }
 
 cudaError_t CUDARTAPI cudaGetTextureObjectTextureDesc(cudaTextureDesc* out, cudaTextureObject_t handle) {
   return api_call(__func__, [&] {
     require(out != nullptr, cudaErrorInvalidValue);
-    *out = process().textures().find(handle).description;
+    *out = process().textures().find(handle)->description;
   });
 }
 
 cudaError_t CUDARTAPI cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* out, cudaTextureObject_t handle) {
   return api_call(__func__, [&] {
-    const texture_object object = process().textures().find(handle);
-    require(out != nullptr && object.view.has_value(), cudaErrorInvalidValue);
-    *out = *object.view;
+    const auto object = process().textures().find(handle);
+    require(out != nullptr && object->view.has_value(), cudaErrorInvalidValue);
+    *out = *object->view;
   });
 }
 }

@@ -3,11 +3,10 @@
 #include <driver_types.h>
 #include <texture_types.h>
 
-#include <map>
-#include <mutex>
 #include <optional>
 
 #include "interpose/cudart/array.h"
+#include "interpose/cudart/handle_table.h"
 #include "interpose/cudart/memory_table.h"
 #include "runtime/ptx/texture.h"
 
@@ -25,21 +24,18 @@ struct texture_object {
 /// Throws cudaErrorInvalidValue for what CUDA does not allow, cudaErrorNotSupported for what soft devices cannot.
 ptx::texture describe(const texture_object& object, const array_table& arrays);
 
-/// Texture objects by their handles: the addresses of their descriptions in the memory of a device. Thread safe.
-/// Members throw failure and hpe::error.
-class texture_table {
+/// Handles are the addresses of the objects' descriptions in the memory of a device. Members throw failure and
+/// hpe::error.
+class texture_table : public handle_table<cudaTextureObject_t, const texture_object, cudaErrorInvalidValue> {
  public:
   explicit texture_table(memory_table& memory) : memory_(memory) {}
 
   cudaTextureObject_t create(const texture_object& object, const ptx::texture& description);
-  texture_object find(cudaTextureObject_t handle) const;
-  void destroy(cudaTextureObject_t handle);
+  void free(cudaTextureObject_t handle);
   void reset(int device);  ///< forgets a device's, whose memory is gone
 
  private:
   memory_table& memory_;
-  mutable std::mutex mutex_;
-  std::map<cudaTextureObject_t, texture_object> objects_;
 };
 
 }  // namespace hpe::cudart

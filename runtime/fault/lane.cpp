@@ -11,8 +11,7 @@
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
 //    that writes the block takes it out of that state, and the fetch then leaves it alone.
 //  - A fetch that was issued is recorded in the region's order as a reader of the home, so device work that writes
-//  waits
-//    for it.
+//    waits for it.
 //  - A view is opened only in the same hold of the mutex that gives the block a state whose shadow is valid.
 
 namespace hpe::fault {

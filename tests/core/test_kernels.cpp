@@ -5,20 +5,7 @@
 #include <algorithm>
 
 #include "hpe/kernel.h"
-
-namespace {
-
-struct part {
-  std::uint64_t begin;
-  std::uint64_t end;
-};
-
-part part_of(const hpeTiles* tiles, std::uint64_t count) {
-  const std::uint64_t total = std::uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];
-  return {count * tiles->begin / total, count * tiles->end / total};
-}
-
-}  // namespace
+#include "tests/core/tiles.h"
 
 HPE_HOST_KERNEL(fill, fill_parameters) {
   const part mine = part_of(tiles, parameters->count);

@@ -3,17 +3,16 @@
 
 #include <malloc.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <numeric>
 #include <thread>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
 #include "tests/failure/child.h"
+#include "tests/os/used_mappings.h"
 
 namespace {
 
@@ -23,39 +22,6 @@ using hpe::out;
 using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
-
-std::size_t most_mappings() {
-  std::ifstream in("/proc/sys/vm/max_map_count");
-  std::size_t most = 0;
-  in >> most;
-  return most;
-}
-
-// Every other page gets another protection, until the kernel says no.
-class all_mappings {
- public:
-  all_mappings() : bytes_((2 * most_mappings() + 100) * page) {
-    memory_ =
-        static_cast<char*>(::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    check(memory_ != MAP_FAILED);
-    for (std::size_t at = 0; at + page < bytes_; at += 2 * page)
-      if (::mprotect(memory_ + at, page, PROT_READ) != 0) return;
-    check(false, "mappings did not run out");
-  }
-  all_mappings(const all_mappings&) = delete;
-  all_mappings& operator=(const all_mappings&) = delete;
-  ~all_mappings() { give_back(); }
-
-  void give_back() {
-    if (memory_ != nullptr) ::munmap(memory_, bytes_);
-    memory_ = nullptr;
-  }
-
- private:
-  static constexpr std::size_t page = 4096;
-  std::size_t bytes_;
-  char* memory_;
-};
 
 // Mappings are for hpe to run out of, not for malloc: it gets its memory before.
 void feed_malloc() {
@@ -98,7 +64,7 @@ TEST_F(Mappings, RunOutWhileTheHostReads) {
       for (const numbers* x : {&a, &b, &c})
         hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {x->data(), n, 3}, out(*x));
       hpe::check(hpeResetStatistics());
-      const all_mappings taken;
+      const used_mappings taken;
       for (std::size_t i = 0; i < n; i += 777) check(b[i] == 3 + i);
       check(hpe::statistics().degraded >= 1);
       for (const numbers* x : {&a, &b, &c}) {
@@ -118,7 +84,7 @@ TEST_F(Mappings, RunOutWhileTheHostWrites) {
       const numbers b(n);
       const numbers c(n);
       hpe::check(hpeResetStatistics());
-      const all_mappings taken;
+      const used_mappings taken;
       for (const numbers* x : {&a, &b, &c}) {
         for (std::size_t i = 0; i < n; i += 2) (*x)[n - 1 - i] = 1;
         hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {x->data(), n, 1, 0}, inout(*x));
@@ -139,7 +105,7 @@ TEST_F(Mappings, RunOutBehindASequentialWriter) {
         const numbers a(n);
         hpe::advise(a.data(), HPE_ADVISE_ROLLING);
         hpe::check(hpeResetStatistics());
-        const all_mappings taken;
+        const used_mappings taken;
         std::iota(a.begin(), a.end(), 0U);
         hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
         for (std::size_t i = 0; i < n; ++i) check(a[i] == i + 1);
@@ -168,7 +134,7 @@ TEST_F(Mappings, RunOutInALaunch) {
           for (int slow = 0; slow < 8; ++slow) written.store(k, std::memory_order_seq_cst);
         }
       });
-      const all_mappings taken;
+      const used_mappings taken;
       start = true;
       while (written < 1000) std::this_thread::yield();
       const auto part = a.subspan(n / 2, n / 4);
@@ -195,7 +161,7 @@ TEST_F(Mappings, AllocationsFailCleanlyAndFreeWorks) {
     b[5] = 1;
     {
       const std::uint64_t free = hpe::device_info(0).memory_free;
-      all_mappings taken;
+      used_mappings taken;
       void* p = nullptr;
       for (int i = 0; i < 5; ++i)
         if (hpeMalloc(&p, 3 * mebi) == HPE_SUCCESS) hpe::check(hpeFree(p));

@@ -1,16 +1,14 @@
 // What happens when the kernel has no room for more mappings: allocations are kept coherent as a whole, and stay right.
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
+#include "tests/os/used_mappings.h"
 
 namespace {
 
@@ -21,41 +19,8 @@ constexpr std::size_t count = std::size_t{4} << 20;  // elements: 16 MiB
 constexpr std::size_t block = 64 * 1024 / sizeof(std::uint32_t);
 constexpr std::size_t step = 5;  // blocks; far enough apart to be no sequential walk, and not to be opened together
 
-std::size_t most_mappings() {
-  std::ifstream file("/proc/sys/vm/max_map_count");
-  std::size_t value = 0;
-  file >> value;
-  return value;
-}
-
-/// Uses up the mappings of the process but for a few, for as long as it lives.
-class no_mappings_left {
- public:
-  no_mappings_left() {
-    // Every second page of one mapping gets another protection: each makes two mappings more.
-    const std::size_t pages = most_mappings() * 2;
-    page_ = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    bytes_ = pages * page_;
-    memory_ =
-        static_cast<std::byte*>(::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    EXPECT_NE(memory_, MAP_FAILED);
-    std::size_t last = 1;
-    while (last < pages && ::mprotect(memory_ + last * page_, page_, PROT_READ) == 0) last += 2;
-    EXPECT_LT(last, pages) << "the mappings were not used up";
-    for (std::size_t n = 0; n < 40; ++n) {
-      last -= 2;
-      ::mprotect(memory_ + last * page_, page_, PROT_NONE);
-    }
-  }
-  ~no_mappings_left() { ::munmap(memory_, bytes_); }
-  no_mappings_left(const no_mappings_left&) = delete;
-  no_mappings_left& operator=(const no_mappings_left&) = delete;
-
- private:
-  std::size_t page_ = 0;
-  std::size_t bytes_ = 0;
-  std::byte* memory_ = nullptr;
-};
+// What the test itself needs.
+constexpr std::size_t spare = 40;
 
 std::uint64_t degraded() {
   hpeStatistics s{};
@@ -82,7 +47,7 @@ class degradation : public testing::TestWithParam<bool> {
 };
 
 TEST_P(degradation, a_host_that_reads_here_and_there) {
-  const no_mappings_left nothing;
+  const used_mappings nothing_left(spare);
   for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
   EXPECT_EQ(degraded(), before + 1);
   expect_all(1);
@@ -93,7 +58,7 @@ TEST_P(degradation, a_host_that_reads_here_and_there) {
 }
 
 TEST_P(degradation, a_host_that_writes_here_and_there) {
-  const no_mappings_left nothing;
+  const used_mappings nothing_left(spare);
   for (std::size_t b = 1; b < count / block; b += step) a[b * block] += 5;
   EXPECT_EQ(degraded(), before + 1);
   hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), count, 1, 0}, inout(a));
@@ -103,7 +68,7 @@ TEST_P(degradation, a_host_that_writes_here_and_there) {
 
 TEST_P(degradation, launches_on_parts_of_what_the_host_wrote) {
   for (std::size_t i = 0; i < count; ++i) a[i] += 1;
-  const no_mappings_left nothing;
+  const used_mappings nothing_left(spare);
   for (std::size_t b = 1; b < count / block; b += step) {
     const auto part = a.subspan(b * block, block);
     hpe::launch(test_kernel().increment, hpe::grid(1), {part.data(), block, 10, 0}, inout(part));
@@ -113,7 +78,7 @@ TEST_P(degradation, launches_on_parts_of_what_the_host_wrote) {
 }
 
 TEST_P(degradation, fetches_that_launches_made_useless) {
-  const no_mappings_left nothing;
+  const used_mappings nothing_left(spare);
   for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
   ASSERT_EQ(degraded(), before + 1);
   for (std::uint32_t round = 1; round <= 20; ++round) {
@@ -135,7 +100,7 @@ TEST(degraded_stripes, a_useless_fetch_from_one_home_is_waited_for) {
   const hpe::array<std::uint32_t> far(16 * count, hpe::on_device(1));
   hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), count, 1}, out(a));
   const std::uint64_t before = degraded();
-  const no_mappings_left nothing;
+  const used_mappings nothing_left(spare);
   for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
   ASSERT_EQ(degraded(), before + 1);
 

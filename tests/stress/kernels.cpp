@@ -3,18 +3,9 @@
 #include <unistd.h>
 
 #include "hpe/kernel.h"
+#include "tests/core/tiles.h"
 
 namespace {
-
-struct part {
-  std::uint64_t begin;
-  std::uint64_t end;
-};
-
-part part_of(const hpeTiles* tiles, std::uint64_t count) {
-  const std::uint64_t total = std::uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];
-  return {count * tiles->begin / total, count * tiles->end / total};
-}
 
 void sleep_for(std::uint32_t microseconds) {
   if (microseconds != 0) ::usleep(microseconds);

@@ -99,7 +99,7 @@ void run_threads(unsigned count, run_state& state, const std::function<void(unsi
   auto last_step = clock::now();
   while (running != 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (clock::now() > end) state.stop();
+    if (clock::now() > end && state.steps() >= fewest_steps) state.stop();
     if (state.steps() != seen) {
       seen = state.steps();
       last_step = clock::now();

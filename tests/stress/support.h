@@ -73,8 +73,12 @@ class run_state {
   std::atomic<std::uint64_t> steps_{0};
 };
 
-/// Runs `body` in some threads for HPE_STRESS_SECONDS (default: 3). Each is given its number and a seed that follows
-/// from HPE_STRESS_SEED, which is printed. When no thread takes a step for a minute, the process ends with a message.
+/// A run has at least so many steps, also where the machine does other things.
+constexpr std::uint64_t fewest_steps = 100;
+
+/// Runs `body` in some threads for HPE_STRESS_SECONDS (default: 3), and on until there are `fewest_steps`. Each is
+/// given its number and a seed that follows from HPE_STRESS_SEED, which is printed. When no thread takes a step for a
+/// minute, the process ends with a message.
 void run_threads(unsigned count, run_state& state, const std::function<void(unsigned, std::uint64_t)>& body);
 
 /// Bytes in use on each device, after everything queued has finished.

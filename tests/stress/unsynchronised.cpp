@@ -168,7 +168,6 @@ TEST(stress, WithoutOrderTheRuntimeStaysWhole) {
       }
     });
     EXPECT_FALSE(state.failed());
-    EXPECT_GT(state.steps(), 100U);
     for (slot& s : slots) EXPECT_EQ(hpeFree(s.exchange({}).data), HPE_SUCCESS) << hpeGetLastErrorMessage();
   }
   for (int tries = 0; hpeSynchronize() != HPE_SUCCESS && tries < 100000; ++tries)

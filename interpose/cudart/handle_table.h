@@ -1,0 +1,93 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "interpose/cudart/failure.h"
+
+namespace hpe::cudart {
+
+/// From the handles that a program has to the objects they mean. A handle stays good until it is destroyed; the object
+/// lives on while somebody else holds it. Objects that leave the table end behind its lock, because their destructors
+/// may wait or call the program. Thread safe.
+template <class Handle, class Object, cudaError_t unknown_handle>
+class handle_table {
+ public:
+  using pointer = std::shared_ptr<Object>;
+
+  void enter(Handle handle, pointer made) {
+    const std::unique_lock lock(mutex_);
+    std::swap(objects_[handle], made);  // what the handle meant before ends with the argument
+  }
+
+  /// Most handles are the addresses of their objects.
+  Handle adopt(pointer made) {
+    const auto handle = reinterpret_cast<Handle>(made.get());
+    enter(handle, std::move(made));
+    return handle;
+  }
+
+  /// Throws failure(unknown_handle) for one that was never given out or is destroyed, as destroy() does.
+  pointer find(Handle handle) const {
+    auto found = find_or_null(handle);
+    require(found != nullptr, unknown_handle);
+    return found;
+  }
+
+  pointer find_or_null(Handle handle) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+
+  /// Of several threads that destroy the same handle one gets the object, and the others are told that there is none.
+  pointer destroy(Handle handle) {
+    auto gone = take_or_null(handle);
+    require(gone != nullptr, unknown_handle);
+    return gone;
+  }
+
+  pointer take_or_null(Handle handle) {
+    const std::unique_lock lock(mutex_);
+    const auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    auto gone = std::move(found->second);
+    objects_.erase(found);
+    return gone;
+  }
+
+  /// All objects that choice(object) is true for, which calls nothing of the table's.
+  template <class Choice>
+  std::vector<pointer> take_if(const Choice& choice) {
+    std::vector<pointer> gone;
+    const std::unique_lock lock(mutex_);
+    for (auto each = objects_.begin(); each != objects_.end();) {
+      if (choice(*each->second)) {
+        gone.push_back(std::move(each->second));
+        each = objects_.erase(each);
+      } else {
+        ++each;
+      }
+    }
+    return gone;
+  }
+
+  std::vector<pointer> all() const {
+    std::vector<pointer> result;
+    const std::shared_lock lock(mutex_);
+    for (const auto& [_, each] : objects_) result.push_back(each);
+    return result;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<Handle, pointer> objects_;
+};
+
+}  // namespace hpe::cudart

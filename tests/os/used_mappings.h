@@ -1,0 +1,43 @@
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <fstream>
+#include <stdexcept>
+
+/// What vm.max_map_count allows.
+inline std::size_t most_mappings() {
+  std::ifstream in("/proc/sys/vm/max_map_count");
+  std::size_t most = 0;
+  in >> most;
+  return most;
+}
+
+/// Uses up the mappings of the process but for about `2 * spare`, until it is destroyed or gives them back.
+/// Every second page of one reservation gets another protection, until the kernel says no.
+class used_mappings {
+ public:
+  explicit used_mappings(std::size_t spare = 0) : bytes_((2 * most_mappings() + 100) * page) {
+    memory_ =
+        static_cast<char*>(::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (memory_ == MAP_FAILED) throw std::runtime_error("no address space for a reservation");
+    std::size_t at = page;
+    while (at < bytes_ && ::mprotect(memory_ + at, page, PROT_READ) == 0) at += 2 * page;
+    if (at >= bytes_) throw std::runtime_error("the mappings did not run out");
+    for (; spare != 0; --spare) ::mprotect(memory_ + (at -= 2 * page), page, PROT_NONE);
+  }
+  used_mappings(const used_mappings&) = delete;
+  used_mappings& operator=(const used_mappings&) = delete;
+  ~used_mappings() { give_back(); }
+
+  void give_back() {
+    if (memory_ != nullptr) ::munmap(memory_, bytes_);
+    memory_ = nullptr;
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+  std::size_t bytes_;
+  char* memory_ = nullptr;
+};
