@@ -264,7 +264,8 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
     const auto first = static_cast<std::size_t>((w.x - grid_.model.x) * w.ny * w.nz);
     const std::span<T> image = onto.image.subspan(first, kept.size());
     const std::span<T> illumination = onto.illumination.subspan(first, kept.size());
-    const kernels::correlate<T> p{image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w};
+    const kernels::correlate<T> p{
+        image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w};
     launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
               in(now_.planes(d, slab.x0, slab.x1)));
   }

@@ -45,7 +45,7 @@ class wave_field {
 
   kernels::field_layout layout_;
   std::vector<std::int64_t> planes_;
-  array<T> whole_;              ///< copied: made when it is asked for
+  array<T> whole_;               ///< copied: made when it is asked for
   std::vector<array<T>> parts_;  ///< copied: by device, from plane first(d) - radius on; direct: none
 };
 

@@ -16,6 +16,7 @@ engine::engine(device::device_set& devices, const memory::uvas& space, const sta
   std::byte* ring = space.alias(space.segment_begin(memory::segment_kind::runtime));
   for (unsigned g = 0; g < staging.near.groups(); ++g, ring += ring_bytes) {
     options_.near.settle_memory(g, ring, ring_bytes);
+    // NOLINTNEXTLINE(modernize-make-unique): make_unique cannot build the ring, which cannot be moved, in its place
     groups_.push_back(std::unique_ptr<group>(new group{{devices, ring, staging.buffer, staging.count}}));
   }
   for (unsigned d = 0; d < devices.size(); ++d) {

@@ -36,12 +36,13 @@ class links : public testing::Test {
     }
   }
 
-  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds.
+  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds. A machine that is
+  /// busy with other things has many attempts.
   template <class Queue>
   void expect_time(double at_least, double at_most, Queue queue) {
-    constexpr int attempts = 8;
     double best = 1e9;
-    for (int i = 0; i < attempts && best > at_most; ++i) {
+    const auto patience = clock::now() + std::chrono::seconds(20);
+    while (best > at_most && clock::now() < patience) {
       const auto begin = clock::now();
       for (const timepoint point : std::vector<timepoint>(queue())) m.finish(point);
       best = std::min(best, milliseconds_since(begin));
@@ -90,10 +91,10 @@ TEST_F(links, both_directions_at_once) {
 TEST_F(links, the_urgent_overtake) {
   auto& rolling = m.device(0).create_stream(priority::rolling);
   auto& urgent = m.device(1).create_stream(priority::waiting_host);  // of another process, on the same link
-  constexpr int attempts = 8;
   constexpr double shared_evenly = 80;
   double best = 1e9;
-  for (int i = 0; i < attempts && best > shared_evenly - 10; ++i) {
+  const auto patience = clock::now() + std::chrono::seconds(20);
+  while (best > shared_evenly - 10 && clock::now() < patience) {
     const auto begin = clock::now();
     const timepoint slow = rolling.copy(m.address(0), host.data(), 2 * bytes);  // 80 ms of the link
     std::this_thread::sleep_for(10ms);

@@ -232,8 +232,8 @@ host_memory::gap host_memory::next_expected() {
     const auto next = pieces_.lower_bound(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
     const std::size_t size = std::clamp(share, least_expected_piece, expected_piece);
-    const gap result{first.begin, std::min({first.end, first.begin + size,
-                                            next == pieces_.end() ? first.end : next->first})};
+    const gap result{first.begin,
+                     std::min({first.end, first.begin + size, next == pieces_.end() ? first.end : next->first})};
     if (result.begin >= first.end) {
       expected_.pop_front();
       continue;
