@@ -274,6 +274,8 @@ TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
     const either from(numbered(n, 1), true);
     for (const auto how : forgiving::ways) {
       for (const int room : {n - 1, 1000, 507, 10, 1, 0}) {
+        // Open MPI 4.1 itself writes the whole message, wherever that ends.
+        if (whole_messages() && room != n - 1) continue;
         const either to(numbered(n, 8), on_device);
         SCOPED_TRACE("way " + std::to_string(int(how)) + ", room for " + std::to_string(room));
         MPI_Request send = other.send(from.data(), n);
@@ -283,7 +285,7 @@ TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
         EXPECT_EQ(MPI_Wait(&send, MPI_STATUS_IGNORE), MPI_SUCCESS);
         if (on_device) {
           EXPECT_TRUE(equal(to.content(), numbered(n, 8)));
-        } else if (!whole_messages()) {  // Open MPI 4.1 itself writes behind the buffer
+        } else if (!whole_messages()) {
           const auto before = numbered(n, 8);
           EXPECT_TRUE(std::equal(before.begin() + room * int(sizeof(word)), before.end(),
                                  to.data() + room * int(sizeof(word))));
