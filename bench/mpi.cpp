@@ -204,11 +204,13 @@ int main(int argc, char** argv) {
   std::string plot;
   std::string from = "8";
   std::string to = std::to_string(largest);
-  const auto arguments =
-      hpe::bench::parse(argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
-                        {{"--plot", "FILE", "draws latency and bandwidth by size", &plot},
-                         {"--from", "BYTES", "the smallest message", &from},
-                         {"--to", "BYTES", "the largest message, at most 64 MiB", &to}});
+  std::string against = "all";
+  const auto arguments = hpe::bench::parse(
+      argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
+      {{"--plot", "FILE", "draws latency and bandwidth by size", &plot},
+       {"--from", "BYTES", "the smallest message", &from},
+       {"--to", "BYTES", "the largest message, at most 64 MiB", &to},
+       {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory", &against}});
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) start_two_ranks(argv);
   MPI_Init(&argc, &argv);
 
@@ -229,6 +231,12 @@ int main(int argc, char** argv) {
   const std::size_t last = std::min<std::size_t>(std::stoull(to), largest);
   for (std::size_t bytes = std::stoull(from); bytes <= last; bytes *= 4 * (bytes < 4096 ? 8 : 1)) {
     const auto first = one_way(both_device, by_pinned, bytes, arguments.repeats);
+    if (against == "pinned") {
+      results.add(bytes, both_device.name, first.first);
+      results.add(bytes, by_pinned.name, first.second);
+      results.compare("speed against by hand, pinned", first.second / first.first, 0.95);
+      continue;
+    }
     const auto second = one_way(both_device, by_pageable, bytes, arguments.repeats);
     const auto third = one_way(plain, to_host, bytes, arguments.repeats);
     const auto fourth = one_way(plain, to_device, bytes, arguments.repeats);

@@ -231,13 +231,18 @@ int MPI_Request_free(MPI_Request* request) {
   auto& next = HPE_REAL(Request_free);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
-  if (operation->active() && !operation->starts_itself()) {
-    pending_table::all().abandon(*request, operation);
+  const MPI_Request instead = operation->stand_in();
+  const bool has_other = instead != handles::get().request_null;
+  if (operation->active()) {
+    pending_table::all().remove(*request, operation);
+    pending_table::all().abandon(has_other ? instead : *request, operation);
+    if (has_other) return leave(next(request));
     *request = handles::get().request_null;
     return leave(MPI_SUCCESS);
   }
   pending_table::all().remove(*request, operation);
-  if (MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) next(&instead);
+  MPI_Request other = instead;
+  if (has_other) next(&other);
   return leave(next(request));
 }
 HPE_ALSO_AS_PMPI(Request_free, (MPI_Request*))

@@ -64,10 +64,10 @@ class incoming final : public message {
   const layout which_;
   std::unique_ptr<envelope::wire> landing_;  // where there is no room for an envelope
   std::optional<staged_buffer> staged_;      // else, for memory of hpe
-  MPI_Request request_ = nullptr;  // of this start
-  std::optional<matched> found_;   // instead of a message that MPI matches
-  std::optional<envelope> head_;   // of what is being fetched
-  bool too_long_ = false;          // what a blocking call received
+  MPI_Request request_ = nullptr;            // of this start
+  std::optional<matched> found_;             // instead of a message that MPI matches
+  std::optional<envelope> head_;             // of what is being fetched
+  bool too_long_ = false;                    // what a blocking call received
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // where the layout has gaps
 };
