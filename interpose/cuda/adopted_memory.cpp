@@ -174,12 +174,13 @@ void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run ma
 }
 
 void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run run) {
+  if (!std::all_of(r->states(run).begin(), r->states(run).end(),
+                   [](block_state b) { return b == block_state::device; }))
+    return;  // the caller looks again
+  // Before the wait: work that is queued meanwhile is not waited for, and takes its blocks out of this state.
+  r->set_state(run, block_state::fetching);
   wait_for_work(lock, *r);
   if (find(r->begin()) != r) return;
-  if (!std::all_of(r->states(run).begin(), r->states(run).end(),
-                   [](block_state s) { return s == block_state::device; }))
-    return;  // the caller looks again
-  r->set_state(run, block_state::fetching);
   r->in_motion = true;
   lock.unlock();
   const auto landed = [&] {

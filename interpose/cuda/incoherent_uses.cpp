@@ -87,6 +87,12 @@ std::optional<incoherent_uses::kind> incoherent_uses::maps(allocation handle, ad
   return found != handles_.end() ? std::optional(found->second) : std::nullopt;
 }
 
+void incoherent_uses::releases(allocation handle) {
+  const std::lock_guard lock(mutex_);
+  handles_.erase(handle);
+  mapped_.erase(handle);
+}
+
 void incoherent_uses::add_texture(CUtexObject object, CUdeviceptr address) {
   const std::lock_guard lock(mutex_);
   textures_[object] = address;

@@ -44,6 +44,8 @@ class incoherent_uses {
   [[nodiscard]] std::vector<adopted_region::bytes> shares_handle(kind how, allocation handle);
   /// The kind of sharing of the handle, if it is shared.
   [[nodiscard]] std::optional<kind> maps(allocation handle, adopted_region::bytes range);
+  /// The program lets go of a handle, whose number another allocation may get.
+  void releases(allocation handle);
 
   /// Textures over linear memory, whose addresses do not show in the parameters of kernels.
   void add_texture(CUtexObject object, CUdeviceptr address);

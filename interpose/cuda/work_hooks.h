@@ -112,6 +112,12 @@ CUresult CUDAAPI map_handle(CUdeviceptr address, std::size_t bytes, std::size_t 
 }
 
 template <auto Entry>
+CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle) {
+  if (interposer* const hpe = interposer::started()) hpe->uses().releases(handle);
+  return (real.*Entry)(handle);
+}
+
+template <auto Entry>
 CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphicsResource resource) {
   const CUresult result = (real.*Entry)(address, bytes, resource);
   if (result == CUDA_SUCCESS && address != nullptr) note_shared(unwatched::graphics, *address, bytes ? *bytes : 0);

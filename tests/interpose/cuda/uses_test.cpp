@@ -76,12 +76,14 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
     EXPECT_EQ(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
   });
   EXPECT_NE(exported.find("other processes"), std::string::npos) << exported;
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
   CUdeviceptr mapped = 0;
   ASSERT_EQ(cuMemAlloc(&mapped, bytes), CUDA_SUCCESS);
   ASSERT_EQ(cuMemImportFromShareableHandle(&handle, &file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(mapped, bytes, 0, handle, 0), CUDA_SUCCESS);
   const std::string opened = told([&] { (void)*reinterpret_cast<volatile int*>(mapped); });
   EXPECT_NE(opened.find("another process"), std::string::npos) << opened;
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(mapped), CUDA_SUCCESS);
 }
 

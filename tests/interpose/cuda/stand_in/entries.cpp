@@ -182,6 +182,7 @@ STAND_IN CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h
                                                  CUmemAllocationHandleType) {
   return COUNT(), *handle = 77, CUDA_SUCCESS;
 }
+STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle) { return COUNT(), CUDA_SUCCESS; }
 STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle,
                            unsigned long long) {
   return COUNT(), is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
