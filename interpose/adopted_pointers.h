@@ -1,7 +1,8 @@
 #pragma once
 
 /// Device memory that a CUDA program got from the driver itself, as interposed calls of libc and MPI get at it. They do
-/// so through buffer_access; here is what stands behind that in a program which hpe was preloaded into (interpose/cuda).
+/// so through buffer_access; here is what stands behind that in a program which hpe was preloaded into
+/// (interpose/cuda).
 
 #include <atomic>
 #include <cstddef>

@@ -15,13 +15,13 @@ constexpr std::size_t page = 4096;
 }  // namespace
 
 void buffer_access::page_memory::operator()(std::byte* memory) const noexcept {
-  ::operator delete(memory, std::align_val_t{page});
+  ::operator delete (memory, std::align_val_t{page});
 }
 
 void buffer_access::use_adopted(adopted_pointers& behind, bool read_now) {
   adopted_ = &behind;
   const std::size_t lead = reinterpret_cast<std::uintptr_t>(address_) % page;
-  own_.reset(static_cast<std::byte*>(::operator new(lead + bytes_, std::align_val_t{page})));
+  own_.reset(static_cast<std::byte*>(::operator new (lead + bytes_, std::align_val_t{page})));
   data_ = own_.get() + lead;
   if (read_now) read_adopted();
 }

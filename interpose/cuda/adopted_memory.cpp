@@ -52,8 +52,8 @@ adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   const auto next = regions_.upper_bound(address);
   const CUdeviceptr last = page_end(found->base + found->bytes);
   const CUdeviceptr end = next != regions_.end() ? std::min(last, next->second->begin()) : last;
-  const CUdeviceptr begin = next != regions_.begin() ? std::max(page_begin(found->base), std::prev(next)->first)
-                                                     : page_begin(found->base);
+  const CUdeviceptr begin =
+      next != regions_.begin() ? std::max(page_begin(found->base), std::prev(next)->first) : page_begin(found->base);
   const auto region = std::make_shared<adopted_region>(begin, end, parts_.of(found->context));
   regions_.emplace(end, region);
   marks_.set(begin, end, true);
@@ -116,14 +116,14 @@ void adopted_memory::explain(CUdeviceptr address) const {
 void adopted_memory::copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device) {
   const lent_stream lent(r.parts());
   const CUstream stream = lent.stream();
-  const auto done = to_device ? copies_.upload(device, host, bytes, stream, true)
-                              : copies_.download(host, device, bytes, stream);
+  const auto done =
+      to_device ? copies_.upload(device, host, bytes, stream, true) : copies_.download(host, device, bytes, stream);
   constexpr const char* what = "a copy between device memory and the host's copy of it";
   if (done) return cu_.check(*done, what);
   const auto number = reinterpret_cast<CUdeviceptr>(host);
-  cu_.check(to_device ? cu_.cuMemcpyAsync(device, number, bytes, stream)
-                      : cu_.cuMemcpyAsync(number, device, bytes, stream),
-            what);
+  cu_.check(
+      to_device ? cu_.cuMemcpyAsync(device, number, bytes, stream) : cu_.cuMemcpyAsync(number, device, bytes, stream),
+      what);
   cu_.check(cu_.cuStreamSynchronize(stream), what);
 }
 
@@ -174,12 +174,13 @@ void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run ma
 }
 
 void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run run) {
+  if (!std::all_of(r->states(run).begin(), r->states(run).end(),
+                   [](block_state b) { return b == block_state::device; }))
+    return;  // the caller looks again
+  // Before the wait: work that is queued meanwhile is not waited for, and takes its blocks out of this state.
+  r->set_state(run, block_state::fetching);
   wait_for_work(lock, *r);
   if (find(r->begin()) != r) return;
-  if (!std::all_of(r->states(run).begin(), r->states(run).end(),
-                   [](block_state s) { return s == block_state::device; }))
-    return;  // the caller looks again
-  r->set_state(run, block_state::fetching);
   r->in_motion = true;
   lock.unlock();
   const auto landed = [&] {
@@ -206,12 +207,16 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
       const region_pointer r = find_or_adopt(address);
       if (r == nullptr) return explain(address), fault::verdict::not_ours;
       const std::uint64_t block = r->block_of(address);
-      const block_run next = r->ahead.touched(block);
-      const block_run behind{std::max(next.begin, block + 1), next.end};
-      if (!behind.empty()) ahead_.push_back({r, behind});
-      if (ahead_.size() > most_walks) ahead_.pop_front();
       const block_event event = write ? block_event::host_write : block_event::host_read;
-      if (!apply(r->state(block), event).actions.fetch) {
+      const bool fetched = !apply(r->state(block), event).actions.fetch;
+      // A first write after reads is no step of a walk.
+      if (!fetched || r->ahead.is_marker(block)) {
+        const block_run next = r->ahead.touched(block);
+        const block_run behind{std::max(next.begin, block + 1), next.end};
+        if (!behind.empty()) ahead_.push_back({r, behind});
+        if (ahead_.size() > most_walks) ahead_.pop_front();
+      }
+      if (fetched) {
         open(*r, {block, block + 1}, event);
         return fault::verdict::retry;
       }

@@ -20,6 +20,7 @@ std::uint64_t context_parts::number() const noexcept {
 
 // Two witnesses, because what drivers say of handles of an ended context differs.
 bool context_parts::alive() const noexcept {
+  const entered here(cu_, context_);
   return number() == number_ && cu_.cuEventQuery(witness_) == CUDA_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks of copies. Included by hook_table.cpp alone. A hook that has nothing to do is a comparison and a call of the
-/// driver.
+/// The hooks of copies. Included by hook_table.cpp alone. A hook that has nothing to do is a comparison and a call of
+/// the driver.
 
 #include "interpose/cuda/copy_shapes.h"
 #include "interpose/cuda/device_work.h"

@@ -8,8 +8,8 @@
 namespace hpe::cuda_hooks {
 
 /// A bit for each 2 MiB of the address space of a process: near which addresses adopted regions are. The driver gives
-/// out address space in such granules. Reading takes no lock and is safe in signal handlers; changes are the caller's to
-/// serialise.
+/// out address space in such granules. Reading takes no lock and is safe in signal handlers; changes are the caller's
+/// to serialise.
 class granule_marks {
  public:
   granule_marks();

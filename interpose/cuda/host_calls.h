@@ -10,9 +10,7 @@ class host_calls final : public interpose::adopted_pointers {
  public:
   explicit host_calls(adopted_memory& memory) : memory_(memory) { start(); }
 
-  [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override {
-    return memory_.bytes_from(address);
-  }
+  [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override { return memory_.bytes_from(address); }
   void read(void* to, std::uintptr_t from, std::size_t bytes) override { memory_.read(to, from, bytes); }
   void write(std::uintptr_t to, const void* from, std::size_t bytes) override { memory_.write(to, from, bytes); }
 

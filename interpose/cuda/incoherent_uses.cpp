@@ -14,10 +14,10 @@ bool meet(adopted_region::bytes a, adopted_region::bytes b) { return a.begin < b
 const char* words_of(kind how) {
   switch (how) {
     case kind::exported:
-      return "is shared with other processes (IPC): what they write is seen by CPU code here after the next device "
+      return "is shared with other processes: what they write is seen by CPU code here after the next device "
              "work of this process, and what CPU code writes is seen by them after that";
     case kind::opened:
-      return "belongs to another process (IPC): what that writes is seen by CPU code here after the next device work "
+      return "belongs to another process: what that writes is seen by CPU code here after the next device work "
              "of this process, and what CPU code writes is seen there after that";
     case kind::external:
       return "is memory of another API: what that writes is seen by CPU code after the next device work of CUDA, and "
@@ -66,7 +66,31 @@ void incoherent_uses::touched(adopted_region::bytes region) {
 void incoherent_uses::forget(adopted_region::bytes range) {
   const std::lock_guard lock(mutex_);
   std::erase_if(notes_, [&](const note& n) { return meet(n.range, range); });
+  std::erase_if(mapped_, [&](const auto& m) { return meet(m.second, range); });
   std::erase_if(told_, [&](const auto& t) { return range.begin <= t.second && t.second < range.end; });
+}
+
+std::vector<adopted_region::bytes> incoherent_uses::shares_handle(kind how, allocation handle) {
+  const std::lock_guard lock(mutex_);
+  handles_[handle] = how;
+  std::vector<adopted_region::bytes> result;
+  const auto [first, last] = mapped_.equal_range(handle);
+  for (auto m = first; m != last; ++m) result.push_back(m->second);
+  return result;
+}
+
+std::optional<incoherent_uses::kind> incoherent_uses::maps(allocation handle, adopted_region::bytes range) {
+  const std::lock_guard lock(mutex_);
+  any_.store(true, std::memory_order_relaxed);
+  mapped_.emplace(handle, range);
+  const auto found = handles_.find(handle);
+  return found != handles_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+void incoherent_uses::releases(allocation handle) {
+  const std::lock_guard lock(mutex_);
+  handles_.erase(handle);
+  mapped_.erase(handle);
 }
 
 void incoherent_uses::add_texture(CUtexObject object, CUdeviceptr address) {

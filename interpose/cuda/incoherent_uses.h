@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,15 @@ class incoherent_uses {
   /// The program gives a range back.
   void forget(adopted_region::bytes range);
 
+  /// Memory that the program maps itself, and handles by which it shares such memory: the ranges that become shared by
+  /// it.
+  using allocation = CUmemGenericAllocationHandle;
+  [[nodiscard]] std::vector<adopted_region::bytes> shares_handle(kind how, allocation handle);
+  /// The kind of sharing of the handle, if it is shared.
+  [[nodiscard]] std::optional<kind> maps(allocation handle, adopted_region::bytes range);
+  /// The program lets go of a handle, whose number another allocation may get.
+  void releases(allocation handle);
+
   /// Textures over linear memory, whose addresses do not show in the parameters of kernels.
   void add_texture(CUtexObject object, CUdeviceptr address);
   void remove_texture(CUtexObject object);
@@ -60,6 +70,8 @@ class incoherent_uses {
   std::vector<note> notes_;
   std::set<std::pair<kind, CUdeviceptr>> told_;
   std::map<CUtexObject, CUdeviceptr> textures_;
+  std::multimap<allocation, adopted_region::bytes> mapped_;
+  std::map<allocation, kind> handles_;
 };
 
 }  // namespace hpe::cuda_hooks

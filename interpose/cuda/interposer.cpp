@@ -15,7 +15,12 @@ constinit std::atomic<interposer*> the_interposer{nullptr};
 
 }  // namespace
 
-interposer::interposer() : contexts_(cu_), program_(cu_), copies_(cu_, contexts_), peers_(cu_, contexts_), adopted_(cu_, contexts_, program_, copies_, uses_) {
+interposer::interposer()
+    : contexts_(cu_),
+      program_(cu_),
+      copies_(cu_, contexts_),
+      peers_(cu_, contexts_),
+      adopted_(cu_, contexts_, program_, copies_, uses_) {
   HPE_REQUIRE(option_.scope == "all" || option_.scope == "args", HPE_ERROR_INITIALIZATION,
               "HPE_SCOPE=\"{}\" is neither all nor args", option_.scope);
   trace::profile::start(option_.profile);

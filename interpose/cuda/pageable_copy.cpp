@@ -59,9 +59,9 @@ bool pageable_copy::is_device(CUdeviceptr address) const {
 // What is left to the driver: captures, streams of another context, managed memory, and everything that is an error.
 bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
   if (what.bytes() < smallest || what.host == nullptr) return false;
-  if (what.rows > 1 && (cu_.cuMemcpy2DAsync == nullptr || what.width < narrowest_row ||
-                        what.width > pinned_ring::buffer_bytes || what.device_pitch < what.width ||
-                        what.host_pitch < what.width))
+  if (what.rows > 1 &&
+      (cu_.cuMemcpy2DAsync == nullptr || what.width < narrowest_row || what.width > pinned_ring::buffer_bytes ||
+       what.device_pitch < what.width || what.host_pitch < what.width))
     return false;
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (cu_.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
@@ -91,8 +91,8 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
 }
 
 // From `through` to the program's memory or the other way: bytes [at, at + bytes) of what is copied, without gaps.
-void pageable_copy::copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, bool up,
-                               writing how) {
+void pageable_copy::copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
+                               bool up, writing how) {
   transfer::copy_crew::rows rows{bytes, 1, 0, 0};
   std::byte* host = what.host + at;
   if (what.rows > 1) {

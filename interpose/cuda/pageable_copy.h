@@ -56,8 +56,8 @@ class pageable_copy {
   static constexpr std::uint64_t worth_buffers = std::uint64_t{64} << 20;
 
   [[nodiscard]] bool suitable(const copied_memory& what, CUstream stream) const;
-  CUresult queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, CUstream stream,
-                       bool up) const;
+  CUresult queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
+                       CUstream stream, bool up) const;
   void copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, bool up,
                   transfer::copy_crew::writing how);
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);

@@ -11,7 +11,7 @@ namespace hpe::cuda_hooks {
 using device::cuda::entered;
 using device::cuda::uncaptured;
 
-std::optional<CUcontext> peer_copy::context_of(CUdeviceptr address, std::size_t bytes, int& device) const {
+std::optional<CUcontext> peer_copy::context_of(CUdeviceptr address, std::size_t bytes) const {
   unsigned type = 0;
   unsigned managed = 0;
   CUcontext context = nullptr;
@@ -20,7 +20,6 @@ std::optional<CUcontext> peer_copy::context_of(CUdeviceptr address, std::size_t 
   if (cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
       type != CU_MEMORYTYPE_DEVICE ||
       cu_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS || managed != 0 ||
-      cu_.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS ||
       cu_.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS ||
       context == nullptr || cu_.cuMemGetAddressRange(&base, &size, address) != CUDA_SUCCESS ||
       bytes > size - (address - base))
@@ -37,12 +36,17 @@ bool peer_copy::reaches(CUcontext context, CUdeviceptr address) const {
 }
 
 std::optional<peer_copy::ends> peer_copy::unconnected(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) const {
-  if (bytes < smallest) return std::nullopt;
   int to_device = -1;
   int from_device = -1;
-  const auto to_context = context_of(to, bytes, to_device);
-  const auto from_context = context_of(from, bytes, from_device);
-  if (!to_context || !from_context || to_device == from_device) return std::nullopt;
+  // Most copies end here.
+  if (bytes < smallest ||
+      cu_.cuPointerGetAttribute(&to_device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, to) != CUDA_SUCCESS ||
+      cu_.cuPointerGetAttribute(&from_device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, from) != CUDA_SUCCESS ||
+      to_device == from_device)
+    return std::nullopt;
+  const auto to_context = context_of(to, bytes);
+  const auto from_context = context_of(from, bytes);
+  if (!to_context || !from_context) return std::nullopt;
   if (reaches(*to_context, from) || reaches(*from_context, to)) return std::nullopt;
   return ends{*to_context, *from_context};
 }
@@ -120,6 +124,7 @@ std::optional<CUresult> peer_copy::copy(CUdeviceptr to, CUdeviceptr from, std::s
 std::optional<CUresult> peer_copy::copy_after_all(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   const auto e = unconnected(to, from, bytes);
   if (!e) return std::nullopt;
+  const uncaptured here(cu_);
   for (const CUcontext context : {e->to, e->from}) {
     const entered there(cu_, context);
     if (const CUresult failed = cu_.cuCtxSynchronize(); failed != CUDA_SUCCESS) return std::nullopt;

@@ -30,7 +30,7 @@ class peer_copy {
     CUcontext from;
   };
   [[nodiscard]] std::optional<ends> unconnected(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) const;
-  [[nodiscard]] std::optional<CUcontext> context_of(CUdeviceptr address, std::size_t bytes, int& device) const;
+  [[nodiscard]] std::optional<CUcontext> context_of(CUdeviceptr address, std::size_t bytes) const;
   [[nodiscard]] bool reaches(CUcontext context, CUdeviceptr address) const;
   std::optional<CUresult> copy_between(const ends& e, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                                        CUstream stream);

@@ -11,6 +11,11 @@ void program_contexts::add(CUcontext context) {
   made_.push_back(context);
 }
 
+std::vector<CUcontext> program_contexts::made() const {
+  const std::lock_guard lock(mutex_);
+  return made_;
+}
+
 void program_contexts::remove(CUcontext context) {
   const std::lock_guard lock(mutex_);
   std::erase(made_, context);
@@ -47,19 +52,14 @@ CUresult program_contexts::wait_for_all(CUcontext also) {
     if (first == CUDA_SUCCESS) first = result;
   };
   for_each_primary([&](int, CUcontext context) { wait_in(context); });
-  std::vector<CUcontext> made;
-  {
-    const std::lock_guard lock(mutex_);
-    made = made_;
-  }
-  for (const CUcontext context : made) wait_in(context);
+  for (const CUcontext context : made()) wait_in(context);
   wait_in(also);
   return first;
 }
 
 std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
   std::optional<allocation> found;
-  for_each_primary([&](int device, CUcontext primary) {
+  const auto look = [&](int device, CUcontext primary) {
     if (found) return;
     const entered here(cu_, primary);
     unsigned type = 0;
@@ -77,7 +77,11 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
     // Memory of pools and mappings belongs to no context: the primary one of its device serves.
     if (a.context == nullptr && owner == device) a.context = primary;
     if (a.context != nullptr) found = a;
-  });
+  };
+  for_each_primary(look);
+  constexpr int none = -2;
+  if (!found)
+    for (const CUcontext context : made()) look(none, context);
   return found;
 }
 
@@ -95,6 +99,11 @@ std::size_t program_contexts::size_at(CUdeviceptr address) const noexcept {
       const entered here(cu_, context);
       if (result == 0) ask();
     });
+  if (result == 0)
+    for (const CUcontext context : made()) {
+      const entered here(cu_, context);
+      if (result == 0) ask();
+    }
   return result;
 }
 

@@ -55,7 +55,9 @@ class program_contexts {
 
  private:
   const device::cuda::driver& cu_;
-  std::mutex mutex_;
+  [[nodiscard]] std::vector<CUcontext> made() const;
+
+  mutable std::mutex mutex_;
   std::vector<CUcontext> made_;
   std::map<CUgreenCtx, CUcontext> green_;
 };

@@ -78,6 +78,45 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   return result;
 }
 
+// Memory that the program maps itself is shared by the handle of its allocation, before or after it is mapped.
+void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
+  interposer* const hpe = interposer::instance();
+  if (hpe == nullptr) return;
+  for (const adopted_region::bytes range : hpe->uses().shares_handle(how, handle))
+    note_shared(how, range.begin, range.end - range.begin);
+}
+
+template <auto Entry>
+CUresult CUDAAPI export_handle(void* shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                               unsigned long long flags) {
+  const CUresult result = (real.*Entry)(shared, handle, type, flags);
+  if (result == CUDA_SUCCESS) note_handle(unwatched::exported, handle);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI import_handle(CUmemGenericAllocationHandle* handle, void* shared, CUmemAllocationHandleType type) {
+  const CUresult result = (real.*Entry)(handle, shared, type);
+  if (result == CUDA_SUCCESS) note_handle(unwatched::opened, *handle);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI map_handle(CUdeviceptr address, std::size_t bytes, std::size_t offset,
+                            CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  const CUresult result = (real.*Entry)(address, bytes, offset, handle, flags);
+  interposer* const hpe = result == CUDA_SUCCESS ? interposer::instance() : nullptr;
+  if (hpe != nullptr)
+    if (const auto how = hpe->uses().maps(handle, {address, address + bytes})) note_shared(*how, address, bytes);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle) {
+  if (interposer* const hpe = interposer::started()) hpe->uses().releases(handle);
+  return (real.*Entry)(handle);
+}
+
 template <auto Entry>
 CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphicsResource resource) {
   const CUresult result = (real.*Entry)(address, bytes, resource);

@@ -78,7 +78,8 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
           call, bytes, p);
     } else if (adopted_pointers::of(p) != nullptr) {
       log(log_level::warn,
-          "{}: the kernel refused {} bytes at {} (EFAULT): this is device memory of CUDA, which this call does not take "
+          "{}: the kernel refused {} bytes at {} (EFAULT): this is device memory of CUDA, which this call does not "
+          "take "
           "as a whole; see docs/files.md",
           call, bytes, p);
     } else if (!ordinary(p)) {

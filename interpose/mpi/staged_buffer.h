@@ -7,8 +7,8 @@
 
 namespace hpe::interpose::mpi {
 
-/// Whether a buffer argument may name memory of hpe, or device memory that the program got from CUDA. A null pointer may, once hpe has started: it is MPI_BOTTOM, and
-/// the datatype has the addresses.
+/// Whether a buffer argument may name memory of hpe, or device memory that the program got from CUDA. A null pointer
+/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
   if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
   return !buffer_access::ordinary(buffer);

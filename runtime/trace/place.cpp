@@ -64,7 +64,6 @@ std::string place_of(std::span<void* const> stack) {
   return fallback;
 }
 
-
 std::string place_of_caller() {
   std::array<void*, 24> stack{};
   const int frames = ::backtrace(stack.data(), static_cast<int>(stack.size()));

@@ -1,5 +1,5 @@
-// An MPI program with device memory of CUDA's own, linked with neither hpe nor a CUDA-aware MPI: run by `hpe run` in front
-// of the stand-in driver. Two ranks; prints "adopted: all right" on rank 0, or what is wrong.
+// An MPI program with device memory of CUDA's own, linked with neither hpe nor a CUDA-aware MPI: run by `hpe run` in
+// front of the stand-in driver. Two ranks; prints "adopted: all right" on rank 0, or what is wrong.
 #include <cuda.h>
 #include <mpi.h>
 

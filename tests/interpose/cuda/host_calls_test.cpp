@@ -19,8 +19,7 @@ namespace {
 
 // p[i] += 1, over bytes.
 const stand_in::kernel increment{[](const std::uint64_t* parameters) {
-                                   auto* const bytes =
-                                       reinterpret_cast<std::uint8_t*>(stand_in::memory(parameters[0]));
+                                   auto* const bytes = reinterpret_cast<std::uint8_t*>(stand_in::memory(parameters[0]));
                                    for (std::uint64_t i = 0; i < parameters[1]; ++i) ++bytes[i];
                                  },
                                  2};

@@ -1,5 +1,5 @@
-// What a launch costs the thread that asks for it: medians over batches, in nanoseconds. With the stand-in, whose driver
-// does nothing for no kernel, the difference between a run alone and one under `hpe run` is what hpe adds.
+// What a launch costs the thread that asks for it: medians over batches, in nanoseconds. With the stand-in, whose
+// driver does nothing for no kernel, the difference between a run alone and one under `hpe run` is what hpe adds.
 #include <cuda.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Copies between devices of which neither reaches the other, in front of the stand-in: its streams run apart, so what is
-// queued in the wrong order shows.
+// Copies between devices of which neither reaches the other, in front of the stand-in: its streams run apart, so what
+// is queued in the wrong order shows.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ constexpr std::size_t MiB = std::size_t{1} << 20;
 
 // p[i] += 1, over 64-bit words.
 const stand_in::kernel increment{[](const std::uint64_t* parameters) {
-                                   auto* const words = reinterpret_cast<std::uint64_t*>(
-                                       stand_in::memory(parameters[0]));
+                                   auto* const words =
+                                       reinterpret_cast<std::uint64_t*>(stand_in::memory(parameters[0]));
                                    for (std::uint64_t i = 0; i < parameters[1]; ++i) ++words[i];
                                  },
                                  2};
@@ -116,9 +116,8 @@ TEST_F(Peers, EveryEntryIsStaged) {
         [=] { return cuMemcpy3DPeerAsync(&planes, in); },
     };
   };
-  const char* const names[] = {"cuMemcpyPeer",     "cuMemcpyPeerAsync", "cuMemcpyDtoD_v2",
-                               "cuMemcpyDtoDAsync_v2", "cuMemcpy",      "cuMemcpyAsync",
-                               "cuMemcpy3DPeer",   "cuMemcpy3DPeerAsync"};
+  const char* const names[] = {"cuMemcpyPeer", "cuMemcpyPeerAsync", "cuMemcpyDtoD_v2", "cuMemcpyDtoDAsync_v2",
+                               "cuMemcpy",     "cuMemcpyAsync",     "cuMemcpy3DPeer",  "cuMemcpy3DPeerAsync"};
   const auto calls = all(stream[0], memory[1], context[1], memory[0], context[0]);
   for (const bool reached : {false, true}) {
     if (reached) {

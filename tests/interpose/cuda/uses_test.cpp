@@ -35,7 +35,8 @@ class Uses : public testing::Test {
 
 TEST_F(Uses, SharedWithAnotherProcess) {
   CUipcMemHandle handle{};
-  EXPECT_EQ(told([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS); }), "") << "the host has not used it";
+  EXPECT_EQ(told([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS); }), "")
+      << "the host has not used it";
   const std::string first = told([&] { touch(); });
   EXPECT_NE(first.find("other processes"), std::string::npos) << first;
   EXPECT_NE(first.find("interpose-tests"), std::string::npos) << "the place is missing: " << first;
@@ -64,6 +65,26 @@ TEST_F(Uses, OpenedFromElsewhere) {
   ASSERT_EQ(cuExternalMemoryGetMappedBuffer(&opened, nullptr, &what), CUDA_SUCCESS);
   EXPECT_NE(told([&] { (void)*reinterpret_cast<volatile int*>(opened); }).find("another API"), std::string::npos);
   EXPECT_EQ(cuMemFree(opened), CUDA_SUCCESS);
+}
+
+TEST_F(Uses, SharedByTheHandleOfAMapping) {
+  int file = 0;
+  CUmemGenericAllocationHandle handle = 5;
+  ASSERT_EQ(cuMemMap(device, bytes, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(told([&] { touch(); }), "");
+  const std::string exported = told([&] {
+    EXPECT_EQ(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
+  });
+  EXPECT_NE(exported.find("other processes"), std::string::npos) << exported;
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  CUdeviceptr mapped = 0;
+  ASSERT_EQ(cuMemAlloc(&mapped, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemImportFromShareableHandle(&handle, &file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(mapped, bytes, 0, handle, 0), CUDA_SUCCESS);
+  const std::string opened = told([&] { (void)*reinterpret_cast<volatile int*>(mapped); });
+  EXPECT_NE(opened.find("another process"), std::string::npos) << opened;
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(mapped), CUDA_SUCCESS);
 }
 
 TEST_F(Uses, AwaitedByAStream) {

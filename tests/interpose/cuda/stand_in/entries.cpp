@@ -126,9 +126,8 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
       context* c = nullptr;
       if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
-      *static_cast<unsigned*>(data) = reaches(c->device, found.of->device)
-                                          ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
-                                          : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+      *static_cast<unsigned*>(data) = reaches(c->device, found.of->device) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                                                           : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
       break;
     }
     default: return CUDA_ERROR_NOT_SUPPORTED;
@@ -172,6 +171,21 @@ STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexterna
                                                   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* what) {
   COUNT();
   return cuMemAlloc(result, what->size);
+}
+
+// Mappings: an allocation is a number, and its memory is there with the address already.
+STAND_IN CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
+                                               unsigned long long) {
+  return COUNT(), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void*,
+                                                 CUmemAllocationHandleType) {
+  return COUNT(), *handle = 77, CUDA_SUCCESS;
+}
+STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle) { return COUNT(), CUDA_SUCCESS; }
+STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle,
+                           unsigned long long) {
+  return COUNT(), is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // ---- streams and events ------------------------------------------------------------------------------------------

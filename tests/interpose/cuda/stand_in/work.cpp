@@ -59,9 +59,9 @@ CUresult copy_planes(const Copy& c, CUstream in, bool wait) {
   if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   const std::size_t source_slice = c.srcPitch * c.srcHeight;
   const std::size_t slice = c.dstPitch * c.dstHeight;
-  const rows from{start_of(c.srcMemoryType, c.srcHost, c.srcDevice) + c.srcZ * source_slice + c.srcY * c.srcPitch +
-                      c.srcXInBytes,
-                  c.srcPitch, source_slice};
+  const rows from{
+      start_of(c.srcMemoryType, c.srcHost, c.srcDevice) + c.srcZ * source_slice + c.srcY * c.srcPitch + c.srcXInBytes,
+      c.srcPitch, source_slice};
   const rows to{
       start_of(c.dstMemoryType, c.dstHost, c.dstDevice) + c.dstZ * slice + c.dstY * c.dstPitch + c.dstXInBytes,
       c.dstPitch, slice};
