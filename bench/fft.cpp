@@ -6,102 +6,19 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <optional>
-#include <vector>
-
 #include "bench/fft_peers.h"
+#include "bench/fft_table.h"
 #include "bench/measure.h"
-#include "hpe/hpe.hpp"
+#include "bench/soft_bars.h"
 
 namespace {
 
-using hpe::bench::peer;
+using hpe::bench::name_of;
 using hpe::bench::peer_problem;
-using hpe::bench::result;
 using hpe::bench::scheme;
+using hpe::bench::table;
+using hpe::bench::through_hpe;
 namespace fft = hpe::fft;
-
-/// A transform through hpe, on data that is spread over the devices that take part.
-template <class T>
-class through_hpe final : public peer {
- public:
-  through_hpe(const peer_problem& p, const fft::settings& s)
-      : plan_({.rows = p.rows, .length = p.length, .batch = p.batch}, s),
-        in_(static_cast<std::size_t>(p.rows * p.length * p.batch), over(s)),
-        out_(in_.size(), over(s)) {
-    hpe::fill(in_.data(), 1, in_.size() * sizeof(std::complex<T>));
-  }
-  void run(int times) override {
-    for (int i = 0; i < times; ++i) plan_.forward(in_.data(), out_.data());
-    hpe::synchronize();
-  }
-  [[nodiscard]] std::string explain() const { return plan_.explain(); }
-
- private:
-  static hpe::placement over(const fft::settings& s) {
-    std::vector<int> list;
-    for (int d = 0; d < s.devices; ++d) list.push_back(d);
-    return s.devices == 1 ? hpe::on_device(0) : hpe::block_distribution(list);
-  }
-
-  fft::plan<T> plan_;
-  hpe::array<std::complex<T>> in_, out_;
-};
-
-std::string name_of(const peer_problem& p) {
-  const auto size = [](std::int64_t n) {
-    const auto power = static_cast<int>(std::lround(std::log2(static_cast<double>(n))));
-    return n == std::int64_t{1} << power && n > 9999 ? fmt::format("2^{}", power) : std::to_string(n);
-  };
-  return fmt::format("{}{}{}{}", p.rows > 1 ? size(p.rows) + " x " : "", size(p.length),
-                     p.batch > 1 ? " batch " + size(p.batch) : "", p.single ? "" : " double");
-}
-
-class table {
- public:
-  explicit table(unsigned repeats) : repeats_(repeats) {}
-
-  /// The speed of ours against other's. bar 0: none.
-  void compare(const std::string& what, peer& ours, peer* other, double bar) {
-    if (other == nullptr) return;
-    const auto times = hpe::bench::paired_timings(
-        repeats_, [] {}, [&] { ours.run(runs); }, [] {}, [&] { other->run(runs); });
-    const double ratio = times.second.median / times.first.median;
-    fmt::print(stderr, "{}: {:.3f}\n", what, ratio);
-    rows_.push_back({what, ratio, "x", bar == 0 ? "" : fmt::format(">= {}", bar), ratio >= bar});
-    rows_.push_back({"  ours", times.first.median / runs * 1e3, "ms", "", true});
-    rows_.push_back({"  theirs", times.second.median / runs * 1e3, "ms", "", true});
-    if (hpe::device_info(0).kind != HPE_DEVICE_SOFT) return;
-    rows_.push_back({"  by processor time", times.second.processor / times.first.processor, "x", "", true});
-  }
-
-  [[nodiscard]] const std::vector<result>& rows() const { return rows_; }
-
- private:
-  static constexpr int runs = 5;
-  unsigned repeats_;
-  std::vector<result> rows_;
-};
-
-template <class T>
-void on_soft_devices(table& all, const peer_problem& p, int devices, int threads, double bar) {
-  through_hpe<T> ours(p, {.devices = devices});
-  all.compare(name_of(p) + ": speed of FFTW, " + ours.explain(), ours, hpe::bench::make_fftw(p, threads).get(), bar);
-}
-
-void soft(table& all, int devices) {
-  const int threads = static_cast<int>(hpe::device_info(0).compute_units) * devices;
-  constexpr double bar = 0.9;
-  for (const int power : {18, 20})
-    on_soft_devices<float>(all, {.length = std::int64_t{1} << power}, devices, threads, bar);
-  on_soft_devices<double>(all, {.length = 1 << 19, .single = false}, devices, threads, bar);
-  on_soft_devices<float>(all, {.length = 750000}, devices, threads, bar);
-  on_soft_devices<float>(all, {.length = 4096, .batch = 512}, devices, threads, bar);
-  on_soft_devices<float>(all, {.rows = 2048, .length = 2048}, devices, threads, bar);
-}
 
 void one_gpu(table& all) {
   const fft::settings one{.devices = 1};
@@ -163,14 +80,14 @@ void several_gpus(table& all, int gpus) {
 int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
       argc, argv, "Fourier transforms through hpe, against FFTW, or cuFFT, cufftXt and copies by hand");
+  const std::string title = "fft, " + hpe::bench::load_of_machine();
+  if (hpe::device_info(0).kind == HPE_DEVICE_SOFT) {
+    hpe::bench::print(title, hpe::bench::transforms_against_fftw(arguments.repeats), arguments.json);
+    return 0;
+  }
   table all(arguments.repeats);
   const int devices = hpe::device_count();
-  if (hpe::device_info(0).kind == HPE_DEVICE_SOFT) {
-    soft(all, devices);
-  } else {
-    if (devices == 1) one_gpu(all);
-    if (devices > 1) several_gpus(all, devices);
-  }
-  hpe::bench::print("fft, " + hpe::bench::load_of_machine(), all.rows(), arguments.json);
+  devices == 1 ? one_gpu(all) : several_gpus(all, devices);
+  hpe::bench::print(title, all.rows(), arguments.json);
   return 0;
 }

@@ -119,7 +119,9 @@ arguments parse(int argc, char** argv, const char* sentence, const std::vector<o
       std::exit(0);  // NOLINT(concurrency-mt-unsafe)
     }
     const auto own = std::find_if(more.begin(), more.end(), [&](const option& o) { return o.name == word; });
-    if (own != more.end() && i + 1 < argc) {
+    if (own != more.end() && own->value.empty()) {
+      *own->place = "yes";
+    } else if (own != more.end() && i + 1 < argc) {
       *own->place = argv[++i];
     } else if (word == "--repeats" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
       result.repeats = static_cast<unsigned>(std::atoi(argv[++i]));

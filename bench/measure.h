@@ -69,7 +69,7 @@ struct arguments {
 /// An option of one benchmark alone: --name VALUE.
 struct option {
   std::string name;   ///< with its dashes
-  std::string value;  ///< what kind of value, for --help
+  std::string value;  ///< what kind of value, for --help; empty: it has none, and the place becomes "yes"
   std::string help;
   std::string* place;
 };

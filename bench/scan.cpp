@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "apps/scan/plan.h"
 #include "bench/measure.h"
 #include "bench/scan_peers.h"
+#include "bench/soft_bars.h"
 
 namespace {
 
@@ -22,22 +22,16 @@ using hpe::bench::result;
 constexpr std::uint64_t gpu_bytes = std::uint64_t{1} << 30, soft_bytes = std::uint64_t{1} << 28;
 
 /// `first` and `second` in turn, each queued `times` times.
-hpe::bench::pair_of_timings timings_in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
-                                            const std::function<void()>& second) {
+hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
+                                    const std::function<void()>& second) {
   const auto queued = [times](const std::function<void()>& body) {
     return [times, body] {
       for (unsigned i = 0; i < times; ++i) body();
       hpe::synchronize();
     };
   };
-  return hpe::bench::paired_timings(
+  return hpe::bench::paired_medians(
       repeats, [] {}, queued(first), [] {}, queued(second));
-}
-
-hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
-                                    const std::function<void()>& second) {
-  const auto both = timings_in_turn(repeats, times, first, second);
-  return {both.first.median, both.second.median};
 }
 
 /// GPUs: the CUDA runtime's own; soft devices: hpe's.
@@ -129,21 +123,6 @@ struct measurements {
     }
     results.push_back(line(name, seconds[0] / seconds[1], "x one", bar));
   }
-
-  template <class T>
-  void against_tbb(unsigned threads, const char* name) {
-    const std::uint64_t count = soft_bytes / sizeof(T);
-    plan scan(operation_for<T>(built_in::sum), {count, 1});
-    const array<T> input(count, scan.where()), output(count, scan.where());
-    hpe::fill(input.data(), 0, count * sizeof(T));
-    std::vector<T> from(count), to(count);
-    const auto t = timings_in_turn(
-        repeats, 1, [&] { hpe::bench::tbb_sum(threads, from.data(), to.data(), count); },
-        [&] { scan.run(input.data(), output.data()); });
-    results.push_back(line(fmt::format("{}, {} elements, {} threads", name, count, threads),
-                           t.first.median / t.second.median, "x oneTBB", 1));
-    results.push_back(line("  by processor time", t.first.processor / t.second.processor, "x oneTBB", 0));
-  }
 };
 
 }  // namespace
@@ -166,12 +145,7 @@ int main(int argc, char** argv) {
                                fmt::format("1024 problems of 2^20, {} GPUs", devices), bar);
     }
   } else {
-    unsigned threads = 0;
-    for (int d = 0; d < devices; ++d) threads += hpe::device_info(d).compute_units;
-    m.against_tbb<std::int32_t>(threads, "int32");
-    m.against_tbb<std::int64_t>(threads, "int64");
-    m.against_tbb<float>(threads, "float");
-    m.against_tbb<double>(threads, "double");
+    m.results = hpe::bench::scans_against_tbb(a.repeats);
     wishes one;
     one.devices = {0};
     m.against_copy<std::int32_t>(soft_bytes, soft_bytes / sizeof(std::int32_t), one, "int32, one soft device", 0);

@@ -9,7 +9,7 @@ if(NOT fft_toolkit)
   list(APPEND workload_peers fft_cuda_absent.cpp)
 endif()
 hpe_bench(workloads
-  SOURCES workloads/comparison.cpp workloads/fft.cpp workloads/rtm.cpp workloads/scan.cpp workloads/sort.cpp
+  SOURCES fft_soft.cpp scan_soft.cpp soft_bars.cpp sort_soft.cpp workloads/comparison.cpp workloads/fft.cpp workloads/rtm.cpp workloads/scan.cpp workloads/sort.cpp
     workloads/team.cpp workloads/wave.cpp workloads/workloads.cpp ${workload_peers}
   LIBRARIES hpe-app-fdtd hpe-app-fft hpe-app-rtm hpe-app-scan hpe-app-sort hpe-memory hpe-device Boost::headers TBB::tbb
     ${workload_libraries})

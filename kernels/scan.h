@@ -119,7 +119,6 @@ struct scan_single_pass {
   void* totals[scan_devices];  ///< a word of twice the element's size for each tile, on every device
   // Several devices of the GPU family, which tell each other the totals of chunks:
   void* chunk_totals[scan_devices];  ///< such a word for each chunk, on every device
-  unsigned* chunk_tiles;             ///< for each chunk: its tiles with totals, zero between launches; on this device
 };
 
 /// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.

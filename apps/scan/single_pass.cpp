@@ -22,10 +22,9 @@ struct layout {
     const std::size_t word = 2 * element_size;
     totals = line;
     chunk_totals = totals + tiling.count * word;
-    chunk_tiles = chunk_totals + (devices > 1 ? tiling.count * word : 0);
-    size = chunk_tiles + (devices > 1 ? tiling.count * sizeof(unsigned) : 0);
+    size = chunk_totals + (devices > 1 ? tiling.count * word : 0);
   }
-  std::size_t totals, chunk_totals, chunk_tiles, size;
+  std::size_t totals, chunk_totals, size;
 };
 
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
@@ -99,11 +98,6 @@ void single_pass::queue_on(std::size_t d, single_pass_parameters p, const hpeAcc
                            const hpeAccess& written) {
   const device_traits& device = devices_[d];
   p.deal.device = static_cast<std::uint32_t>(d);
-  const layout places(
-      kernels::make_tiling(work_.length, work_.problems, room_,
-                           static_cast<std::uint32_t>(kernels::scan_vector_alignment / with_.element_size), false),
-      with_.element_size, devices_.size());
-  p.chunk_tiles = reinterpret_cast<unsigned*>(workspaces_[d].data() + places.chunk_tiles);
   p.tickets = reinterpret_cast<kernels::scan_tickets*>(workspaces_[d].data());
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(device.units, p.tiling.count));
   const hpeShape shape{{blocks, 1, 1}, {kernels::single_pass_threads, 1, 1}};

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <limits>
 
-#include "apps/sort/local_sort.h"
-
 namespace hpe::sort {
 
 namespace {
@@ -70,12 +68,16 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
       throw error(HPE_ERROR_INVALID_ARGUMENT, "device " + std::to_string(d) + " is listed twice");
   const bool on_soft = soft(devices_.front());
   if (on_soft) check(hpeModuleGetKernel(&local_, module_.get(), ("sort_local_" + what.name).c_str()));
-  if (!on_soft && !can_sort_locally(what.name))
-    throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs sort hpe's own types only; there is none with the name " + what.name);
+  if (!on_soft) on_gpus_ = what.on_gpus != nullptr ? what.on_gpus : find_local_sort(what.name);
+  if (!on_soft && on_gpus_ == nullptr)
+    throw error(
+        HPE_ERROR_NOT_SUPPORTED,
+        "GPUs cannot sort " + what.name +
+            ": it is none of hpe's own types (or hpe was built without a CUDA toolkit), and the program gives no "
+            "sort for it (element::on_gpus)");
   if (count > 0) other_ = array<std::byte>(count * what.size, where());
   for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d)
-    scratch_.emplace_back(std::max<std::size_t>(scratch_of_local_sort(what.name, cut(d + 1) - cut(d)), 1),
-                          on_device(devices_[d]));
+    scratch_.emplace_back(std::max<std::size_t>(on_gpus_->scratch(cut(d + 1) - cut(d)), 1), on_device(devices_[d]));
   for (std::size_t d = 0; d < devices_.size() && how_ == pivots::beforehand; ++d) {
     kernels::sort_bounds<std::byte> whole{};
     whole.to = cut(d + 1) - cut(d);
@@ -117,7 +119,7 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
     const std::span<std::byte> input = part_of(from, begin, end), output = part_of(to, begin, end);
     const std::span<std::byte> workspace = part_of(other_.data(), begin, end);
     if (local_ == nullptr) {
-      sort_locally(what_.name, devices_[d], input, output, workspace, scratch_[d].span());
+      on_gpus_->run({devices_[d], input, output, workspace, scratch_[d].span()});
       continue;
     }
     const kernels::sort_local<std::byte> p{input.data(), output.data(), end - begin};

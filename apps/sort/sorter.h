@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "apps/sort/local_sort.h"
 #include "hpe/hpe.hpp"
 #include "kernels/sort.h"
 
@@ -15,7 +16,8 @@ namespace hpe::sort {
 struct element {
   std::string name;
   std::size_t size;
-  std::string module;  ///< empty: hpe's own
+  std::string module;                   ///< empty: hpe's own
+  const local_sort* on_gpus = nullptr;  ///< a program's own, for GPUs; null: hpe's
 };
 
 template <class T>
@@ -32,7 +34,7 @@ struct name_of_type;
 
 template <class T>
 [[nodiscard]] element element_of() {
-  return {name_of_type<T>::value, sizeof(T), ""};
+  return {name_of_type<T>::value, sizeof(T), "", nullptr};
 }
 
 /// How the tiles of a merge learn where their parts of both sides begin: each looks for it when its turn comes, or a
@@ -75,6 +77,7 @@ class sorter {
   kernel<kernels::sort_merge<std::byte>> merge_;
   kernel<kernels::sort_bounds<std::byte>> bounds_;
   hpeKernel local_ = nullptr;              ///< soft devices only
+  const local_sort* on_gpus_ = nullptr;    ///< GPUs only
   array<std::byte> other_;                 ///< what is merged goes here and back
   std::vector<array<std::byte>> scratch_;  ///< GPUs: of each device's local sort
   pivots how_;

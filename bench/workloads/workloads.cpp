@@ -10,6 +10,7 @@
 #include <exception>
 
 #include "apps/fft/modules.h"
+#include "bench/soft_bars.h"
 #include "bench/workloads/comparison.h"
 
 namespace hpe::bench {
@@ -18,14 +19,31 @@ std::string module_of(const std::string& library) { return fft::module_path(libr
 
 namespace {
 
+int soft_bars(const arguments& given) {
+  if (device_info(0).kind != HPE_DEVICE_SOFT) {
+    fmt::print(stderr, "--soft-bars: the devices are GPUs; HPE_DEVICES=soft:2 makes soft ones\n");
+    return 2;
+  }
+  std::vector<result> rows;
+  for (const auto& part : {scans_against_tbb, transforms_against_fftw, sorts_against_boost}) {
+    const std::vector<result> some = part(given.repeats);
+    if (some.empty()) fmt::print("fft: left out: hpe was built without FFTW\n");
+    rows.insert(rows.end(), some.begin(), some.end());
+  }
+  print(fmt::format("bars of {} soft devices, {}", device_count(), load_of_machine()), rows, given.json);
+  return 0;
+}
+
 int run(int argc, char** argv) {
-  std::string picture, only;
-  const arguments given =
-      parse(argc, argv,
-            "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
-            "hand and libraries",
-            {{"--svg", "PREFIX", "draw PREFIX-speed-up.svg and PREFIX-exchange.svg", &picture},
-             {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort", &only}});
+  std::string picture, only, bars;
+  const arguments given = parse(
+      argc, argv,
+      "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
+      "hand and libraries",
+      {{"--svg", "PREFIX", "draw PREFIX-speed-up.svg and PREFIX-exchange.svg", &picture},
+       {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort", &only},
+       {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort", &bars}});
+  if (!bars.empty()) return soft_bars(given);
   std::vector<result> rows;
   std::vector<chart> speed_ups, exchanges;
   bool known = only.empty();

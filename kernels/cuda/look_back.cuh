@@ -163,21 +163,42 @@ class look_back_over_chunks {
       known_ = 0;
       before_ = op_.identity();
     }
-    const T in_chunk = combine_tiles<T>(tiles_ + first_tile, place, launch_, op_, lane);
+    // Totals of the own chunk and of chunks are asked for together: they take one latency and not two.
+    bits_of<T> of_tile[each], of_chunk;
+    unsigned count;
+    bool all;
+    do {
+      count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
+      all = lane >= count || chunks_[first_ + known_ + lane].load(of_chunk, launch_);
+#pragma unroll
+      for (unsigned i = 0; i < each; ++i)
+        if (lane * each + i < place) all &= tiles_[first_tile + lane * each + i].load(of_tile[i], launch_);
+    } while (!__all_sync(all_lanes, all));
+    T in_chunk = op_.identity();
+#pragma unroll
+    for (unsigned i = 0; i < each; ++i)
+      if (lane * each + i < place) in_chunk = op_(in_chunk, bit_cast<T>(of_tile[i]));
+    in_chunk = warp_reduce(in_chunk, op_);
+    add(of_chunk, count);
     while (known_ < index) {
-      const unsigned count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
-      bits_of<T> value;
-      bool there;
+      count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
       do {
-        there = lane >= count || chunks_[first_ + known_ + lane].load(value, launch_);
-      } while (!__all_sync(all_lanes, there));
-      for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
-      known_ += count;
+        all = lane >= count || chunks_[first_ + known_ + lane].load(of_chunk, launch_);
+      } while (!__all_sync(all_lanes, all));
+      add(of_chunk, count);
     }
     return op_(before_, in_chunk);
   }
 
  private:
+  static constexpr unsigned each = tiles_per_group / warp_size;
+
+  /// The totals of the next `count` chunks, one in each lane.
+  __device__ __forceinline__ void add(bits_of<T> value, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
+    known_ += count;
+  }
+
   const tile_total<T>* tiles_;
   const tile_total<T>* chunks_;
   unsigned launch_;

@@ -190,17 +190,18 @@ class single_pass {
     return rest < p_.deal.chunk ? static_cast<unsigned>(rest) : p_.deal.chunk;
   }
 
-  /// Whoever publishes the last total of a chunk combines them, and tells every device.
   __device__ __forceinline__ void publish(const typename memory::slot& slot, T total) {
-    tile_total<T>* const totals = own_totals();
-    if (is_leader()) totals[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
-    if (p_.deal.devices == 1) return;
-    const uint64_t index = slot.tile.index / p_.deal.chunk * p_.deal.chunk;
-    const unsigned tiles = tiles_from(index);
-    unsigned before = 0;
-    if (is_leader()) before = atomicInc(&p_.chunk_tiles[slot.chunk], tiles - 1);
-    if (shuffle(before, 0) != tiles - 1) return;
-    const T all = combine_tiles<T>(totals + slot.tile.first + index, tiles, p_.launch, op_, lane_);
+    if (is_leader())
+      own_totals()[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
+  }
+
+  /// Several devices: who has the last tile of a chunk combines the totals of all of them, and tells every device. The
+  /// others have earlier tickets, so they come to publish theirs.
+  __device__ __forceinline__ void publish_chunk(const typename memory::slot& slot) {
+    const uint64_t place = slot.tile.index % p_.deal.chunk, begin = slot.tile.index - place;
+    const unsigned tiles = tiles_from(begin);
+    if (place + 1 != tiles) return;
+    const T all = combine_tiles<T>(own_totals() + slot.tile.first + begin, tiles, p_.launch, op_, lane_);
     if (lane_ < p_.deal.devices)
       static_cast<tile_total<T>*>(p_.chunk_totals[lane_])[slot.chunk].store(bit_cast<bits_of<T>>(all), p_.launch);
   }
@@ -222,7 +223,12 @@ class single_pass {
       const T before = shuffle_up(total, 1);
       if (used) shared_.before_segment[stage][lane_] = lane_ == 0 ? op_.identity() : before;
       __syncwarp();
+      const bool chunked = !several && p_.deal.devices > 1;
+      typename memory::slot own;
+      if (chunked) own = slot;  // after the arrival the stage may get the next tile
+      __syncwarp();
       if (is_leader()) shared_.known[stage].arrive();
+      if (chunked) publish_chunk(own);
     });
   }
 

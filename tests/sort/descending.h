@@ -15,3 +15,9 @@ struct by_size_descending {
   HPE_SORT_BOTH bool operator()(const measured& a, const measured& b) const { return size(a.value) > size(b.value); }
   static HPE_SORT_BOTH uint32_t size(int32_t v) { return v < 0 ? 0U - uint32_t(v) : uint32_t(v); }
 };
+
+namespace hpe::sort {
+struct local_sort;
+}
+/// Null where the build had no CUDA toolkit.
+const hpe::sort::local_sort* descending_on_gpus();

@@ -115,7 +115,7 @@ TEST(sort, an_order_of_a_program) {
     std::vector<measured> wanted(count);
     for (std::uint32_t i = 0; i < count; ++i) wanted[i] = {static_cast<std::int32_t>(random() % 401) - 200, i, 0.5F};
     for (const pivots how : {pivots::by_tile, pivots::beforehand}) {
-      sorter work({"measured", sizeof(measured), HPE_TEST_ORDER}, count, {}, how);
+      sorter work({"measured", sizeof(measured), HPE_TEST_ORDER, descending_on_gpus()}, count, {}, how);
       const array<measured> data(count, work.where());
       std::copy(wanted.begin(), wanted.end(), data.begin());
       work.run(data.data());

@@ -1,0 +1,6 @@
+// How GPUs sort a program's own element by its own order.
+
+#include "apps/sort/local_sort.cuh"
+#include "tests/sort/descending.h"
+
+const hpe::sort::local_sort* descending_on_gpus() { return &hpe::sort::local_sort_by<measured, by_size_descending>; }

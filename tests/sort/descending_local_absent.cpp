@@ -1,0 +1,6 @@
+// Where there is no CUDA toolkit.
+
+#include "apps/sort/local_sort.h"
+#include "tests/sort/descending.h"
+
+const hpe::sort::local_sort* descending_on_gpus() { return nullptr; }
