@@ -11,9 +11,9 @@ namespace {
 
 struct fault {
   const char* name;
-  const char* error;   // which every call gives from then on, as on a GPU
-  const char* kernel;  // in the sentence
-  const char* place;   // block and thread there; empty where any may be the first
+  const char* error;                  // which every call gives from then on, as on a GPU
+  const char* kernel;                 // in the sentence
+  const char* place;                  // block and thread there; empty where any may be the first
   const char* source = "faults.cu:";  // the line of which the interpreter tells
 };
 
