@@ -135,7 +135,7 @@ TEST_F(Announce, MistakesAreTold) {
   EXPECT_EQ(hpeAnnounce(&work, 0, nullptr, 1), HPE_ERROR_INVALID_ARGUMENT);
   const hpeAccess wild{it_.data(), count * sizeof(std::uint32_t) + 1, HPE_IN};
   EXPECT_EQ(hpeAnnounce(&work, 0, &wild, 1), HPE_ERROR_NOT_A_REGION);
-  const hpeAccess strange{it_.data(), 1, static_cast<hpeAccessMode>(7)};
+  const hpeAccess strange{it_.data(), 1, static_cast<hpeAccessMode>(0)};
   EXPECT_EQ(hpeAnnounce(&work, 0, &strange, 1), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(hpeAnnouncedBegin(nullptr), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(hpeAnnouncedEnd(nullptr), HPE_ERROR_INVALID_ARGUMENT);
