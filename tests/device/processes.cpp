@@ -65,7 +65,8 @@ std::vector<std::string> open_files_of(pid_t pid) {
 
 std::vector<std::string> shared_memory_names() {
   std::vector<std::string> result;
-  for (const auto& entry : fs::directory_iterator("/dev/shm")) result.push_back(entry.path().string());
+  for (const auto& entry : fs::directory_iterator("/dev/shm"))
+    if (entry.path().filename().string().starts_with("hpe")) result.push_back(entry.path().string());
   std::sort(result.begin(), result.end());
   return result;
 }

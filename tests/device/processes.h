@@ -33,7 +33,7 @@ bool eventually(Condition holds, std::chrono::milliseconds at_most) {
   return true;
 }
 
-/// The files in /dev/shm.
+/// The files in /dev/shm that programs of hpe make.
 [[nodiscard]] std::vector<std::string> shared_memory_names();
 
 }  // namespace device_test
