@@ -14,8 +14,8 @@ struct freed {
 };
 using bitmap = std::unique_ptr<hwloc_bitmap_s, freed>;
 
-// Parts of hwloc that would start other runtimes to ask them about their devices; and a library that asks for PCI devices,
-// which Linux tells of anyway, and that keeps memory.
+// Parts of hwloc that would start other runtimes to ask them about their devices; and a library that asks for PCI
+// devices, which Linux tells of anyway, and that keeps memory.
 constexpr const char* left_out[] = {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"};
 
 }  // namespace
