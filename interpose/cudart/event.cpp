@@ -94,7 +94,9 @@ cudaError_t event::query() const {
   const auto made = last_outside_capture();
   if (!made) return cudaSuccess;
   if (made->fault() != cudaSuccess) return made->fault();
-  return made->end().reached() ? cudaSuccess : cudaErrorNotReady;
+  // Other processes hear first (and other handles of this one), so whoever knows it from them finds it so here.
+  const bool reached = made->end().reached() || (shared_ && made->shared_ != 0 && shared_->reached(made->shared_));
+  return reached ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t event::synchronize() const {
