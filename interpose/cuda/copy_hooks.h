@@ -3,6 +3,8 @@
 /// The hooks of copies. Included by hook_table.cpp alone. A hook that has nothing to do is a comparison and a call of
 /// the driver.
 
+#include <optional>
+
 #include "interpose/cuda/copy_shapes.h"
 #include "interpose/cuda/device_work.h"
 #include "interpose/cuda/interposer.h"
@@ -31,117 +33,100 @@ interposer* for_large(std::size_t bytes) {
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
-  measured measure(way::up_driver, bytes);
-  const device_work work{{to, bytes, true}, {number_of(from), bytes, false}};
+// Bytes from one range to another: device work of the program's, made by hpe if `staged` can, or else by the driver.
+template <class Staged, class Driver>
+CUresult copy_bytes(way by_driver, way by_hpe, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
+                    const Staged& staged, const Driver& driver) {
+  measured measure(by_driver, bytes);
+  const device_work work{{to, bytes, true}, {from, bytes, false}};
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->copies().upload(to, from, bytes, default_stream(Flavour), true))
-      return measure.goes(way::up_staged), *done;
-  return (real.*Entry)(to, from, bytes);
+    if (const std::optional<CUresult> done = staged(*hpe)) return measure.goes(by_hpe), *done;
+  return driver();
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
+  return copy_bytes(
+      way::up_driver, way::up_staged, to, number_of(from), bytes,
+      [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, default_stream(Flavour), true); },
+      [=] { return (real.*Entry)(to, from, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-  measured measure(way::up_driver, bytes);
-  const device_work work{{to, bytes, true}, {number_of(from), bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->copies().upload(to, from, bytes, named(stream, Flavour), false))
-      return measure.goes(way::up_staged), *done;
-  return (real.*Entry)(to, from, bytes, stream);
+  return copy_bytes(
+      way::up_driver, way::up_staged, to, number_of(from), bytes,
+      [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, named(stream, Flavour), false); },
+      [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
-  measured measure(way::down_driver, bytes);
-  const device_work work{{from, bytes, false}, {number_of(to), bytes, true}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->copies().download(to, from, bytes, default_stream(Flavour)))
-      return measure.goes(way::down_staged), *done;
-  return (real.*Entry)(to, from, bytes);
+  return copy_bytes(
+      way::down_driver, way::down_staged, number_of(to), from, bytes,
+      [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, default_stream(Flavour)); },
+      [=] { return (real.*Entry)(to, from, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  measured measure(way::down_driver, bytes);
-  const device_work work{{from, bytes, false}, {number_of(to), bytes, true}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->copies().download(to, from, bytes, named(stream, Flavour)))
-      return measure.goes(way::down_staged), *done;
-  return (real.*Entry)(to, from, bytes, stream);
+  return copy_bytes(
+      way::down_driver, way::down_staged, number_of(to), from, bytes,
+      [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, named(stream, Flavour)); },
+      [=] { return (real.*Entry)(to, from, bytes, stream); });
+}
+
+// Copies whose ends the addresses tell: the host or a device.
+template <class Staged, class Driver>
+CUresult copy_any(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, const Staged& staged, const Driver& driver) {
+  return copy_bytes(way::any_driver, way::any_staged, to, from, bytes, staged, driver);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  measured measure(way::any_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->any_copy(to, from, bytes, default_stream(Flavour), true))
-      return measure.goes(way::any_staged), *done;
-  return (real.*Entry)(to, from, bytes);
+  return copy_any(
+      to, from, bytes, [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, default_stream(Flavour), true); },
+      [=] { return (real.*Entry)(to, from, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  measured measure(way::any_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->any_copy(to, from, bytes, named(stream, Flavour), false))
-      return measure.goes(way::any_staged), *done;
-  return (real.*Entry)(to, from, bytes, stream);
+  return copy_any(
+      to, from, bytes, [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, named(stream, Flavour), false); },
+      [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
 // ---- between devices ---------------------------------------------------------------------------------------------
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_across(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  measured measure(way::any_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->peers().copy(to, from, bytes, default_stream(Flavour)))
-      return measure.goes(way::any_staged), *done;
-  return (real.*Entry)(to, from, bytes);
+  return copy_any(
+      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, default_stream(Flavour)); },
+      [=] { return (real.*Entry)(to, from, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_across_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  measured measure(way::any_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->peers().copy(to, from, bytes, named(stream, Flavour)))
-      return measure.goes(way::any_staged), *done;
-  return (real.*Entry)(to, from, bytes, stream);
+  return copy_any(
+      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
+      [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
 template <auto Entry>
 CUresult CUDAAPI copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                            std::size_t bytes) {
-  measured measure(way::any_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->peers().copy_after_all(to, from, bytes)) return measure.goes(way::any_staged), *done;
-  return (real.*Entry)(to, to_context, from, from_context, bytes);
+  return copy_any(
+      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy_after_all(to, from, bytes); },
+      [=] { return (real.*Entry)(to, to_context, from, from_context, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                                  std::size_t bytes, CUstream stream) {
-  measured measure(way::any_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
-  if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const auto done = hpe->peers().copy(to, from, bytes, named(stream, Flavour)))
-      return measure.goes(way::any_staged), *done;
-  return (real.*Entry)(to, to_context, from, from_context, bytes, stream);
+  return copy_any(
+      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
+      [=] { return (real.*Entry)(to, to_context, from, from_context, bytes, stream); });
 }
 
 // ---- rows and planes ---------------------------------------------------------------------------------------------
