@@ -87,9 +87,7 @@ std::uint8_t* row_of(block_context& block, const instruction& what, u32 thread) 
   const bool misaligned = at != nullptr && reinterpret_cast<u64>(at) % row_bytes != 0;
   if (at == nullptr || misaligned) {
     block.current = thread;
-    const launch_configuration& c = *block.configuration;
-    block.fail(misaligned ? fault::reason::misaligned : fault::reason::address, address,
-               place_of(c.image->program(), *c.kernel, what));
+    block.fail(misaligned ? fault::reason::misaligned : fault::reason::address, address, place_of(block, what));
   }
   return at;
 }

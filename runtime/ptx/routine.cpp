@@ -23,8 +23,7 @@ struct access {
 
   [[noreturn]] void fail(fault::reason why, u64 address) const {
     block.current = thread;
-    const launch_configuration& c = *block.configuration;
-    block.record(why, address, place_of(c.image->program(), *c.kernel, what));
+    block.record(why, address, place_of(block, what));
     block.stop();
   }
   [[nodiscard]] std::uint8_t* bytes(address_window window, u64 address, u64 size, u64 alignment) const {

@@ -25,10 +25,6 @@ struct access {
   const u64* sources;
   u64* results;
 
-  [[nodiscard]] std::string place() const {
-    const launch_configuration& c = *block.configuration;
-    return place_of(c.image->program(), *c.kernel, what);
-  }
   [[nodiscard]] texture_position<std::int32_t> position() const {
     const auto coordinate = [&](std::size_t n) { return static_cast<std::int32_t>(sources[texture_x + n]); };
     return {coordinate(0), coordinate(1), coordinate(2), static_cast<std::uint32_t>(sources[texture_layer])};
@@ -69,7 +65,7 @@ surface_boundary boundary_of(const instruction& i) {
       fault::reason::surface, 0,
       fmt::format("{} bytes at byte {}, row {}, plane {} of {} bytes, {} rows, {} planes: {}", bytes, where.x, where.y,
                   s.layers == 0 ? where.z : static_cast<std::int32_t>(where.layer), s.row_bytes(),
-                  std::max<u64>(s.height, 1), std::max({s.depth, s.layers, u64{1}}), by.place()));
+                  std::max<u64>(s.height, 1), std::max({s.depth, s.layers, u64{1}}), place_of(by.block, by.what)));
   by.block.stop();
 }
 

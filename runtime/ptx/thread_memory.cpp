@@ -180,4 +180,9 @@ std::string place_of(const program& p, const function& f, const instruction& i) 
   return text;
 }
 
+std::string place_of(const block_context& block, const instruction& i) {
+  const launch_configuration& c = *block.configuration;
+  return place_of(c.image->program(), *c.kernel, i);
+}
+
 }  // namespace hpe::ptx

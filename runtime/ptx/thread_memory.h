@@ -38,5 +38,7 @@ struct cluster_address {
 
 /// "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
 [[nodiscard]] std::string place_of(const program& p, const function& f, const instruction& i);
+/// The same, as far as a block knows it: in its kernel.
+[[nodiscard]] std::string place_of(const block_context& block, const instruction& i);
 
 }  // namespace hpe::ptx

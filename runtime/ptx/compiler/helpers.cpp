@@ -19,8 +19,7 @@ void require_aligned(block_context* block, const instruction* i, std::uint64_t a
 }  // namespace
 
 void fail(block_context* block, std::uint32_t why, std::uint64_t address, const instruction* at) {
-  const launch_configuration& c = *block->configuration;
-  block->record(static_cast<fault::reason>(why), address, place_of(c.image->program(), *c.kernel, *at));
+  block->record(static_cast<fault::reason>(why), address, place_of(*block, *at));
   block->stop();
 }
 
