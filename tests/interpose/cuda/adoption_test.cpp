@@ -40,17 +40,10 @@ CUresult add(CUdeviceptr address, std::uint64_t count, std::uint64_t summand, CU
 
 std::uint64_t* words_at(CUdeviceptr address) { return reinterpret_cast<std::uint64_t*>(address); }
 
-void enter() {
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-}
-
 class Adoption : public testing::Test {
  protected:
   void SetUp() override {
-    enter();
+    stand_in::enter_device_0();
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
     const std::vector<std::uint64_t> initial = numbers();
     ASSERT_EQ(cuMemcpyHtoD(device, initial.data(), bytes), CUDA_SUCCESS);
@@ -171,7 +164,7 @@ TEST_F(Adoption, OfManyThreads) {
   constexpr std::size_t part = count / 8;
   for (std::size_t t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
-      enter();
+      stand_in::enter_device_0();
       const CUdeviceptr mine = device + t * part * 8;
       bool right = true;
       for (std::uint64_t round = 1; round <= 10; ++round) {
@@ -234,7 +227,7 @@ TEST_F(Adoption, AResetFreesMemoryAndEverythingGoesOn) {
   std::uint64_t back = 0;
   EXPECT_EQ(cuMemcpyDtoH(&back, lost, 8), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   // The same again, at the same address even.
-  enter();
+  stand_in::enter_device_0();
   allocate_at(lost);
   const std::vector<std::uint64_t> initial = numbers();
   ASSERT_EQ(cuMemcpyHtoD(device, initial.data(), bytes), CUDA_SUCCESS);
@@ -271,7 +264,7 @@ TEST_F(Adoption, AResetBehindHpesBack) {
   auto* const reset = stand_in::find<CUresult(CUdevice)>("cuDevicePrimaryCtxReset_v2");
   ASSERT_NE(reset, nullptr);
   ASSERT_EQ(reset(0), CUDA_SUCCESS);
-  enter();
+  stand_in::enter_device_0();
   allocate_at(lost);
   const std::vector<std::uint64_t> initial = numbers();
   ASSERT_EQ(cuMemcpyHtoD(device, initial.data(), bytes), CUDA_SUCCESS);

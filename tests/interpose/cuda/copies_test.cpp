@@ -32,10 +32,7 @@ class Copies : public testing::Test {
  protected:
   void SetUp() override {
     RecordProperty("seed", std::to_string(seed()));
-    CUcontext context = nullptr;
-    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
     // So much is left to the driver before hpe pins buffers.
     const std::vector<std::uint8_t> much(bytes);

@@ -22,4 +22,7 @@ unsigned calls(const char* symbol);
 std::byte* memory(CUdeviceptr address);
 void pause(bool paused);
 
+/// Starts the driver and makes device 0's primary context current, as CUDA's runtime does. Fails the test if it cannot.
+void enter_device_0();
+
 }  // namespace stand_in

@@ -27,10 +27,7 @@ const stand_in::kernel increment{[](const std::uint64_t* parameters) {
 class HostCalls : public testing::TestWithParam<std::size_t> {
  protected:
   void SetUp() override {
-    CUcontext context = nullptr;
-    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     RecordProperty("seed", std::to_string(seed));
     std::mt19937_64 numbers(seed);
     data.resize(bytes);

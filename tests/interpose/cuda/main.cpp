@@ -21,6 +21,13 @@ std::byte* memory(CUdeviceptr address) {
 }
 void pause(bool paused) { find<pause_function>("stand_in_pause")(paused ? 1 : 0); }
 
+void enter_device_0() {
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+}
+
 }  // namespace stand_in
 
 int main(int argc, char** argv) {

@@ -25,10 +25,7 @@ struct shape {
 class Rows : public testing::TestWithParam<shape> {
  protected:
   void SetUp() override {
-    CUcontext context = nullptr;
-    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     RecordProperty("seed", std::to_string(seed));
     const shape& s = GetParam();
     ASSERT_EQ(cuMemAlloc(&device, s.device_pitch() * s.count + offset), CUDA_SUCCESS);

@@ -38,9 +38,7 @@ TEST(Shim, ForwardsArgumentsOnTheStack) {
   std::uint64_t two = 9;
   void* parameters[] = {&one, &two};
   auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&kernel));
-  CUcontext context = nullptr;
-  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
   ASSERT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(seen, 709U);

@@ -11,10 +11,7 @@ namespace {
 class Uses : public testing::Test {
  protected:
   void SetUp() override {
-    CUcontext context = nullptr;
-    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
   }
   void TearDown() override { EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS); }

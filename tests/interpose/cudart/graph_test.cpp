@@ -7,6 +7,7 @@
 
 #include "interpose/cudart/graph_exec.h"
 #include "interpose/cudart/stream_table.h"
+#include "tests/interpose/cudart/code_of.h"
 #include "tests/interpose/cudart/gate.h"
 #include "tests/interpose/cudart/host_work.h"
 

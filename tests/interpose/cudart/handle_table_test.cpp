@@ -8,8 +8,12 @@
 #include <functional>
 #include <thread>
 
+#include "tests/interpose/cudart/code_of.h"
+
 namespace hpe::cudart {
 namespace {
+
+using testing::code_of;
 
 struct object {
   explicit object(
@@ -25,16 +29,6 @@ struct object {
 
 using handle = struct handle_st*;
 using table = handle_table<handle, object, cudaErrorInvalidResourceHandle>;
-
-template <class Call>
-cudaError_t code_of(const Call& call) {
-  try {
-    call();
-    return cudaSuccess;
-  } catch (const failure& caught) {
-    return caught.code();
-  }
-}
 
 TEST(HandleTable, FindsWhatItWasGiven) {
   table it;

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <vector>
 
-#include "interpose/cudart/failure.h"
 #include "interpose/cudart/graph_operations.h"
 
 namespace hpe::cudart::testing {
@@ -39,15 +38,5 @@ class journal {
   std::vector<int> seen_;
   std::vector<std::unique_ptr<entry>> entries_;
 };
-
-template <class Call>
-cudaError_t code_of(const Call& call) {
-  try {
-    call();
-    return cudaSuccess;
-  } catch (const failure& caught) {
-    return caught.code();
-  }
-}
 
 }  // namespace hpe::cudart::testing

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "interpose/cudart/stream_table.h"
+#include "tests/interpose/cudart/code_of.h"
 #include "tests/interpose/cudart/gate.h"
-#include "tests/interpose/cudart/host_work.h"
 
 namespace hpe::cudart {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/interpose/cudart/host_work.h"
+#include "tests/interpose/cudart/code_of.h"
 
 namespace hpe::cudart {
 namespace {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "interpose/cudart/failure.h"
+
+namespace hpe::cudart::testing {
+
+/// The error that a call throws; cudaSuccess if it throws none.
+template <class Call>
+cudaError_t code_of(const Call& call) {
+  try {
+    call();
+    return cudaSuccess;
+  } catch (const failure& caught) {
+    return caught.code();
+  }
+}
+
+}  // namespace hpe::cudart::testing
