@@ -1,6 +1,6 @@
-// A sort of uint32. By hand: each device sorts its part, GPUs by CUB, then groups of parts are merged two by two. The host
-// looks for the pivots by copying single keys, each device gets the keys that it merges and has not, and merges them. For
-// powers of two of devices.
+// A sort of uint32. By hand: each device sorts its part, GPUs by CUB, then groups of parts are merged two by two. The
+// host looks for the pivots by copying single keys, each device gets the keys that it merges and has not, and merges
+// them. For powers of two of devices.
 
 #include <algorithm>
 #include <boost/sort/parallel_stable_sort/parallel_stable_sort.hpp>
@@ -71,7 +71,9 @@ class written_by_hand final : public on_team {
     if (on_gpus_ == nullptr) local_ = kernel("sort_local_u32");
     const std::size_t scratch = on_gpus_ == nullptr ? 0 : on_gpus_->scratch(each_, true);
     for (int d = 0; d < devices; ++d)
-      parts_.push_back({team_.take<key>(d, each_), team_.take<key>(d, each_), team_.take<key>(d, each_),
+      parts_.push_back({team_.take<key>(d, each_),
+                        team_.take<key>(d, each_),
+                        team_.take<key>(d, each_),
                         {team_.take<std::byte>(d, scratch), scratch}});
   }
   void reset() override {
@@ -132,9 +134,10 @@ class written_by_hand final : public on_team {
     return low;
   }
 
-  /// Keys [from, to) of a group for a device: where they are, if it has them, or else in a place to which transfers that
-  /// are added bring them.
-  const key* bring(std::vector<transfer>& all, int device, int first, std::uint64_t from, std::uint64_t to, key* place) {
+  /// Keys [from, to) of a group for a device: where they are, if it has them, or else in a place to which transfers
+  /// that are added bring them.
+  const key* bring(std::vector<transfer>& all, int device, int first, std::uint64_t from, std::uint64_t to,
+                   key* place) {
     if (from / each_ == (to - 1) / each_ && first + static_cast<int>(from / each_) == device)
       return at(device).keys + from % each_;
     const key* const begin = place;
@@ -170,9 +173,9 @@ class written_by_hand final : public on_team {
       l0 = l1;
     }
     team_.exchange(all);
-    const hpeShape shape = on_gpus_ == nullptr
-                               ? grid(4 * team_.units())
-                               : hpeShape{{kernels::merge_blocks(each_, team_.units()), 1, 1}, {kernels::merge_threads, 1, 1}};
+    const hpeShape shape = on_gpus_ == nullptr ? grid(4 * team_.units())
+                                               : hpeShape{{kernels::merge_blocks(each_, team_.units()), 1, 1},
+                                                          {kernels::merge_threads, 1, 1}};
     for (int d = 0; d < team_.devices(); ++d) {
       team_.launch(d, merge_, shape, merges[static_cast<std::size_t>(d)]);
       std::swap(at(d).keys, at(d).merged);
@@ -208,9 +211,10 @@ workload sort_workload() {
           [](int devices) -> std::unique_ptr<hand_written> { return std::make_unique<written_by_hand>(devices); },
           "Boost parallel_stable_sort",
           [](unsigned threads) -> std::unique_ptr<program> { return std::make_unique<by_boost>(threads); },
-          on_gpus() && sort::find_local_sort("u32") == nullptr ? "hpe was built without the CUDA toolkit, and so without "
-                                                                 "CUB, which sorts on GPUs"
-                                                               : ""};
+          on_gpus() && sort::find_local_sort("u32") == nullptr
+              ? "hpe was built without the CUDA toolkit, and so without "
+                "CUB, which sorts on GPUs"
+              : ""};
 }
 
 }  // namespace hpe::bench
