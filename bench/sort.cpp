@@ -59,7 +59,8 @@ times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const s
 
 void add_steps(std::vector<result>& results, const std::string& where, const times& t) {
   results.push_back(line(where + ": whole", 1e3 * t.all, "ms", 0));
-  for (const auto& [name, seconds] : t.steps) results.push_back(line(where + ": " + name, 1e3 * seconds, "ms", 0));
+  for (const auto& [name, seconds] : t.steps)
+    results.push_back(line(fmt::format("{}: {}", where, name), 1e3 * seconds, "ms", 0));
 }
 
 double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) {

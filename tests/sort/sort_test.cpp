@@ -28,6 +28,8 @@ T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t place) {
   return {make<decltype(T::key)>(random, kinds, place), static_cast<decltype(T::value)>(place)};
 }
 
+bool same_bytes(const void* a, const void* b, std::size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
+
 template <class T>
 void check_sort(std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
   const unsigned seed = std::random_device{}();
@@ -48,11 +50,10 @@ void check_sort(std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
     std::copy(given.begin(), given.end(), data.begin() + static_cast<std::ptrdiff_t>(shift));
     work.run(data.data() + shift);
     // The same bits: sorted, a permutation, and stable.
-    ASSERT_EQ(std::memcmp(data.data() + shift, wanted.data(), count * sizeof(T)), 0) << "run " << run;
-    for (std::size_t i = 0; i < shift; ++i)
-      ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "before the data";
+    ASSERT_TRUE(same_bytes(data.data() + shift, wanted.data(), count * sizeof(T))) << "run " << run;
+    for (std::size_t i = 0; i < shift; ++i) ASSERT_TRUE(same_bytes(&data[i], &poison, sizeof(T))) << "before the data";
     for (std::size_t i = shift + count; i < data.size(); ++i)
-      ASSERT_EQ(std::memcmp(&data[i], &poison, sizeof(T)), 0) << "behind the data";
+      ASSERT_TRUE(same_bytes(&data[i], &poison, sizeof(T))) << "behind the data";
   }
 }
 
