@@ -1,8 +1,8 @@
 #pragma once
 
-/// One rank's side of an exchange between two ranks: how a message leaves it, and how it arrives. What is received counts
-/// as there when the device has it. Every end point uses the first bytes of its memory, and has as many as it is made
-/// with.
+/// One rank's side of an exchange between two ranks: how a message leaves it, and how it arrives. What is received
+/// counts as there when the device has it. Every end point uses the first bytes of its memory, and has as many as it is
+/// made with.
 
 #include <cstddef>
 #include <vector>
@@ -47,8 +47,8 @@ class device_memory final : public end_point {
   hpe::array<std::byte> memory_;
 };
 
-/// Messages from one kind of memory into another: the rank with `sender` sends from the first, and an empty message comes
-/// back.
+/// Messages from one kind of memory into another: the rank with `sender` sends from the first, and an empty message
+/// comes back.
 class one_direction final : public end_point {
  public:
   one_direction(bool sender, end_point& from, end_point& to) : sender_(sender), from_(from), to_(to) {}

@@ -7,8 +7,8 @@ constexpr int n = 2000;  // words of a window
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// What MPI says to a window of ordinary memory. Open MPI 4.1 has none for programs with threads where ranks do not reach
-// each other's memory (no CMA); mpi.windows runs these tests without threads.
+// What MPI says to a window of ordinary memory. Open MPI 4.1 has none for programs with threads where ranks do not
+// reach each other's memory (no CMA); mpi.windows runs these tests without threads.
 int make_a_window() {
   MPI_Errhandler usual = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(world, &usual);
