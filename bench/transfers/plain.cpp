@@ -5,24 +5,22 @@ namespace hpe::bench {
 
 link_rates plain_copies(table& t, const raw_gpu& gpu) {
   link_rates result{};
-  {
-    const pinned_buffer pinned(stream_bytes);
-    const timing up = timed(
-        t.repeats, [] {},
-        [&] {
-          gpu.up(gpu.memory, pinned.data(), stream_bytes);
-          gpu.finish();
-        });
-    const timing down = timed(
-        t.repeats, [] {},
-        [&] {
-          gpu.down(pinned.data(), gpu.memory, stream_bytes);
-          gpu.finish();
-        });
-    t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
-    t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
-    result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
-  }
+  const pinned_buffer pinned(stream_bytes);
+  const timing up = timed(
+      t.repeats, [] {},
+      [&] {
+        gpu.up(gpu.memory, pinned.data(), stream_bytes);
+        gpu.finish();
+      });
+  const timing down = timed(
+      t.repeats, [] {},
+      [&] {
+        gpu.down(pinned.data(), gpu.memory, stream_bytes);
+        gpu.finish();
+      });
+  t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
+  t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
+  result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
   std::vector<std::byte> pageable(stream_bytes, std::byte{1});
   const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
     t.rate(what, stream_bytes,
@@ -52,6 +50,17 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   in_ordinary_memory("fill it as memset does", result.up, [&] { fill_all(pageable.data(), stream_bytes); });
   in_ordinary_memory("fill it word by word", result.up, [&] { write_all(pageable.data(), stream_bytes); });
   in_ordinary_memory("read it", result.down, [&] { read_all(pageable.data(), stream_bytes); });
+  // With both at the memory at once, as when hpe moves data while the program goes on.
+  in_ordinary_memory("fill it while the link takes pinned memory up, both", result.up, [&] {
+    gpu.up(gpu.memory, pinned.data(), stream_bytes);
+    fill_all(pageable.data(), stream_bytes);
+    gpu.finish();
+  });
+  in_ordinary_memory("read it while the link brings pinned memory down, both", result.down, [&] {
+    gpu.down(pinned.data(), gpu.memory, stream_bytes);
+    read_all(pageable.data(), stream_bytes);
+    gpu.finish();
+  });
   return result;
 }
 

@@ -40,13 +40,14 @@ class trial {
         busy_(buffers.size()),
         host_(std::max(source_size / size, std::size_t{1}) * size, std::byte{1}) {}
 
-  /// Bytes in a second, there and back. Coming back leaves the memory out of the caches, as much of what programs copy
-  /// is.
+  /// Bytes in a second, back and, as the beginning and the rest of large copies go, there. Coming back leaves the memory
+  /// out of the caches, as much of what programs copy is.
   double rate(copy_crew& crew, std::size_t piece) {
     const auto begin = clock::now();
     download(crew, piece);
-    upload(crew, piece);
-    return static_cast<double>(2 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
+    upload(crew, piece, copy_crew::writing::past_caches);
+    upload(crew, piece, copy_crew::writing::cached);
+    return static_cast<double>(3 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
   }
 
   /// What disturbs these short trials makes them slower, never faster.
@@ -57,10 +58,10 @@ class trial {
   }
 
  private:
-  void upload(copy_crew& crew, std::size_t piece) {
+  void upload(copy_crew& crew, std::size_t piece, copy_crew::writing how) {
     for (std::size_t at = 0, i = 0; at < host_.size(); at += piece, ++i) {
       std::byte* const buffer = free_buffer(i);
-      crew.copy(buffer, host_.data() + at, piece, copy_crew::to_stage(0));
+      crew.copy(buffer, host_.data() + at, piece, how);
       busy_[i % buffers_.size()] = up_.copy(device_memory_, buffer, piece);
     }
     finish(up_.last());
@@ -124,7 +125,7 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   for (unsigned threads = 1; threads <= most_threads; threads = threads < 4 ? 2 * threads : threads + 2) {
     copy_crew crew(threads - 1, settle);
     copies.rate(crew, size);  // the threads start, and the first time what is pinned then
-    const double its = copies.best_rate(crew, size, 2);
+    const double its = copies.best_rate(crew, size, threads < 4 ? 1 : 2);
     if (its < worth_more_threads * best) continue;
     result.threads = threads;
     best = its;
@@ -133,7 +134,7 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   copy_crew crew(result.threads - 1, settle);
   std::vector<std::pair<std::size_t, double>> rates;
   for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2)
-    rates.emplace_back(piece, copies.best_rate(crew, piece, 3));
+    rates.emplace_back(piece, copies.best_rate(crew, piece, 2));
   const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
   best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
   result.piece =
@@ -151,7 +152,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("3; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("4; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 
