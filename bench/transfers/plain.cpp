@@ -44,12 +44,14 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   line("the same by hand, two pinned buffers, from the GPU", result.down,
        [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
   // What eight threads could at most give a link that is faster than they are.
-  const timing fill = timed(
-      t.repeats, [] {}, [&] { write_all(pageable.data(), stream_bytes); });
-  t.rate("8 threads fill ordinary memory", stream_bytes, fill, result.up, "of the link");
-  const timing read = timed(
-      t.repeats, [] {}, [&] { read_all(pageable.data(), stream_bytes); });
-  t.rate("8 threads read ordinary memory", stream_bytes, read, result.down, "of the link");
+  const auto in_ordinary_memory = [&](const char* what, double link, const std::function<void()>& body) {
+    const timing time = timed(
+        t.repeats, [] {}, body);
+    t.rate(std::string("ordinary memory: 8 threads ") + what, stream_bytes, time, link, "of the link");
+  };
+  in_ordinary_memory("fill it as memset does", result.up, [&] { fill_all(pageable.data(), stream_bytes); });
+  in_ordinary_memory("fill it word by word", result.up, [&] { write_all(pageable.data(), stream_bytes); });
+  in_ordinary_memory("read it", result.down, [&] { read_all(pageable.data(), stream_bytes); });
   return result;
 }
 

@@ -116,7 +116,8 @@ void copier::copy_in(const span& to, const std::byte* source) {
   for (std::uint64_t at = to.range.begin; at < to.range.end; piece *= 2) {
     piece = std::min<std::uint64_t>(piece, env_.engine.staging_size());
     const std::uint64_t size = std::min(piece, to.range.end - at);
-    auto buffer = env_.engine.stage(env_.likely_home(r.is.base + at), source + (at - to.range.begin), size);
+    const std::uint64_t done = at - to.range.begin;
+    auto buffer = env_.engine.stage(env_.likely_home(r.is.base + at), source + done, size, done);
     device_work work(env_, {{&r, {at, at + size}, HPE_OUT}});
     for (const std::uint64_t end = at + size; at < end;) {
       const byte_range part{at, r.end_of_home(at, end)};
