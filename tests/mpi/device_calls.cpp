@@ -8,7 +8,7 @@
 #include <mutex>
 #include <set>
 
-#include "hpe/hpe.h"
+#include "tests/mpi/ranks.h"
 
 namespace device_calls {
 
@@ -24,6 +24,19 @@ struct noted {
     return *it;
   }
 };
+
+class at_the_end : public testing::Environment {
+  void TearDown() override {
+    const char* const name = std::getenv("HPE_TEST_MPI_CALLS");
+    if (name == nullptr) return;
+    std::ofstream file(std::string(name) + "." + std::to_string(rank()));
+    for (const std::string& line : noted::all().lines) file << line << "\n";
+    ASSERT_TRUE(file.flush()) << name << " cannot be written";
+  }
+};
+
+// Taken over by GoogleTest.
+[[maybe_unused]] testing::Environment* const registered = testing::AddGlobalTestEnvironment(new at_the_end);
 
 bool is_of_devices(const void* address) {
   hpePointerInfo info;
@@ -54,14 +67,6 @@ void* behind(const char* name) {
     std::abort();
   }
   return found;
-}
-
-void write(int rank) {
-  const char* const name = std::getenv("HPE_TEST_MPI_CALLS");
-  if (name == nullptr) return;
-  std::ofstream file(std::string(name) + "." + std::to_string(rank));
-  for (const std::string& line : noted::all().lines) file << line << "\n";
-  if (!file.flush()) std::cerr << name << " cannot be written\n";
 }
 
 }  // namespace device_calls

@@ -2,9 +2,8 @@
 
 /// Which of MPI's functions have taken device memory from this process, and as which argument. The functions of
 /// interpose/mpi/functions.txt have definitions in the test program (made by device_calls.py) that note this and call
-/// libhpe-mpi.so's. What a function of hpe calls while it runs is not noted.
-
-#include <string>
+/// libhpe-mpi.so's. What a function of hpe calls while it runs is not noted. Behind the last test a line `function
+/// argument` for each is written to the file HPE_TEST_MPI_CALLS.<rank>; without that variable nothing.
 
 namespace device_calls {
 
@@ -28,8 +27,5 @@ class call {
 
 /// The next definition behind the program's.
 [[nodiscard]] void* behind(const char* name);
-
-/// Writes a line `function argument` for each into the file HPE_TEST_MPI_CALLS.<rank>; without that variable nothing.
-void write(int rank);
 
 }  // namespace device_calls
