@@ -45,22 +45,39 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   const auto in_ordinary_memory = [&](const char* what, double link, const std::function<void()>& body) {
     const timing time = timed(
         t.repeats, [] {}, body);
-    t.rate(std::string("ordinary memory: 8 threads ") + what, stream_bytes, time, link, "of the link");
+    t.rate(std::string("8 threads, ordinary memory: ") + what, stream_bytes, time, link, "of the link");
+    return rate_of(stream_bytes, time.median);
   };
   in_ordinary_memory("fill it as memset does", result.up, [&] { fill_all(pageable.data(), stream_bytes); });
   in_ordinary_memory("fill it word by word", result.up, [&] { write_all(pageable.data(), stream_bytes); });
   in_ordinary_memory("read it", result.down, [&] { read_all(pageable.data(), stream_bytes); });
   // With both at the memory at once, as when hpe moves data while the program goes on.
-  in_ordinary_memory("fill it while the link takes pinned memory up, both", result.up, [&] {
-    gpu.up(gpu.memory, pinned.data(), stream_bytes);
-    fill_all(pageable.data(), stream_bytes);
-    gpu.finish();
-  });
-  in_ordinary_memory("read it while the link brings pinned memory down, both", result.down, [&] {
-    gpu.down(pinned.data(), gpu.memory, stream_bytes);
-    read_all(pageable.data(), stream_bytes);
-    gpu.finish();
-  });
+  const auto while_up = [&](const std::function<void()>& body) {
+    return [&, body] {
+      gpu.up(gpu.memory, pinned.data(), stream_bytes);
+      body();
+      gpu.finish();
+    };
+  };
+  const auto while_down = [&](const std::function<void()>& body) {
+    return [&, body] {
+      gpu.down(pinned.data(), gpu.memory, stream_bytes);
+      body();
+      gpu.finish();
+    };
+  };
+  result.up_while_filling = in_ordinary_memory("fill it as memset does, while the link takes as much pinned memory up",
+                                               result.up, while_up([&] { fill_all(pageable.data(), stream_bytes); }));
+  result.down_while_reading =
+      in_ordinary_memory("read it, while the link brings as much pinned memory down", result.down,
+                         while_down([&] { read_all(pageable.data(), stream_bytes); }));
+  std::vector<std::byte> other(stream_bytes, std::byte{1});
+  result.up_while_copying =
+      in_ordinary_memory("copy it, while the link takes as much pinned memory up", result.up,
+                         while_up([&] { copy_all(other.data(), pageable.data(), stream_bytes); }));
+  result.down_while_copying =
+      in_ordinary_memory("copy it, while the link brings as much pinned memory down", result.down,
+                         while_down([&] { copy_all(other.data(), pageable.data(), stream_bytes); }));
   return result;
 }
 

@@ -143,9 +143,8 @@ void copier::copy_out(std::byte* destination, const span& from) {
     {
       const std::lock_guard lock(r.mutex);
       require_alive(from);
-      next = good_stretch(
-          r, {at, from.range.end},
-          transfer::next_piece(at - from.range.begin, from.range.end - at, env_.engine.staging_size()));
+      next = good_stretch(r, {at, from.range.end},
+                          transfer::next_piece(at - from.range.begin, from.range.end - at, env_.engine.staging_size()));
       if (!next.on_host) {
         r.order.before_read(next.range, writers);
         queued = buffer && env_.reached(writers);
