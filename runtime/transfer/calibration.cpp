@@ -27,7 +27,7 @@ constexpr std::size_t smallest_piece = std::size_t{2} << 20;
 constexpr double fast_enough = 0.97;
 // Fewer threads that copy nearly as fast are better: the others are the program's.
 constexpr double worth_more_threads = 1.05;
-constexpr std::size_t source_size = std::size_t{64} << 20;
+constexpr std::size_t source_size = std::size_t{32} << 20;
 
 /// Copies as programs make them, through staging buffers.
 class trial {

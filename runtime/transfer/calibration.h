@@ -21,7 +21,7 @@ struct calibration {
 };
 
 /// Copies between pageable memory and a device in both directions with pieces up to `size` bytes and with up to
-/// `most_threads` threads, for about 80 ms. Takes the fewest threads and the smallest piece that are nearly as fast as
+/// `most_threads` threads, for about 60 ms. Takes the fewest threads and the smallest piece that are nearly as fast as
 /// others. buffers: staging buffers of `size` bytes, at least one, the caller's; device_memory: as many bytes of a
 /// device's. settle: what the threads do first. Throws what copies throw.
 [[nodiscard]] calibration calibrate(
