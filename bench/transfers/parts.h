@@ -40,6 +40,7 @@ void write_pages(std::byte* data, std::size_t bytes);
 /// With eight threads, every byte.
 void read_all(const std::byte* data, std::size_t bytes);
 void write_all(std::byte* data, std::size_t bytes);
+void fill_all(std::byte* data, std::size_t bytes);
 /// A kernel writes all of an array, with hpe; waits.
 void launch_fill(const hpe::array<std::uint32_t>& a);
 

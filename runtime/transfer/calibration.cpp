@@ -27,20 +27,77 @@ constexpr double fast_enough = 0.97;
 constexpr double worth_more_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{32} << 20;
 
-double seconds_of(const std::function<void()>& body) {
-  const auto begin = clock::now();
-  body();
-  return std::chrono::duration<double>(clock::now() - begin).count();
-}
+/// Copies as programs make them, through staging buffers.
+class trial {
+ public:
+  trial(device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers,
+        std::size_t size)
+      : devices_(devices),
+        up_(devices.at(home).create_stream(device::priority::launch)),
+        down_(devices.at(home).create_stream(device::priority::waiting_host)),
+        device_memory_(device_memory),
+        buffers_(buffers),
+        busy_(buffers.size()),
+        host_(std::max(source_size / size, std::size_t{1}) * size, std::byte{1}) {}
 
-// What disturbs these short trials makes them slower, never faster.
-double best_of_five(const std::function<void()>& body) {
-  double best = seconds_of(body);
-  for (int i = 1; i < 5; ++i) best = std::min(best, seconds_of(body));
-  return best;
-}
+  /// Bytes in a second, back and, as the beginning and the rest of large copies go, there. Coming back leaves the memory
+  /// out of the caches, as much of what programs copy is.
+  double rate(copy_crew& crew, std::size_t piece) {
+    const auto begin = clock::now();
+    download(crew, piece);
+    upload(crew, piece, copy_crew::writing::past_caches);
+    upload(crew, piece, copy_crew::writing::cached);
+    return static_cast<double>(3 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
+  }
 
-double rate(std::size_t bytes, double seconds) { return static_cast<double>(bytes) / seconds; }
+  /// What disturbs these short trials makes them slower, never faster.
+  double best_rate(copy_crew& crew, std::size_t piece, int times) {
+    double best = 0;
+    for (int i = 0; i < times; ++i) best = std::max(best, rate(crew, piece));
+    return best;
+  }
+
+ private:
+  void upload(copy_crew& crew, std::size_t piece, copy_crew::writing how) {
+    for (std::size_t at = 0, i = 0; at < host_.size(); at += piece, ++i) {
+      std::byte* const buffer = free_buffer(i);
+      crew.copy(buffer, host_.data() + at, piece, how);
+      busy_[i % buffers_.size()] = up_.copy(device_memory_, buffer, piece);
+    }
+    finish(up_.last());
+  }
+
+  void download(copy_crew& crew, std::size_t piece) {
+    const std::size_t pieces = host_.size() / piece;
+    const auto fetch = [&](std::size_t i) {
+      busy_[i % buffers_.size()] = down_.copy(buffers_[i % buffers_.size()], device_memory_, piece);
+    };
+    for (std::size_t i = 0; i < std::min(pieces, buffers_.size()); ++i) fetch(i);
+    for (std::size_t i = 0; i < pieces; ++i) {
+      crew.copy(host_.data() + i * piece, free_buffer(i), piece, copy_crew::writing::past_caches);
+      if (i + buffers_.size() < pieces) fetch(i + buffers_.size());
+    }
+  }
+
+  /// Buffer i of the round, when the device is done with it.
+  std::byte* free_buffer(std::size_t i) {
+    finish(busy_[i % buffers_.size()]);
+    return buffers_[i % buffers_.size()];
+  }
+
+  void finish(timepoint point) {
+    devices_.wait(point, clock::time_point::max());
+    if (const auto failure = devices_.status_of(point)) throw *failure;
+  }
+
+  device::device_set& devices_;
+  device::stream& up_;
+  device::stream& down_;
+  std::byte* const device_memory_;
+  const std::span<std::byte* const> buffers_;
+  std::vector<timepoint> busy_;
+  std::vector<std::byte> host_;
+};
 
 std::filesystem::path cache_folder() {
   const char* const wished = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): read once
@@ -58,57 +115,32 @@ std::string first_line(const char* path) {
 
 }  // namespace
 
-calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory, std::byte* buffer,
-                      std::size_t size, unsigned most_threads, const std::function<void()>& settle) {
-  constexpr std::size_t pieces = 8;
+calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory,
+                      std::span<std::byte* const> buffers, std::size_t size, unsigned most_threads,
+                      const std::function<void()>& settle) {
   const auto begin = clock::now();
-  device::stream& stream = devices.at(home).create_stream(device::priority::waiting_host);
-  const auto upload = [&](std::size_t piece) {
-    for (std::size_t i = 0; i < pieces; ++i) stream.copy(device_memory, buffer, piece);
-    devices.wait(stream.last(), clock::time_point::max());
-    if (const auto failure = devices.status_of(stream.last())) throw *failure;
-  };
-  upload(std::min(size, smallest_piece));  // what is pinned and started first
-
-  // Both ways, as programs copy; larger than the caches of a core.
-  std::vector<std::byte> host(std::max(source_size / size, std::size_t{1}) * size, std::byte{1});
-  const auto there_and_back = [&](copy_crew& crew, std::size_t piece) {
-    for (std::size_t at = 0; at + piece <= host.size(); at += piece) {
-      crew.copy(buffer, host.data() + at, piece);
-      crew.copy(host.data() + at, buffer, piece, copy_crew::writing::past_caches);
-    }
-  };
-  calibration result;
-  double best_copies = 0;
-  for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
+  trial copies(devices, home, device_memory, buffers, size);
+  calibration result{size, 1};
+  double best = 0;
+  for (unsigned threads = 1; threads <= most_threads; threads = threads < 4 ? 2 * threads : threads + 2) {
     copy_crew crew(threads - 1, settle);
-    there_and_back(crew, size);  // the threads start
-    const double its = rate(2 * host.size(), seconds_of([&] { there_and_back(crew, size); }));
-    if (its < worth_more_threads * best_copies) continue;
+    copies.rate(crew, size);  // the threads start, and the first time what is pinned then
+    const double its = copies.best_rate(crew, size, threads < 4 ? 1 : 2);
+    if (its < worth_more_threads * best) continue;
     result.threads = threads;
-    best_copies = its;
+    best = its;
   }
 
-  // The link alone takes small pieces as fast as large ones, but each costs the threads a meeting.
   copy_crew crew(result.threads - 1, settle);
-  there_and_back(crew, size);
-  double link = 0;
   std::vector<std::pair<std::size_t, double>> rates;
-  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2) {
-    const double uploads = rate(pieces * piece, best_of_five([&] { upload(piece); }));
-    const std::size_t copied = host.size() / piece * piece;
-    const double copies = rate(2 * copied, seconds_of([&] { there_and_back(crew, piece); }));
-    link = std::max(link, uploads);
-    rates.emplace_back(piece, std::min(uploads, copies));
-  }
+  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2)
+    rates.emplace_back(piece, copies.best_rate(crew, piece, 2));
   const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const double best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
+  best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
   result.piece =
       std::find_if(rates.begin(), rates.end(), [&](const auto& r) { return r.second >= fast_enough * best; })->first;
-  log(log_level::info,
-      "copies through staging buffers: pieces of {} bytes, {} threads; the link takes {:.1f} GB/s, they "
-      "{:.1f}; found in {} ms",
-      result.piece, result.threads, link / 1e9, best_copies / 1e9,
+  log(log_level::info, "copies through staging buffers: pieces of {} bytes, {} threads, {:.1f} GB/s; found in {} ms",
+      result.piece, result.threads, best / 1e9,
       std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin).count());
   return result;
 }
@@ -120,7 +152,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("2; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("4; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 
