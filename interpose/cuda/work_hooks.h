@@ -70,7 +70,7 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
 
 using unwatched = incoherent_uses::kind;
 
-void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
+inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
   interposer* const hpe = interposer::instance();
   if (hpe == nullptr || address == 0) return;
   if (bytes == 0) bytes = std::max<std::size_t>(1, hpe->adopted().bytes_from(address));
@@ -94,7 +94,7 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
 }
 
 // Memory that the program maps itself is shared by the handle of its allocation, before or after it is mapped.
-void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
+inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
   interposer* const hpe = interposer::instance();
   if (hpe == nullptr) return;
   for (const adopted_region::bytes range : hpe->uses().shares_handle(how, handle))
@@ -139,7 +139,7 @@ CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphi
   return result;
 }
 
-void warn_of_wait(CUdeviceptr address) {
+inline void warn_of_wait(CUdeviceptr address) {
   adopted_memory& adopted = interposer::started()->adopted();
   const adopted_region::bytes region = adopted.touched(address);
   if (region.begin != region.end) interposer::started()->uses().warn(unwatched::awaited, region);
