@@ -122,8 +122,8 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
   hpe::bench::device_memory device(where.mine(), to);
   const auto by_hand = hpe::bench::make_by_hand(where.mine(), to);
   hpe::bench::staged_by_hand pinned(*by_hand, by_hand->pinned());
-  const scheme both_device{"device-device", &device};
-  const scheme by_pinned{"device-device by hand, pinned", &pinned};
+  const scheme both_device{"hpe, device to device", &device};
+  const scheme by_pinned{"by hand, pinned", &pinned};
 
   const std::size_t rest = only_pinned ? 0 : to;
   std::vector<std::byte> pageable_memory(rest, std::byte{1});
@@ -132,10 +132,10 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
   // One of the ranks has the data on its device, the other one in host memory; its messages go both ways.
   hpe::bench::one_direction device_to_host(rank() == 0, device, host);
   hpe::bench::one_direction host_to_device(rank() == 0, host, device);
-  const scheme plain{"host-host, plain MPI", &host};
-  const scheme to_host{"device-host", &device_to_host, true};
-  const scheme to_device{"host-device", &host_to_device, true};
-  const scheme by_pageable{"device-device by hand, pageable", &pageable};
+  const scheme plain{"plain MPI, host to host", &host};
+  const scheme to_host{"hpe, device to host", &device_to_host, true};
+  const scheme to_device{"hpe, host to device", &host_to_device, true};
+  const scheme by_pageable{"by hand, pageable", &pageable};
   std::unique_ptr<hpe::bench::peer_copy> peer;
   if (where.two_gpus && rank() == 0) peer = hpe::bench::gpu_peer_copy(where.of_rank[0], where.of_rank[1], to);
 
@@ -151,16 +151,15 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
       results.add(bytes, to_host.name, down.second);
       results.add(bytes, to_device.name, up.second);
       results.add(bytes, by_pageable.name, against_pageable.second);
-      results.compare("speed of device-device against it", speed(against_pageable), bar);
+      results.compare("speed of hpe against it", speed(against_pageable), bar);
     }
     results.add(bytes, by_pinned.name, against_pinned.second);
-    results.compare("speed of device-device against it", speed(against_pinned), bar);
+    results.compare("speed of hpe against it", speed(against_pinned), bar);
     results.add(bytes, both_device.name, against_pinned.first);
     if (where.two_gpus && bytes >= (std::size_t{1} << 20)) {
       const auto against_peer = against_peer_copy(both_device, peer.get(), bytes, repeats);
       results.add(bytes, "peer copy by the driver", against_peer.second);
-      results.compare("speed of device-device against it", speed(against_peer),
-                      bytes >= (std::size_t{64} << 20) ? 0.8 : 0);
+      results.compare("speed of hpe against it", speed(against_peer), bytes >= (std::size_t{64} << 20) ? 0.8 : 0);
     }
   }
 }
