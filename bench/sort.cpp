@@ -1,6 +1,6 @@
 // Sorts of random 32-bit keys. GPUs: the first against CUB, and two, four and all of them against the first, with the
-// time of each step. Soft devices: against Boost.Sort with as many threads. Each run begins with the same keys, copied
-// outside the timed part.
+// time of each step and of merges alone. Soft devices: against Boost.Sort with as many threads. Each run begins with
+// the same keys, copied outside the timed part.
 
 #include <fmt/core.h>
 
@@ -73,6 +73,42 @@ double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) 
       });
 }
 
+/// Merges alone, of two sides of so many keys: each of `mergers` first GPUs has a left side of its own, and a right
+/// side that lies on the GPU `away` places further on.
+double seconds_of_merges(unsigned repeats, std::uint64_t side, int mergers, int away) {
+  using parameters = hpe::kernels::sort_merge<std::uint32_t>;
+  const hpe::kernel<parameters> merge(hpe::module(hpe::sort::own_module()), "sort_merge_u32");
+  std::vector<hpe::array<std::uint32_t>> left, right, output;
+  for (int d = 0; d < mergers; ++d) {
+    left.emplace_back(side, hpe::on_device(d));
+    right.emplace_back(side, hpe::on_device((d + away) % hpe::device_count()));
+    output.emplace_back(2 * side, hpe::on_device(d));
+    std::vector<std::uint32_t> keys = hpe::bench::random_keys(side);
+    std::sort(keys.begin(), keys.end());
+    hpe::copy(left.back().data(), keys.data(), side * sizeof(std::uint32_t));
+    hpe::copy(right.back().data(), keys.data(), side * sizeof(std::uint32_t));
+  }
+  return hpe::bench::median_seconds(
+      repeats, [] { hpe::synchronize(); },
+      [&] {
+        for (std::size_t d = 0; d < left.size(); ++d) {
+          const parameters p{left[d].data(), right[d].data(), side, side, output[d].data(), 0, 2 * side};
+          const auto blocks = hpe::kernels::merge_blocks(2 * side, hpe::device_info(static_cast<int>(d)).compute_units);
+          hpe::launch_on(static_cast<int>(d), merge, {{blocks, 1, 1}, {hpe::kernels::merge_threads, 1, 1}}, p,
+                         hpe::in(left[d]), hpe::in(right[d]), hpe::out(output[d]));
+        }
+        hpe::synchronize();
+      });
+}
+
+void add_merges(std::vector<result>& results, unsigned repeats) {
+  constexpr std::uint64_t side = std::uint64_t{1} << 26;
+  const std::string what = fmt::format("merge of 2 x {} keys: ", side);
+  results.push_back(line(what + "both on the GPU", 1e3 * seconds_of_merges(repeats, side, 1, 0), "ms", 0));
+  results.push_back(line(what + "one on a peer", 1e3 * seconds_of_merges(repeats, side, 1, 1), "ms", 0));
+  results.push_back(line(what + "one on a peer, by both", 1e3 * seconds_of_merges(repeats, side, 2, 1), "ms", 0));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -104,5 +140,6 @@ int main(int argc, char** argv) {
     results.push_back(line(where, one.all / several.all, "x one", 0.75 * static_cast<double>(list.size())));
     add_steps(results, where, several);
   }
+  if (devices > 1) add_merges(results, a.repeats);
   finish();
 }

@@ -73,7 +73,7 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
 /// many compute units: several rounds of blocks that run together, so that none is alone in the end.
 inline constexpr uint32_t merge_threads = 128;
 [[nodiscard]] constexpr uint32_t merge_blocks(uint64_t count, uint32_t units) {
-  constexpr uint64_t least = 4096, each_unit = 16;
+  constexpr uint64_t least = 4096, each_unit = 20;
   const uint64_t blocks = (count + least - 1) / least;
   return uint32_t(blocks < each_unit * units ? blocks : each_unit * units);
 }

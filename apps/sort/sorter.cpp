@@ -10,17 +10,6 @@ namespace hpe::sort {
 
 namespace {
 
-std::string own_module() {
-  constexpr const char* file = "libhpe-sort-kernels.so";
-  Dl_info library{};
-  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
-    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
-    std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) return beside;
-  }
-  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
-}
-
 std::vector<int> all_unless(std::vector<int> wished) {
   if (wished.empty())
     for (int d = 0; d < device_count(); ++d) wished.push_back(d);
@@ -36,6 +25,17 @@ std::size_t rounds(std::size_t parts) {
 bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
 }  // namespace
+
+std::string own_module() {
+  constexpr const char* file = "libhpe-sort-kernels.so";
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
+    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) return beside;
+  }
+  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
+}
 
 sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices)
     : what_(what),

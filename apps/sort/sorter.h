@@ -38,6 +38,9 @@ template <class T>
   return {name_of_type<T>::value, sizeof(T), "", nullptr};
 }
 
+/// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it does not.
+[[nodiscard]] std::string own_module();
+
 /// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged two by two,
 /// groups of parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6,
 /// 2013). A device merges what ends up in its own part; it finds the pivots by reading single elements of both sides

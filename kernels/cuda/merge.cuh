@@ -56,49 +56,64 @@ __device__ uint64_t warp_pivot(const sort_merge<T>& p, uint64_t place, Less less
   return low;
 }
 
-/// One step: the next `count` of the merged sequence, each thread its own few.
-template <class T, class Less>
+/// One step: the next `count` of the merged sequence, each thread its own few. whole: count is that of a full step, and
+/// either side has as many elements left, so that neither can come to its end before the step does.
+template <bool whole, class T, class Less>
 __device__ __forceinline__ void merge_step(const typename merge_shape<T>::side& left,
                                            const typename merge_shape<T>::side& right, uint32_t count,
                                            merge_memory<T>& shared, Less less) {
   using shape = merge_shape<T>;
-  constexpr uint32_t each = shape::each, capacity = shape::capacity;
+  constexpr uint32_t each = shape::each, capacity = shape::capacity, mask = capacity - 1;
   const T* const near = reinterpret_cast<const T*>(shared.sides);
   T* const merged = reinterpret_cast<T*>(shared.merged);
-  const auto left_at = [&](uint32_t i) { return left.place(i); };
-  const auto right_at = [&](uint32_t i) { return capacity + right.place(i); };
-  const uint32_t a = left.left() < count ? static_cast<uint32_t>(left.left()) : count;
-  const uint32_t b = right.left() < count ? static_cast<uint32_t>(right.left()) : count;
+  if (whole) count = shape::step;
+  const uint32_t a = whole || left.left() > count ? count : static_cast<uint32_t>(left.left());
+  const uint32_t b = whole || right.left() > count ? count : static_cast<uint32_t>(right.left());
+  const uint32_t left_begin = left.place(0), right_begin = right.place(0);
 
-  const uint32_t place = threadIdx.x * each < count ? threadIdx.x * each : count;
-  uint32_t l = place > b ? place - b : 0, high = place < a ? place : a;
-  while (l < high) {
-    const uint32_t middle = (l + high) / 2;
-    if (less(near[right_at(place - 1 - middle)], near[left_at(middle)]))
+  const uint32_t place = whole || threadIdx.x * each < count ? threadIdx.x * each : count;
+  uint32_t low = place > b ? place - b : 0, high = place < a ? place : a;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (less(near[capacity + ((right_begin + place - 1 - middle) & mask)], near[(left_begin + middle) & mask]))
       high = middle;
     else
-      l = middle + 1;
+      low = middle + 1;
   }
-  uint32_t r = place - l;
-  T of_left = near[left_at(l)], of_right = near[right_at(r)];  // behind the ends: something that is not used
+  // Elements behind the ends are loaded and not used.
+  uint32_t l = left_begin + low, r = right_begin + place - low;
+  const uint32_t left_end = left_begin + a, right_end = right_begin + b;
+  T of_left = near[l & mask], of_right = near[capacity + (r & mask)];
   T mine[each];
 #pragma unroll
   for (uint32_t i = 0; i < each; ++i) {
-    if (place + i >= count) break;
-    const bool right_first = l >= a || (r < b && less(of_right, of_left));
+    if (!whole && place + i >= count) break;
+    const bool right_first = whole ? less(of_right, of_left)
+                                   : l == left_end || (r != right_end && less(of_right, of_left));
     mine[i] = right_first ? of_right : of_left;
     l += !right_first;
     r += right_first;
-    const T next = near[right_first ? right_at(r) : left_at(l)];
+    const T next = near[right_first ? capacity + (r & mask) : l & mask];
     if (right_first)
       of_right = next;
     else
       of_left = next;
   }
-  if (place < count && place + each >= count) shared.from_left = l;
+  if (place < count && place + each >= count) shared.from_left = l - left_begin;
 #pragma unroll
   for (uint32_t i = 0; i < each; ++i)
-    if (place + i < count) merged[place + i] = mine[i];
+    if (whole || place + i < count) merged[place + i] = mine[i];
+}
+
+/// What a step left in shared memory, to where it belongs.
+template <bool whole, class T>
+__device__ __forceinline__ void write_step(const merge_memory<T>& shared, T* output, uint32_t count) {
+  const T* const merged = reinterpret_cast<const T*>(shared.merged);
+#pragma unroll
+  for (uint32_t i = 0; i < merge_shape<T>::each; ++i) {
+    const uint32_t place = i * merge_threads + threadIdx.x;
+    if (whole || place < count) output[place] = merged[place];
+  }
 }
 
 /// Each block has one part of the outputs, finds once which parts of both sides these come from, and streams the two
@@ -133,14 +148,20 @@ __device__ void merge_part(const sort_merge<T>& p, merge_memory<T>& shared, Less
   __syncthreads();
   while (begin < end) {
     const uint32_t step = end - begin < shape::step ? static_cast<uint32_t>(end - begin) : shape::step;
-    merge_step(left, right, step, shared, less);
+    const bool whole = left.left() >= shape::step && right.left() >= shape::step;
+    if (whole)
+      merge_step<true>(left, right, step, shared, less);
+    else
+      merge_step<false>(left, right, step, shared, less);
     __syncthreads();
     const uint32_t from_left = shared.from_left;
     left.drop(from_left);
     right.drop(step - from_left);
     load();
-    const T* const merged = reinterpret_cast<const T*>(shared.merged);
-    for (uint32_t i = threadIdx.x; i < step; i += merge_threads) p.output[begin + i] = merged[i];
+    if (step == shape::step)
+      write_step<true>(shared, p.output + begin, step);
+    else
+      write_step<false>(shared, p.output + begin, step);
     begin += step;
     wait_for_loads<1>();  // those before: the next step needs no more
     __syncthreads();
