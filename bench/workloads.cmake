@@ -5,17 +5,11 @@ if(TARGET hpe-fft-fftw)
   set(workload_peers scan_tbb.cpp fft_fftw.cpp)
   set(workload_libraries ${fft_libraries})
 endif()
-if(NOT fft_toolkit)
-  list(APPEND workload_peers fft_cuda_absent.cpp)
-endif()
 hpe_bench(workloads
   SOURCES fft_soft.cpp scan_soft.cpp soft_bars.cpp sort_soft.cpp workloads/comparison.cpp workloads/fft.cpp workloads/rtm.cpp workloads/scan.cpp workloads/sort.cpp
     workloads/team.cpp workloads/wave.cpp workloads/workloads.cpp ${workload_peers}
   LIBRARIES hpe-app-fdtd hpe-app-fft hpe-app-rtm hpe-app-scan hpe-app-sort hpe-memory hpe-device Boost::headers TBB::tbb
     ${workload_libraries})
-if(fft_toolkit)
-  hpe_cuda_sources(hpe-bench-workloads CUDART static SOURCES fft_cuda.cu)
-endif()
 if(TARGET hpe-fft-fftw)
   target_include_directories(hpe-bench-workloads SYSTEM PRIVATE ${HPE_FFTW_HEADER_FOLDER})
 endif()

@@ -51,7 +51,6 @@ struct sort_merge {
   uint64_t left_count, right_count;
   T* output;
   uint64_t from, to;
-  const uint64_t* bounds;  ///< what sort_bounds found for merge_tile; null: every tile looks for its own
 };
 
 /// How many of the first `place` elements of the merged sequence come from the left: the pivot that Tanasic et al. look
@@ -70,23 +69,13 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
   return low;
 }
 
-/// Outputs of a block of the merge kernels on GPUs, and its threads.
-inline constexpr uint32_t merge_tile = 2048, merge_threads = 256;
-
-/// bounds[i] = pivot(from + i merge_tile), and the last one = pivot(to). One thread looks for each, so that the
-/// latencies of reads from other devices overlap, which those of the tiles of a merge do not. Any grid is right.
-template <class T>
-struct sort_bounds {
-  const T* left;
-  const T* right;
-  uint64_t left_count, right_count;
-  uint64_t from, to;
-  uint64_t* bounds;
-
-  [[nodiscard]] constexpr uint64_t count() const { return (to - from + merge_tile - 1) / merge_tile + 1; }
-  [[nodiscard]] constexpr uint64_t place(uint64_t i) const {
-    return i * merge_tile < to - from ? from + i * merge_tile : to;
-  }
-};
+/// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device of so
+/// many compute units: several rounds of blocks that run together, so that none is alone in the end.
+inline constexpr uint32_t merge_threads = 128;
+[[nodiscard]] constexpr uint32_t merge_blocks(uint64_t count, uint32_t units) {
+  constexpr uint64_t least = 4096, each_unit = 20;
+  const uint64_t blocks = (count + least - 1) / least;
+  return uint32_t(blocks < each_unit * units ? blocks : each_unit * units);
+}
 
 }  // namespace hpe::kernels

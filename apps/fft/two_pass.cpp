@@ -52,21 +52,24 @@ class two_pass_method final : public method<T> {
 
   void turned(int d, int sign, const number<T>* in) {
     const std::int64_t a = c_.made.first, b = c_.made.second;
-    const range mine = part_of(b, d, c_.made.devices);
+    const range mine = band(d, b);
     if (mine.size() == 0) return;
     number<T>* const own = between_.data() + mine.begin * a;
     lines(d, {in, own, b, a, mine.begin, mine.end, 0, sign, 1, 0, a}, 0, read(in, a * b),
           written(own, mine.size() * a, false));
   }
 
+  /// Some of `count` columns, in whole tiles: so a band begins at a line of a cache where rows do.
+  [[nodiscard]] range band(int d, std::int64_t count) const {
+    const range blocks = part_of(kernels::parts_of(count, kernels::line_block), d, c_.made.devices);
+    return {std::min(blocks.begin * kernels::line_block, count), std::min(blocks.end * kernels::line_block, count)};
+  }
+
   /// Columns of [length][count], which stay columns.
   void columns(int d, int sign, number<T>* out, std::int64_t length, std::int64_t count, std::int64_t root) {
-    // Bands begin at whole lines of a cache.
-    const range blocks = part_of(kernels::parts_of(count, kernels::line_block), d, c_.made.devices);
-    if (blocks.size() == 0) return;
-    const std::int64_t begin = blocks.begin * kernels::line_block;
-    const std::int64_t end = std::min(blocks.end * kernels::line_block, count);
-    lines(d, {between_.data(), out, count, length, begin, end, root, sign, 1, 0, count}, 1, hpe::in(between_),
+    const range mine = band(d, count);
+    if (mine.size() == 0) return;
+    lines(d, {between_.data(), out, count, length, mine.begin, mine.end, root, sign, 1, 0, count}, 1, hpe::in(between_),
           hpe::in(turn_));
   }
 

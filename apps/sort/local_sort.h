@@ -6,20 +6,22 @@
 
 namespace hpe::sort {
 
-/// The part of a sort that one GPU does alone. workspace is as large as the data; it and the output may be the same, as
-/// may input and output, but input and workspace are not. scratch has as many bytes as local_sort::scratch says.
+/// The part of a sort that one GPU does alone. Input and output are the same or do not overlap. If they are the same,
+/// the sort needs a workspace as large; else it has none. scratch has as many bytes as local_sort::scratch says.
 struct local_range {
   int device;
   std::span<std::byte> input, output, workspace, scratch;
 };
 
 /// How GPUs sort one type of element by one order: hpe's own are found by name, a program makes one for its own
-/// (apps/sort/local_sort.cuh).
+/// (apps/sort/local_sort.cuh). All are stable.
 struct local_sort {
-  /// Queues a stable sort. The input's content is lost.
+  /// Queues a sort in hpe's order.
   void (*run)(const local_range& range);
-  /// Bytes that a sort of count elements needs besides its workspace.
-  std::size_t (*scratch)(std::size_t count);
+  /// Queues a sort on a stream of CUDA (cudaStream_t). Returns a cudaError_t.
+  int (*queue)(const local_range& range, void* stream);
+  /// Bytes that a sort of count elements needs besides; in_place: with output and input the same.
+  std::size_t (*scratch)(std::size_t count, bool in_place);
 };
 
 /// That of a type in kernels/sort.def; null for other names, and where the build had no CUDA toolkit.

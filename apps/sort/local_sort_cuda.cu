@@ -12,36 +12,39 @@ namespace hpe::sort {
 namespace {
 
 template <class T>
-std::size_t scratch_of_keys(std::size_t count) {
+std::size_t scratch_of_keys(std::size_t count, bool in_place) {
   std::size_t bytes = 0;
   cub::DoubleBuffer<T> buffers(nullptr, nullptr);
-  detail::require(cub::DeviceRadixSort::SortKeys(nullptr, bytes, buffers, count));
+  // Between two arrays the passes, an even number of them, end where they began. So that they end elsewhere, without a
+  // copy, there is a third array in the scratch bytes.
+  detail::require(in_place ? cub::DeviceRadixSort::SortKeys(nullptr, bytes, buffers, count)
+                           : cub::DeviceRadixSort::SortKeys(nullptr, bytes, static_cast<const T*>(nullptr),
+                                                            static_cast<T*>(nullptr), count));
   return bytes;
 }
 
 template <class T>
-void sort_keys(const local_range& r) {
+int sort_keys(const local_range& r, void* cuda_stream) {
   T* const input = reinterpret_cast<T*>(r.input.data());
   T* const output = reinterpret_cast<T*>(r.output.data());
-  T* const workspace = reinterpret_cast<T*>(r.workspace.data());
   const std::size_t count = r.input.size() / sizeof(T);
-  cub::DoubleBuffer<T> buffers(input, workspace);
+  constexpr int bits = 8 * sizeof(T);
   std::size_t bytes = r.scratch.size();
-  enqueue(
-      r.device,
-      [&](cudaStream_t stream) {
-        cudaError_t status = cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, buffers, count, 0, 8 * sizeof(T), stream);
-        if (status == cudaSuccess && buffers.Current() != output)
-          status = cudaMemcpyAsync(output, buffers.Current(), r.input.size(), cudaMemcpyDeviceToDevice, stream);
-        return status;
-      },
-      inout(r.input), inout(r.workspace), inout(r.scratch));
+  const auto stream = static_cast<cudaStream_t>(cuda_stream);
+  if (!detail::in_place(r))
+    return cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, static_cast<const T*>(input), output, count, 0, bits,
+                                          stream);
+  cub::DoubleBuffer<T> buffers(input, reinterpret_cast<T*>(r.workspace.data()));
+  const cudaError_t status =
+      cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, buffers, count, 0, bits, stream);
+  if (status != cudaSuccess || buffers.Current() == input) return status;
+  return cudaMemcpyAsync(input, buffers.Current(), r.input.size(), cudaMemcpyDeviceToDevice, stream);
 }
 
 template <class T>
 local_sort sort_of_type() {
   if constexpr (std::is_arithmetic_v<T>)
-    return {sort_keys<T>, scratch_of_keys<T>};
+    return {detail::in_order<sort_keys<T>>, sort_keys<T>, scratch_of_keys<T>};
   else
     return local_sort_by<T, kernels::by_key>;
 }

@@ -23,7 +23,6 @@ struct request {
   std::uint64_t length = std::uint64_t{1} << 22;
   std::uint64_t devices = 0;
   std::uint64_t repeats = 5;
-  pivots how = pivots::automatic;
   bool explain = false;
   bool no_check = false;
 };
@@ -43,12 +42,6 @@ std::vector<command_line::option> options_of(request& r) {
       {"--type", "TYPE", "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32 (u32)",
        to_word(r.type, types())},
       {"--devices", "N", "use the first N devices (all; HPE_DEVICES=soft:N makes N)", to_whole(r.devices)},
-      {"--method", "HOW",
-       "merges find pivots by-tile (each tile its own) or beforehand (a kernel all of them);\nautomatic: beforehand on "
-       "several GPUs",
-       to_one_of<pivots>(r.how, {{name_of(pivots::automatic), pivots::automatic},
-                                 {name_of(pivots::by_tile), pivots::by_tile},
-                                 {name_of(pivots::beforehand), pivots::beforehand}})},
       {"--repeats", "N", "timed runs; the median is told (5)", to_whole(r.repeats, 1)},
       {"--explain", "", "tell what was chosen, and why", to_flag(r.explain)},
       {"--no-check", "", "do not compare the result with a sort on the host", to_flag(r.no_check)},
@@ -103,7 +96,7 @@ template <class T>
 int run(const request& r) {
   std::vector<int> devices;
   for (std::uint64_t d = 0; d < r.devices; ++d) devices.push_back(static_cast<int>(d));
-  sorter work(element_of<T>(), r.length, devices, r.how);
+  sorter work(element_of<T>(), r.length, devices);
   std::vector<T> given = random_elements<T>(r.length);
   const array<T> data(r.length, work.where());
   std::vector<double> times;

@@ -10,17 +10,6 @@ namespace hpe::sort {
 
 namespace {
 
-std::string own_module() {
-  constexpr const char* file = "libhpe-sort-kernels.so";
-  Dl_info library{};
-  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
-    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
-    std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) return beside;
-  }
-  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
-}
-
 std::vector<int> all_unless(std::vector<int> wished) {
   if (wished.empty())
     for (int d = 0; d < device_count(); ++d) wished.push_back(d);
@@ -35,31 +24,25 @@ std::size_t rounds(std::size_t parts) {
 
 bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
-/// Threads of a soft device merge few tiles, and read another's memory as fast as their own.
-pivots chosen(pivots wished, const std::vector<int>& devices) {
-  if (wished != pivots::automatic) return wished;
-  return devices.size() > 1 && !soft(devices.front()) ? pivots::beforehand : pivots::by_tile;
-}
-
 }  // namespace
 
-const char* name_of(pivots how) {
-  switch (how) {
-    case pivots::automatic: return "automatic";
-    case pivots::by_tile: return "by-tile";
-    case pivots::beforehand: return "beforehand";
+std::string own_module() {
+  constexpr const char* file = "libhpe-sort-kernels.so";
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
+    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) return beside;
   }
-  return "";
+  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
 }
 
-sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices, pivots how)
+sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices)
     : what_(what),
       count_(count),
       devices_(all_unless(std::move(devices))),
       module_(what.module.empty() ? own_module() : what.module),
-      merge_(module_, ("sort_merge_" + what.name).c_str()),
-      bounds_(module_, ("sort_bounds_" + what.name).c_str()),
-      how_(chosen(how, devices_)) {
+      merge_(module_, ("sort_merge_" + what.name).c_str()) {
   if (count > std::numeric_limits<std::int64_t>::max() / what.size)
     throw error(HPE_ERROR_INVALID_ARGUMENT, std::to_string(count) + " elements of " + std::to_string(what.size) +
                                                 " bytes are more bytes than can be counted");
@@ -76,13 +59,10 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
             ": it is none of hpe's own types (or hpe was built without a CUDA toolkit), and the program gives no "
             "sort for it (element::on_gpus)");
   if (count > 0) other_ = array<std::byte>(count * what.size, where());
+  const bool in_place = rounds(devices_.size()) % 2 == 0;
   for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d)
-    scratch_.emplace_back(std::max<std::size_t>(on_gpus_->scratch(cut(d + 1) - cut(d)), 1), on_device(devices_[d]));
-  for (std::size_t d = 0; d < devices_.size() && how_ == pivots::beforehand; ++d) {
-    kernels::sort_bounds<std::byte> whole{};
-    whole.to = cut(d + 1) - cut(d);
-    bounds_of_parts_.emplace_back(whole.count(), on_device(devices_[d]));
-  }
+    scratch_.emplace_back(std::max<std::size_t>(on_gpus_->scratch(cut(d + 1) - cut(d), in_place), 1),
+                          on_device(devices_[d]));
 }
 
 std::uint64_t sorter::cut(std::size_t part) const {
@@ -97,7 +77,11 @@ std::span<std::byte> sorter::part_of(const std::byte* data, std::uint64_t from, 
 }
 
 void sorter::run(void* data) {
-  if (count_ == 0) return;
+  for (const step& s : steps(data)) s.queue();
+}
+
+std::vector<sorter::step> sorter::steps(void* data) {
+  if (count_ == 0) return {};
   if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, and its address is null");
   auto* const given = static_cast<std::byte*>(data);
   std::byte* const other = other_.data();
@@ -105,11 +89,13 @@ void sorter::run(void* data) {
   const std::size_t count = rounds(devices_.size());
   std::byte* from = count % 2 == 0 ? given : other;
   std::byte* to = count % 2 == 0 ? other : given;
-  sort_parts(given, from);
+  std::vector<step> all{{"local sorts", [this, given, from] { sort_parts(given, from); }}};
   for (std::size_t group = 1; group < devices_.size(); group *= 2) {
-    merge_round(from, to, group);
+    all.push_back({"merges of " + std::to_string(group) + " and " + std::to_string(group),
+                   [this, from, to, group] { merge_round(from, to, group); }});
     std::swap(from, to);
   }
+  return all;
 }
 
 void sorter::sort_parts(std::byte* from, std::byte* to) {
@@ -117,14 +103,14 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
     const std::uint64_t begin = cut(d), end = cut(d + 1);
     if (begin == end) continue;
     const std::span<std::byte> input = part_of(from, begin, end), output = part_of(to, begin, end);
-    const std::span<std::byte> workspace = part_of(other_.data(), begin, end);
+    const bool in_place = from == to;
     if (local_ == nullptr) {
+      const std::span<std::byte> workspace = part_of(other_.data(), begin, in_place ? end : begin);
       on_gpus_->run({devices_[d], input, output, workspace, scratch_[d].span()});
       continue;
     }
     const kernels::sort_local<std::byte> p{input.data(), output.data(), end - begin};
     const hpeShape one = grid(1);
-    const bool in_place = from == to;
     const hpeAccess uses[] = {in_place ? inout(output) : in(input), out(output)};
     check(hpeLaunch(devices_[d], local_, &one, &p, sizeof p, uses, in_place ? 1 : 2));
   }
@@ -145,38 +131,23 @@ void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts
     for (std::size_t d = first; d < last; ++d) {
       p.from = cut(d) - begin;
       p.to = cut(d + 1) - begin;
-      if (p.from != p.to) merge_part(d, p, part_of(from, begin, end), part_of(to, cut(d), cut(d + 1)));
+      if (p.from == p.to) continue;
+      const hpeDeviceInfo device = device_info(devices_[d]);
+      // On soft devices a few tiles for each thread, so that none waits long for another in the end.
+      const std::uint32_t tiles = device.kind == HPE_DEVICE_SOFT
+                                      ? 4 * device.compute_units
+                                      : kernels::merge_blocks(p.to - p.from, device.compute_units);
+      launch_on(devices_[d], merge_, {{tiles, 1, 1}, {kernels::merge_threads, 1, 1}}, p, in(part_of(from, begin, end)),
+                out(part_of(to, cut(d), cut(d + 1))));
     }
   }
-}
-
-void sorter::merge_part(std::size_t part, const kernels::sort_merge<std::byte>& whole, std::span<std::byte> read,
-                        std::span<std::byte> written) {
-  constexpr std::uint64_t most = 1U << 20, each_thread = 4;
-  const int device = devices_[part];
-  const auto shape = [&](std::uint64_t blocks) {
-    const std::uint64_t tiles = soft(device) ? each_thread * device_info(device).compute_units : blocks;
-    return hpeShape{{static_cast<std::uint32_t>(std::min(tiles, most)), 1, 1}, {kernels::merge_threads, 1, 1}};
-  };
-  kernels::sort_merge<std::byte> p = whole;
-  const std::uint64_t tiles = (p.to - p.from + kernels::merge_tile - 1) / kernels::merge_tile;
-  if (how_ != pivots::beforehand) return launch_on(device, merge_, shape(tiles), p, in(read), out(written));
-  const array<std::uint64_t>& bounds = bounds_of_parts_[part];
-  p.bounds = bounds.data();
-  const kernels::sort_bounds<std::byte> search{p.left, p.right, p.left_count, p.right_count,
-                                               p.from, p.to,    bounds.data()};
-  const std::uint64_t blocks = (search.count() + kernels::merge_threads - 1) / kernels::merge_threads;
-  launch_on(device, bounds_, shape(blocks), search, in(read), out(bounds));
-  launch_on(device, merge_, shape(tiles), p, in(read), in(bounds), out(written));
 }
 
 std::string sorter::explain() const {
   const std::size_t parts = devices_.size();
   if (parts == 1) return "one device sorts everything";
-  return std::to_string(parts) + " parts, merged in " + std::to_string(rounds(parts)) + " rounds; pivots " +
-         name_of(how_) + ": " +
-         (how_ == pivots::beforehand ? "a kernel finds all of them at once, so that reads from other devices overlap"
-                                     : "each tile finds its own, which costs little where other devices are near");
+  return std::to_string(parts) + " parts, merged in " + std::to_string(rounds(parts)) +
+         " rounds; who merges looks for the pivots in all parts, and reads them where they are";
 }
 
 placement sorter::where() const {

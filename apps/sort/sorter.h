@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace hpe::sort {
 
-/// A type and an order for which there are kernels sort_local_NAME, sort_bounds_NAME and sort_merge_NAME: those of hpe
+/// A type and an order for which there are kernels sort_local_NAME (soft devices) and sort_merge_NAME: those of hpe
 /// (ascending), or of a program's own module.
 struct element {
   std::string name;
@@ -37,24 +38,29 @@ template <class T>
   return {name_of_type<T>::value, sizeof(T), "", nullptr};
 }
 
-/// How the tiles of a merge learn where their parts of both sides begin: each looks for it when its turn comes, or a
-/// kernel before the merge looks for all of them at once. The second hides the latency of reads from other devices.
-enum class pivots { automatic, by_tile, beforehand };
-
-[[nodiscard]] const char* name_of(pivots how);
+/// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it does not.
+[[nodiscard]] std::string own_module();
 
 /// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged two by two,
 /// groups of parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6,
 /// 2013). A device merges what ends up in its own part; it finds the pivots by reading single elements of both sides
 /// through the shared pointer, and reads what it merges in the same way. So nothing is swapped beforehand, and any
-/// number of devices is right. Made once and run often: it holds a second array. One thread at a time.
+/// number of devices is right. Made once and run often: it holds a second array, and for keys on GPUs a third one where
+/// the rounds of merges are odd in number. One thread at a time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error: no kernels for the element, a device that is none.
-  sorter(const element& what, std::uint64_t count, std::vector<int> devices = {}, pivots how = pivots::automatic);
+  sorter(const element& what, std::uint64_t count, std::vector<int> devices = {});
 
   /// Queues the sort of count elements and returns; the order is that of a launch. Throws hpe::error.
   void run(void* data);
+
+  struct step {
+    std::string name;
+    std::function<void()> queue;  ///< valid while the sorter is there
+  };
+  /// What run does, one step after the other: the sorts of parts, and each round of merges.
+  [[nodiscard]] std::vector<step> steps(void* data);
 
   /// Where data is best placed.
   [[nodiscard]] placement where() const;
@@ -66,8 +72,6 @@ class sorter {
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
   void sort_parts(std::byte* from, std::byte* to);
   void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group);
-  void merge_part(std::size_t part, const kernels::sort_merge<std::byte>& whole, std::span<std::byte> read,
-                  std::span<std::byte> written);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
 
   const element what_;
@@ -75,13 +79,10 @@ class sorter {
   std::vector<int> devices_;
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
-  kernel<kernels::sort_bounds<std::byte>> bounds_;
   hpeKernel local_ = nullptr;              ///< soft devices only
   const local_sort* on_gpus_ = nullptr;    ///< GPUs only
   array<std::byte> other_;                 ///< what is merged goes here and back
   std::vector<array<std::byte>> scratch_;  ///< GPUs: of each device's local sort
-  pivots how_;
-  std::vector<array<std::uint64_t>> bounds_of_parts_;  ///< beforehand: on each device
 };
 
 }  // namespace hpe::sort

@@ -1,12 +1,13 @@
 // One transform in single precision. By hand, as the FFT of the thesis: pairs of devices swap their parts at each of
-// log2 W steps, then each transforms its part, and all exchange pieces to put the elements in order. For powers of two
-// of devices.
+// log2 W steps, then each transforms its part, by cuFFT on GPUs, and all exchange pieces to put the elements in order.
+// For powers of two of devices.
 
 #include "apps/fft/fft.h"
 
 #include <bit>
 #include <filesystem>
 
+#include "apps/fft/cufft.h"
 #include "apps/fft/modules.h"
 #include "bench/fft_peers.h"
 #include "bench/workloads/program.h"
@@ -17,7 +18,8 @@ namespace {
 
 using number = kernels::complex_number<float>;
 
-std::int64_t length() { return std::int64_t{1} << (device_info(0).kind == HPE_DEVICE_CUDA ? 26 : 18); }
+bool on_gpus() { return device_info(0).kind == HPE_DEVICE_CUDA; }
+std::int64_t length() { return std::int64_t{1} << (on_gpus() ? 26 : 18); }
 
 number value_at(std::int64_t i) { return {static_cast<float>(i % 17) - 8, static_cast<float>(i % 5) - 2}; }
 
@@ -66,15 +68,24 @@ class written_by_hand final : public on_team {
       : on_team(devices, 4 * bytes(length() / devices)),
         part_(length() / devices),
         butterfly_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_butterfly_f32")),
-        interleave_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_interleave_f32")),
-        transform_(team_.find(module_of("libhpe-fft-fftw.so"), "fft_local_f32")) {
+        interleave_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_interleave_f32")) {
+    if (!on_gpus()) transform_ = team_.find(module_of("libhpe-fft-fftw.so"), "fft_local_f32");
     for (int d = 0; d < devices; ++d) {
       parts_.push_back(
-          {team_.take<number>(d, elements()), team_.take<number>(d, elements()), team_.take<number>(d, elements())});
+          {team_.take<number>(d, elements()), team_.take<number>(d, elements()), team_.take<number>(d, elements()), 0});
       std::vector<number> x(elements());
       for (std::int64_t i = 0; i < part_; ++i) x[static_cast<std::size_t>(i)] = value_at(d * part_ + i);
       team_.put(d, parts_.back().given, x.data(), bytes(part_));
+      if (on_gpus()) make_plan(d);
     }
+  }
+  written_by_hand(const written_by_hand&) = delete;
+  written_by_hand& operator=(const written_by_hand&) = delete;
+  ~written_by_hand() override {
+    for (int d = 0; d < team_.devices() && on_gpus(); ++d) try {
+        team_.enqueue(d, [&](void*) { return fft::cufft::load().destroy(at(d).plan); });
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): there is nothing to be done about it
+      }
   }
 
   void run() override {
@@ -104,6 +115,7 @@ class written_by_hand final : public on_team {
  private:
   struct part {
     number *given, *data, *brought;
+    fft::cufft::handle plan = 0;  ///< GPUs
   };
   part& at(int device) { return parts_[static_cast<std::size_t>(device)]; }
   [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(part_); }
@@ -128,7 +140,25 @@ class written_by_hand final : public on_team {
     team_.launch(d, butterfly_, tiles(part_), p);
   }
 
+  void make_plan(int d) {
+    const fft::cufft::library& cufft = fft::cufft::load();
+    team_.enqueue(d, [&](void*) {
+      long long length = part_;
+      std::size_t ignored = 0;
+      if (const auto status = cufft.create(&at(d).plan)) return status;
+      return cufft.make_plan_many(at(d).plan, 1, &length, nullptr, 1, 0, nullptr, 1, 0, fft::cufft::c2c, 1, &ignored);
+    });
+  }
+
   void transform(int d, const number* own) {
+    if (on_gpus()) {
+      const fft::cufft::library& cufft = fft::cufft::load();
+      team_.enqueue(d, [&](void* stream) {
+        if (const auto status = cufft.set_stream(at(d).plan, stream)) return status;
+        return cufft.execute_c2c(at(d).plan, const_cast<number*>(own), at(d).data, -1);
+      });
+      return;
+    }
     kernels::fft_local<float> p{};
     p.source = own;
     p.target = at(d).data;
@@ -156,7 +186,7 @@ class written_by_hand final : public on_team {
   }
 
   const std::int64_t part_;
-  device::kernel_id butterfly_, interleave_, transform_;
+  device::kernel_id butterfly_, interleave_, transform_{};
   std::vector<part> parts_;
 };
 
@@ -176,35 +206,8 @@ std::unique_ptr<program> unless_null(std::unique_ptr<peer> it) {
   return std::make_unique<other_peer>(std::move(it));
 }
 
-/// On GPUs, where cuFFT transforms: bench/fft_cuda.cu.
-class in_cuda final : public hand_written {
- public:
-  explicit in_cuda(int devices) : devices_(devices) {}
-  [[nodiscard]] bool use(copy_scheme how, bool left_out) override {
-    it_ = nullptr;  // its memory goes first
-    if (left_out || how == copy_scheme::double_buffered) return false;
-    it_ = make_by_hand(length(), devices_,
-                       how == copy_scheme::naive    ? scheme::naive
-                       : how == copy_scheme::pinned ? scheme::pinned
-                                                    : scheme::peer);
-    return it_ != nullptr;
-  }
-  void run() override { it_->run(1); }
-  [[nodiscard]] std::vector<double> probe() override { return {}; }
-
- private:
-  int devices_;
-  std::unique_ptr<peer> it_;
-};
-
-std::unique_ptr<hand_written> make_by_hand_anywhere(int devices) {
-  if (device_info(0).kind == HPE_DEVICE_SOFT) return std::make_unique<written_by_hand>(devices);
-  return std::make_unique<in_cuda>(devices);
-}
-
 std::string why_not_here() {
-  const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
-  if (!soft || std::filesystem::exists(module_of("libhpe-fft-fftw.so"))) return "";
+  if (on_gpus() || std::filesystem::exists(module_of("libhpe-fft-fftw.so"))) return "";
   return "hpe was built without FFTW, which transforms on soft devices";
 }
 
@@ -215,7 +218,7 @@ workload fft_workload() {
           std::to_string(length()) + " complex numbers",
           1e-3,
           [](int devices) -> std::unique_ptr<program> { return std::make_unique<through_hpe>(devices); },
-          make_by_hand_anywhere,
+          [](int devices) -> std::unique_ptr<hand_written> { return std::make_unique<written_by_hand>(devices); },
           "FFTW",
           [](unsigned threads) { return unless_null(make_fftw({.length = length()}, static_cast<int>(threads))); },
           why_not_here()};

@@ -86,6 +86,10 @@ timepoint team::launch_bytes(int device, device::kernel_id kernel, const hpeShap
       parameters);
 }
 
+timepoint team::enqueue(int device, const std::function<int(void*)>& function) {
+  return at(device).work->enqueue(function);
+}
+
 timepoint team::last(int device) const { return parts_[static_cast<std::size_t>(device)].work->last(); }
 
 void team::wait(timepoint point) {

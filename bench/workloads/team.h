@@ -6,6 +6,7 @@
 /// (in pieces, through two pinned buffers), and peer (from device to device).
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -60,6 +61,8 @@ class team {
   timepoint launch(int device, device::kernel_id kernel, const hpeShape& shape, const Parameters& parameters) {
     return launch_bytes(device, kernel, shape, std::as_bytes(std::span(&parameters, 1)));
   }
+  /// Likewise what a function queues on a stream of CUDA; GPUs only. It returns 0 or an error.
+  timepoint enqueue(int device, const std::function<int(void* stream)>& function);
   /// The last of these.
   [[nodiscard]] timepoint last(int device) const;
 

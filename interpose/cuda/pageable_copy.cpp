@@ -6,6 +6,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/os/signals.h"
+#include "runtime/transfer/staging.h"
 
 namespace hpe::cuda_hooks {
 
@@ -17,13 +18,9 @@ CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); 
 
 using writing = transfer::copy_crew::writing;
 
-// Small pieces first and last, so that both halves of the way are soon at work and end together; large ones in between,
-// because each costs the threads a meeting.
+// Whole rows.
 std::size_t piece_at(std::size_t done, const copied_memory& what) {
-  constexpr std::size_t unit = std::size_t{512} << 10;
-  const std::size_t left = what.bytes() - done;
-  const std::size_t wished = std::min(done, left / 2) / unit * unit;
-  const std::size_t piece = std::min(left, std::clamp(wished, unit, pinned_ring::buffer_bytes));
+  const std::size_t piece = transfer::next_piece(done, what.bytes() - done, pinned_ring::buffer_bytes);
   return what.rows == 1 ? piece : std::max(what.width, piece / what.width * what.width);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/transfer/copy_crew.h"
+#include "runtime/transfer/staging.h"
 
 namespace hpe::transfer {
 
@@ -20,7 +22,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t smallest_piece = std::size_t{1} << 20;
+constexpr std::size_t smallest_piece = std::size_t{2} << 20;
 // A smaller piece that is nearly as fast is better: others get at the link in between.
 constexpr double fast_enough = 0.97;
 // Fewer threads that copy nearly as fast are better: the others are the program's.
@@ -30,23 +32,23 @@ constexpr std::size_t source_size = std::size_t{32} << 20;
 /// Copies as programs make them, through staging buffers.
 class trial {
  public:
-  trial(device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers,
-        std::size_t size)
+  trial(device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers)
       : devices_(devices),
         up_(devices.at(home).create_stream(device::priority::launch)),
         down_(devices.at(home).create_stream(device::priority::waiting_host)),
         device_memory_(device_memory),
         buffers_(buffers),
         busy_(buffers.size()),
-        host_(std::max(source_size / size, std::size_t{1}) * size, std::byte{1}) {}
+        host_(source_size, std::byte{1}) {}
 
-  /// Bytes in a second, there and back. Coming back leaves the memory out of the caches, as much of what programs copy
-  /// is.
+  /// Bytes in a second, back and, as the beginning and the rest of large copies go, there. Coming back leaves the
+  /// memory out of the caches, as much of what programs copy is.
   double rate(copy_crew& crew, std::size_t piece) {
     const auto begin = clock::now();
     download(crew, piece);
-    upload(crew, piece);
-    return static_cast<double>(2 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
+    upload(crew, piece, copy_crew::writing::past_caches);
+    upload(crew, piece, copy_crew::writing::cached);
+    return static_cast<double>(3 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
   }
 
   /// What disturbs these short trials makes them slower, never faster.
@@ -57,24 +59,33 @@ class trial {
   }
 
  private:
-  void upload(copy_crew& crew, std::size_t piece) {
-    for (std::size_t at = 0, i = 0; at < host_.size(); at += piece, ++i) {
+  void upload(copy_crew& crew, std::size_t most, copy_crew::writing how) {
+    for (std::size_t at = 0, i = 0; at < host_.size(); ++i) {
+      const std::size_t piece = next_piece(at, host_.size() - at, most);
       std::byte* const buffer = free_buffer(i);
-      crew.copy(buffer, host_.data() + at, piece, copy_crew::to_stage(0));
+      crew.copy(buffer, host_.data() + at, piece, how);
       busy_[i % buffers_.size()] = up_.copy(device_memory_, buffer, piece);
+      at += piece;
     }
     finish(up_.last());
   }
 
-  void download(copy_crew& crew, std::size_t piece) {
-    const std::size_t pieces = host_.size() / piece;
-    const auto fetch = [&](std::size_t i) {
-      busy_[i % buffers_.size()] = down_.copy(buffers_[i % buffers_.size()], device_memory_, piece);
+  void download(copy_crew& crew, std::size_t most) {
+    struct part {
+      std::size_t begin, bytes;
     };
-    for (std::size_t i = 0; i < std::min(pieces, buffers_.size()); ++i) fetch(i);
-    for (std::size_t i = 0; i < pieces; ++i) {
-      crew.copy(host_.data() + i * piece, free_buffer(i), piece, copy_crew::writing::past_caches);
-      if (i + buffers_.size() < pieces) fetch(i + buffers_.size());
+    std::deque<part> under_way;
+    std::size_t queued = 0;
+    for (std::size_t emptied = 0; queued < host_.size() || !under_way.empty(); ++emptied) {
+      while (queued < host_.size() && under_way.size() < buffers_.size()) {
+        const std::size_t i = (emptied + under_way.size()) % buffers_.size();
+        under_way.push_back({queued, next_piece(queued, host_.size() - queued, most)});
+        busy_[i] = down_.copy(buffers_[i], device_memory_, under_way.back().bytes);
+        queued += under_way.back().bytes;
+      }
+      const part next = under_way.front();
+      crew.copy(host_.data() + next.begin, free_buffer(emptied), next.bytes, copy_crew::writing::past_caches);
+      under_way.pop_front();
     }
   }
 
@@ -118,22 +129,22 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
                       std::span<std::byte* const> buffers, std::size_t size, unsigned most_threads,
                       const std::function<void()>& settle) {
   const auto begin = clock::now();
-  trial copies(devices, home, device_memory, buffers, size);
-  calibration result{size, 1};
+  trial copies(devices, home, device_memory, buffers);
+  calibration result{size, most_threads};
   double best = 0;
-  for (unsigned threads = 1; threads <= most_threads; threads = threads < 4 ? 2 * threads : threads + 2) {
+  for (unsigned threads = most_threads; threads >= std::max(1U, most_threads / 2); threads -= std::min(threads, 2U)) {
     copy_crew crew(threads - 1, settle);
     copies.rate(crew, size);  // the threads start, and the first time what is pinned then
     const double its = copies.best_rate(crew, size, 2);
-    if (its < worth_more_threads * best) continue;
+    if (its * worth_more_threads < best) break;
     result.threads = threads;
-    best = its;
+    best = std::max(best, its);
   }
 
   copy_crew crew(result.threads - 1, settle);
   std::vector<std::pair<std::size_t, double>> rates;
   for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2)
-    rates.emplace_back(piece, copies.best_rate(crew, piece, 3));
+    rates.emplace_back(piece, copies.best_rate(crew, piece, 2));
   const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
   best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
   result.piece =
@@ -151,7 +162,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("3; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("5; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 

@@ -77,7 +77,7 @@ TEST_F(calibration_test, trying_gives_what_can_be_used) {
     std::byte* const buffers[] = {soft.staging(), soft.staging() + size};
     const calibration found = calibrate(*soft.set, 1, soft.at(1), buffers, size, 4);
     EXPECT_LE(found.piece, size);
-    EXPECT_GE(found.piece, std::min(size, mib));
+    EXPECT_GE(found.piece, std::min(size, 2 * mib));
     EXPECT_EQ(found.piece % 4096, 0U);
     EXPECT_GE(found.threads, 1U);
     EXPECT_LE(found.threads, 4U);

@@ -1,0 +1,69 @@
+#pragma once
+
+/// A sequence in device memory on its way through shared memory: a block of threads loads it once, in order, whole lines
+/// at a time and ahead of its use. Wherever it lies, on this device or on a peer, it is read as a copy reads it.
+
+#include "kernels/cuda/async_load.cuh"
+
+namespace hpe::kernels::gpu {
+
+inline constexpr uint32_t line_bytes = 128;
+
+/// Room for `capacity` elements, a power of two; threads is the size of the block. All threads have the same values here,
+/// and call load and drop together.
+template <class T, uint32_t capacity, uint32_t threads>
+class ring {
+ public:
+  static constexpr bool vectors = async_load_bytes % sizeof(T) == 0;
+  /// Elements of a line, by which loading goes on.
+  static constexpr uint32_t line = vectors ? line_bytes / sizeof(T) : 1;
+  static_assert((capacity & (capacity - 1)) == 0 && capacity % line == 0, "places repeat by a mask, and hold whole lines");
+
+  /// For elements [from, to) of a sequence. May load what lies beside them in the same line.
+  __device__ __forceinline__ ring(T* room, const T* sequence, uint64_t from, uint64_t to) : room_(room) {
+    const auto address = reinterpret_cast<uintptr_t>(sequence);
+    by_vectors_ = vectors && address % sizeof(T) == 0;
+    const uint64_t shift = by_vectors_ ? address % line_bytes / sizeof(T) : 0;
+    // From here on elements are counted from the beginning of the sequence's first line.
+    source_ = sequence - shift;
+    head_ = from + shift;
+    end_ = to + shift;
+    loaded_ = by_vectors_ ? head_ / line * line : head_;
+  }
+
+  /// Elements that are left.
+  [[nodiscard]] __device__ __forceinline__ uint64_t left() const { return end_ - head_; }
+  /// Where the i-th of them is in the room; any i is a place in it.
+  [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const {
+    return (static_cast<uint32_t>(head_) + i) & (capacity - 1);
+  }
+
+  /// Starts to load as far as there is room, at least to capacity - line + 1 elements from the first. All is there when
+  /// this thread and all others have ended and awaited their groups, and met.
+  __device__ __forceinline__ void load() {
+    if (by_vectors_) {
+      constexpr uint32_t vector = vectors ? async_load_bytes / sizeof(T) : 1;
+      const uint64_t full = head_ / line * line + capacity, last = (end_ + vector - 1) / vector * vector;
+      const uint64_t stop = full < last ? full : last;
+      for (uint64_t i = loaded_ + threadIdx.x * vector; i < stop; i += threads * vector)
+        async_load(room_ + (static_cast<uint32_t>(i) & (capacity - 1)), source_ + i);
+      loaded_ = stop > loaded_ ? stop : loaded_;
+    } else {
+      const uint64_t stop = end_ - head_ < capacity ? end_ : head_ + capacity;
+      for (uint64_t i = loaded_ + threadIdx.x; i < stop; i += threads)
+        room_[static_cast<uint32_t>(i) & (capacity - 1)] = source_[i];
+      loaded_ = stop;
+    }
+  }
+
+  /// The first `count` are needed no more.
+  __device__ __forceinline__ void drop(uint32_t count) { head_ += count; }
+
+ private:
+  T* room_;
+  const T* source_;
+  uint64_t head_, end_, loaded_;
+  bool by_vectors_;
+};
+
+}  // namespace hpe::kernels::gpu
