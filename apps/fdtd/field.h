@@ -23,6 +23,9 @@ class field {
   /// Sets the field, now and one step ago.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
+  /// Sets the field to that of another one with the same grid, order and parts, from device to device.
+  void set(const field& other);
+
   void step();
 
   /// The field now, z fastest; for the host.

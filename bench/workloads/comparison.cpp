@@ -51,8 +51,16 @@ class measurement {
   }
 
  private:
+  /// On standard error, so that somebody who waits sees what takes long.
+  void tell(int devices, const std::string& version) {
+    fmt::print(stderr, "{:6.1f} s: {}, {} device{}, {}\n", now() - began_, what_.name, devices, devices == 1 ? "" : "s",
+               version);
+  }
+
   void on(int devices) {
+    tell(devices, "hpe");
     const auto ours = what_.through_hpe(devices);
+    tell(devices, "hpe: begins");
     const double alone = time_of(*ours, repeats_).median;
     if (devices == 1) {
       one_ = alone;
@@ -69,11 +77,13 @@ class measurement {
   }
 
   void by_hand_on(int devices, program& ours, const std::string& where) {
+    tell(devices, "by hand");
     const auto theirs = what_.written_by_hand(devices);
     if (theirs == nullptr) return;
     double best = 0, best_by_processor = 0;
     for (const copy_scheme scheme : all_schemes) {
       if (!theirs->use(scheme, false)) continue;
+      tell(devices, fmt::format("by hand, {}: begins", name_of(scheme)));
       const pair_of_timings t = times_of(ours, *theirs, repeats_);
       check_same(what_, fmt::format("by hand, {}, on {} devices", name_of(scheme), devices), theirs->probe(),
                  expected_);
@@ -138,6 +148,7 @@ class measurement {
 
   const workload& what_;
   const unsigned repeats_;
+  const double began_ = now();
   comparison all_;
   double one_ = 0;
   std::vector<double> expected_;

@@ -65,7 +65,7 @@ class through_hpe final : public program {
 class written_by_hand final : public on_team {
  public:
   explicit written_by_hand(int devices)
-      : on_team(devices, 4 * bytes(length() / devices)),
+      : on_team(devices, 8 * bytes(length() / devices)),
         part_(length() / devices),
         butterfly_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_butterfly_f32")),
         interleave_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_interleave_f32")) {
@@ -142,12 +142,15 @@ class written_by_hand final : public on_team {
 
   void make_plan(int d) {
     const fft::cufft::library& cufft = fft::cufft::load();
+    std::size_t work = 0;
     team_.enqueue(d, [&](void*) {
       long long length = part_;
-      std::size_t ignored = 0;
       if (const auto status = cufft.create(&at(d).plan)) return status;
-      return cufft.make_plan_many(at(d).plan, 1, &length, nullptr, 1, 0, nullptr, 1, 0, fft::cufft::c2c, 1, &ignored);
+      if (const auto status = cufft.set_auto_allocation(at(d).plan, 0)) return status;
+      return cufft.make_plan_many(at(d).plan, 1, &length, nullptr, 1, 0, nullptr, 1, 0, fft::cufft::c2c, 1, &work);
     });
+    auto* const area = team_.take<std::byte>(d, work);
+    team_.enqueue(d, [&](void*) { return cufft.set_work_area(at(d).plan, area); });
   }
 
   void transform(int d, const number* own) {

@@ -65,6 +65,10 @@ std::byte* team::take_bytes(int device, std::size_t bytes) {
   return mine;
 }
 
+void team::copy(int device, void* to, const void* from, std::size_t bytes) {
+  wait(at(device).work->copy(to, from, bytes));
+}
+
 void team::put(int device, void* to, const void* from, std::size_t bytes) {
   std::memcpy(pinned(to), from, bytes);
   wait(at(device).work->copy(to, pinned(to), bytes));

@@ -50,6 +50,8 @@ class team {
   [[nodiscard]] T* take(int device, std::size_t count) {
     return reinterpret_cast<T*>(take_bytes(device, count * sizeof(T)));
   }
+  /// Within the memory of a device. Waits.
+  void copy(int device, void* to, const void* from, std::size_t bytes);
   /// Host memory to a device, and back. Both wait.
   void put(int device, void* to, const void* from, std::size_t bytes);
   void get(int device, void* to, const void* from, std::size_t bytes);

@@ -25,10 +25,13 @@ float hill(std::int64_t x) {
 
 class through_hpe final : public program {
  public:
-  explicit through_hpe(int devices)
-      : field_({cells(), cells(), cells()}, order, {devices, 1, 1}, [](auto, auto, auto) { return speed(); }) {}
+  explicit through_hpe(int devices) : given_(make(devices)), field_(make(devices)) {
+    std::vector<float> hills;
+    for (std::int64_t x = 0; x < cells(); ++x) hills.push_back(hill(x));
+    given_.set([&](std::int64_t x, auto, auto) { return hills[static_cast<std::size_t>(x)]; });
+  }
   void reset() override {
-    field_.set([](std::int64_t x, auto, auto) { return hill(x); });
+    field_.set(given_);
     synchronize();
   }
   void run() override {
@@ -44,7 +47,10 @@ class through_hpe final : public program {
   }
 
  private:
-  fdtd::field field_;
+  static fdtd::field make(int devices) {
+    return {{cells(), cells(), cells()}, order, {devices, 1, 1}, [](auto, auto, auto) { return speed(); }};
+  }
+  fdtd::field given_, field_;
 };
 
 class written_by_hand final : public on_team {
@@ -56,32 +62,22 @@ class written_by_hand final : public on_team {
     for (const fdtd::box& b : boxes_) {
       const auto size = static_cast<std::size_t>(b.layout.size());
       slab s{fdtd::rims_first(b), team_.take<float>(b.device, size), team_.take<float>(b.device, size),
-             team_.take<float>(b.device, size)};
+             team_.take<float>(b.device, size), team_.take<float>(b.device, size)};
       std::vector<float> speeds(size);
       for_rows(
           b, [&](float* row, std::int64_t) { std::fill_n(row, b.cells[2], speed()); }, speeds);
       team_.put(b.device, s.speed, speeds.data(), size * sizeof(float));
+      const std::vector<float> values = beginning(b);
+      team_.put(b.device, s.given, values.data(), size * sizeof(float));
       slabs_.push_back(std::move(s));
     }
   }
 
   void reset() override {
-    for (std::size_t n = 0; n < boxes_.size(); ++n) {
-      const fdtd::box& b = boxes_[n];
-      std::vector<float> values(static_cast<std::size_t>(b.layout.size()));
-      for_rows(
-          b, [&](float* row, std::int64_t x) { std::fill_n(row, b.cells[2], hill(x)); }, values);
-      // The neighbours' planes too.
-      for (const int side : {0, 1})
-        if (b.neighbour[static_cast<std::size_t>(side)] >= 0)
-          for (std::int64_t k = 0; k < radius; ++k) {
-            const std::int64_t x = side == 0 ? k - radius : b.cells[0] + k;
-            for (std::int64_t y = 0; y < b.cells[1]; ++y)
-              std::fill_n(values.data() + b.layout.index(x, y, 0), b.cells[2], hill(b.origin[0] + x));
-          }
+    for (std::size_t n = 0; n < boxes_.size(); ++n)
       for (float* field : {slabs_[n].now, slabs_[n].next})
-        team_.put(b.device, field, values.data(), values.size() * sizeof(float));
-    }
+        team_.copy(boxes_[n].device, field, slabs_[n].given,
+                   static_cast<std::size_t>(boxes_[n].layout.size()) * sizeof(float));
   }
 
   void run() override {
@@ -105,14 +101,29 @@ class written_by_hand final : public on_team {
  private:
   struct slab {
     fdtd::order_of_work work;
-    float *now, *next, *speed;
+    float *now, *next, *speed, *given;
   };
+
+  static std::vector<float> beginning(const fdtd::box& b) {
+    std::vector<float> values(static_cast<std::size_t>(b.layout.size()));
+    for_rows(
+        b, [&](float* row, std::int64_t x) { std::fill_n(row, b.cells[2], hill(x)); }, values);
+    // The neighbours' planes too.
+    for (const int side : {0, 1})
+      if (b.neighbour[static_cast<std::size_t>(side)] >= 0)
+        for (std::int64_t k = 0; k < radius; ++k) {
+          const std::int64_t x = side == 0 ? k - radius : b.cells[0] + k;
+          for (std::int64_t y = 0; y < b.cells[1]; ++y)
+            std::fill_n(values.data() + b.layout.index(x, y, 0), b.cells[2], hill(b.origin[0] + x));
+        }
+    return values;
+  }
 
   static std::vector<fdtd::box> cut(int devices) {
     return fdtd::cut_grid({cells(), cells(), cells()}, radius, {devices, 1, 1});
   }
   static std::size_t bytes_for(int devices) {
-    return 4 * static_cast<std::size_t>(cut(devices).front().layout.size()) * sizeof(float);
+    return 5 * static_cast<std::size_t>(cut(devices).front().layout.size()) * sizeof(float);
   }
 
   template <class Row>

@@ -105,6 +105,24 @@ TEST(Field, SmallGridsWork) {
   EXPECT_TRUE(same_bits(on_devices(thin, 4, {1, 1, 1}, 5), on_devices(thin, 4, {2, 1, 1}, 5)));
 }
 
+TEST(Field, IsSetToAnotherOne) {
+  const int parts = device_count() < 2 ? 1 : 2;
+  const auto make = [&](std::int64_t nx) {
+    return field({nx, 9, 30}, 4, {parts, 1, 1}, [](auto, auto, auto) { return 0.05F; });
+  };
+  field given = make(20), other = make(20);
+  given.set([](auto x, auto y, auto z) { return static_cast<float>(x * 7 + y * 3 + z % 5); });
+  other.set([](auto, auto, auto) { return 99.F; });
+  for (int t = 0; t < 3; ++t) other.step();
+  other.set(given);
+  EXPECT_TRUE(same_bits(given.values(), other.values()));
+  for (field* f : {&given, &other})
+    for (int t = 0; t < 5; ++t) f->step();
+  EXPECT_TRUE(same_bits(given.values(), other.values()));
+  field larger = make(24);
+  EXPECT_THROW(larger.set(given), bad_input);
+}
+
 TEST(Field, RefusesWhatCannotBe) {
   const auto none = [](auto, auto, auto) { return 0.F; };
   for (const std::int64_t order : {0, 1, 3, 18, -2}) EXPECT_THROW(field({8, 8, 8}, order, {1, 1, 1}, none), bad_input);
