@@ -86,8 +86,8 @@ std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_
 /// The library that stands in front of NVIDIA's driver. Not in builds without the CUDA toolkit.
 std::filesystem::path shim() { return library().parent_path() / "hpe" / "cuda" / "libcuda.so.1"; }
 
-/// Whether a program would find a CUDA driver. Nothing stands in its place where there is none. The shim tells, which has
-/// to find it later; opening the driver itself would take as long as the program takes for that.
+/// Whether a program would find a CUDA driver. Nothing stands in its place where there is none. The shim tells, which
+/// has to find it later; opening the driver itself would take as long as the program takes for that.
 bool has_driver() {
   void* const opened = ::dlopen(shim().c_str(), RTLD_LAZY | RTLD_LOCAL);
   auto* const driver_file =
