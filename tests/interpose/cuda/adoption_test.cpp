@@ -183,7 +183,7 @@ sigjmp_buf escape;
 void leave(int) { siglongjmp(escape, 1); }
 
 // The null pointer too.
-[[gnu::no_sanitize("undefined")]] bool faults(const std::uint64_t* address) {
+__attribute__((no_sanitize("undefined"))) bool faults(const std::uint64_t* address) {
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = leave;
