@@ -8,8 +8,11 @@ install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET hpe-mpi)
   install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+  set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 endif()
+
+# BUILD_WITH_INSTALL_RPATH, here and elsewhere: what is in the build tree finds its libraries as what is installed does.
+# The path that CMake would write there instead ends in a colon, with which the dynamic linker searches the working folder.
 
 # `hpe bench` finds the benchmarks beside itself.
 set(programs hpe-command)
@@ -23,7 +26,11 @@ if(HPE_BUILD_BENCH)
   endforeach()
 endif()
 file(RELATIVE_PATH libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}")
+set(same_places OFF)
+if(libraries STREQUAL "../lib")
+  set(same_places ON)
+endif()
+set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}" BUILD_WITH_INSTALL_RPATH ${same_places})
 install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hpe)

@@ -83,11 +83,16 @@ void set_variable(const char* name, const std::string& value) {
 std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
 std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_filename("libcudart.so.12"); }
 
-/// Whether a program would find a CUDA driver. Nothing stands in its place where there is none.
+/// The library that stands in front of NVIDIA's driver. Not in builds without the CUDA toolkit.
+std::filesystem::path shim() { return library().parent_path() / "hpe" / "cuda" / "libcuda.so.1"; }
+
+/// Whether a program would find a CUDA driver. Nothing stands in its place where there is none. The shim tells, which
+/// has to find it later; opening the driver itself would take as long as the program takes for that.
 bool has_driver() {
-  const std::string wanted = variable("HPE_CUDA_DRIVER");
-  if (!wanted.empty()) return ::access(wanted.c_str(), R_OK) == 0;
-  return ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+  void* const opened = ::dlopen(shim().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  auto* const driver_file =
+      opened != nullptr ? reinterpret_cast<const char* (*)()>(::dlsym(opened, "hpe_cuda_driver_file")) : nullptr;
+  return driver_file != nullptr && driver_file() != nullptr;
 }
 
 /// A list of files or folders, separated by colons, with one more before it or behind it.
@@ -116,7 +121,7 @@ void preload(bool on_soft_devices, bool driver) {
     // With a driver hpe's own choice would be the GPUs.
     if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {
-    add(folder / "hpe" / "cuda" / "libcuda.so.1");
+    add(shim());
   }
   add(folder / "libhpe-mpi.so");
   add(hpe);
@@ -129,6 +134,12 @@ int prepare_cuda() {
   const std::string place = wanted.empty() ? "auto" : wanted;
   if (std::find(cuda_places.begin(), cuda_places.end(), place) == cuda_places.end())
     return refuse("place to run CUDA (--cuda, HPE_CUDA)", place, {cuda_places.begin(), cuda_places.end()});
+  for (const auto& [name, file] : {std::pair("driver", shim()), std::pair("soft", soft_runtime())}) {
+    if (place != name || std::filesystem::exists(file)) continue;
+    fmt::print(stderr, "hpe run: --cuda {}, but this hpe was built without the CUDA toolkit: there is no {}\n", place,
+               file.string());
+    return cannot_run;
+  }
   const bool driver = has_driver();
   if (place == "driver" && !driver) {
     fmt::print(stderr,
@@ -140,11 +151,6 @@ int prepare_cuda() {
     fmt::print(stderr, "hpe run: --cuda soft and HPE_DEVICES={} do not go together; say soft:2, or nothing\n",
                variable("HPE_DEVICES"));
     return usage_error;
-  }
-  if (place == "soft" && !std::filesystem::exists(soft_runtime())) {
-    fmt::print(stderr, "hpe run: --cuda soft, but this hpe was built without the CUDA toolkit: there is no {}\n",
-               soft_runtime().string());
-    return cannot_run;
   }
   preload(place == "soft" || !driver, driver);
   return 0;

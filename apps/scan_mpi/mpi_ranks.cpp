@@ -61,38 +61,30 @@ std::vector<std::uint64_t> mpi_ranks::all_of(std::uint64_t mine) {
 }
 
 void mpi_ranks::gather(const spread_matrix& shape, const std::byte* mine, std::byte* all) {
-  std::vector<MPI_Request> requests;
-  for (int r = 0; r < size_ && rank_ == 0; ++r) {
-    const std::uint64_t columns = shape.columns[static_cast<std::size_t>(r)];
-    if (columns * shape.rows == 0) continue;
-    const datatype theirs(shape.rows, columns, shape.all_columns(), shape.element_size);
-    check(MPI_Irecv(all + shape.before(r) * shape.element_size, 1, theirs.get(), r, tag, among_,
-                    &requests.emplace_back(MPI_REQUEST_NULL)),
-          "MPI_Irecv");
-  }
-  const std::uint64_t columns = shape.columns[static_cast<std::size_t>(rank_)];
-  if (columns * shape.rows != 0) {
-    const datatype own(shape.rows, columns, columns, shape.element_size);
-    check(MPI_Isend(mine, 1, own.get(), 0, tag, among_, &requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Isend");
-  }
-  check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  exchange(shape, const_cast<std::byte*>(mine), all, way::to_first);
 }
 
 void mpi_ranks::scatter(const spread_matrix& shape, const std::byte* all, std::byte* mine) {
+  exchange(shape, mine, const_cast<std::byte*>(all), way::from_first);
+}
+
+void mpi_ranks::exchange(const spread_matrix& shape, std::byte* mine, std::byte* all, way which) {
   std::vector<MPI_Request> requests;
-  const std::uint64_t columns = shape.columns[static_cast<std::size_t>(rank_)];
-  if (columns * shape.rows != 0) {
-    const datatype own(shape.rows, columns, columns, shape.element_size);
-    check(MPI_Irecv(mine, 1, own.get(), 0, tag, among_, &requests.emplace_back(MPI_REQUEST_NULL)), "MPI_Irecv");
-  }
-  for (int r = 0; r < size_ && rank_ == 0; ++r) {
-    const std::uint64_t theirs = shape.columns[static_cast<std::size_t>(r)];
-    if (theirs * shape.rows == 0) continue;
-    const datatype type(shape.rows, theirs, shape.all_columns(), shape.element_size);
-    check(MPI_Isend(all + shape.before(r) * shape.element_size, 1, type.get(), r, tag, among_,
-                    &requests.emplace_back(MPI_REQUEST_NULL)),
-          "MPI_Isend");
-  }
+  // The columns of a rank, in rows that are `distance` elements apart.
+  const auto begin = [&](bool sends, std::byte* at, int columns_of, std::uint64_t distance, int other) {
+    const std::uint64_t columns = shape.columns[static_cast<std::size_t>(columns_of)];
+    if (columns * shape.rows == 0) return;
+    const datatype type(shape.rows, columns, distance, shape.element_size);
+    MPI_Request* const request = &requests.emplace_back(MPI_REQUEST_NULL);
+    if (sends)
+      check(MPI_Isend(at, 1, type.get(), other, tag, among_, request), "MPI_Isend");
+    else
+      check(MPI_Irecv(at, 1, type.get(), other, tag, among_, request), "MPI_Irecv");
+  };
+  const bool to_first = which == way::to_first;
+  for (int r = 0; r < size_ && rank_ == 0; ++r)
+    begin(!to_first, all + shape.before(r) * shape.element_size, r, shape.all_columns(), r);
+  begin(to_first, mine, rank_, shape.columns[static_cast<std::size_t>(rank_)], 0);
   check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 

@@ -19,6 +19,10 @@ class mpi_ranks final : public ranks {
   void scatter(const spread_matrix& shape, const std::byte* all, std::byte* mine) override;
 
  private:
+  enum class way { to_first, from_first };
+  /// `all` is of rank 0 alone. What is sent is only read.
+  void exchange(const spread_matrix& shape, std::byte* mine, std::byte* all, way which);
+
   MPI_Comm among_;
   int rank_ = 0, size_ = 0;
 };

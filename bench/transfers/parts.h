@@ -8,10 +8,15 @@
 
 namespace hpe::bench {
 
-/// What the driver's copies of pinned memory reach, in GB/s.
+/// What the driver's copies of pinned memory reach, in GB/s; and what they and eight threads on ordinary memory reach
+/// at once, which is what hpe can reach at most where threads and the link need the same memory.
 struct link_rates {
   double up;
   double down;
+  double up_while_filling = 0;
+  double down_while_reading = 0;
+  double up_while_copying = 0;
+  double down_while_copying = 0;
 };
 
 /// Copies without hpe: pinned, pageable, and by hand.
@@ -40,6 +45,8 @@ void write_pages(std::byte* data, std::size_t bytes);
 /// With eight threads, every byte.
 void read_all(const std::byte* data, std::size_t bytes);
 void write_all(std::byte* data, std::size_t bytes);
+void fill_all(std::byte* data, std::size_t bytes);
+void copy_all(std::byte* to, const std::byte* from, std::size_t bytes);
 /// A kernel writes all of an array, with hpe; waits.
 void launch_fill(const hpe::array<std::uint32_t>& a);
 

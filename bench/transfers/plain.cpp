@@ -5,24 +5,22 @@ namespace hpe::bench {
 
 link_rates plain_copies(table& t, const raw_gpu& gpu) {
   link_rates result{};
-  {
-    const pinned_buffer pinned(stream_bytes);
-    const timing up = timed(
-        t.repeats, [] {},
-        [&] {
-          gpu.up(gpu.memory, pinned.data(), stream_bytes);
-          gpu.finish();
-        });
-    const timing down = timed(
-        t.repeats, [] {},
-        [&] {
-          gpu.down(pinned.data(), gpu.memory, stream_bytes);
-          gpu.finish();
-        });
-    t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
-    t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
-    result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
-  }
+  const pinned_buffer pinned(stream_bytes);
+  const timing up = timed(
+      t.repeats, [] {},
+      [&] {
+        gpu.up(gpu.memory, pinned.data(), stream_bytes);
+        gpu.finish();
+      });
+  const timing down = timed(
+      t.repeats, [] {},
+      [&] {
+        gpu.down(pinned.data(), gpu.memory, stream_bytes);
+        gpu.finish();
+      });
+  t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
+  t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
+  result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
   std::vector<std::byte> pageable(stream_bytes, std::byte{1});
   const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
     t.rate(what, stream_bytes,
@@ -44,12 +42,42 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   line("the same by hand, two pinned buffers, from the GPU", result.down,
        [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
   // What eight threads could at most give a link that is faster than they are.
-  const timing fill = timed(
-      t.repeats, [] {}, [&] { write_all(pageable.data(), stream_bytes); });
-  t.rate("8 threads fill ordinary memory", stream_bytes, fill, result.up, "of the link");
-  const timing read = timed(
-      t.repeats, [] {}, [&] { read_all(pageable.data(), stream_bytes); });
-  t.rate("8 threads read ordinary memory", stream_bytes, read, result.down, "of the link");
+  const auto in_ordinary_memory = [&](const char* what, double link, const std::function<void()>& body) {
+    const timing time = timed(
+        t.repeats, [] {}, body);
+    t.rate(std::string("8 threads, ordinary memory: ") + what, stream_bytes, time, link, "of the link");
+    return rate_of(stream_bytes, time.median);
+  };
+  in_ordinary_memory("fill it as memset does", result.up, [&] { fill_all(pageable.data(), stream_bytes); });
+  in_ordinary_memory("fill it word by word", result.up, [&] { write_all(pageable.data(), stream_bytes); });
+  in_ordinary_memory("read it", result.down, [&] { read_all(pageable.data(), stream_bytes); });
+  // With both at the memory at once, as when hpe moves data while the program goes on.
+  const auto while_up = [&](const std::function<void()>& body) {
+    return [&, body] {
+      gpu.up(gpu.memory, pinned.data(), stream_bytes);
+      body();
+      gpu.finish();
+    };
+  };
+  const auto while_down = [&](const std::function<void()>& body) {
+    return [&, body] {
+      gpu.down(pinned.data(), gpu.memory, stream_bytes);
+      body();
+      gpu.finish();
+    };
+  };
+  result.up_while_filling = in_ordinary_memory("fill it as memset does, while the link takes as much pinned memory up",
+                                               result.up, while_up([&] { fill_all(pageable.data(), stream_bytes); }));
+  result.down_while_reading =
+      in_ordinary_memory("read it, while the link brings as much pinned memory down", result.down,
+                         while_down([&] { read_all(pageable.data(), stream_bytes); }));
+  std::vector<std::byte> other(stream_bytes, std::byte{1});
+  result.up_while_copying =
+      in_ordinary_memory("copy it, while the link takes as much pinned memory up", result.up,
+                         while_up([&] { copy_all(other.data(), pageable.data(), stream_bytes); }));
+  result.down_while_copying =
+      in_ordinary_memory("copy it, while the link brings as much pinned memory down", result.down,
+                         while_down([&] { copy_all(other.data(), pageable.data(), stream_bytes); }));
   return result;
 }
 

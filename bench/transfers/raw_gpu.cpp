@@ -1,9 +1,8 @@
 #include "bench/transfers/raw_gpu.h"
 
-#include <fmt/core.h>
+#include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -11,28 +10,10 @@
 
 namespace hpe::bench {
 
-void* driver_entry(const char* name) {
-  static void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
-  return ::dlsym(library, name);
-}
-
-void check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  fmt::print(stderr, "{} failed: CUDA error {}\n", what, static_cast<int>(result));
-  std::exit(1);  // NOLINT(concurrency-mt-unsafe)
-}
-
 std::uint32_t fresh_seed() {
   static std::mt19937 random(std::random_device{}());
   return random();
 }
-
-pinned_buffer::pinned_buffer(std::size_t bytes) {
-  CALL(cuMemHostAlloc, &data_, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  std::memset(data_, 1, bytes);
-}
-
-pinned_buffer::~pinned_buffer() { CALL(cuMemFreeHost, data_); }
 
 raw_gpu::raw_gpu(int number) {
   CALL(cuInit, 0);

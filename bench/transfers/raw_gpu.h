@@ -3,11 +3,10 @@
 /// The GPU without hpe, as a program without it would use it: the driver's own copies, managed memory, and the kernels
 /// of the tests.
 
-#include <cuda.h>
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include "bench/driver.h"
 
 namespace hpe::bench {
 
@@ -15,35 +14,8 @@ inline constexpr std::size_t mebi = std::size_t{1} << 20;
 inline constexpr std::size_t stream_bytes = 1024 * mebi;
 inline constexpr std::size_t page = 4096;
 
-/// An entry of the driver by its versioned name.
-[[nodiscard]] void* driver_entry(const char* name);
-/// Ends the program with a sentence unless the call succeeded.
-void check(CUresult result, const char* what);
-
-#define HPE_NAME_OF_EXPANDED(name) #name
-#define HPE_NAME_OF(name) HPE_NAME_OF_EXPANDED(name)
-/// Calls the driver.
-#define CALL(name, ...)                                                                                            \
-  do {                                                                                                             \
-    static const auto function = reinterpret_cast<decltype(&::name)>(hpe::bench::driver_entry(HPE_NAME_OF(name))); \
-    hpe::bench::check(function(__VA_ARGS__), #name);                                                               \
-  } while (false)
-
 [[nodiscard]] std::uint32_t fresh_seed();
 [[nodiscard]] inline CUdeviceptr as_device(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
-
-/// Pinned host memory, touched.
-class pinned_buffer {
- public:
-  explicit pinned_buffer(std::size_t bytes);
-  ~pinned_buffer();
-  pinned_buffer(const pinned_buffer&) = delete;
-  pinned_buffer& operator=(const pinned_buffer&) = delete;
-  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  void* data_ = nullptr;
-};
 
 /// One GPU with a stream, and stream_bytes of its memory.
 class raw_gpu {

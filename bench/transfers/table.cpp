@@ -20,6 +20,10 @@ void table::rate(const std::string& what, std::size_t bytes, const timing& time)
 void table::rate(const std::string& what, std::size_t bytes, const timing& time, double of, const std::string& of_what,
                  double bar) {
   rate(what, bytes, time);
+  share(time, bytes, of, of_what, bar);
+}
+
+void table::share(const timing& time, std::size_t bytes, double of, const std::string& of_what, double bar) {
   const double value = rate_of(bytes, time.median) / of;
   lines.push_back({"  " + of_what, value, "x", bar > 0 ? fmt::format(">= {}", bar) : "", value >= bar,
                    span(rate_of(bytes, time.slowest) / of, rate_of(bytes, time.fastest) / of, 3)});

@@ -17,6 +17,8 @@ class table {
   /// The same, and beside it what part of another rate it is.
   void rate(const std::string& what, std::size_t bytes, const timing& time, double of, const std::string& of_what,
             double bar = 0);
+  /// Below a line: what part of a rate, in GB/s, the time is.
+  void share(const timing& time, std::size_t bytes, double of, const std::string& of_what, double bar = 0);
   /// How many times faster the first is; both moved as much.
   void ratio(const std::string& what, const timing& first, const timing& second, double bar = 0);
   /// A time for each of `count`, at most `most` seconds (0: no bar).

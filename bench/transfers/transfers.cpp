@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "bench/transfers/parts.h"
 #include "runtime/device/cuda/open.h"
@@ -12,8 +13,11 @@
 using namespace hpe::bench;
 
 int main(int argc, char** argv) {
+  std::string only;
   const auto arguments =
-      parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory");
+      parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
+            {{"--only", "PARTS", "some of managed,reads,writes,copies,touches,launches,peers", &only}});
+  const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
     fmt::print("transfers: there are no GPUs\n");
     return 0;
@@ -26,14 +30,16 @@ int main(int argc, char** argv) {
   const raw_gpu gpu(0);
   if (direct) {
     const link_rates is = plain_copies(t, gpu);
-    managed_memory(t, gpu, is);
-    host_reads(t, is);
-    host_writes(t, is);
-    pageable_copies(t, is);
-    faults(t, gpu);
-    random_touches(t, gpu);
-    launches(t, gpu);
-    if (devices > 1) peers(t, gpu, raw_gpu(1));
+    if (wanted("managed")) managed_memory(t, gpu, is);
+    if (wanted("reads")) host_reads(t, is);
+    if (wanted("writes")) host_writes(t, is);
+    if (wanted("copies")) pageable_copies(t, is);
+    if (wanted("touches")) {
+      faults(t, gpu);
+      random_touches(t, gpu);
+    }
+    if (wanted("launches")) launches(t, gpu);
+    if (devices > 1 && wanted("peers")) peers(t, gpu, raw_gpu(1));
   } else if (devices > 1) {
     staged_exchange(t, gpu, raw_gpu(1));
   }

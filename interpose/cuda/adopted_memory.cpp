@@ -49,7 +49,7 @@ adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   const CUdeviceptr end = next != regions_.end() ? std::min(last, next->second->begin()) : last;
   const CUdeviceptr begin =
       next != regions_.begin() ? std::max(page_begin(found->base), std::prev(next)->first) : page_begin(found->base);
-  const auto region = std::make_shared<adopted_region>(begin, end, parts_.of(found->context));
+  auto region = std::make_shared<adopted_region>(begin, end, parts_.of(found->context));
   regions_.emplace(end, region);
   marks_.set(begin, end, true);
   std::erase_if(ended_, [&](const auto& e) { return e.begin < end && begin < e.end; });

@@ -22,13 +22,13 @@ using trace::way;
 enum class flavour : std::uint8_t { legacy, per_thread };
 using enum flavour;
 
-CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
-CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
+inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
+inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
 
-CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
 // Large copies are looked at; all others go on.
-interposer* for_large(std::size_t bytes) {
+inline interposer* for_large(std::size_t bytes) {
   static_assert(pageable_copy::smallest == peer_copy::smallest);
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }

@@ -4,6 +4,7 @@
 #include "interpose/cuda/find_driver.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -23,7 +24,18 @@ namespace {
 
 constexpr const char* driver_name = "libcuda.so.1";
 
-bool is_another_file(const char* file) { return ::access(file, R_OK) == 0 && !same_file(file, own_file()); }
+// The linker passes over what is no library for this processor.
+bool is_library(const char* file) {
+  const int opened = ::open(file, O_RDONLY | O_CLOEXEC);
+  if (opened < 0) return false;
+  ElfW(Ehdr) head{};
+  const bool read = ::pread(opened, &head, sizeof head, 0) == static_cast<ssize_t>(sizeof head);
+  ::close(opened);
+  return read && std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64 &&
+         head.e_machine == EM_X86_64 && head.e_type == ET_DYN;
+}
+
+bool is_another_library(const char* file) { return is_library(file) && !same_file(file, own_file()); }
 
 // The folders that the linker searches for what the program itself needs, but for its cache.
 bool find_in_folders(const char* name, path& result) {
@@ -37,7 +49,7 @@ bool find_in_folders(const char* name, path& result) {
     const Dl_serpath* const entries = folders->dls_serpath;
     for (unsigned i = 0; i < folders->dls_cnt && !found; ++i) {
       const int length = std::snprintf(result.text, sizeof result.text, "%s/%s", entries[i].dls_name, name);
-      found = length > 0 && static_cast<std::size_t>(length) < sizeof result.text && is_another_file(result.text);
+      found = length > 0 && static_cast<std::size_t>(length) < sizeof result.text && is_another_library(result.text);
     }
   }
   std::free(folders);
@@ -74,7 +86,7 @@ bool find_in_text(const char* text, std::size_t bytes, const char* name, path& r
   for (std::uint32_t i = 0; i < head->entries; ++i) {
     const char* const file = string(entries[i].file);
     if (entries[i].flags != x86_64_library || std::strcmp(string(entries[i].name), name) != 0) continue;
-    if (std::strlen(file) >= sizeof result.text || !is_another_file(file)) continue;
+    if (std::strlen(file) >= sizeof result.text || !is_another_library(file)) continue;
     std::strcpy(result.text, file);  // NOLINT: measured above
     return true;
   }
@@ -117,7 +129,7 @@ bool find_library(const char* name, path& result) {
 
 bool find_driver(const char* wanted, path& result) {
   if (*wanted == '\0') return find_library(driver_name, result);
-  if (std::strlen(wanted) >= sizeof result.text || !is_another_file(wanted)) return false;
+  if (std::strlen(wanted) >= sizeof result.text || !is_another_library(wanted)) return false;
   std::strcpy(result.text, wanted);  // NOLINT: measured above
   return true;
 }

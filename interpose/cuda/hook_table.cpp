@@ -3,6 +3,7 @@
 
 #include "interpose/cuda/copy_hooks.h"
 #include "interpose/cuda/interposition.h"
+#include "interpose/cuda/queuing_threads.h"
 #include "interpose/cuda/work_hooks.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -42,6 +43,9 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
                   "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
       cuda_hooks::host_access = chosen.cuda_host_access == "on";
+      // serve_touches tells if it fails. Here, before the driver is loaded, most programs have one thread yet, and then
+      // the kernel need not wait until every processor has seen it, which takes it milliseconds.
+      if (cuda_hooks::host_access) (void)cuda_hooks::queuing_threads::prepare();
       return chosen.cuda_driver;
     } catch (const error& e) {
       log(log_level::error, "{}", e.what());

@@ -29,6 +29,10 @@ struct hpe_cuda_interposition {
 /// Constant for the life of the process. May be called before any constructor has run.
 __attribute__((visibility("default"))) const hpe_cuda_interposition* hpe_cuda_interpose();
 
+/// In the shim: the file of the driver that a program started here would get; nullptr if there is none. Loads nothing.
+/// One thread.
+__attribute__((visibility("default"))) const char* hpe_cuda_driver_file();
+
 /// In the shim: the driver's own entry of this name, past all hooks; nullptr if it has none, or there is no driver.
 /// hpe's own calls go there.
 __attribute__((visibility("default"))) void* hpe_cuda_driver_entry(const char* name);

@@ -6,6 +6,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/os/signals.h"
+#include "runtime/transfer/staging.h"
 
 namespace hpe::cuda_hooks {
 
@@ -17,20 +18,9 @@ CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); 
 
 using writing = transfer::copy_crew::writing;
 
-// Seen on an H200 with 16 cores: 256 MiB go up at 50 GB/s when the buffers are written through the caches and at 42
-// past them, 16 MiB at 24 and at 40.
-writing upload_writing(std::size_t bytes) {
-  constexpr std::size_t large = std::size_t{64} << 20;
-  return bytes < large ? writing::past_caches : writing::cached;
-}
-
-// Small pieces first and last, so that both halves of the way are soon at work and end together; large ones in between,
-// because each costs the threads a meeting.
+// Whole rows.
 std::size_t piece_at(std::size_t done, const copied_memory& what) {
-  constexpr std::size_t unit = std::size_t{512} << 10;
-  const std::size_t left = what.bytes() - done;
-  const std::size_t wished = std::min(done, left / 2) / unit * unit;
-  const std::size_t piece = std::min(left, std::clamp(wished, unit, pinned_ring::buffer_bytes));
+  const std::size_t piece = transfer::next_piece(done, what.bytes() - done, pinned_ring::buffer_bytes);
   return what.rows == 1 ? piece : std::max(what.width, piece / what.width * what.width);
 }
 
@@ -140,7 +130,7 @@ std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstrea
     const pinned_ring::buffer through = ring.take();
     result = cu_.cuEventSynchronize(through.done);
     if (result == CUDA_SUCCESS) {
-      copy_piece(what, at, part, through.data, true, upload_writing(bytes));
+      copy_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(at));
       result = queue_piece(what, at, part, through.data, stream, true);
       cu_.cuEventRecord(through.done, stream);
     }

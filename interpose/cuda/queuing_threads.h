@@ -29,7 +29,20 @@ class queuing_threads {
   }
   static void leave(place& p) noexcept { p.queuing.store(false, std::memory_order_release); }
 
-  /// Has to succeed once before wait_until_none. False where the kernel has no such barrier.
+  /// The calling thread is queuing while this lives.
+  class visit {
+   public:
+    visit() noexcept : here_(mine()) { enter(here_); }
+    ~visit() { leave(here_); }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+
+   private:
+    place& here_;
+  };
+
+  /// Has to succeed once before wait_until_none. False where the kernel has no such barrier. The first call takes
+  /// milliseconds in a process that has several threads.
   static bool prepare() noexcept;
 
   /// After it, every thread that is queuing has seen what the caller wrote before, or is done.

@@ -5,11 +5,14 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "interpose/cuda/find_driver.h"
 #include "interpose/cuda/interposition.h"
@@ -35,6 +38,9 @@ constexpr const char* entry_names[] = {
 #include "interpose/cuda/driver_entries.def"
 #undef HPE_DRIVER_ENTRY
 };
+
+constexpr auto in_order = [](std::string_view a, std::string_view b) { return a < b; };
+static_assert(std::is_sorted(std::begin(entry_names), std::end(entry_names), in_order));
 
 constinit std::atomic<void*> the_driver{nullptr};
 constinit std::atomic<bool> checked{false};
@@ -64,12 +70,12 @@ constinit void* real_init = nullptr;
 constinit void* real_old_resolver = nullptr;
 constinit void* real_resolver = nullptr;
 
-bool is_known(const char* base) {
-  const std::size_t length = std::strlen(base);
-  for (const char* name : entry_names) {
-    if (std::strncmp(name, base, length) != 0) continue;
-    if (name[length] == '\0' || std::strncmp(name + length, "_v", 2) == 0 || std::strncmp(name + length, "_pt", 3) == 0)
-      return true;
+// CUDA's runtime asks for hundreds of entries when it starts.
+bool is_known(std::string_view base) {
+  const auto* name = std::lower_bound(std::begin(entry_names), std::end(entry_names), base, in_order);
+  for (; name != std::end(entry_names) && std::string_view(*name).starts_with(base); ++name) {
+    const std::string_view rest = *name + base.size();
+    if (rest.empty() || rest.starts_with("_v") || rest.starts_with("_pt")) return true;
   }
   return false;
 }
@@ -184,6 +190,11 @@ void* hpe_cuda_resolve(std::uint64_t index) {
   void* const target = hook_for(real);
   hpe_cuda_targets[index].store(target, std::memory_order_release);
   return target;
+}
+
+const char* hpe_cuda_driver_file() {
+  static hpe::cuda_shim::path file;
+  return hpe::cuda_shim::find_driver(hpe::cuda_shim::wanted_driver(), file) ? file.text : nullptr;
 }
 
 void* hpe_cuda_driver_entry(const char* name) {

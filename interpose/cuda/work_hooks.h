@@ -20,23 +20,38 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
   return (real.*Entry)(arguments...);
 }
 
+template <auto Entry, class... Arguments>
+[[gnu::noinline, gnu::cold]] CUresult launch_watched(const kernel_launch& kernel, Arguments... arguments) {
+  const trace::span here(trace::category::call, "launch of a kernel");
+  const device_work work(kernel);
+  if (work.failed()) return work.result();
+  return (real.*Entry)(arguments...);
+}
+
+// Most launches are nothing to hpe. Then all that is between program and driver is what queuing_threads needs, and the
+// arguments stay in their registers.
+template <auto Entry, class... Arguments>
+[[gnu::always_inline]] inline CUresult launch_of(const kernel_launch& kernel, Arguments... arguments) {
+  {
+    const queuing_threads::visit here;
+    if (!adopted_memory::any() && trace::recorder::active() == nullptr) [[likely]]
+      return (real.*Entry)(arguments...);
+  }
+  return launch_watched<Entry>(kernel, arguments...);
+}
+
 // cuLaunchKernel and its cooperative form; the latter has no `extra`.
 template <auto Entry, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
-  const trace::span here(trace::category::call, "launch of a kernel");
-  const device_work work(kernel_launch{function, parameters, extra...});
-  if (work.failed()) return work.result();
-  return (real.*Entry)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
+  return launch_of<Entry>({function, parameters, extra...}, function, gx, gy, gz, bx, by, bz, shared, stream,
+                          parameters, extra...);
 }
 
 template <auto Entry>
 CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
                                  void** extra) {
-  const trace::span here(trace::category::call, "launch of a kernel");
-  const device_work work(kernel_launch{function, parameters, extra});
-  if (work.failed()) return work.result();
-  return (real.*Entry)(configuration, function, parameters, extra);
+  return launch_of<Entry>({function, parameters, extra}, configuration, function, parameters, extra);
 }
 
 template <auto Entry, class... Stream>
@@ -55,7 +70,7 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
 
 using unwatched = incoherent_uses::kind;
 
-void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
+inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
   interposer* const hpe = interposer::instance();
   if (hpe == nullptr || address == 0) return;
   if (bytes == 0) bytes = std::max<std::size_t>(1, hpe->adopted().bytes_from(address));
@@ -79,7 +94,7 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
 }
 
 // Memory that the program maps itself is shared by the handle of its allocation, before or after it is mapped.
-void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
+inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
   interposer* const hpe = interposer::instance();
   if (hpe == nullptr) return;
   for (const adopted_region::bytes range : hpe->uses().shares_handle(how, handle))
@@ -124,7 +139,7 @@ CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphi
   return result;
 }
 
-void warn_of_wait(CUdeviceptr address) {
+inline void warn_of_wait(CUdeviceptr address) {
   adopted_memory& adopted = interposer::started()->adopted();
   const adopted_region::bytes region = adopted.touched(address);
   if (region.begin != region.end) interposer::started()->uses().warn(unwatched::awaited, region);

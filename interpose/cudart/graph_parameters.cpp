@@ -37,7 +37,8 @@ std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* para
 std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made) {
   const auto* const old = dynamic_cast<const kernel_operation*>(&before);
   const auto* const what = dynamic_cast<const kernel_operation*>(made.get());
-  return old != nullptr && what != nullptr ? what->with(old->attributes) : made;
+  if (old != nullptr && what != nullptr) return what->with(old->attributes);
+  return made;
 }
 
 std::shared_ptr<const operation> make_operation(const cudaMemcpy3DParms* parameters) {

@@ -31,10 +31,6 @@ constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 // A copy between homes uses no more buffers at once, so that one in the other direction finds some, too.
 constexpr std::size_t most_buffers = 4;
 
-// Of a copy through staging buffers, one part at least is not overlapped: the filling of the first buffer, or the
-// emptying of the last one. So the pieces grow from this size at the beginning, and shrink to it at the end.
-constexpr std::uint64_t first_piece = std::uint64_t{512} << 10;
-
 }  // namespace
 
 copier::span copier::resolve(const void* p, std::size_t bytes) const {
@@ -112,11 +108,10 @@ void copier::copy_in(const span& to, const std::byte* source) {
     device_work work(env_, {{&r, to.range, HPE_OUT}}, [&](const device_access&) { require_homes(to); });
     work.commit();
   }
-  std::uint64_t piece = first_piece;
-  for (std::uint64_t at = to.range.begin; at < to.range.end; piece *= 2) {
-    piece = std::min<std::uint64_t>(piece, env_.engine.staging_size());
-    const std::uint64_t size = std::min(piece, to.range.end - at);
-    auto buffer = env_.engine.stage(env_.likely_home(r.is.base + at), source + (at - to.range.begin), size);
+  for (std::uint64_t at = to.range.begin; at < to.range.end;) {
+    const std::uint64_t done = at - to.range.begin;
+    const std::uint64_t size = transfer::next_piece(done, to.range.end - at, env_.engine.staging_size());
+    auto buffer = env_.engine.stage(env_.likely_home(r.is.base + at), source + done, size, done);
     device_work work(env_, {{&r, {at, at + size}, HPE_OUT}});
     for (const std::uint64_t end = at + size; at < end;) {
       const byte_range part{at, r.end_of_home(at, end)};
@@ -139,7 +134,6 @@ void copier::copy_out(std::byte* destination, const span& from) {
   }
   arrivals under_way(env_.engine);
   std::optional<transfer::staged> buffer;
-  std::uint64_t largest = first_piece;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
     // Nothing is held from one turn to the next but a buffer, so each looks anew at what the next bytes need: to be
     // waited for, a buffer, or the copy itself.
@@ -149,7 +143,8 @@ void copier::copy_out(std::byte* destination, const span& from) {
     {
       const std::lock_guard lock(r.mutex);
       require_alive(from);
-      next = good_stretch(r, {at, from.range.end}, std::max(first_piece, std::min(largest, (from.range.end - at) / 2)));
+      next = good_stretch(r, {at, from.range.end},
+                          transfer::next_piece(at - from.range.begin, from.range.end - at, env_.engine.staging_size()));
       if (!next.on_host) {
         r.order.before_read(next.range, writers);
         queued = buffer && env_.reached(writers);
@@ -164,7 +159,6 @@ void copier::copy_out(std::byte* destination, const span& from) {
     } else if (queued) {
       under_way.add(home, std::move(*buffer), into, next.range.size());
       buffer.reset();
-      largest = std::min<std::uint64_t>(2 * largest, env_.engine.staging_size());
     } else if (buffer || !env_.reached(writers)) {
       // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even
       // if the writers have just finished.
@@ -187,7 +181,7 @@ copier::stretch copier::good_stretch(const region& r, byte_range wanted, std::ui
   std::uint64_t b = r.block_of(wanted.begin);
   stretch result{wanted, host_has(b)};
   if (!result.on_host) {
-    result.range.end = std::min(wanted.end, wanted.begin + std::min<std::uint64_t>(most, env_.engine.staging_size()));
+    result.range.end = std::min(wanted.end, wanted.begin + most);
     result.range.end = r.end_of_home(wanted.begin, result.range.end);
   }
   const std::uint64_t last = r.block_of(result.range.end - 1);
@@ -226,7 +220,6 @@ void copier::copy_across(const span& to, const span& from) {
     wait_for_users(to, true);
     return copy_out(alias(to), from);
   }
-  std::uint64_t largest = first_piece;
   std::deque<timepoint> under_way;  // of the pieces in buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
     const std::uint64_t begin = done;
@@ -239,11 +232,7 @@ void copier::copy_across(const span& to, const span& from) {
         under_way.pop_front();
       }
       through.emplace(env_.engine.borrow(env_.likely_home(t.is.base + to.range.begin + done)));
-      largest = std::min<std::uint64_t>(largest, through->size());
-      // Small at the beginning and at the end, as first_piece says.
-      const std::uint64_t piece = std::max(std::min(largest, first_piece), std::min(largest, (stop - begin) / 2));
-      stop = std::min(stop, begin + piece);
-      largest *= 2;
+      stop = begin + transfer::next_piece(begin, to.range.size() - begin, through->size());
     }
     device_work work(env_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
                             {&t, {to.range.begin + done, to.range.begin + stop}, HPE_OUT}});

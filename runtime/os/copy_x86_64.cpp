@@ -9,8 +9,8 @@ namespace hpe::os {
 
 namespace {
 
-// Below this the caches hold both sides, and what was copied is likely to be read from them.
-constexpr std::size_t smallest = std::size_t{256} << 10;
+// Less is not worth the fence.
+constexpr std::size_t smallest = std::size_t{1} << 10;
 constexpr std::size_t line = 64;
 constexpr std::size_t ahead = 2048;
 

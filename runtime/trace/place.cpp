@@ -36,7 +36,7 @@ const void* call_before(const void* return_address) { return static_cast<const s
 
 // Libraries between the program and this one say nothing about where the program is.
 bool is_between(const std::string& file) {
-  static constexpr std::array<const char*, 3> between{"/libhpe", "/libcuda", "/libc.so"};
+  static constexpr std::array<const char*, 4> between{"/libhpe", "/libcuda", "/libc.so", "/libasan"};
   return std::any_of(between.begin(), between.end(),
                      [&](const char* name) { return file.find(name) != std::string::npos; });
 }

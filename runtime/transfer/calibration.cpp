@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/transfer/copy_crew.h"
+#include "runtime/transfer/staging.h"
 
 namespace hpe::transfer {
 
@@ -20,27 +22,92 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t smallest_piece = std::size_t{1} << 20;
+constexpr std::size_t smallest_piece = std::size_t{2} << 20;
 // A smaller piece that is nearly as fast is better: others get at the link in between.
 constexpr double fast_enough = 0.97;
 // Fewer threads that copy nearly as fast are better: the others are the program's.
 constexpr double worth_more_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{32} << 20;
 
-double seconds_of(const std::function<void()>& body) {
-  const auto begin = clock::now();
-  body();
-  return std::chrono::duration<double>(clock::now() - begin).count();
-}
+/// Copies as programs make them, through staging buffers.
+class trial {
+ public:
+  trial(device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers)
+      : devices_(devices),
+        up_(devices.at(home).create_stream(device::priority::launch)),
+        down_(devices.at(home).create_stream(device::priority::waiting_host)),
+        device_memory_(device_memory),
+        buffers_(buffers),
+        busy_(buffers.size()),
+        host_(source_size, std::byte{1}) {}
 
-// What disturbs these short trials makes them slower, never faster.
-double best_of_five(const std::function<void()>& body) {
-  double best = seconds_of(body);
-  for (int i = 1; i < 5; ++i) best = std::min(best, seconds_of(body));
-  return best;
-}
+  /// Bytes in a second, back and, as the beginning and the rest of large copies go, there. Coming back leaves the
+  /// memory out of the caches, as much of what programs copy is.
+  double rate(copy_crew& crew, std::size_t piece) {
+    const auto begin = clock::now();
+    download(crew, piece);
+    upload(crew, piece, copy_crew::writing::past_caches);
+    upload(crew, piece, copy_crew::writing::cached);
+    return static_cast<double>(3 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
+  }
 
-double rate(std::size_t bytes, double seconds) { return static_cast<double>(bytes) / seconds; }
+  /// What disturbs these short trials makes them slower, never faster.
+  double best_rate(copy_crew& crew, std::size_t piece, int times) {
+    double best = 0;
+    for (int i = 0; i < times; ++i) best = std::max(best, rate(crew, piece));
+    return best;
+  }
+
+ private:
+  void upload(copy_crew& crew, std::size_t most, copy_crew::writing how) {
+    for (std::size_t at = 0, i = 0; at < host_.size(); ++i) {
+      const std::size_t piece = next_piece(at, host_.size() - at, most);
+      std::byte* const buffer = free_buffer(i);
+      crew.copy(buffer, host_.data() + at, piece, how);
+      busy_[i % buffers_.size()] = up_.copy(device_memory_, buffer, piece);
+      at += piece;
+    }
+    finish(up_.last());
+  }
+
+  void download(copy_crew& crew, std::size_t most) {
+    struct part {
+      std::size_t begin, bytes;
+    };
+    std::deque<part> under_way;
+    std::size_t queued = 0;
+    for (std::size_t emptied = 0; queued < host_.size() || !under_way.empty(); ++emptied) {
+      while (queued < host_.size() && under_way.size() < buffers_.size()) {
+        const std::size_t i = (emptied + under_way.size()) % buffers_.size();
+        under_way.push_back({queued, next_piece(queued, host_.size() - queued, most)});
+        busy_[i] = down_.copy(buffers_[i], device_memory_, under_way.back().bytes);
+        queued += under_way.back().bytes;
+      }
+      const part next = under_way.front();
+      crew.copy(host_.data() + next.begin, free_buffer(emptied), next.bytes, copy_crew::writing::past_caches);
+      under_way.pop_front();
+    }
+  }
+
+  /// Buffer i of the round, when the device is done with it.
+  std::byte* free_buffer(std::size_t i) {
+    finish(busy_[i % buffers_.size()]);
+    return buffers_[i % buffers_.size()];
+  }
+
+  void finish(timepoint point) {
+    devices_.wait(point, clock::time_point::max());
+    if (const auto failure = devices_.status_of(point)) throw *failure;
+  }
+
+  device::device_set& devices_;
+  device::stream& up_;
+  device::stream& down_;
+  std::byte* const device_memory_;
+  const std::span<std::byte* const> buffers_;
+  std::vector<timepoint> busy_;
+  std::vector<std::byte> host_;
+};
 
 std::filesystem::path cache_folder() {
   const char* const wished = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): read once
@@ -58,57 +125,32 @@ std::string first_line(const char* path) {
 
 }  // namespace
 
-calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory, std::byte* buffer,
-                      std::size_t size, unsigned most_threads, const std::function<void()>& settle) {
-  constexpr std::size_t pieces = 8;
+calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory,
+                      std::span<std::byte* const> buffers, std::size_t size, unsigned most_threads,
+                      const std::function<void()>& settle) {
   const auto begin = clock::now();
-  device::stream& stream = devices.at(home).create_stream(device::priority::waiting_host);
-  const auto upload = [&](std::size_t piece) {
-    for (std::size_t i = 0; i < pieces; ++i) stream.copy(device_memory, buffer, piece);
-    devices.wait(stream.last(), clock::time_point::max());
-    if (const auto failure = devices.status_of(stream.last())) throw *failure;
-  };
-  upload(std::min(size, smallest_piece));  // what is pinned and started first
-
-  // Both ways, as programs copy; larger than the caches of a core.
-  std::vector<std::byte> host(std::max(source_size / size, std::size_t{1}) * size, std::byte{1});
-  const auto there_and_back = [&](copy_crew& crew, std::size_t piece) {
-    for (std::size_t at = 0; at + piece <= host.size(); at += piece) {
-      crew.copy(buffer, host.data() + at, piece);
-      crew.copy(host.data() + at, buffer, piece, copy_crew::writing::past_caches);
-    }
-  };
-  calibration result;
-  double best_copies = 0;
-  for (unsigned threads = 1; threads <= most_threads; threads *= 2) {
+  trial copies(devices, home, device_memory, buffers);
+  calibration result{size, most_threads};
+  double best = 0;
+  for (unsigned threads = most_threads; threads >= std::max(1U, most_threads / 2); threads -= std::min(threads, 2U)) {
     copy_crew crew(threads - 1, settle);
-    there_and_back(crew, size);  // the threads start
-    const double its = rate(2 * host.size(), seconds_of([&] { there_and_back(crew, size); }));
-    if (its < worth_more_threads * best_copies) continue;
+    copies.rate(crew, size);  // the threads start, and the first time what is pinned then
+    const double its = copies.best_rate(crew, size, 2);
+    if (its * worth_more_threads < best) break;
     result.threads = threads;
-    best_copies = its;
+    best = std::max(best, its);
   }
 
-  // The link alone takes small pieces as fast as large ones, but each costs the threads a meeting.
   copy_crew crew(result.threads - 1, settle);
-  there_and_back(crew, size);
-  double link = 0;
   std::vector<std::pair<std::size_t, double>> rates;
-  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2) {
-    const double uploads = rate(pieces * piece, best_of_five([&] { upload(piece); }));
-    const std::size_t copied = host.size() / piece * piece;
-    const double copies = rate(2 * copied, seconds_of([&] { there_and_back(crew, piece); }));
-    link = std::max(link, uploads);
-    rates.emplace_back(piece, std::min(uploads, copies));
-  }
+  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2)
+    rates.emplace_back(piece, copies.best_rate(crew, piece, 2));
   const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const double best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
+  best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
   result.piece =
       std::find_if(rates.begin(), rates.end(), [&](const auto& r) { return r.second >= fast_enough * best; })->first;
-  log(log_level::info,
-      "copies through staging buffers: pieces of {} bytes, {} threads; the link takes {:.1f} GB/s, they "
-      "{:.1f}; found in {} ms",
-      result.piece, result.threads, link / 1e9, best_copies / 1e9,
+  log(log_level::info, "copies through staging buffers: pieces of {} bytes, {} threads, {:.1f} GB/s; found in {} ms",
+      result.piece, result.threads, best / 1e9,
       std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin).count());
   return result;
 }
@@ -120,7 +162,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("2; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("5; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 

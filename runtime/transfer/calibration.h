@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "runtime/device/device.h"
@@ -19,13 +20,13 @@ struct calibration {
   friend bool operator==(const calibration&, const calibration&) = default;
 };
 
-/// Tries pieces up to `size` bytes and up to `most_threads` threads, for about 30 ms, with a staging buffer that is the
-/// caller's and device memory of at least that size. Takes the smallest piece and the fewest threads that keep the link
-/// busy. settle: what the
-/// threads do first. Throws what copies throw.
+/// Copies between pageable memory and a device in both directions with pieces up to `size` bytes and with up to
+/// `most_threads` threads, for about 60 ms. Takes the fewest threads and the smallest piece that are nearly as fast as
+/// others. buffers: staging buffers of `size` bytes, at least one, the caller's; device_memory: as many bytes of a
+/// device's. settle: what the threads do first. Throws what copies throw.
 [[nodiscard]] calibration calibrate(
-    device::device_set& devices, unsigned home, std::byte* device_memory, std::byte* buffer, std::size_t size,
-    unsigned most_threads, const std::function<void()>& settle = [] {});
+    device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers,
+    std::size_t size, unsigned most_threads, const std::function<void()>& settle = [] {});
 
 /// What was found earlier. One file for each machine, driver and kind of device, in $XDG_CACHE_HOME/hpe or
 /// ~/.cache/hpe. Files that cannot be read, or make no sense, count as none; those that cannot be written are not.

@@ -11,12 +11,12 @@ namespace hpe::transfer {
 
 namespace {
 
-// What a thread takes at once. Small, so that nobody waits long for the last one; but memory written past the caches
-// is slower in small slices.
-constexpr std::size_t slice_of(copy_crew::writing how) {
-  return std::size_t{how == copy_crew::writing::cached ? 128U : 256U} << 10;
-}
-constexpr unsigned most_threads = 8;
+// What a thread takes at once. Small, so that nobody waits long for the last one.
+constexpr std::size_t slice_bytes = std::size_t{64} << 10;
+// Copies by one thread alone that fit into its caches stay there: what was copied is likely to be read from them.
+constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
+// Seen on H200s: four threads are too few for a source that is in no cache, eight keep each other from the memory.
+constexpr unsigned most_threads = 6;
 // How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where
 // cores are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
 std::chrono::microseconds patience() {
@@ -26,25 +26,34 @@ std::chrono::microseconds patience() {
 }
 
 // Slices of one row, or of several rows, as many as make about one slice.
-std::size_t rows_of_slice(const copy_crew::rows& what, copy_crew::writing how) {
-  return std::max<std::size_t>(1, slice_of(how) / std::max<std::size_t>(1, what.width));
+std::size_t rows_of_slice(const copy_crew::rows& what) {
+  return std::max<std::size_t>(1, slice_bytes / std::max<std::size_t>(1, what.width));
 }
 
-std::size_t slices_of(const copy_crew::rows& what, copy_crew::writing how) {
-  const std::size_t unit = what.count == 1 ? slice_of(how) : rows_of_slice(what, how);
+std::size_t slices_of(const copy_crew::rows& what) {
+  const std::size_t unit = what.count == 1 ? slice_bytes : rows_of_slice(what);
   return ((what.count == 1 ? what.width : what.count) + unit - 1) / unit;
 }
 
 void relax() { __builtin_ia32_pause(); }
 
+void copy_bytes(void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
+  how == copy_crew::writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
+}
+
 }  // namespace
+
+copy_crew::writing copy_crew::to_stage(std::size_t done) {
+  constexpr std::size_t head = std::size_t{64} << 20;
+  return done < head ? writing::past_caches : writing::cached;
+}
 
 unsigned copy_crew::threads_for_this_machine() {
   return std::min(most_threads, std::max(1U, std::thread::hardware_concurrency() / 2));
 }
 
 void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writing how) {
-  how == writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
+  copy_bytes(to, from, bytes, bytes < worth_passing_caches ? writing::cached : how);
 }
 
 copy_crew::copy_crew(unsigned helpers, std::function<void()> settle) : helpers_(helpers), settle_(std::move(settle)) {}
@@ -67,14 +76,14 @@ copy_crew::job* copy_crew::take_job() noexcept {
 
 void copy_crew::copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice) {
   if (what.count == 1) {
-    const std::size_t begin = slice * slice_of(how);
-    copy_alone(to + begin, from + begin, std::min(slice_of(how), what.width - begin), how);
+    const std::size_t begin = slice * slice_bytes;
+    copy_bytes(to + begin, from + begin, std::min(slice_bytes, what.width - begin), how);
     return;
   }
-  const std::size_t unit = rows_of_slice(what, how);
+  const std::size_t unit = rows_of_slice(what);
   const std::size_t end = std::min(what.count, (slice + 1) * unit);
   for (std::size_t row = slice * unit; row < end; ++row)
-    copy_alone(to + row * what.to_pitch, from + row * what.from_pitch, what.width, how);
+    copy_bytes(to + row * what.to_pitch, from + row * what.from_pitch, what.width, how);
 }
 
 void copy_crew::copy_rows(void* to, const void* from, rows what, writing how) {
@@ -104,7 +113,7 @@ void copy_crew::share(job& mine, std::byte* to, const std::byte* from, const row
   posted_.notify_all();
   while (take_slice(mine)) {
   }
-  const std::size_t slices = slices_of(what, how);
+  const std::size_t slices = slices_of(what);
   while (mine.finished.load() != slices) relax();
   mine.taken.store(false);
 }
@@ -117,7 +126,7 @@ bool copy_crew::take_slice(job& j) noexcept {
     const rows what{j.width.load(), j.count.load(), j.to_pitch.load(), j.from_pitch.load()};
     const writing how = j.how.load();
     const std::size_t slice = next & nothing_left;
-    if (slice >= slices_of(what, how)) return false;
+    if (slice >= slices_of(what)) return false;
     if (!j.next.compare_exchange_weak(next, next + 1)) continue;
     copy_slice(to, from, what, how, slice);
     j.finished.fetch_add(1);

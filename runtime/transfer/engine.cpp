@@ -85,13 +85,17 @@ calibration engine::fit() noexcept {
       if (known) {
         result = *known;
       } else {
-        // Nothing else backs the addresses of the staging buffers with device memory. The caller may hold a buffer, so
-        // none is waited for.
+        // The caller may hold a buffer, so none is waited for.
+        std::vector<staged> borrowed;
+        while (auto buffer = try_borrow(0)) borrowed.push_back(std::move(*buffer));
+        std::vector<std::byte*> buffers;
+        for (const staged& b : borrowed) buffers.push_back(b.data());
+        // Nothing else backs the addresses of the staging buffers with device memory.
         std::byte* const place = space_.segment_begin(memory::segment_kind::runtime);
         const std::size_t bytes = round_up(options_.buffer, granule_size);
-        if (const auto buffer = try_borrow(0)) {
+        if (!buffers.empty()) {
           devices_.at(0).map(place, bytes);
-          result = calibrate(devices_, 0, place, buffer->data(), buffer->size(), most_threads,
+          result = calibrate(devices_, 0, place, buffers, options_.buffer, most_threads,
                              [this] { options_.near.settle_thread(options_.near.group(0)); });
           devices_.at(0).unmap(place, bytes);
           cache.store(result);
@@ -105,11 +109,13 @@ calibration engine::fit() noexcept {
   return result;
 }
 
-staged engine::stage(unsigned home, const void* source, std::size_t bytes) {
+staged engine::stage(unsigned home, const void* source, std::size_t bytes, std::size_t done) {
   HPE_INVARIANT(bytes <= options_.buffer);
   staging_ring& ring = near(home).ring;
   staged buffer(ring, ring.take(), bytes);
-  copy(home, buffer.data(), source, bytes, copy_crew::writing::cached);
+  // A soft device is a core like others, and finds what is in the caches sooner.
+  const bool on_gpu = devices_.at(home).info().kind == HPE_DEVICE_CUDA;
+  copy(home, buffer.data(), source, bytes, on_gpu ? copy_crew::to_stage(done) : copy_crew::writing::cached);
   return buffer;
 }
 

@@ -58,9 +58,9 @@ class engine {
 
   /// From any host memory to a home, in two steps of at most staging_size() bytes, so that the caller need hold nothing
   /// while the source is read: stage copies the source, which may be changed then; write queues a part of it. The
-  /// buffer may be let go at once.
+  /// buffer may be let go at once. done: how many bytes of the same copy went before.
   [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
-  [[nodiscard]] staged stage(unsigned home, const void* source, std::size_t bytes);
+  [[nodiscard]] staged stage(unsigned home, const void* source, std::size_t bytes, std::size_t done = 0);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
   /// Copies between host memories in the calling thread, and on more cores where that is faster: those near the home

@@ -41,6 +41,11 @@ class staging_ring {
   std::deque<entry> free_;  // the one whose work was queued first is first
 };
 
+/// How many bytes of a copy through staging buffers go next, at most `most` (a buffer), after `done` bytes and with
+/// `left` to go. The filling of the first buffer or the emptying of the last one is overlapped with nothing, so pieces
+/// grow from 512 KiB and shrink to it again; in between they are large, because each costs the copy threads a meeting.
+[[nodiscard]] std::size_t next_piece(std::size_t done, std::size_t left, std::size_t most) noexcept;
+
 /// A staging buffer on loan: some bytes of host memory on their way to or from a device. It finds its way back to the
 /// ring when it is destroyed. Owned by one thread; movable.
 class staged {

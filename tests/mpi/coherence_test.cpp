@@ -32,6 +32,7 @@ TEST(coherence, AKernelAndASendAndAReceiveAndAKernel) {
 }
 
 TEST(coherence, TheWrappersStageAndNothingFaults) {
+  constexpr int n = 20000;  // fewer than go directly
   const hpe::array<word> from(n);
   const hpe::array<word> to(n);
   hpe::launch(test_kernel().fill, hpe::grid(1), {from.data(), n, 1}, hpe::out(from));

@@ -37,7 +37,7 @@ struct parts {
       at += count(i) + 5;
     }
   }
-  [[nodiscard]] std::size_t words() const { return std::size_t(displacements.back() + counts.back() + 3); }
+  [[nodiscard]] std::size_t words() const { return std::size_t(displacements.back()) + std::size_t(counts.back()) + 3; }
 };
 
 TEST(collectives, Bcast) {
@@ -48,7 +48,7 @@ TEST(collectives, Bcast) {
 }
 
 TEST(collectives, Gather) {
-  const auto all = std::size_t(n * ranks());
+  const auto all = std::size_t{n} * std::size_t(ranks());
   for (int root = 0; root < ranks(); ++root) {
     both_ways(
         n, all, [&](buffers b) { MPI_Gather(b.send, n, type, b.receive, n, type, root, world); },
@@ -75,7 +75,7 @@ TEST(collectives, Gatherv) {
 }
 
 TEST(collectives, Scatter) {
-  const auto all = std::size_t(n * ranks());
+  const auto all = std::size_t{n} * std::size_t(ranks());
   for (int root = 0; root < ranks(); ++root) {
     both_ways(
         all, n, [&](buffers b) { MPI_Scatter(b.send, n, type, b.receive, n, type, root, world); },
@@ -99,7 +99,7 @@ TEST(collectives, Scatterv) {
 }
 
 TEST(collectives, Allgather) {
-  const auto all = std::size_t(n * ranks());
+  const auto all = std::size_t{n} * std::size_t(ranks());
   both_ways(
       n, all, [&](buffers b) { MPI_Allgather(b.send, n, type, b.receive, n, type, world); },
       [&](buffers b, MPI_Request* r) { MPI_Iallgather(b.send, n, type, b.receive, n, type, world, r); });
@@ -122,7 +122,7 @@ TEST(collectives, Allgatherv) {
 }
 
 TEST(collectives, Alltoall) {
-  const auto all = std::size_t(n * ranks());
+  const auto all = std::size_t{n} * std::size_t(ranks());
   both_ways(
       all, all, [&](buffers b) { MPI_Alltoall(b.send, n, type, b.receive, n, type, world); },
       [&](buffers b, MPI_Request* r) { MPI_Ialltoall(b.send, n, type, b.receive, n, type, world, r); });
@@ -196,7 +196,7 @@ TEST(collectives, ReduceScatter) {
         MPI_Ireduce_scatter(b.send, b.receive, counts.data(), type, MPI_SUM, world, r);
       });
   both_ways(
-      std::size_t(n * ranks()), n,
+      std::size_t{n} * std::size_t(ranks()), n,
       [&](buffers b) { MPI_Reduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world); },
       [&](buffers b, MPI_Request* r) { MPI_Ireduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world, r); });
   // Only the first part of the buffer has a meaning afterwards.
@@ -222,7 +222,7 @@ TEST(collectives, BetweenTwoGroups) {
   // The first of the even ones is the root.
   int root = 0;
   if (color == 0) root = my_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
-  const auto all = std::size_t(n * others);
+  const auto all = std::size_t{n} * std::size_t(others);
 
   same_as_on_host(0, n, [&](buffers b) { MPI_Bcast(b.receive, n, type, root, inter); });
   same_as_on_host(n, all, [&](buffers b) { MPI_Gather(b.send, n, type, b.receive, n, type, root, inter); });
@@ -238,7 +238,7 @@ TEST(collectives, BetweenTwoGroups) {
 TEST(collectives, StridedTypes) {
   const datatype every_third(strided(n / 3));
   same_as_on_host(n, n, [&](buffers b) { MPI_Bcast(b.receive, 1, every_third, 0, world); });
-  same_as_on_host(n / 3, std::size_t(n * ranks()), [&](buffers b) {
+  same_as_on_host(n / 3, std::size_t{n} * std::size_t(ranks()), [&](buffers b) {
     MPI_Datatype spaced = MPI_DATATYPE_NULL;
     MPI_Type_create_resized(every_third, 0, n * int(sizeof(word)), &spaced);
     const datatype resized(spaced);
@@ -249,8 +249,8 @@ TEST(collectives, StridedTypes) {
 // ---- neighbours ------------------------------------------------------------------------------------------------
 
 void exchange_with_neighbours(MPI_Comm comm, int in, int out) {
-  const auto from_all = std::size_t(n * in + 1);
-  const auto to_all = std::size_t(n * out + 1);
+  const auto from_all = std::size_t{n} * std::size_t(in) + 1;
+  const auto to_all = std::size_t{n} * std::size_t(out) + 1;
   both_ways(
       n, from_all, [&](buffers b) { MPI_Neighbor_allgather(b.send, n, type, b.receive, n, type, comm); },
       [&](buffers b, MPI_Request* r) { MPI_Ineighbor_allgather(b.send, n, type, b.receive, n, type, comm, r); });

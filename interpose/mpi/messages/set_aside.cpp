@@ -99,7 +99,7 @@ std::optional<matched> set_aside::taken_back(MPI_Message handle) {
   auto found = handed_out_.extract(handle);
   if (found.empty()) return std::nullopt;
   --count_;
-  return std::move(found.mapped());
+  return found.mapped();
 }
 
 }  // namespace hpe::interpose::mpi

@@ -86,8 +86,10 @@ void softd_copier::copy(std::uintptr_t destination, std::uintptr_t source, std::
       arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
     }
     memory_.prepare_for_writing(local(destination, to), piece);
-    // Staging buffers are emptied while they are in the caches; what is longer, or goes to a device, is not.
-    const bool through_caches = to.what.device == host_location && piece < granule_size;
+    // What is short stays in the caches. Staging buffers are emptied while they are there; what is longer, or goes to a
+    // device, is not.
+    constexpr std::size_t is_short = std::size_t{256} << 10;
+    const bool through_caches = piece < (to.what.device == host_location ? granule_size : is_short);
     guarded([&] {
       (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), piece);
     });

@@ -1,6 +1,9 @@
 // `hpe run` as a user calls it.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/interpose/shell.h"
@@ -71,6 +74,23 @@ TEST(Run, CudaRunsWhereItIsTold) {
   const outcome none = shell(without_driver + hpe + " run" + show);
   EXPECT_NE(none.text.find("/hpe/cudart/libcudart.so.13:"), std::string::npos) << none.text;
   EXPECT_TRUE(none.text.ends_with("devices=\n")) << none.text;
+}
+
+TEST(Run, WhatIsNoLibraryIsNoDriver) {
+  char folder[] = "/tmp/hpe-run-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string place = folder;
+  std::ofstream(place + "/libcuda.so.1") << "not a library";
+  const std::string show = hpe + " run -- sh -c 'echo $LD_PRELOAD'";
+  // Nobody can be asked whether this machine has one elsewhere; the named one is the only one.
+  const outcome named = shell("HPE_CUDA_DRIVER=" + place + "/libcuda.so.1 " + show);
+  EXPECT_EQ(named.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << named.text;
+  // Of a folder's, the real one counts.
+  std::filesystem::copy_file(HPE_TEST_STAND_IN, place + "/libcuda.so.1",
+                             std::filesystem::copy_options::overwrite_existing);
+  const outcome found = shell("LD_LIBRARY_PATH=" + place + " " + show);
+  EXPECT_NE(found.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << found.text;
+  std::filesystem::remove_all(place);
 }
 
 TEST(Run, SaysWhyAProgramCannotRun) {

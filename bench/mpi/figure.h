@@ -1,0 +1,31 @@
+#pragma once
+
+/// The table and the picture of messages between two ranks.
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/measure.h"
+#include "bench/plot.h"
+
+namespace hpe::bench {
+
+class figure {
+ public:
+  /// What one message takes, one way. Messages of at most 4 KiB are reported in microseconds, others in GB/s.
+  void add(std::size_t bytes, const char* scheme, const timing& one_message);
+  /// A ratio that belongs to what was added last; bar 0: none is asked for.
+  void compare(const std::string& what, double ratio, double bar);
+
+  /// Prints the table; json and svg name files, "" for none.
+  void finish(const std::string& title, const std::string& json, const std::string& svg) const;
+
+ private:
+  std::vector<result> results_;
+  std::vector<line> latency_;
+  std::vector<line> bandwidth_;
+};
+
+}  // namespace hpe::bench

@@ -1,0 +1,202 @@
+// Latency and bandwidth between two ranks, as the OSU benchmarks take them: memory of devices given to MPI, against
+// plain MPI on host memory and against staging by hand through pageable and through pinned memory (the three schemes of
+// Cabezas, 2015, section 5.3.6). Between ranks on two GPUs large messages are also compared with the driver's copy from
+// one to the other. Alone it starts itself under mpirun.
+
+#define OMPI_SKIP_MPICXX
+#include <fmt/core.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "bench/measure.h"
+#include "bench/mpi/by_hand.h"
+#include "bench/mpi/end_points.h"
+#include "bench/mpi/figure.h"
+#include "hpe/hpe.hpp"
+
+namespace {
+
+using hpe::bench::end_point;
+using hpe::bench::rank;
+using hpe::bench::timing;
+
+constexpr std::size_t largest = std::size_t{256} << 20;
+constexpr std::size_t short_message = 4096;
+
+void together() { MPI_Barrier(MPI_COMM_WORLD); }
+
+// How the data of the two ranks moves.
+struct scheme {
+  const char* name;
+  end_point* mine;
+  bool one_direction = false;
+
+  // An empty message that comes back costs little beside a large one and as much as a small one.
+  [[nodiscard]] unsigned messages_of_a_turn(std::size_t bytes) const {
+    return one_direction && bytes > short_message ? 1 : 2;
+  }
+};
+
+// Turns that take about 20 ms together, the same in both ranks: so many that the ranks' not beginning at once is small
+// beside them.
+unsigned turns_of(const scheme& s, std::size_t bytes) {
+  hpe::bench::exchange(*s.mine, bytes, 1);
+  together();
+  const double begin = hpe::bench::now();
+  hpe::bench::exchange(*s.mine, bytes, 1);
+  int turns = static_cast<int>(std::clamp(0.02 / (hpe::bench::now() - begin), 1.0, 500.0));
+  MPI_Bcast(&turns, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return static_cast<unsigned>(turns);
+}
+
+timing divided(const timing& all, unsigned n) {
+  return {all.median / n, all.fastest / n, all.slowest / n, all.processor / n};
+}
+
+// For one message, one way, of two schemes in turn, so that a machine that drifts meets both alike.
+hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, std::size_t bytes, unsigned repeats) {
+  const unsigned turns[] = {turns_of(first, bytes), turns_of(second, bytes)};
+  const auto both = hpe::bench::paired_timings(
+      repeats, together, [&] { hpe::bench::exchange(*first.mine, bytes, turns[0]); }, together,
+      [&] { hpe::bench::exchange(*second.mine, bytes, turns[1]); });
+  return {divided(both.first, turns[0] * first.messages_of_a_turn(bytes)),
+          divided(both.second, turns[1] * second.messages_of_a_turn(bytes))};
+}
+
+// A message, and a copy by the driver that rank 0 makes while rank 1, which has none, waits.
+hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_copy* copy, std::size_t bytes,
+                                              unsigned repeats) {
+  constexpr unsigned copies = 20;
+  const unsigned turns = turns_of(s, bytes);
+  const auto both = hpe::bench::paired_timings(
+      repeats, together, [&] { hpe::bench::exchange(*s.mine, bytes, turns); }, together,
+      [&] {
+        for (unsigned i = 0; i < copies && copy != nullptr; ++i) copy->run(bytes);
+      });
+  return {divided(both.first, turns * s.messages_of_a_turn(bytes)), divided(both.second, copies)};
+}
+
+// The program itself, under mpirun.
+[[noreturn]] void start_two_ranks(char** argv) {
+  std::vector<std::string> words{"mpirun", "-n", "2", "--oversubscribe", "--bind-to", "none"};
+  if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  words.emplace_back(argv[0]);
+  for (char** a = argv + 1; *a != nullptr; ++a) words.emplace_back(*a);
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers[0], pointers.data());
+  std::perror("mpirun");
+  std::exit(1);
+}
+
+// Each rank has a device of its own where there are enough.
+struct devices {
+  std::array<int, 2> of_rank{};
+  std::string title = "MPI between two ranks";
+  bool two_gpus = false;
+
+  devices() {
+    const int mine = rank() % hpe::device_count();
+    MPI_Allgather(&mine, 1, MPI_INT, of_rank.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    hpe::set_device(mine);
+    two_gpus = of_rank[0] != of_rank[1];
+    for (const int r : {0, 1}) {
+      const hpeDeviceInfo info = hpe::device_info(of_rank.at(static_cast<std::size_t>(r)));
+      two_gpus = two_gpus && info.kind == HPE_DEVICE_CUDA;
+      title += fmt::format("{} rank {} on {}", r == 0 ? ":" : ",", r, info.name);
+      if (info.kind == HPE_DEVICE_CUDA) title += fmt::format(" {}", of_rank.at(static_cast<std::size_t>(r)));
+    }
+  }
+  [[nodiscard]] int mine() const { return of_rank.at(static_cast<std::size_t>(rank())); }
+};
+
+void measure(hpe::bench::figure& results, const devices& where, std::size_t from, std::size_t to, bool only_pinned,
+             unsigned repeats) {
+  hpe::bench::device_memory device(where.mine(), to);
+  const auto by_hand = hpe::bench::make_by_hand(where.mine(), to);
+  hpe::bench::staged_by_hand pinned(*by_hand, by_hand->pinned());
+  const scheme both_device{"hpe, device to device", &device};
+  const scheme by_pinned{"by hand, pinned", &pinned};
+
+  const std::size_t rest = only_pinned ? 0 : to;
+  std::vector<std::byte> pageable_memory(rest, std::byte{1});
+  hpe::bench::staged_by_hand pageable(*by_hand, pageable_memory.data());
+  hpe::bench::host_memory host(rest);
+  // One of the ranks has the data on its device, the other one in host memory; its messages go both ways.
+  hpe::bench::one_direction device_to_host(rank() == 0, device, host);
+  hpe::bench::one_direction host_to_device(rank() == 0, host, device);
+  const scheme plain{"plain MPI, host to host", &host};
+  const scheme to_host{"hpe, device to host", &device_to_host, true};
+  const scheme to_device{"hpe, host to device", &host_to_device, true};
+  const scheme by_pageable{"by hand, pageable", &pageable};
+  std::unique_ptr<hpe::bench::peer_copy> peer;
+  if (where.two_gpus && rank() == 0) peer = hpe::bench::gpu_peer_copy(where.of_rank[0], where.of_rank[1], to);
+
+  for (std::size_t bytes = from; bytes <= to; bytes *= bytes < short_message ? 8 : 4) {
+    const double bar = bytes <= short_message ? 1 / 1.3 : 0.95;
+    const auto speed = [](const hpe::bench::pair_of_timings& t) { return t.second.median / t.first.median; };
+    const auto against_pinned = one_way(both_device, by_pinned, bytes, repeats);
+    if (!only_pinned) {
+      const auto against_pageable = one_way(both_device, by_pageable, bytes, repeats);
+      const auto down = one_way(plain, to_host, bytes, repeats);
+      const auto up = one_way(plain, to_device, bytes, repeats);
+      results.add(bytes, plain.name, down.first);
+      results.add(bytes, to_host.name, down.second);
+      results.add(bytes, to_device.name, up.second);
+      results.add(bytes, by_pageable.name, against_pageable.second);
+      results.compare("speed of hpe against it", speed(against_pageable), bar);
+    }
+    results.add(bytes, by_pinned.name, against_pinned.second);
+    results.compare("speed of hpe against it", speed(against_pinned), bar);
+    results.add(bytes, both_device.name, against_pinned.first);
+    if (where.two_gpus && bytes >= (std::size_t{1} << 20)) {
+      const auto against_peer = against_peer_copy(both_device, peer.get(), bytes, repeats);
+      results.add(bytes, "peer copy by the driver", against_peer.second);
+      results.compare("speed of hpe against it", speed(against_peer), bytes >= (std::size_t{64} << 20) ? 0.8 : 0);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string svg;
+  std::string from = "8";
+  std::string to = std::to_string(largest);
+  std::string against = "all";
+  const auto arguments = hpe::bench::parse(
+      argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
+      {{"--svg", "FILE", "draw latency and bandwidth by size", &svg},
+       {"--from", "BYTES", "the smallest message (default 8)", &from},
+       {"--to", "BYTES", "the largest message (default and at most 256 MiB)", &to},
+       {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory", &against}});
+  const std::size_t smallest = std::strtoull(from.c_str(), nullptr, 10);
+  const std::size_t last = std::strtoull(to.c_str(), nullptr, 10);
+  if (smallest < 1 || smallest > last || last > largest || (against != "all" && against != "pinned")) {
+    fmt::print(stderr, "--from {} --to {} --against {}: sizes go from 1 to {}, and it is all or pinned\n", from, to,
+               against, largest);
+    return 2;
+  }
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) start_two_ranks(argv);
+  MPI_Init(&argc, &argv);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) {
+    if (rank() == 0) fmt::print(stderr, "hpe-bench-mpi is for two ranks, not {}\n", ranks);
+    MPI_Finalize();
+    return 2;
+  }
+  const devices where;
+  hpe::bench::figure results;
+  measure(results, where, smallest, last, against == "pinned", arguments.repeats);
+  if (rank() == 0) results.finish(where.title, arguments.json, svg);
+  MPI_Finalize();
+  return 0;
+}

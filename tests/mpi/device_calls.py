@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Whether the tests call every function of interpose/mpi/functions.txt, with success, with device memory as each of its
+buffers.
+
+    device_calls.py define mpi.h functions.txt calls.cpp      the definitions that note it (device_calls.h)
+    device_calls.py compare mpi.h functions.txt FOLDER RANKS...
+        what the processes have written as FOLDER/<run>.<ranks>.<rank>; fails if for one of the numbers of ranks a function
+        is missing
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "interpose" / "mpi"))
+sys.dont_write_bytecode = True
+from generate import read_prototypes, read_table  # noqa: E402
+
+# They take no memory, but give an address of it back.
+GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
+# It takes none (docs/mpi.md).
+REFUSE = {"Win_attach"}
+
+
+def functions(header, table):
+    """{name: [Parameter]} of what the table has wrappers for."""
+    rows, by_hand, _ = read_table(table)
+    prototypes = read_prototypes(header)
+    return {name: prototypes[name] for name in [*(n for row in rows for n in row.names), *by_hand]}
+
+
+def buffers(parameters):
+    return [p.name for p in parameters if p.may_be_buffer]
+
+
+def definition(name, parameters):
+    how = "given_back" if name in GIVE_BACK else "given"
+    expected = "!=" if name in REFUSE else "=="
+    return "\n".join([
+        f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
+        f'  static auto* const next = reinterpret_cast<decltype(&::MPI_{name})>(device_calls::behind("MPI_{name}"));',
+        f'  const device_calls::call here("{name}");',
+        f"  const int result = next({', '.join(p.name for p in parameters)});",
+        f"  if (result {expected} MPI_SUCCESS) {{",
+        *[f'    here.{how}("{b}", {b});' for b in buffers(parameters)],
+        "  }",
+        "  return result;",
+        "}",
+        "",
+    ])
+
+
+def define(header, table, output):
+    text = ["// Made by tests/mpi/device_calls.py.", "#define OMPI_SKIP_MPICXX", "#include <mpi.h>", "",
+            '#include "tests/mpi/device_calls.h"', "", 'extern "C" {', ""]
+    text += [definition(name, parameters) for name, parameters in functions(header, table).items()]
+    Path(output).write_text("\n".join(text + ["}"]) + "\n")
+
+
+def compare(header, table, folder, *numbers_of_ranks):
+    wanted = {f"{name} {b}" for name, parameters in functions(header, table).items() for b in buffers(parameters)}
+    failed = False
+    for ranks in numbers_of_ranks:
+        files = list(Path(folder).glob(f"*.{ranks}.*"))
+        seen = {line for f in files for line in f.read_text().splitlines()}
+        print(f"{ranks} ranks: {len(wanted & seen)} of {len(wanted)} buffers of MPI's functions were device memory")
+        for line in sorted(wanted - seen):
+            name, argument = line.split()
+            print(f"  no test calls MPI_{name} with device memory as {argument}")
+            failed = True
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    {"define": define, "compare": compare}[sys.argv[1]](*sys.argv[2:])
