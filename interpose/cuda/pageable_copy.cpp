@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
+#include <utility>
 
 #include "runtime/base/log.h"
 #include "runtime/os/signals.h"
@@ -81,8 +83,8 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
 }
 
 // From `through` to the program's memory or the other way: bytes [at, at + bytes) of what is copied, without gaps.
-void pageable_copy::copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
-                               bool up, writing how) {
+transfer::copy_crew::pending pageable_copy::begin_piece(const copied_memory& what, std::size_t at, std::size_t bytes,
+                                                        std::byte* through, bool up, writing how) {
   transfer::copy_crew::rows rows{bytes, 1, 0, 0};
   std::byte* host = what.host + at;
   if (what.rows > 1) {
@@ -90,13 +92,15 @@ void pageable_copy::copy_piece(const copied_memory& what, std::size_t at, std::s
     (up ? rows.to_pitch : rows.from_pitch) = what.width;
     host = what.host + at / what.width * what.host_pitch;
   }
-  const auto copy = [&] { up ? crew_.copy_rows(through, host, rows, how) : crew_.copy_rows(host, through, rows, how); };
+  const auto begin = [&] {
+    return up ? crew_.begin_rows(through, host, rows, how) : crew_.begin_rows(host, through, rows, how);
+  };
   std::call_once(crew_started_, [&] {
     // The threads of the crew start here, and take none of the program's signals.
     const os::signals_blocked quiet;
-    copy();
+    begin().finish();
   });
-  copy();
+  return begin();
 }
 
 CUresult pageable_copy::queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
@@ -124,19 +128,44 @@ std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstrea
   if (parts == nullptr) return std::nullopt;
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
+  struct begun {
+    pinned_ring::buffer through;
+    std::size_t at;
+    std::size_t bytes;
+    transfer::copy_crew::pending copy;
+  };
+  std::optional<begun> last;
   CUresult result = CUDA_SUCCESS;
+  const auto queue_last = [&] {
+    if (!last) return;
+    last->copy.finish();
+    if (result == CUDA_SUCCESS) {
+      result = queue_piece(what, last->at, last->bytes, last->through.data, stream, true);
+      cu_.cuEventRecord(last->through.done, stream);
+    }
+    const bool is_end = last->at + last->bytes == bytes;
+    if (result == CUDA_SUCCESS && wait && is_end) result = cu_.cuEventSynchronize(last->through.done);
+    ring.give_back(last->through);
+    last.reset();
+  };
   for (std::size_t at = 0, part = 0; at < bytes && result == CUDA_SUCCESS; at += part) {
     part = piece_at(at, what);
-    const pinned_ring::buffer through = ring.take();
-    result = cu_.cuEventSynchronize(through.done);
-    if (result == CUDA_SUCCESS) {
-      copy_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(at));
-      result = queue_piece(what, at, part, through.data, stream, true);
-      cu_.cuEventRecord(through.done, stream);
+    pinned_ring::buffer through = ring.try_take();
+    if (through.data == nullptr) {
+      queue_last();  // who waits for a buffer holds none
+      through = ring.take();
     }
-    if (result == CUDA_SUCCESS && wait && at + part == bytes) result = cu_.cuEventSynchronize(through.done);
-    ring.give_back(through);
+    if (const CUresult free = cu_.cuEventSynchronize(through.done); free != CUDA_SUCCESS) {
+      ring.give_back(through);
+      result = free;
+      break;
+    }
+    // The threads fill this buffer while the one before is queued, and need not meet in between.
+    auto copy = begin_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(at));
+    queue_last();
+    last.emplace(begun{through, at, part, std::move(copy)});
   }
+  queue_last();
   return result;
 }
 
@@ -174,7 +203,7 @@ std::optional<CUresult> pageable_copy::download(const copied_memory& what, CUstr
     result = cu_.cuEventSynchronize(next.through.done);
     if (result != CUDA_SUCCESS) break;
     flying.pop_front();
-    copy_piece(what, next.offset, next.bytes, next.through.data, false, writing::past_caches);
+    begin_piece(what, next.offset, next.bytes, next.through.data, false, writing::past_caches).finish();
     // Used again at once: more of this copy is waiting, most often.
     queued < bytes ? queue(next.through) : ring.give_back(next.through);
   }

@@ -58,8 +58,8 @@ class pageable_copy {
   [[nodiscard]] bool suitable(const copied_memory& what, CUstream stream) const;
   CUresult queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
                        CUstream stream, bool up) const;
-  void copy_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through, bool up,
-                  transfer::copy_crew::writing how);
+  transfer::copy_crew::pending begin_piece(const copied_memory& what, std::size_t at, std::size_t bytes,
+                                           std::byte* through, bool up, transfer::copy_crew::writing how);
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] bool is_device(CUdeviceptr address) const;

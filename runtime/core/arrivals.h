@@ -27,8 +27,8 @@ class arrivals {
     std::byte* into;
     std::size_t bytes;
   };
-  // Buffers that are being filled while one is emptied. With fewer the link idles: an H200 gave 64 MiB at 41 GB/s through
-  // four buffers, and at 49 through eight.
+  // Buffers that are being filled while one is emptied. With fewer the link idles: an H200 gave 64 MiB at 41 GB/s
+  // through four buffers, and at 49 through eight.
   static constexpr std::size_t most = 7;
 
   void empty_oldest();

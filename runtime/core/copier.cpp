@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/core/arrivals.h"
@@ -108,21 +109,41 @@ void copier::copy_in(const span& to, const std::byte* source) {
     device_work work(env_, {{&r, to.range, HPE_OUT}}, [&](const device_access&) { require_homes(to); });
     work.commit();
   }
+  // The threads fill one buffer while the one before is queued, and need not meet in between.
+  struct begun {
+    byte_range range;
+    transfer::engine::filling piece;
+  };
+  std::optional<begun> last;
+  const auto queue_last = [&] {
+    if (!last) return;
+    queue_in(r, last->range, transfer::engine::filled(std::move(last->piece)));
+    last.reset();
+  };
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
     const std::uint64_t done = at - to.range.begin;
     const std::uint64_t size = transfer::next_piece(done, to.range.end - at, env_.engine.staging_size());
-    auto buffer = env_.engine.stage(env_.likely_home(r.is.base + at), source + done, size, done);
-    device_work work(env_, {{&r, {at, at + size}, HPE_OUT}});
-    for (const std::uint64_t end = at + size; at < end;) {
-      const byte_range part{at, r.end_of_home(at, end)};
-      point_set after;
-      r.order.before_write(part, after);
-      r.order.record_write(part, env_.engine.write(r.home_of(at), r.is.base + at, buffer, buffer.size() - (end - at),
-                                                   part.size(), after.points()));
-      at = part.end;
-    }
-    work.commit();
+    const unsigned home = env_.likely_home(r.is.base + at);
+    auto next = env_.engine.try_stage(home, source + done, size, done);
+    queue_last();
+    if (!next) next.emplace(env_.engine.stage(home, source + done, size, done));  // who waits for a buffer holds none
+    last.emplace(begun{{at, at + size}, std::move(*next)});
+    at += size;
   }
+  queue_last();
+}
+
+void copier::queue_in(region& r, byte_range range, transfer::staged buffer) {
+  device_work work(env_, {{&r, range, HPE_OUT}});
+  for (std::uint64_t at = range.begin; at < range.end;) {
+    const byte_range part{at, r.end_of_home(at, range.end)};
+    point_set after;
+    r.order.before_write(part, after);
+    r.order.record_write(
+        part, env_.engine.write(r.home_of(at), r.is.base + at, buffer, at - range.begin, part.size(), after.points()));
+    at = part.end;
+  }
+  work.commit();
 }
 
 void copier::copy_out(std::byte* destination, const span& from) {

@@ -38,6 +38,8 @@ class copier {
 
   [[nodiscard]] span resolve(const void* p, std::size_t bytes) const;
   void copy_in(const span& to, const std::byte* source);
+  /// Queues what a staging buffer holds, for a range of a region.
+  void queue_in(coherence::region& r, coherence::byte_range range, transfer::staged buffer);
   void copy_out(std::byte* destination, const span& from);
   void copy_across(const span& to, const span& from);
   /// Waits for device work on host memory that the host is about to read or write.

@@ -9,6 +9,8 @@
 #include <deque>
 #include <fstream>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/error.h"
@@ -60,13 +62,28 @@ class trial {
 
  private:
   void upload(copy_crew& crew, std::size_t most, copy_crew::writing how) {
+    struct begun {
+      std::size_t buffer;
+      std::size_t bytes;
+      copy_crew::pending copy;
+    };
+    std::optional<begun> last;
+    const auto queue_last = [&] {
+      if (!last) return;
+      last->copy.finish();
+      busy_[last->buffer] = up_.copy(device_memory_, buffers_[last->buffer], last->bytes);
+      last.reset();
+    };
     for (std::size_t at = 0, i = 0; at < host_.size(); ++i) {
       const std::size_t piece = next_piece(at, host_.size() - at, most);
+      if (buffers_.size() == 1) queue_last();
       std::byte* const buffer = free_buffer(i);
-      crew.copy(buffer, host_.data() + at, piece, how);
-      busy_[i % buffers_.size()] = up_.copy(device_memory_, buffer, piece);
+      auto copy = crew.begin(buffer, host_.data() + at, piece, how);
+      queue_last();
+      last.emplace(begun{i % buffers_.size(), piece, std::move(copy)});
       at += piece;
     }
+    queue_last();
     finish(up_.last());
   }
 
@@ -162,7 +179,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("5; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("6; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 

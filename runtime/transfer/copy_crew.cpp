@@ -87,17 +87,24 @@ void copy_crew::copy_slice(std::byte* to, const std::byte* from, const rows& wha
 }
 
 void copy_crew::copy_rows(void* to, const void* from, rows what, writing how) {
+  begin_rows(to, from, what, how).finish();
+}
+
+copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, writing how) {
   if (what.width * what.count >= worth_helping && helpers_ != 0) {
     std::call_once(started_, [this] { start_helpers(); });
-    if (job* const mine = take_job())
-      return share(*mine, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), what, how);
+    if (job* const mine = take_job()) {
+      post(*mine, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), what, how);
+      return {*mine, slices_of(what)};
+    }
   }
   for (std::size_t row = 0; row < what.count; ++row)
     copy_alone(static_cast<std::byte*>(to) + row * what.to_pitch,
                static_cast<const std::byte*>(from) + row * what.from_pitch, what.width, how);
+  return {};
 }
 
-void copy_crew::share(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how) {
+void copy_crew::post(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how) {
   const std::uint64_t number = (mine.next.load() >> 32) + 1;
   mine.next.store(number << 32 | nothing_left);  // nobody takes a slice while the job is written
   mine.to.store(to);
@@ -111,11 +118,15 @@ void copy_crew::share(job& mine, std::byte* to, const std::byte* from, const row
   mine.next.store(number << 32);
   posted_.fetch_add(1);
   posted_.notify_all();
-  while (take_slice(mine)) {
+}
+
+void copy_crew::pending::finish() noexcept {
+  job* const mine = std::exchange(job_, nullptr);
+  if (mine == nullptr) return;
+  while (take_slice(*mine)) {
   }
-  const std::size_t slices = slices_of(what);
-  while (mine.finished.load() != slices) relax();
-  mine.taken.store(false);
+  while (mine->finished.load() != slices_) relax();
+  mine->taken.store(false);
 }
 
 bool copy_crew::take_slice(job& j) noexcept {

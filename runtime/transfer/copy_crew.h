@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace hpe::transfer {
@@ -57,6 +58,12 @@ class copy_crew {
   };
   void copy_rows(void* to, const void* from, rows what, writing how = writing::cached);
 
+  class pending;
+  /// Begins a copy, and returns while the helpers make it: its maker can begin the next one, so that they need not meet
+  /// between the two. What nobody helps with is done on return. Source and destination stay as they are until finish.
+  [[nodiscard]] pending begin_rows(void* to, const void* from, rows what, writing how);
+  [[nodiscard]] pending begin(void* to, const void* from, std::size_t bytes, writing how);
+
  private:
   /// One copy at a time. A helper reads what it is, and finds out when it takes a slice whether that was so.
   struct job {
@@ -76,8 +83,8 @@ class copy_crew {
   job* take_job() noexcept;
   void start_helpers();
   void help(unsigned number);
-  /// Makes the copy the job, and takes slices of it until all are copied.
-  void share(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how);
+  /// Makes the copy the job.
+  void post(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how);
   /// Part of a copy that a thread takes at once.
   static void copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice);
   /// Takes a slice of a job and copies it. False if none is left.
@@ -93,5 +100,28 @@ class copy_crew {
   std::atomic<bool> stop_{false};
   std::vector<std::jthread> threads_;
 };
+
+/// A copy that was begun. Of the thread that began it; the crew outlives it.
+class copy_crew::pending {
+ public:
+  pending() = default;
+  pending(pending&& other) noexcept : job_(std::exchange(other.job_, nullptr)), slices_(other.slices_) {}
+  pending& operator=(pending&&) = delete;
+  ~pending() { finish(); }
+
+  /// Takes slices of it until all are copied.
+  void finish() noexcept;
+
+ private:
+  friend class copy_crew;
+  pending(job& its, std::size_t slices) : job_(&its), slices_(slices) {}
+
+  job* job_ = nullptr;  // none where it is done
+  std::size_t slices_ = 0;
+};
+
+inline copy_crew::pending copy_crew::begin(void* to, const void* from, std::size_t bytes, writing how) {
+  return begin_rows(to, from, {bytes, 1, 0, 0}, how);
+}
 
 }  // namespace hpe::transfer

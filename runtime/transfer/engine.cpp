@@ -62,15 +62,19 @@ timepoint engine::fill(unsigned home, std::byte* address, std::uint8_t value, st
   return stream.fill(address, value, bytes);
 }
 
-void engine::copy(unsigned home, void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
-  if (bytes < copy_crew::worth_helping) return copy_crew::copy_alone(to, from, bytes, how);
+copy_crew::pending engine::begin_copy(unsigned home, void* to, const void* from, std::size_t bytes,
+                                      copy_crew::writing how) {
+  if (bytes < copy_crew::worth_helping) {
+    copy_crew::copy_alone(to, from, bytes, how);
+    return {};
+  }
   std::call_once(fitted_, [&] {
     const calibration found = fit();
     piece_.store(found.piece, std::memory_order_relaxed);
     for (unsigned g = 0; g < groups_.size(); ++g)
       groups_[g]->crew = std::make_unique<copy_crew>(found.threads - 1, [this, g] { options_.near.settle_thread(g); });
   });
-  near(home).crew->copy(to, from, bytes, how);
+  return near(home).crew->begin(to, from, bytes, how);
 }
 
 calibration engine::fit() noexcept {
@@ -109,14 +113,32 @@ calibration engine::fit() noexcept {
   return result;
 }
 
-staged engine::stage(unsigned home, const void* source, std::size_t bytes, std::size_t done) {
+engine::filling engine::stage(unsigned home, const void* source, std::size_t bytes, std::size_t done) {
   HPE_INVARIANT(bytes <= options_.buffer);
   staging_ring& ring = near(home).ring;
-  staged buffer(ring, ring.take(), bytes);
+  return fill_buffer(home, staged(ring, ring.take(), bytes), source, done);
+}
+
+std::optional<engine::filling> engine::try_stage(unsigned home, const void* source, std::size_t bytes,
+                                                 std::size_t done) {
+  HPE_INVARIANT(bytes <= options_.buffer);
+  staging_ring& ring = near(home).ring;
+  std::byte* const memory = ring.try_take();
+  if (memory == nullptr) return std::nullopt;
+  return fill_buffer(home, staged(ring, memory, bytes), source, done);
+}
+
+engine::filling engine::fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t done) {
   // A soft device is a core like others, and finds what is in the caches sooner.
   const bool on_gpu = devices_.at(home).info().kind == HPE_DEVICE_CUDA;
-  copy(home, buffer.data(), source, bytes, on_gpu ? copy_crew::to_stage(done) : copy_crew::writing::cached);
-  return buffer;
+  auto copy = begin_copy(home, buffer.data(), source, buffer.size(),
+                         on_gpu ? copy_crew::to_stage(done) : copy_crew::writing::cached);
+  return {std::move(buffer), std::move(copy)};
+}
+
+staged engine::filled(filling&& begun) {
+  begun.copy.finish();
+  return std::move(begun.buffer);
 }
 
 timepoint engine::write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes,

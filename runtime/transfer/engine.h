@@ -56,17 +56,26 @@ class engine {
   /// Sets device memory.
   timepoint fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after);
 
-  /// From any host memory to a home, in two steps of at most staging_size() bytes, so that the caller need hold nothing
-  /// while the source is read: stage copies the source, which may be changed then; write queues a part of it. The
-  /// buffer may be let go at once. done: how many bytes of the same copy went before.
+  /// From any host memory to a home, in steps of at most staging_size() bytes, so that the caller need hold nothing
+  /// while the source is read: stage begins to copy the source into a buffer; filled waits until that is done, so that
+  /// the source may be changed; write queues a part of it. The buffer may be let go at once. With one buffer begun the
+  /// caller may begin the next, by try_stage, which gives none when all are taken; stage waits, and its caller holds
+  /// none. done: how many bytes of the same copy went before.
   [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
-  [[nodiscard]] staged stage(unsigned home, const void* source, std::size_t bytes, std::size_t done = 0);
+  struct filling {
+    staged buffer;
+    copy_crew::pending copy;
+  };
+  [[nodiscard]] filling stage(unsigned home, const void* source, std::size_t bytes, std::size_t done = 0);
+  [[nodiscard]] std::optional<filling> try_stage(unsigned home, const void* source, std::size_t bytes,
+                                                 std::size_t done);
+  [[nodiscard]] static staged filled(filling&& begun);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
   /// Copies between host memories in the calling thread, and on more cores where that is faster: those near the home
   /// that the bytes come from.
   void copy_on_host(unsigned home, void* to, const void* from, std::size_t bytes) {
-    copy(home, to, from, bytes, copy_crew::writing::past_caches);
+    begin_copy(home, to, from, bytes, copy_crew::writing::past_caches).finish();
   }
 
   /// An empty buffer of at least staging_size() bytes, near a home; every home can use it. Whoever holds one may wait
@@ -124,7 +133,9 @@ class engine {
   static void wait_all(device::stream& stream, points after);
 
   /// The first large one fits the crews to the machine, which may take 100 ms.
-  void copy(unsigned home, void* to, const void* from, std::size_t bytes, copy_crew::writing how);
+  [[nodiscard]] copy_crew::pending begin_copy(unsigned home, void* to, const void* from, std::size_t bytes,
+                                              copy_crew::writing how);
+  [[nodiscard]] filling fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t done);
   [[nodiscard]] calibration fit() noexcept;
 
   device::device_set& devices_;

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -48,6 +50,37 @@ TEST(copy_crew, many_threads_copy_at_once_again_and_again) {
         ASSERT_EQ(to, from);
       }
     });
+}
+
+TEST(copy_crew, the_next_copy_begins_before_the_last_one_is_finished) {
+  for (const unsigned helpers : {0U, 1U, 3U}) {
+    copy_crew crew(helpers);
+    const auto from = numbers(8 * 100000, 3);
+    std::vector<std::uint64_t> to(from.size());
+    {
+      std::optional<copy_crew::pending> last;
+      for (std::size_t at = 0; at < from.size(); at += 100000) {
+        auto next = crew.begin(&to[at], &from[at], 100000 * 8, copy_crew::writing::past_caches);
+        if (last) last->finish();
+        last.reset();
+        last.emplace(std::move(next));
+      }
+      // The last one is finished when it goes.
+    }
+    EXPECT_EQ(to, from) << helpers << " helpers";
+  }
+}
+
+TEST(copy_crew, more_copies_than_are_helped_are_done_at_once) {
+  copy_crew crew(2);
+  const auto from = numbers(100000, 5);
+  std::vector<std::vector<std::uint64_t>> to(copy_crew::most_jobs + 2, std::vector<std::uint64_t>(from.size()));
+  std::vector<copy_crew::pending> begun;
+  begun.reserve(to.size());
+  for (auto& t : to) begun.push_back(crew.begin(t.data(), from.data(), from.size() * 8, copy_crew::writing::cached));
+  for (std::size_t i = copy_crew::most_jobs; i < to.size(); ++i) EXPECT_EQ(to[i], from) << "nobody helps with " << i;
+  for (auto& b : begun) b.finish();
+  for (const auto& t : to) EXPECT_EQ(t, from);
 }
 
 TEST(copy_crew, helpers_settle_once_and_only_where_they_are_needed) {
