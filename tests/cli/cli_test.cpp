@@ -140,27 +140,29 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
-/// A folder with a copy of the command and a benchmark beside it.
+/// A folder with a copy of the command and a benchmark beside it, and the libraries where both look for them.
 class bench : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / fmt::format("hpe bench {}", getpid());
-    std::filesystem::create_directories(folder_);
-    std::filesystem::copy_file(HPE_COMMAND, folder_ / "hpe");
-    const std::filesystem::path program = folder_ / "hpe-bench-echo";
+    std::filesystem::create_directories(programs_);
+    std::filesystem::create_directory_symlink(HPE_LIBRARIES, folder_ / "lib");
+    std::filesystem::copy_file(HPE_COMMAND, programs_ / "hpe");
+    const std::filesystem::path program = programs_ / "hpe-bench-echo";
     std::ofstream(program) << "#!/bin/sh\n[ \"$1\" = --describe ] && echo 'repeats its arguments' && exit\n"
                               "echo \"got $*\"\nexit 7\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-    std::ofstream(folder_ / "hpe-bench-data") << "not a program";
+    std::ofstream(programs_ / "hpe-bench-data") << "not a program";
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] outcome run(const std::string& arguments) const {
-    return shell(fmt::format("'{}' bench {}", (folder_ / "hpe").string(), arguments));
+    return shell(fmt::format("'{}' bench {}", (programs_ / "hpe").string(), arguments));
   }
 
  private:
-  std::filesystem::path folder_;
+  const std::filesystem::path folder_ =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("hpe bench {}", getpid());
+  const std::filesystem::path programs_ = folder_ / "bin";
 };
 
 TEST_F(bench, alone_lists_what_is_there) {

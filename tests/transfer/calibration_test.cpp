@@ -73,7 +73,6 @@ TEST_F(calibration_test, the_cache_lies_where_the_user_wants_it) {
 TEST_F(calibration_test, trying_gives_what_can_be_used) {
   machine soft("soft:2");
   for (const std::size_t size : {4 * mib, mib, 64 * kib}) {
-    const auto begin = std::chrono::steady_clock::now();
     std::byte* const buffers[] = {soft.staging(), soft.staging() + size};
     const calibration found = calibrate(*soft.set, 1, soft.at(1), buffers, size, 4);
     EXPECT_LE(found.piece, size);
@@ -81,7 +80,6 @@ TEST_F(calibration_test, trying_gives_what_can_be_used) {
     EXPECT_EQ(found.piece % 4096, 0U);
     EXPECT_GE(found.threads, 1U);
     EXPECT_LE(found.threads, 4U);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   }
 }
 
