@@ -60,18 +60,6 @@ factors convenient_factors(std::int64_t n) {
   return f.second * unit <= 2 * nearest.second ? factors{f.first * unit, f.second * unit} : nearest;
 }
 
-factors lined_factors(std::int64_t n, std::int64_t line) {
-  if (n % line != 0) return convenient_factors(n);
-  const factors nearest = nearest_factors(n);
-  const std::int64_t lines = n / line, most = 2 * nearest.second;
-  const auto longer = [&](std::int64_t in_lines) { return std::max(in_lines * line, lines / in_lines); };
-  std::int64_t below = std::clamp<std::int64_t>(nearest.first / line, 1, lines), above = below + 1;
-  while (lines % below != 0) --below;
-  while (lines % above != 0 && above * line <= most) ++above;
-  const std::int64_t best = lines % above == 0 && longer(above) < longer(below) ? above : below;
-  return longer(best) <= most ? factors{best * line, lines / best} : convenient_factors(n);
-}
-
 factors nearest_factors(std::int64_t n) {
   auto first = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
   while (first * first > n) --first;
@@ -129,11 +117,7 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
                "not");
       break;
     case form::transpose: {
-      // Processors read and write lines, and soft devices move the data by columns of both factors.
-      constexpr std::int64_t line_bytes = 64;
-      const factors f = p.rows > 1 ? factors{p.rows, p.length}
-                        : on.soft  ? lined_factors(p.length, line_bytes / on.element_bytes)
-                                   : convenient_factors(p.length);
+      const factors f = p.rows > 1 ? factors{p.rows, p.length} : convenient_factors(p.length);
       made.first = f.first;
       made.second = f.second;
       break;

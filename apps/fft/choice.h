@@ -11,7 +11,7 @@ namespace hpe::fft {
 struct choice {
   form how = form::local;
   int devices = 1;         ///< that take part
-  std::int64_t first = 0;  ///< form transpose: the length is first * second
+  std::int64_t first = 0;  ///< form transpose: the length is first * second, first <= second
   std::int64_t second = 0;
   std::int64_t longer = 0;  ///< form convolution: the length of the convolution
 };
@@ -34,9 +34,6 @@ struct factors {
 /// Factors nearly as near to each other that are multiples of four, for which libraries have their best transforms;
 /// the nearest if there are none.
 [[nodiscard]] factors convenient_factors(std::int64_t n);
-/// Factors as near to each other as they can be with the first a multiple of `line`, so that rows of so many elements
-/// begin at lines of a cache; the convenient ones if these would be too far from each other.
-[[nodiscard]] factors lined_factors(std::int64_t n, std::int64_t line);
 
 /// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
 [[nodiscard]] std::int64_t convenient_length(std::int64_t n);

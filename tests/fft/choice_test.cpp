@@ -32,25 +32,6 @@ TEST(choice, factors_are_the_nearest) {
   EXPECT_EQ(nearest_factors(std::int64_t{1} << 30).first, 1 << 15);
 }
 
-TEST(choice, rows_of_whole_lines_where_there_are_such) {
-  const factors f = lined_factors(750000, 8);
-  EXPECT_EQ(f.first, 1000);
-  EXPECT_EQ(f.second, 750);
-  for (std::int64_t n = 1; n < 5000; ++n) {
-    const factors lined = lined_factors(n, 8), nearest = nearest_factors(n);
-    ASSERT_EQ(lined.first * lined.second, n);
-    std::int64_t least = 4 * n;  // the longer one of the best two
-    for (std::int64_t first = 8; first <= n; first += 8)
-      if (n % first == 0) least = std::min(least, std::max(first, n / first));
-    if (least <= 2 * nearest.second) {
-      ASSERT_EQ(lined.first % 8, 0) << n;
-      ASSERT_EQ(std::max(lined.first, lined.second), least) << n;
-    } else {
-      ASSERT_EQ(lined.first, convenient_factors(n).first) << n;
-    }
-  }
-}
-
 TEST(choice, convenient_lengths_are_the_least) {
   const auto convenient = [](std::int64_t n) {
     if (n % 4 != 0) return false;
