@@ -1,21 +1,13 @@
 #include "apps/fft/modules.h"
 
-#include <dlfcn.h>
-
 #include <filesystem>
 
 namespace hpe::fft {
 
-std::string module_path(const std::string& name) {
-  Dl_info library{};
-  const bool found = ::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0;
-  return found ? (std::filesystem::path(library.dli_fname).parent_path() / name).string() : name;
-}
-
 namespace {
 
 module fftw_module() {
-  const std::string path = module_path("libhpe-fft-fftw.so");
+  const std::string path = modules::path_of("libhpe-fft-fftw.so");
   if (!std::filesystem::exists(path))
     throw error(HPE_ERROR_NOT_SUPPORTED,
                 "Fourier transforms on soft devices need FFTW, and hpe was built without it: " + path +

@@ -5,11 +5,9 @@
 #include <string>
 
 #include "apps/fft/local.h"
+#include "apps/modules/modules.h"
 
 namespace hpe::fft {
-
-/// The path of one of them, whether it exists or not.
-[[nodiscard]] std::string module_path(const std::string& name);
 
 /// name_f32 or name_f64
 template <class T>
@@ -20,7 +18,7 @@ template <class T>
 /// Kernels between devices (libhpe-fft-kernels.so), on any kind of device.
 template <class T>
 struct kernel_set {
-  module from{module_path("libhpe-fft-kernels.so")};
+  module from{modules::path_of("libhpe-fft-kernels.so")};
   kernel<kernels::fft_transpose<T>> transpose{from, name_for<T>("fft_transpose").c_str()};
   kernel<kernels::fft_butterfly<T>> butterfly{from, name_for<T>("fft_butterfly").c_str()};
   kernel<kernels::fft_interleave<T>> interleave{from, name_for<T>("fft_interleave").c_str()};

@@ -1,8 +1,6 @@
 #include "apps/scan/kernels.h"
 
-#include <dlfcn.h>
-
-#include <filesystem>
+#include "apps/modules/modules.h"
 
 namespace hpe::scan {
 
@@ -29,16 +27,7 @@ std::string name_of(built_in op) {
   throw error(HPE_ERROR_INVALID_ARGUMENT, "an operator that is none of sum, min and max");
 }
 
-std::string own_module() {
-  constexpr const char* file = "libhpe-scan-kernels.so";
-  Dl_info library{};
-  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
-    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
-    std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) return beside;
-  }
-  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
-}
+std::string own_module() { return modules::require("libhpe-scan-kernels.so"); }
 
 kernel_set load_kernels(const operation& what) {
   if (what.element_size != 4 && what.element_size != 8)

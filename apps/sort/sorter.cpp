@@ -1,10 +1,9 @@
 #include "apps/sort/sorter.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <limits>
+
+#include "apps/modules/modules.h"
 
 namespace hpe::sort {
 
@@ -26,16 +25,7 @@ bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
 }  // namespace
 
-std::string own_module() {
-  constexpr const char* file = "libhpe-sort-kernels.so";
-  Dl_info library{};
-  if (::dladdr(reinterpret_cast<const void*>(&hpeInit), &library) != 0) {
-    const auto beside = std::filesystem::absolute(library.dli_fname).parent_path() / file;
-    std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) return beside;
-  }
-  throw error(HPE_ERROR_NOT_FOUND, std::string(file) + " is not beside libhpe.so");
-}
+std::string own_module() { return modules::require("libhpe-sort-kernels.so"); }
 
 sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices)
     : what_(what),

@@ -67,9 +67,9 @@ class written_by_hand final : public on_team {
   explicit written_by_hand(int devices)
       : on_team(devices, 8 * bytes(length() / devices)),
         part_(length() / devices),
-        butterfly_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_butterfly_f32")),
-        interleave_(team_.find(module_of("libhpe-fft-kernels.so"), "fft_interleave_f32")) {
-    if (!on_gpus()) transform_ = team_.find(module_of("libhpe-fft-fftw.so"), "fft_local_f32");
+        butterfly_(team_.find(modules::path_of("libhpe-fft-kernels.so"), "fft_butterfly_f32")),
+        interleave_(team_.find(modules::path_of("libhpe-fft-kernels.so"), "fft_interleave_f32")) {
+    if (!on_gpus()) transform_ = team_.find(modules::path_of("libhpe-fft-fftw.so"), "fft_local_f32");
     for (int d = 0; d < devices; ++d) {
       parts_.push_back(
           {team_.take<number>(d, elements()), team_.take<number>(d, elements()), team_.take<number>(d, elements()), 0});
@@ -210,7 +210,7 @@ std::unique_ptr<program> unless_null(std::unique_ptr<peer> it) {
 }
 
 std::string why_not_here() {
-  if (on_gpus() || std::filesystem::exists(module_of("libhpe-fft-fftw.so"))) return "";
+  if (on_gpus() || std::filesystem::exists(modules::path_of("libhpe-fft-fftw.so"))) return "";
   return "hpe was built without FFTW, which transforms on soft devices";
 }
 

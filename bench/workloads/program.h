@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/modules/modules.h"
 #include "bench/workloads/team.h"
 
 namespace hpe::bench {
@@ -60,8 +61,5 @@ struct workload {
 [[nodiscard]] workload fft_workload();
 [[nodiscard]] workload scan_workload();
 [[nodiscard]] workload sort_workload();
-
-/// Where hpe's own kernels are.
-[[nodiscard]] std::string module_of(const std::string& library);
 
 }  // namespace hpe::bench

@@ -47,7 +47,7 @@ class written_by_hand final : public on_team {
   explicit written_by_hand(int devices)
       : on_team(devices, bytes_for(devices)),
         grid_(make_grid()),
-        step_(team_.find(module_of("libhpe-kernels.so"), "wave_step_f32")) {
+        step_(team_.find(modules::path_of("libhpe-kernels.so"), "wave_step_f32")) {
     for (int d = 0; d < devices; ++d) {
       slab s{};
       s.layout = grid_.layout;

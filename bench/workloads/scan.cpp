@@ -124,7 +124,7 @@ class written_by_hand final : public on_team {
     if (!team_.on_gpus()) return grid(1);
     return {{1, 1, 1}, {1024, 1, 1}};
   }
-  device::kernel_id kernel(const char* name) { return team_.find(module_of("libhpe-scan-kernels.so"), name); }
+  device::kernel_id kernel(const char* name) { return team_.find(modules::path_of("libhpe-scan-kernels.so"), name); }
 
   const std::uint64_t each_;
   device::kernel_id reduce_, sums_, chunks_;

@@ -100,7 +100,7 @@ class written_by_hand final : public on_team {
   };
   part& at(int device) { return parts_[static_cast<std::size_t>(device)]; }
   static std::size_t bytes(std::uint64_t n) { return n * sizeof(key); }
-  device::kernel_id kernel(const char* name) { return team_.find(module_of("libhpe-sort-kernels.so"), name); }
+  device::kernel_id kernel(const char* name) { return team_.find(modules::path_of("libhpe-sort-kernels.so"), name); }
 
   void sort_part(int d) {
     if (on_gpus_ == nullptr) {

@@ -58,7 +58,7 @@ class written_by_hand final : public on_team {
   explicit written_by_hand(int devices)
       : on_team(devices, bytes_for(devices)),
         boxes_(cut(devices)),
-        step_(team_.find(module_of("libhpe-kernels.so"), "fdtd_step_8_f32")) {
+        step_(team_.find(modules::path_of("libhpe-kernels.so"), "fdtd_step_8_f32")) {
     for (const fdtd::box& b : boxes_) {
       const auto size = static_cast<std::size_t>(b.layout.size());
       slab s{fdtd::rims_first(b), team_.take<float>(b.device, size), team_.take<float>(b.device, size),

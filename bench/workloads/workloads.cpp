@@ -9,13 +9,10 @@
 #include <cstdlib>
 #include <exception>
 
-#include "apps/fft/modules.h"
 #include "bench/soft_bars.h"
 #include "bench/workloads/comparison.h"
 
 namespace hpe::bench {
-
-std::string module_of(const std::string& library) { return fft::module_path(library); }
 
 namespace {
 
