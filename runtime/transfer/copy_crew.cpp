@@ -86,10 +86,6 @@ void copy_crew::copy_slice(std::byte* to, const std::byte* from, const rows& wha
     copy_bytes(to + row * what.to_pitch, from + row * what.from_pitch, what.width, how);
 }
 
-void copy_crew::copy_rows(void* to, const void* from, rows what, writing how) {
-  begin_rows(to, from, what, how).finish();
-}
-
 copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, writing how) {
   if (what.width * what.count >= worth_helping && helpers_ != 0) {
     std::call_once(started_, [this] { start_helpers(); });

@@ -45,9 +45,7 @@ class copy_crew {
   static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
 
   /// memcpy.
-  void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached) {
-    copy_rows(to, from, {bytes, 1, 0, 0}, how);
-  }
+  void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached);
 
   /// Rows of bytes at distances of their own on either side.
   struct rows {
@@ -56,7 +54,6 @@ class copy_crew {
     std::size_t to_pitch;
     std::size_t from_pitch;
   };
-  void copy_rows(void* to, const void* from, rows what, writing how = writing::cached);
 
   class pending;
   /// Begins a copy, and returns while the helpers make it: its maker can begin the next one, so that they need not meet
@@ -122,6 +119,10 @@ class copy_crew::pending {
 
 inline copy_crew::pending copy_crew::begin(void* to, const void* from, std::size_t bytes, writing how) {
   return begin_rows(to, from, {bytes, 1, 0, 0}, how);
+}
+
+inline void copy_crew::copy(void* to, const void* from, std::size_t bytes, writing how) {
+  begin(to, from, bytes, how).finish();
 }
 
 }  // namespace hpe::transfer
