@@ -114,25 +114,23 @@ calibration engine::fit() noexcept {
 }
 
 engine::filling engine::stage(unsigned home, const void* source, std::size_t bytes, std::size_t done) {
-  HPE_INVARIANT(bytes <= options_.buffer);
-  staging_ring& ring = near(home).ring;
-  return fill_buffer(home, staged(ring, ring.take(), bytes), source, done);
+  return fill_buffer(home, borrow(home), source, bytes, done);
 }
 
 std::optional<engine::filling> engine::try_stage(unsigned home, const void* source, std::size_t bytes,
                                                  std::size_t done) {
-  HPE_INVARIANT(bytes <= options_.buffer);
-  staging_ring& ring = near(home).ring;
-  std::byte* const memory = ring.try_take();
-  if (memory == nullptr) return std::nullopt;
-  return fill_buffer(home, staged(ring, memory, bytes), source, done);
+  auto buffer = try_borrow(home);
+  if (!buffer) return std::nullopt;
+  return fill_buffer(home, std::move(*buffer), source, bytes, done);
 }
 
-engine::filling engine::fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t done) {
+engine::filling engine::fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t bytes,
+                                    std::size_t done) {
+  HPE_INVARIANT(bytes <= buffer.size());
   // A soft device is a core like others, and finds what is in the caches sooner.
   const bool on_gpu = devices_.at(home).info().kind == HPE_DEVICE_CUDA;
-  auto copy = begin_copy(home, buffer.data(), source, buffer.size(),
-                         on_gpu ? copy_crew::to_stage(done) : copy_crew::writing::cached);
+  auto copy =
+      begin_copy(home, buffer.data(), source, bytes, on_gpu ? copy_crew::to_stage(done) : copy_crew::writing::cached);
   return {std::move(buffer), std::move(copy)};
 }
 

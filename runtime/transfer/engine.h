@@ -135,7 +135,8 @@ class engine {
   /// The first large one fits the crews to the machine, which may take 100 ms.
   [[nodiscard]] copy_crew::pending begin_copy(unsigned home, void* to, const void* from, std::size_t bytes,
                                               copy_crew::writing how);
-  [[nodiscard]] filling fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t done);
+  [[nodiscard]] filling fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t bytes,
+                                    std::size_t done);
   [[nodiscard]] calibration fit() noexcept;
 
   device::device_set& devices_;
