@@ -6,18 +6,19 @@ namespace hpe::bench {
 link_rates plain_copies(table& t, const raw_gpu& gpu) {
   link_rates result{};
   const pinned_buffer pinned(stream_bytes);
-  const timing up = timed(
-      t.repeats, [] {},
-      [&] {
-        gpu.up(gpu.memory, pinned.data(), stream_bytes);
-        gpu.finish();
-      });
-  const timing down = timed(
-      t.repeats, [] {},
-      [&] {
-        gpu.down(pinned.data(), gpu.memory, stream_bytes);
-        gpu.finish();
-      });
+  const auto queue_up = [&] { gpu.up(gpu.memory, pinned.data(), stream_bytes); };
+  const auto queue_down = [&] { gpu.down(pinned.data(), gpu.memory, stream_bytes); };
+  const auto nothing = [] {};
+  // What a copy on the link and a body of the host's take together.
+  const auto beside = [&](const std::function<void()>& queue, const std::function<void()>& body) {
+    return timed(t.repeats, nothing, [&] {
+      queue();
+      body();
+      gpu.finish();
+    });
+  };
+  const timing up = beside(queue_up, nothing);
+  const timing down = beside(queue_down, nothing);
   t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
   t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
   result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
@@ -42,42 +43,27 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   line("the same by hand, two pinned buffers, from the GPU", result.down,
        [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
   // What eight threads could at most give a link that is faster than they are.
-  const auto in_ordinary_memory = [&](const char* what, double link, const std::function<void()>& body) {
-    const timing time = timed(
-        t.repeats, [] {}, body);
+  const auto in_ordinary_memory = [&](const char* what, double link, const timing& time) {
     t.rate(std::string("8 threads, ordinary memory: ") + what, stream_bytes, time, link, "of the link");
     return rate_of(stream_bytes, time.median);
   };
-  in_ordinary_memory("fill it as memset does", result.up, [&] { fill_all(pageable.data(), stream_bytes); });
-  in_ordinary_memory("fill it word by word", result.up, [&] { write_all(pageable.data(), stream_bytes); });
-  in_ordinary_memory("read it", result.down, [&] { read_all(pageable.data(), stream_bytes); });
-  // With both at the memory at once, as when hpe moves data while the program goes on.
-  const auto while_up = [&](const std::function<void()>& body) {
-    return [&, body] {
-      gpu.up(gpu.memory, pinned.data(), stream_bytes);
-      body();
-      gpu.finish();
-    };
-  };
-  const auto while_down = [&](const std::function<void()>& body) {
-    return [&, body] {
-      gpu.down(pinned.data(), gpu.memory, stream_bytes);
-      body();
-      gpu.finish();
-    };
-  };
-  result.up_while_filling = in_ordinary_memory("fill it as memset does, while the link takes as much pinned memory up",
-                                               result.up, while_up([&] { fill_all(pageable.data(), stream_bytes); }));
-  result.down_while_reading =
-      in_ordinary_memory("read it, while the link brings as much pinned memory down", result.down,
-                         while_down([&] { read_all(pageable.data(), stream_bytes); }));
   std::vector<std::byte> other(stream_bytes, std::byte{1});
+  const auto fill = [&] { fill_all(pageable.data(), stream_bytes); };
+  const auto read = [&] { read_all(pageable.data(), stream_bytes); };
+  const auto copy = [&] { copy_all(other.data(), pageable.data(), stream_bytes); };
+  in_ordinary_memory("fill it as memset does", result.up, beside(nothing, fill));
+  in_ordinary_memory("fill it word by word", result.up,
+                     beside(nothing, [&] { write_all(pageable.data(), stream_bytes); }));
+  in_ordinary_memory("read it", result.down, beside(nothing, read));
+  // With both at the memory at once, as when hpe moves data while the program goes on.
+  result.up_while_filling = in_ordinary_memory("fill it as memset does, while the link takes as much pinned memory up",
+                                               result.up, beside(queue_up, fill));
+  result.down_while_reading = in_ordinary_memory("read it, while the link brings as much pinned memory down",
+                                                 result.down, beside(queue_down, read));
   result.up_while_copying =
-      in_ordinary_memory("copy it, while the link takes as much pinned memory up", result.up,
-                         while_up([&] { copy_all(other.data(), pageable.data(), stream_bytes); }));
-  result.down_while_copying =
-      in_ordinary_memory("copy it, while the link brings as much pinned memory down", result.down,
-                         while_down([&] { copy_all(other.data(), pageable.data(), stream_bytes); }));
+      in_ordinary_memory("copy it, while the link takes as much pinned memory up", result.up, beside(queue_up, copy));
+  result.down_while_copying = in_ordinary_memory("copy it, while the link brings as much pinned memory down",
+                                                 result.down, beside(queue_down, copy));
   return result;
 }
 
