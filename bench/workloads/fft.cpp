@@ -18,7 +18,6 @@ namespace {
 
 using number = kernels::complex_number<float>;
 
-bool on_gpus() { return device_info(0).kind == HPE_DEVICE_CUDA; }
 std::int64_t length() { return std::int64_t{1} << (on_gpus() ? 26 : 18); }
 
 number value_at(std::int64_t i) { return {static_cast<float>(i % 17) - 8, static_cast<float>(i % 5) - 2}; }

@@ -12,6 +12,9 @@
 
 namespace hpe::bench {
 
+/// Whether hpe's devices are GPUs. The runtime is asked once: what it tells of a device has the driver counting memory.
+[[nodiscard]] bool on_gpus();
+
 /// A workload on some devices, with its data in place.
 class program {
  public:

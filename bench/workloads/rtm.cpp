@@ -13,9 +13,8 @@ namespace {
 constexpr std::int64_t sponge = 16;
 constexpr float speed_everywhere = 0.05F;
 
-bool gpus() { return device_info(0).kind == HPE_DEVICE_CUDA; }
-std::int64_t cells() { return gpus() ? 448 : 112; }
-int steps() { return gpus() ? 50 : 10; }
+std::int64_t cells() { return on_gpus() ? 448 : 112; }
+int steps() { return on_gpus() ? 50 : 10; }
 
 rtm::grid make_grid() { return rtm::make_grid(cells(), cells(), cells(), 10, rtm::boundaries{.sponge = sponge}, 0.9); }
 
@@ -94,8 +93,8 @@ class written_by_hand final : public on_team {
       for (int k = 0; k < kernels::stencil_radius; ++k)
         axis[k] = static_cast<float>(kernels::stencil_weights[k + 1]) / 100;
     p.ends = grid_.ends;
-    p.part = gpus() ? kernels::make_cuda_slab(s.layout, grid_.ends, x0, x1, team_.units())
-                    : kernels::make_slab(s.layout, x0, x1, sizeof(float));
+    p.part = on_gpus() ? kernels::make_cuda_slab(s.layout, grid_.ends, x0, x1, team_.units())
+                       : kernels::make_slab(s.layout, x0, x1, sizeof(float));
     p.taper_x = s.tapers;
     p.taper_y = p.taper_x + grid_.taper_x.size();
     p.taper_z = p.taper_y + grid_.taper_y.size();

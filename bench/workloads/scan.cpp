@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint64_t chunk = std::uint64_t{1} << 14;
 
-bool on_gpus() { return device_info(0).kind == HPE_DEVICE_CUDA; }
 std::uint64_t count() { return std::uint64_t{1} << (on_gpus() ? 28 : 23); }
 
 std::vector<std::int32_t> input_values() {

@@ -13,7 +13,6 @@ namespace hpe::bench {
 
 namespace {
 
-bool on_gpus() { return device_info(0).kind == HPE_DEVICE_CUDA; }
 std::uint64_t count() { return std::uint64_t{1} << (on_gpus() ? 28 : 20); }
 
 std::vector<std::uint32_t> random_keys() {

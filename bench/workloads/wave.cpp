@@ -12,10 +12,13 @@ namespace {
 
 constexpr std::int64_t order = 8, radius = order / 2;
 
-std::int64_t cells() { return device_info(0).kind == HPE_DEVICE_CUDA ? 512 : 128; }
-int steps() { return device_info(0).kind == HPE_DEVICE_CUDA ? 50 : 10; }
+std::int64_t cells() { return on_gpus() ? 512 : 128; }
+int steps() { return on_gpus() ? 50 : 10; }
 
-float speed() { return static_cast<float>(0.5 * fdtd::stable_speed(order)); }
+float speed() {
+  static const auto result = static_cast<float>(0.5 * fdtd::stable_speed(order));
+  return result;
+}
 
 /// How the wave begins: a hill in the middle of x, of no small numbers, which are slow on CPU cores.
 float hill(std::int64_t x) {
