@@ -57,6 +57,8 @@ struct properties {
   std::size_t memory_bytes = 0;
   unsigned compute_units = 0;
   int numa_node = unknown_node;  ///< the one that its link to the host ends at, on machines with several
+  /// How many bytes at most are worth fetching ahead of a host that reads.
+  std::size_t most_ahead = std::size_t{32} << 20;
 };
 
 struct memory_usage {
