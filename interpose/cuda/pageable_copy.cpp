@@ -161,7 +161,7 @@ std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstrea
       break;
     }
     // The threads fill this buffer while the one before is queued, and need not meet in between.
-    auto copy = begin_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(at));
+    auto copy = begin_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(bytes));
     queue_last();
     last.emplace(begun{through, at, part, std::move(copy)});
   }

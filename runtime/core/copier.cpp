@@ -124,9 +124,10 @@ void copier::copy_in(const span& to, const std::byte* source) {
     const std::uint64_t done = at - to.range.begin;
     const std::uint64_t size = transfer::next_piece(done, to.range.end - at, env_.engine.staging_size());
     const unsigned home = env_.likely_home(r.is.base + at);
-    auto next = env_.engine.try_stage(home, source + done, size, done);
+    auto next = env_.engine.try_stage(home, source + done, size, to.range.size());
     queue_last();
-    if (!next) next.emplace(env_.engine.stage(home, source + done, size, done));  // who waits for a buffer holds none
+    if (!next)
+      next.emplace(env_.engine.stage(home, source + done, size, to.range.size()));  // who waits for a buffer holds none
     last.emplace(begun{{at, at + size}, std::move(*next)});
     at += size;
   }

@@ -30,6 +30,7 @@ constexpr double fast_enough = 0.97;
 // Fewer threads that copy nearly as fast are better: the others are the program's.
 constexpr double worth_more_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{32} << 20;
+constexpr std::size_t long_upload = 3 * source_size;
 
 /// Copies as programs make them, through staging buffers.
 class trial {
@@ -43,14 +44,15 @@ class trial {
         busy_(buffers.size()),
         host_(source_size, std::byte{1}) {}
 
-  /// Bytes in a second, back and, as the beginning and the rest of large copies go, there. Coming back leaves the
-  /// memory out of the caches, as much of what programs copy is.
+  /// Bytes in a second, back and, as medium and as long copies go, there. Coming back leaves the memory out of the
+  /// caches, as much of what programs copy is.
   double rate(copy_crew& crew, std::size_t piece) {
     const auto begin = clock::now();
     download(crew, piece);
-    upload(crew, piece, copy_crew::writing::past_caches);
-    upload(crew, piece, copy_crew::writing::cached);
-    return static_cast<double>(3 * host_.size()) / std::chrono::duration<double>(clock::now() - begin).count();
+    upload(crew, piece, host_.size());
+    upload(crew, piece, long_upload);
+    return static_cast<double>(2 * host_.size() + long_upload) /
+           std::chrono::duration<double>(clock::now() - begin).count();
   }
 
   /// What disturbs these short trials makes them slower, never faster.
@@ -61,7 +63,9 @@ class trial {
   }
 
  private:
-  void upload(copy_crew& crew, std::size_t most, copy_crew::writing how) {
+  /// Some bytes, which the source is used for again and again.
+  void upload(copy_crew& crew, std::size_t most, std::size_t bytes) {
+    const copy_crew::writing how = copy_crew::to_stage(bytes);
     struct begun {
       std::size_t buffer;
       std::size_t bytes;
@@ -74,11 +78,12 @@ class trial {
       busy_[last->buffer] = up_.copy(device_memory_, buffers_[last->buffer], last->bytes);
       last.reset();
     };
-    for (std::size_t at = 0, i = 0; at < host_.size(); ++i) {
-      const std::size_t piece = next_piece(at, host_.size() - at, most);
+    for (std::size_t at = 0, i = 0; at < bytes; ++i) {
+      const std::size_t from = at % host_.size();
+      const std::size_t piece = std::min(next_piece(at, bytes - at, most), host_.size() - from);
       if (buffers_.size() == 1) queue_last();
       std::byte* const buffer = free_buffer(i);
-      auto copy = crew.begin(buffer, host_.data() + at, piece, how);
+      auto copy = crew.begin(buffer, host_.data() + from, piece, how);
       queue_last();
       last.emplace(begun{i % buffers_.size(), piece, std::move(copy)});
       at += piece;
@@ -179,7 +184,7 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {cache_folder(),
-          fmt::format("6; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
+          fmt::format("7; {}; {} cores; {} x {}; {}", first_line("/etc/machine-id"), ::sysconf(_SC_NPROCESSORS_ONLN),
                       devices.size(), first.name, first_line("/proc/driver/nvidia/version"))};
 }
 

@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t slice_bytes = std::size_t{64} << 10;
 // Copies by one thread alone that fit into its caches stay there: what was copied is likely to be read from them.
 constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
-// Seen on H200s: four threads are too few for a source that is in no cache, eight keep each other from the memory.
-constexpr unsigned most_threads = 6;
+// Seen on H200s: four threads are too few for a source that is in no cache, and eight keep a link busy.
+constexpr unsigned most_threads = 8;
 // How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where
 // cores are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
 std::chrono::microseconds patience() {
@@ -35,6 +35,9 @@ std::size_t slices_of(const copy_crew::rows& what) {
   return ((what.count == 1 ? what.width : what.count) + unit - 1) / unit;
 }
 
+// Part p of that many begins here, and the next one where it ends.
+std::size_t first_slice(const copy_crew::rows& what, unsigned p, unsigned parts) { return slices_of(what) * p / parts; }
+
 void relax() { __builtin_ia32_pause(); }
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
@@ -43,9 +46,9 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, copy_crew::writin
 
 }  // namespace
 
-copy_crew::writing copy_crew::to_stage(std::size_t done) {
-  constexpr std::size_t head = std::size_t{64} << 20;
-  return done < head ? writing::past_caches : writing::cached;
+copy_crew::writing copy_crew::to_stage(std::size_t whole) {
+  constexpr std::size_t long_copy = std::size_t{64} << 20;
+  return whole <= long_copy ? writing::past_caches : writing::cached;
 }
 
 unsigned copy_crew::threads_for_this_machine() {
@@ -56,7 +59,8 @@ void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writin
   copy_bytes(to, from, bytes, bytes < worth_passing_caches ? writing::cached : how);
 }
 
-copy_crew::copy_crew(unsigned helpers, std::function<void()> settle) : helpers_(helpers), settle_(std::move(settle)) {}
+copy_crew::copy_crew(unsigned helpers, std::function<void()> settle)
+    : helpers_(helpers), parts_(std::min(helpers + 1, most_parts)), settle_(std::move(settle)) {}
 
 copy_crew::~copy_crew() {
   stop_.store(true);
@@ -91,7 +95,7 @@ copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, 
     std::call_once(started_, [this] { start_helpers(); });
     if (job* const mine = take_job()) {
       post(*mine, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), what, how);
-      return {*mine, slices_of(what)};
+      return {*this, *mine, slices_of(what)};
     }
   }
   for (std::size_t row = 0; row < what.count; ++row)
@@ -101,8 +105,9 @@ copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, 
 }
 
 void copy_crew::post(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how) {
-  const std::uint64_t number = (mine.next.load() >> 32) + 1;
-  mine.next.store(number << 32 | nothing_left);  // nobody takes a slice while the job is written
+  const std::uint64_t number = ((mine.parts[0].next.load() >> 32) + 1) << 32;
+  for (unsigned p = 0; p < parts_; ++p)
+    mine.parts[p].next.store(number | nothing_left);  // nobody takes a slice while the job is written
   mine.to.store(to);
   mine.from.store(from);
   mine.width.store(what.width);
@@ -111,7 +116,7 @@ void copy_crew::post(job& mine, std::byte* to, const std::byte* from, const rows
   mine.from_pitch.store(what.from_pitch);
   mine.how.store(how);
   mine.finished.store(0);
-  mine.next.store(number << 32);
+  for (unsigned p = 0; p < parts_; ++p) mine.parts[p].next.store(number | first_slice(what, p, parts_));
   posted_.fetch_add(1);
   posted_.notify_all();
 }
@@ -119,26 +124,33 @@ void copy_crew::post(job& mine, std::byte* to, const std::byte* from, const rows
 void copy_crew::pending::finish() noexcept {
   job* const mine = std::exchange(job_, nullptr);
   if (mine == nullptr) return;
-  while (take_slice(*mine)) {
+  while (crew_->take_any_slice(*mine, crew_->parts_ - 1)) {
   }
   while (mine->finished.load() != slices_) relax();
   mine->taken.store(false);
 }
 
-bool copy_crew::take_slice(job& j) noexcept {
+bool copy_crew::take_slice(job& j, unsigned part) const noexcept {
+  std::atomic<std::uint64_t>& its = j.parts[part].next;
   for (;;) {
-    std::uint64_t next = j.next.load();
+    std::uint64_t next = its.load();
     std::byte* const to = j.to.load();
     const std::byte* const from = j.from.load();
     const rows what{j.width.load(), j.count.load(), j.to_pitch.load(), j.from_pitch.load()};
     const writing how = j.how.load();
     const std::size_t slice = next & nothing_left;
-    if (slice >= slices_of(what)) return false;
-    if (!j.next.compare_exchange_weak(next, next + 1)) continue;
+    if (slice >= first_slice(what, part + 1, parts_)) return false;
+    if (!its.compare_exchange_weak(next, next + 1)) continue;
     copy_slice(to, from, what, how, slice);
     j.finished.fetch_add(1);
     return true;
   }
+}
+
+bool copy_crew::take_any_slice(job& j, unsigned part) const noexcept {
+  for (unsigned p = 0; p < parts_; ++p)
+    if (take_slice(j, (part + p) % parts_)) return true;
+  return false;
 }
 
 std::uint32_t copy_crew::next_post(std::uint32_t seen) const {
@@ -150,13 +162,17 @@ std::uint32_t copy_crew::next_post(std::uint32_t seen) const {
 
 void copy_crew::help(unsigned number) {
   settle_();
-  std::uint32_t seen = 0;
-  for (unsigned at = number;;) {
+  const unsigned part = number % parts_;
+  for (std::uint32_t seen = 0;;) {
     seen = next_post(seen);
     if (stop_.load()) return;
-    // A slice of one copy, a slice of the next, so that copies at the same time are helped alike; until a whole round
-    // finds none.
-    for (unsigned idle = 0; idle < most_jobs; ++at) idle = take_slice(jobs_[at % most_jobs]) ? 0 : idle + 1;
+    // A slice of one copy, a slice of the next, so that copies at the same time are helped alike; and what others left
+    // where nothing of this thread's own part is left in any, until a whole round finds nothing.
+    for (bool found = true; found;) {
+      found = false;
+      for (job& j : jobs_) found |= take_slice(j, part);
+      for (auto j = jobs_.begin(); !found && j != jobs_.end(); ++j) found = take_any_slice(*j, part);
+    }
   }
 }
 

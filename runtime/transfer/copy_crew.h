@@ -15,6 +15,10 @@ namespace hpe::transfer {
 /// Threads that help with large copies of host memory: one core alone is slower than the link of a GPU. They start with
 /// the first such copy. Any thread may copy. Several copies at once share the helpers evenly, as one for each direction
 /// of a link must; only more than `most_jobs` of them copy alone.
+///
+/// Each thread begins with a part of its own, which is the same one in every copy, and helps with the others'
+/// afterwards. So a core that fills staging buffers again and again finds its lines of them in its own cache; if
+/// another core wrote them last, six threads copy at 23 GB/s instead of 50 (H200 host, docs/measurements.md).
 class copy_crew {
  public:
   /// helpers: how many threads help; the default fits the machine.
@@ -31,11 +35,11 @@ class copy_crew {
   /// How the bytes are written. What goes to the program's memory is best written past the caches, or else each line is
   /// read before it is written.
   enum class writing : std::uint8_t { cached, past_caches };
-  /// How staging buffers that a GPU reads are best written, when so many bytes of the same copy went before. A GPU gets
-  /// what is still in a core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s), so the first 64
-  /// MiB go past the caches; later the GPU is behind by so much that the buffers have left those caches, and the memory
-  /// is spared two of three ways.
-  [[nodiscard]] static writing to_stage(std::size_t done);
+  /// How staging buffers that a GPU reads are best written in a copy of so many bytes. A GPU gets what is still in a
+  /// core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s). In long copies it is soon behind by
+  /// so much that the buffers have left those caches, and the memory is spared two of three ways; up to 64 MiB that
+  /// does not pay.
+  [[nodiscard]] static writing to_stage(std::size_t whole);
 
   /// How many copies are helped at once.
   static constexpr unsigned most_jobs = 4;
@@ -62,6 +66,9 @@ class copy_crew {
   [[nodiscard]] pending begin(void* to, const void* from, std::size_t bytes, writing how);
 
  private:
+  /// In so many parts a copy is divided at most. Where threads are more, some share one.
+  static constexpr unsigned most_parts = 16;
+
   /// One copy at a time. A helper reads what it is, and finds out when it takes a slice whether that was so.
   struct job {
     alignas(64) std::atomic<bool> taken{false};  // by the thread whose copy it is
@@ -72,8 +79,11 @@ class copy_crew {
     std::atomic<std::size_t> to_pitch{0};
     std::atomic<std::size_t> from_pitch{0};
     std::atomic<writing> how{writing::cached};
-    std::atomic<std::uint64_t> next{nothing_left};  // the copy's number, and in the low half its next slice
-    std::atomic<std::size_t> finished{0};           // slices
+    std::atomic<std::size_t> finished{0};  // slices
+    struct alignas(64) part {
+      std::atomic<std::uint64_t> next{nothing_left};  // the copy's number, and in the low half the part's next slice
+    };
+    std::array<part, most_parts> parts;
   };
   static constexpr std::uint64_t nothing_left = 0xffffffff;
 
@@ -84,12 +94,15 @@ class copy_crew {
   void post(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how);
   /// Part of a copy that a thread takes at once.
   static void copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice);
-  /// Takes a slice of a job and copies it. False if none is left.
-  static bool take_slice(job& j) noexcept;
+  /// Takes a slice of a part of a job and copies it. False if none is left.
+  bool take_slice(job& j, unsigned part) const noexcept;
+  /// Takes one of any part, that one first.
+  bool take_any_slice(job& j, unsigned part) const noexcept;
   /// Returns how many copies were posted, when it is another number than `seen`; waits for that, first awake.
   std::uint32_t next_post(std::uint32_t seen) const;
 
   const unsigned helpers_;
+  const unsigned parts_;  // the last one is the caller's
   const std::function<void()> settle_;
   std::once_flag started_;
   std::array<job, most_jobs> jobs_;
@@ -102,7 +115,8 @@ class copy_crew {
 class copy_crew::pending {
  public:
   pending() = default;
-  pending(pending&& other) noexcept : job_(std::exchange(other.job_, nullptr)), slices_(other.slices_) {}
+  pending(pending&& other) noexcept
+      : crew_(other.crew_), job_(std::exchange(other.job_, nullptr)), slices_(other.slices_) {}
   pending& operator=(pending&&) = delete;
   ~pending() { finish(); }
 
@@ -111,8 +125,9 @@ class copy_crew::pending {
 
  private:
   friend class copy_crew;
-  pending(job& its, std::size_t slices) : job_(&its), slices_(slices) {}
+  pending(const copy_crew& crew, job& its, std::size_t slices) : crew_(&crew), job_(&its), slices_(slices) {}
 
+  const copy_crew* crew_ = nullptr;
   job* job_ = nullptr;  // none where it is done
   std::size_t slices_ = 0;
 };

@@ -113,24 +113,24 @@ calibration engine::fit() noexcept {
   return result;
 }
 
-engine::filling engine::stage(unsigned home, const void* source, std::size_t bytes, std::size_t done) {
-  return fill_buffer(home, borrow(home), source, bytes, done);
+engine::filling engine::stage(unsigned home, const void* source, std::size_t bytes, std::size_t whole) {
+  return fill_buffer(home, borrow(home), source, bytes, whole);
 }
 
 std::optional<engine::filling> engine::try_stage(unsigned home, const void* source, std::size_t bytes,
-                                                 std::size_t done) {
+                                                 std::size_t whole) {
   auto buffer = try_borrow(home);
   if (!buffer) return std::nullopt;
-  return fill_buffer(home, std::move(*buffer), source, bytes, done);
+  return fill_buffer(home, std::move(*buffer), source, bytes, whole);
 }
 
 engine::filling engine::fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t bytes,
-                                    std::size_t done) {
+                                    std::size_t whole) {
   HPE_INVARIANT(bytes <= buffer.size());
   // A soft device is a core like others, and finds what is in the caches sooner.
   const bool on_gpu = devices_.at(home).info().kind == HPE_DEVICE_CUDA;
   auto copy =
-      begin_copy(home, buffer.data(), source, bytes, on_gpu ? copy_crew::to_stage(done) : copy_crew::writing::cached);
+      begin_copy(home, buffer.data(), source, bytes, on_gpu ? copy_crew::to_stage(whole) : copy_crew::writing::cached);
   return {std::move(buffer), std::move(copy)};
 }
 

@@ -60,15 +60,15 @@ class engine {
   /// while the source is read: stage begins to copy the source into a buffer; filled waits until that is done, so that
   /// the source may be changed; write queues a part of it. The buffer may be let go at once. With one buffer begun the
   /// caller may begin the next, by try_stage, which gives none when all are taken; stage waits, and its caller holds
-  /// none. done: how many bytes of the same copy went before.
+  /// none. whole: how many bytes the copy has in all.
   [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
   struct filling {
     staged buffer;
     copy_crew::pending copy;
   };
-  [[nodiscard]] filling stage(unsigned home, const void* source, std::size_t bytes, std::size_t done = 0);
+  [[nodiscard]] filling stage(unsigned home, const void* source, std::size_t bytes, std::size_t whole);
   [[nodiscard]] std::optional<filling> try_stage(unsigned home, const void* source, std::size_t bytes,
-                                                 std::size_t done);
+                                                 std::size_t whole);
   [[nodiscard]] static staged filled(filling&& begun);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
@@ -136,7 +136,7 @@ class engine {
   [[nodiscard]] copy_crew::pending begin_copy(unsigned home, void* to, const void* from, std::size_t bytes,
                                               copy_crew::writing how);
   [[nodiscard]] filling fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t bytes,
-                                    std::size_t done);
+                                    std::size_t whole);
   [[nodiscard]] calibration fit() noexcept;
 
   device::device_set& devices_;

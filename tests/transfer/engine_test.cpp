@@ -35,7 +35,7 @@ class engine_test : public testing::TestWithParam<const char*> {
     timepoint done;
     for (std::size_t at = 0; at < bytes.size(); at += move.staging_size()) {
       const std::size_t piece = std::min(move.staging_size(), bytes.size() - at);
-      auto staged = engine::filled(move.stage(home, bytes.data() + at, piece));
+      auto staged = engine::filled(move.stage(home, bytes.data() + at, piece, bytes.size()));
       done = move.write(home, to + at, staged, 0, piece, {});
     }
     return done;
@@ -84,7 +84,7 @@ TEST_P(engine_test, host_memory_of_any_size_goes_and_comes_back) {
 TEST_P(engine_test, what_is_staged_may_be_changed_at_once) {
   auto bytes = noise(buffer, 1);
   const auto before = bytes;
-  auto staged = engine::filled(move.stage(0, bytes.data(), buffer));
+  auto staged = engine::filled(move.stage(0, bytes.data(), buffer, buffer));
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
   // Two parts of one buffer go to two devices.
   const timepoint parts[] = {move.write(0, soft.at(0), staged, 0, buffer / 2, {}),
@@ -98,17 +98,17 @@ TEST_P(engine_test, a_second_buffer_is_begun_while_there_is_one) {
   {
     std::vector<engine::filling> begun;
     for (int i = 0; i < 4; ++i) {
-      auto next = move.try_stage(0, bytes.data() + static_cast<std::size_t>(i) * buffer, buffer, 0);
+      auto next = move.try_stage(0, bytes.data() + static_cast<std::size_t>(i) * buffer, buffer, 5 * buffer);
       ASSERT_TRUE(next) << i << " of 4 buffers are taken";
       begun.push_back(std::move(*next));
     }
-    EXPECT_FALSE(move.try_stage(0, bytes.data() + 4 * buffer, buffer, 0)) << "all are taken";
+    EXPECT_FALSE(move.try_stage(0, bytes.data() + 4 * buffer, buffer, 5 * buffer)) << "all are taken";
     for (std::size_t i = 0; i < begun.size(); ++i) {
       const auto full = engine::filled(std::move(begun[i]));
       EXPECT_TRUE(std::ranges::equal(std::span(full.data(), buffer), std::span(bytes).subspan(i * buffer, buffer)));
     }
   }
-  EXPECT_TRUE(move.try_stage(0, bytes.data(), buffer, 0)) << "they are back";
+  EXPECT_TRUE(move.try_stage(0, bytes.data(), buffer, buffer)) << "they are back";
 }
 
 TEST_P(engine_test, shadow_and_home_are_two_copies) {
@@ -235,7 +235,7 @@ TEST_F(groups_test, have_buffers_and_threads_of_their_own) {
 
   const auto sent = noise(large, 11);
   for (unsigned home = 0; home < 2; ++home) {
-    const auto first = engine::filled(move.stage(home, sent.data(), large));
+    const auto first = engine::filled(move.stage(home, sent.data(), large, large));
     EXPECT_TRUE(lies_in(first, home));
     const auto second = move.borrow(home);
     EXPECT_TRUE(lies_in(second, home));
