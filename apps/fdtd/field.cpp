@@ -43,7 +43,10 @@ double stable_speed(std::int64_t order) {
 
 field::field(const triple& cells, std::int64_t order, const triple& parts,
              const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed)
-    : cells_(cells), radius_(checked_radius(order)), boxes_(checked_boxes(cells, radius_, parts)) {
+    : cells_(cells),
+      radius_(checked_radius(order)),
+      slabs_(parts[1] == 1 && parts[2] == 1),
+      boxes_(checked_boxes(cells, radius_, parts)) {
   check(hpeModuleGetKernel(&step_, module().get(), ("fdtd_step_" + std::to_string(order) + "_f32").c_str()));
   for (const box& b : boxes_) {
     const auto size = static_cast<std::size_t>(b.layout.size());
@@ -52,8 +55,8 @@ field::field(const triple& cells, std::int64_t order, const triple& parts,
     part p{array<float>(size, on), array<float>(size, on), array<float>(size, on), {}, {}, rims_first(b), 0};
     if (device.kind == HPE_DEVICE_CUDA) p.multiprocessors = device.compute_units;
     for (int side = 0; side < sides; ++side) {
-      const bool there = b.neighbour[static_cast<std::size_t>(side)] >= 0;
-      const auto face = there ? static_cast<std::size_t>(b.face(side).count()) : 0;
+      const bool packed = !slabs_ && b.neighbour[static_cast<std::size_t>(side)] >= 0;
+      const auto face = packed ? static_cast<std::size_t>(b.face(side).count()) : 0;
       p.sent.emplace_back(face, on);
       p.received.emplace_back(face, on);
     }
@@ -110,12 +113,18 @@ void field::receive(std::size_t number) {
   const box& b = boxes_[number];
   part& mine = parts_[number];
   for (int side = 0; side < sides; ++side) {
-    const array<float>& packed = mine.received[static_cast<std::size_t>(side)];
-    if (packed.size() == 0) continue;
+    if (b.neighbour[static_cast<std::size_t>(side)] < 0) continue;
     const auto other = static_cast<std::size_t>(b.neighbour[static_cast<std::size_t>(side)]);
+    const kernels::cell_range rim = b.rim(side);
+    if (slabs_) {
+      const kernels::cell_range face = boxes_[other].face(opposite(side));
+      const std::span<float> to = planes(mine.now, b.layout, rim.x0, rim.x1);
+      copy(to.data(), planes(parts_[other].now, boxes_[other].layout, face.x0, face.x1).data(), to.size_bytes());
+      continue;
+    }
+    const array<float>& packed = mine.received[static_cast<std::size_t>(side)];
     const array<float>& theirs = parts_[other].sent[static_cast<std::size_t>(opposite(side))];
     copy(packed.data(), theirs.data(), packed.size() * sizeof(float));
-    const kernels::cell_range rim = b.rim(side);
     const kernels::fdtd_unpack<float> p{{packed.data(), mine.now.data(), b.layout, rim}};
     launch_on(b.device, unpack_, kernels::fdtd_shape<float>(p), p, in(packed),
               inout(planes(mine.now, b.layout, rim.x0, rim.x1)));

@@ -13,7 +13,7 @@ namespace hpe::fdtd {
 
 /// A wave on a grid of cells whose ends hold it at zero, in boxes on devices. Each step first moves the faces between
 /// neighbours, then computes and packs what they wait for, then the rest; all calls return at once, and what runs
-/// beside what follows from the memory that each launch names.
+/// beside what follows from the memory that each launch names. Faces of slabs are whole planes, which nothing packs.
 class field {
  public:
   /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order).
@@ -37,7 +37,7 @@ class field {
   /// What one device has.
   struct part {
     array<float> now, next, speed;
-    std::vector<array<float>> sent, received;  ///< by side; empty where there is no neighbour
+    std::vector<array<float>> sent, received;  ///< packed faces by side; empty where there is no neighbour, and of slabs
     order_of_work work;
     std::int64_t multiprocessors;
   };
@@ -48,6 +48,7 @@ class field {
 
   const triple cells_;
   const std::int64_t radius_;
+  const bool slabs_;
   const std::vector<box> boxes_;
   std::vector<part> parts_;
   hpeKernel step_ = nullptr;
