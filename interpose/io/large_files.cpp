@@ -13,6 +13,7 @@
 #include "interpose/io/conveyor.h"
 #include "interpose/io/next.h"
 #include "interpose/io/staged_call.h"
+#include "runtime/os/cores.h"
 
 // Invariant: bytes of memory change in order, and only up to the first piece that the kernel did not fill.
 //
@@ -76,7 +77,7 @@ class errno_kept {
 
 // Where the page cache is read, each keeps a core busy; where a disk is, they wait.
 unsigned helpers_for_reading(bool direct) {
-  static const unsigned cores = std::thread::hardware_concurrency();
+  static const unsigned cores = os::usable_cores();
   return direct ? 6 : std::clamp(cores / 2, 1U, 8U);
 }
 

@@ -1,9 +1,9 @@
 #include "runtime/fault/request_board.h"
 
-#include <unistd.h>
-
 #include <bit>
 #include <chrono>
+
+#include "runtime/os/cores.h"
 
 // A slot goes free -> claimed (by compare and swap, in the faulting thread) -> posted -> answered (by the lane) -> free
 // (by the faulting thread, which read the answer). The lane keeps a pointer to a slot from take() until answer() only.
@@ -20,8 +20,8 @@ constexpr std::chrono::microseconds patience{500};
 
 // How many threads may wait awake at once.
 int patient_threads() noexcept {
-  constexpr long enough_cores = 8;
-  static const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  constexpr unsigned enough_cores = 8;
+  const unsigned cores = os::usable_cores();
   return cores < enough_cores ? 0 : static_cast<int>(cores / 2);
 }
 

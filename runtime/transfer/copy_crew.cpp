@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/os/copy.h"
+#include "runtime/os/cores.h"
 
 namespace hpe::transfer {
 
@@ -21,7 +22,7 @@ constexpr unsigned most_threads = 8;
 // cores are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
 std::chrono::microseconds patience() {
   constexpr unsigned enough_cores = 8;
-  static const bool patient = std::thread::hardware_concurrency() >= enough_cores;
+  static const bool patient = os::usable_cores() >= enough_cores;
   return std::chrono::microseconds(patient ? 2000 : 100);
 }
 
@@ -51,9 +52,7 @@ copy_crew::writing copy_crew::to_stage(std::size_t whole) {
   return whole <= long_copy ? writing::past_caches : writing::cached;
 }
 
-unsigned copy_crew::threads_for_this_machine() {
-  return std::min(most_threads, std::max(1U, std::thread::hardware_concurrency() / 2));
-}
+unsigned copy_crew::threads_for_this_machine() { return std::min(most_threads, std::max(1U, os::usable_cores() / 2)); }
 
 void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writing how) {
   copy_bytes(to, from, bytes, bytes < worth_passing_caches ? writing::cached : how);

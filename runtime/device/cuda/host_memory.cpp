@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/os/cores.h"
 #include "runtime/os/signals.h"
 #include "runtime/os/virtual_memory.h"
 
@@ -28,7 +29,7 @@ constexpr std::size_t expected_piece = 8 * granule_size;
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
 // More threads only wait for each other in the kernel and in the driver.
-unsigned thread_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1U, 8U); }
+unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
 void* pointer(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): it was a pointer before

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "runtime/os/cores.h"
 #include "runtime/os/futex.h"
 
 namespace hpe::device::soft {
@@ -44,7 +45,7 @@ template <class Condition>
 bool spin_until(Condition holds) {
   constexpr std::chrono::microseconds patience{20};
   constexpr int checks_per_look_at_the_clock = 16;
-  static const bool alone = std::thread::hardware_concurrency() == 1;
+  static const bool alone = os::usable_cores() == 1;
   if (holds()) return true;
   if (alone) return false;
   const auto end = std::chrono::steady_clock::now() + patience;

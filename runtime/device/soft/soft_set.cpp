@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <bit>
 #include <filesystem>
-#include <thread>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/device/soft/soft_device.h"
 #include "runtime/device/soft/soft_gate.h"
 #include "runtime/device/soft/soft_ptx_module.h"
+#include "runtime/os/cores.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
@@ -23,7 +23,7 @@ namespace {
 unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
   constexpr std::uint64_t most = 1024;
   if (wanted != 0) return static_cast<unsigned>(std::min(wanted, most));
-  return std::max(1U, std::thread::hardware_concurrency() / shape.devices());
+  return std::max(1U, os::usable_cores() / shape.devices());
 }
 
 }  // namespace
