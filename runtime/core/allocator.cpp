@@ -148,8 +148,9 @@ void allocator::publish(const region_description& what, bool at_home) {
   region& r = env_.regions.take(what.homes[0]);
   {
     const std::lock_guard lock(r.mutex);
-    const std::uint64_t ahead = env_.devices.at(what.homes[0]).info().most_ahead;
-    r.begin(what, std::min(env_.option.prefetch_window, ahead), env_.option.rolling_window);
+    std::uint64_t ahead = env_.option.prefetch_window;
+    if (what.kind != region_kind::host) ahead = std::min(ahead, env_.devices.at(what.homes[0]).info().most_ahead);
+    r.begin(what, ahead, env_.option.rolling_window);
     if (at_home) r.begin_at_home();
   }
   env_.directory.assign(what.base, granules_for(what.bytes), {r.id, what.homes[0], 0});
