@@ -13,8 +13,8 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal)
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
   properties_.kind = HPE_DEVICE_CUDA;
   properties_.name = name;
-  // What is read soon after it came is still in the host's last cache. Eight threads read at 0.92 of the link so, with 32
-  // MiB at 0.72 (H200); one thread reads as fast with either.
+  // What is read soon after it came is still in the host's last cache. Eight threads read at 0.92 of the link so, with
+  // 32 MiB at 0.72 (H200); one thread reads as fast with either.
   properties_.most_ahead = std::size_t{8} << 20;
   properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   require_abilities();
