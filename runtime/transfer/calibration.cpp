@@ -29,8 +29,8 @@ constexpr std::size_t smallest_piece = std::size_t{2} << 20;
 constexpr double fast_enough = 0.97;
 // Fewer threads that copy nearly as fast are better: the others are the program's.
 constexpr double worth_more_threads = 1.05;
-constexpr std::size_t source_size = std::size_t{32} << 20;
-constexpr std::size_t long_upload = 3 * source_size;
+constexpr std::size_t source_size = std::size_t{16} << 20;
+constexpr std::size_t long_upload = 5 * source_size;
 
 /// Copies as programs make them, through staging buffers.
 class trial {
@@ -164,13 +164,12 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   }
 
   copy_crew crew(result.threads - 1, settle);
-  std::vector<std::pair<std::size_t, double>> rates;
-  for (std::size_t piece = std::min(size, smallest_piece); piece <= size; piece *= 2)
-    rates.emplace_back(piece, copies.best_rate(crew, piece, 2));
-  const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
-  best = std::max_element(rates.begin(), rates.end(), by_rate)->second;
-  result.piece =
-      std::find_if(rates.begin(), rates.end(), [&](const auto& r) { return r.second >= fast_enough * best; })->first;
+  for (std::size_t piece = size / 2; piece >= smallest_piece; piece /= 2) {
+    const double its = copies.best_rate(crew, piece, 2);
+    if (its < fast_enough * best) break;
+    result.piece = piece;
+    best = std::max(best, its);
+  }
   log(log_level::info, "copies through staging buffers: pieces of {} bytes, {} threads, {:.1f} GB/s; found in {} ms",
       result.piece, result.threads, best / 1e9,
       std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin).count());

@@ -52,7 +52,11 @@ copy_crew::writing copy_crew::to_stage(std::size_t whole) {
   return whole <= long_copy ? writing::past_caches : writing::cached;
 }
 
-unsigned copy_crew::threads_for_this_machine() { return std::min(most_threads, std::max(1U, os::usable_cores() / 2)); }
+unsigned copy_crew::threads_for_this_machine() {
+  // Of two cores both: one thread is no faster than the driver's copies, two are twice as fast.
+  const unsigned cores = os::usable_cores();
+  return std::min(most_threads, std::max(std::min(cores, 2U), cores / 2));
+}
 
 void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writing how) {
   copy_bytes(to, from, bytes, bytes < worth_passing_caches ? writing::cached : how);
