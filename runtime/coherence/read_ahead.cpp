@@ -5,7 +5,7 @@
 namespace hpe::coherence {
 
 void read_ahead::reset(std::uint64_t blocks, std::uint64_t window) noexcept {
-  walks_.fill(walk{0, 0, none, 0});
+  walks_.fill({});
   blocks_ = blocks;
   limit_ = window;
   clock_ = 0;
@@ -13,6 +13,12 @@ void read_ahead::reset(std::uint64_t blocks, std::uint64_t window) noexcept {
 
 bool read_ahead::is_marker(std::uint64_t block) const noexcept {
   return std::any_of(walks_.begin(), walks_.end(), [&](const walk& w) { return w.window != 0 && w.marker == block; });
+}
+
+std::uint64_t read_ahead::come(std::uint64_t next) const noexcept {
+  const auto its =
+      std::find_if(walks_.begin(), walks_.end(), [&](const walk& w) { return w.window != 0 && w.next == next; });
+  return its == walks_.end() ? 0 : next - its->begin;
 }
 
 block_run read_ahead::touched(std::uint64_t block) noexcept {
@@ -35,7 +41,7 @@ block_run read_ahead::touched(std::uint64_t block) noexcept {
 
   walk& oldest =
       *std::min_element(walks_.begin(), walks_.end(), [](const walk& a, const walk& b) { return a.used < b.used; });
-  oldest = {block + 1, 1, none, clock_};
+  oldest = {block, block + 1, 1, none, clock_};
   return {};
 }
 

@@ -29,17 +29,21 @@ class read_ahead {
   /// region ends or no walk is recognised.
   [[nodiscard]] block_run touched(std::uint64_t block) noexcept;
 
+  /// How many blocks the walk has come that was given those up to `next` last; 0 where there is none.
+  [[nodiscard]] std::uint64_t come(std::uint64_t next) const noexcept;
+
   /// Whether the view of a fetched block stays closed.
   [[nodiscard]] bool is_marker(std::uint64_t block) const noexcept;
 
  private:
-  struct walk {
-    std::uint64_t next = 0;    // the block after the last one asked for
-    std::uint64_t window = 0;  // blocks of the last window; 0: this entry is unused
-    std::uint64_t marker = 0;  // the block whose touch asks for the next window; none: no marker
-    std::uint64_t used = 0;    // for replacing the oldest
-  };
   static constexpr std::uint64_t none = ~std::uint64_t{0};
+  struct walk {
+    std::uint64_t begin = 0;      // the first block
+    std::uint64_t next = 0;       // the block after the last one asked for
+    std::uint64_t window = 0;     // blocks of the last window; 0: this entry is unused
+    std::uint64_t marker = none;  // the block whose touch asks for the next window; none: no marker
+    std::uint64_t used = 0;       // for replacing the oldest
+  };
   // Threads that share one walk arrive a little out of order.
   static constexpr std::uint64_t slack = 4;
 

@@ -77,10 +77,10 @@ class lane {
   void upload_behind(coherence::region& r, const std::deque<coherence::block_run>& runs);
   void upload_behind(coherence::region& r, coherence::block_run run);
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level);
-  /// Tells the engine what follows a run that a walk has come to.
-  void expect_copies(const coherence::region& r, coherence::block_run behind);
   /// The same before anybody asks: what cannot be fetched is left to who touches it.
   void fetch_ahead(coherence::region& r, coherence::block_run run);
+  /// Tells the engine which copies are likely: of the blocks from `from` on, where a walk has come so many blocks.
+  void expect_copies(const coherence::region& r, std::uint64_t from, std::uint64_t come);
   /// True when the fetch is over.
   bool advance(fetch& f);
   void issue(fetch& f);

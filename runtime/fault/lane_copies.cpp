@@ -90,19 +90,20 @@ void lane::start_fetches(region& r, block_run run, priority level) {
   }
 }
 
-void lane::expect_copies(const region& r, block_run behind) {
+void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t come) {
   // The further a walk has come, the further it is likely to go on. It must not outrun the making of pages, which is
   // slower than the link.
-  constexpr std::uint64_t windows_ahead = 8;
-  const std::uint64_t end = behind.end + windows_ahead * (behind.end - behind.begin);
-  const byte_range bytes = r.bytes_of({behind.end, std::min<std::uint64_t>(end, r.blocks.size())});
+  constexpr std::uint64_t times = 4;
+  constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
+  const std::uint64_t end = from + std::min(times * come, most_bytes / r.is.block_size);
+  const byte_range bytes = r.bytes_of({from, std::min<std::uint64_t>(end, r.blocks.size())});
   if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.is.base + bytes.begin, bytes.size());
 }
 
 void lane::fetch_ahead(region& r, block_run run) {
   if (run.empty() || kept_closed(r, run, false)) return;
   try {
-    expect_copies(r, run);
+    expect_copies(r, run.end, std::max(r.reader.come(run.end), 2 * (run.end - run.begin)));
     start_fetches(r, run, priority::prefetch);
   } catch (const error& e) {
     log(log_level::debug, "prefetch: {}", e.what());
