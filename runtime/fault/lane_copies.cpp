@@ -95,8 +95,11 @@ void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t come
   // slower than the link.
   constexpr std::uint64_t times = 4;
   constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-  const std::uint64_t end = from + std::min(times * come, most_bytes / r.is.block_size);
-  const byte_range bytes = r.bytes_of({from, std::min<std::uint64_t>(end, r.blocks.size())});
+  // Many pages at a time are made faster than few.
+  constexpr std::uint64_t unit = std::uint64_t{32} << 20;
+  const std::uint64_t begin = from * r.is.block_size;
+  const std::uint64_t end = begin + std::min(times * come * r.is.block_size, most_bytes);
+  const byte_range bytes{begin, std::min((end + unit - 1) / unit * unit, r.is.extent)};
   if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.is.base + bytes.begin, bytes.size());
 }
 
