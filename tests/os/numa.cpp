@@ -1,5 +1,6 @@
 #include "runtime/os/numa.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -46,8 +47,8 @@ std::string two_sockets() {
       const std::string own = std::string(R"(cpuset="0x0000000)") + std::to_string(1 << core) +
                               R"(" complete_cpuset="0x0000000)" + std::to_string(1 << core) + R"(" nodeset=")" + nodes +
                               R"(" complete_nodeset=")" + nodes + '"';
-      text += R"(<object type="Core" os_index=")" + c + R"(" )" + own + R"( gp_index="3)" + c + R"(">)";
-      text += R"(<object type="PU" os_index=")" + c + R"(" )" + own + R"( gp_index="4)" + c + R"("/></object>)";
+      text += fmt::format(R"(<object type="Core" os_index="{0}" {1} gp_index="3{0}">)", c, own);
+      text += fmt::format(R"(<object type="PU" os_index="{0}" {1} gp_index="4{0}"/></object>)", c, own);
     }
     text += R"(<object type="Bridge" gp_index="5)" + n + R"(" bridge_type="0-1" depth="0" bridge_pci="0000:[)" + bus +
             "-" + bus + R"(]">)";

@@ -67,7 +67,7 @@ os::file_descriptor pack_texts(const std::vector<std::string>& texts, std::size_
   for (const std::string& text : texts) {
     const std::uint64_t size = text.size();
     std::memcpy(at, &size, sizeof size);
-    std::memcpy(at + sizeof size, text.data(), size);
+    std::copy(text.begin(), text.end(), at + sizeof size);
     at += sizeof size + size;
   }
   return file;
