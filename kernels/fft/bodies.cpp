@@ -4,6 +4,8 @@
 // function compiled for a newer instruction set must not be the one that an older machine's code is linked to. Factors
 // are computed in double precision and rounded once.
 
+#include <utility>
+
 #include "hpe/kernel.h"
 #include "kernels/fft.h"
 #include "kernels/fft/roots.h"
@@ -55,16 +57,10 @@ typedef int64_t words __attribute__((vector_size(64), aligned(8), may_alias));
 constexpr int64_t words_in_line = 8;
 
 // Exchanges bit `step` of the words' places with the bit that tells the two lines apart.
-template <int64_t step>
-inline void exchange(words& a, words& b) {
-  words low, high;
-  for (int64_t j = 0; j < words_in_line; ++j) {
-    const bool upper = (j & step) != 0;
-    low[j] = upper ? words_in_line + j - step : j;
-    high[j] = upper ? words_in_line + j : j + step;
-  }
-  const words first = __builtin_shuffle(a, b, low);
-  b = __builtin_shuffle(a, b, high);
+template <int64_t step, int64_t... word>
+inline void exchange(words& a, words& b, std::integer_sequence<int64_t, word...> /*all*/) {
+  const words first = __builtin_shufflevector(a, b, ((word & step) != 0 ? words_in_line + word - step : word)...);
+  b = __builtin_shufflevector(a, b, ((word & step) != 0 ? words_in_line + word : word + step)...);
   a = first;
 }
 
@@ -72,7 +68,8 @@ template <int64_t element_words, int64_t step>
 inline void exchange_all(words (&line)[words_in_line / element_words]) {
 #pragma GCC unroll 8
   for (int64_t i = 0; i < words_in_line / element_words; ++i)
-    if ((i & step) == 0) exchange<step * element_words>(line[i], line[i + step]);
+    if ((i & step) == 0)
+      exchange<step * element_words>(line[i], line[i + step], std::make_integer_sequence<int64_t, words_in_line>());
 }
 
 // Whole cache lines go in and out: 64 bytes of eight, or four, rows of the source become as much of rows of the target.

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "runtime/ptx/float_format.h"
 #include "runtime/ptx/scalar.h"
@@ -11,6 +12,12 @@ namespace hpe::ptx {
 namespace {
 
 using u64 = std::uint64_t;
+
+template <class T>
+bool is_number(T value) {
+  if constexpr (std::is_floating_point_v<T>) return !std::isnan(value);
+  return true;
+}
 
 template <class T>
 bool compare(modifier how, T a, T b) {
@@ -31,8 +38,8 @@ bool compare(modifier how, T a, T b) {
     case modifier::leu: return !(a > b);
     case modifier::gtu: return !(a <= b);
     case modifier::geu: return !(a < b);
-    case modifier::num: return a == a && b == b;
-    case modifier::nan: return a != a || b != b;
+    case modifier::num: return is_number(a) && is_number(b);
+    case modifier::nan: return !is_number(a) || !is_number(b);
     default: return false;
   }
 }

@@ -120,7 +120,8 @@ TEST_F(Announce, HostMemoryIsNotHeldUp) {
   void* p = nullptr;
   hpe::check(hpeMallocHost(&p, 100));
   hpeAnnouncement work = nullptr;
-  const hpeAccess uses[] = {{p, 100, HPE_INOUT}, {&work, sizeof work, HPE_INOUT}};
+  int ordinary = 0;
+  const hpeAccess uses[] = {{p, 100, HPE_INOUT}, {&ordinary, sizeof ordinary, HPE_INOUT}};
   ASSERT_EQ(hpeAnnounce(&work, 1, uses, 2), HPE_SUCCESS);
   static_cast<char*>(p)[3] = 5;
   EXPECT_EQ(static_cast<char*>(p)[3], 5);
