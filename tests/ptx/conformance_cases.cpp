@@ -324,8 +324,8 @@ std::vector<std::array<std::uint64_t, 4>> conformance_operands() {
   std::mt19937_64 random(20261121);                              // the same operands every time
   std::vector<std::array<std::uint64_t, 4>> operands;
   const auto corner = [&] { return corners[random() % corners.size()]; };
-  for (std::size_t n = 0; n < corners.size(); ++n) operands.push_back({corners[n], corner(), corner(), corner()});
-  for (std::size_t n = 0; n < corners.size(); ++n) operands.push_back({corner(), corners[n], corner(), corner()});
+  for (const std::uint64_t first : corners) operands.push_back({first, corner(), corner(), corner()});
+  for (const std::uint64_t second : corners) operands.push_back({corner(), second, corner(), corner()});
   while (operands.size() < 480) operands.push_back({corner(), corner(), corner() % 70, corner() % 70});
   while (operands.size() < 608) {
     const auto near = [&] {  // around 1, so that sums and products are ordinary; packed halves likewise

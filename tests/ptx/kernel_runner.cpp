@@ -16,8 +16,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind)
-    : kind_(kind), program_(parse(std::move(texts))) {
+kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind) : program_(parse(std::move(texts))) {
   image_ = std::make_unique<image>(
       program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
   if (kind == engine_kind::compiler) compiled_ = compile(*image_);

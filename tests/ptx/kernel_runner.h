@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,7 +42,10 @@ class kernel_runner {
     const function& f = find(kernel);
     std::vector<std::uint8_t> parameters(f.formals_size + 16);
     std::size_t n = 0;
-    ((std::memcpy(parameters.data() + f.formals.at(n++).offset, &arguments, sizeof arguments)), ...);
+    const auto put = [&](std::span<const std::byte> argument) {
+      std::memcpy(parameters.data() + f.formals.at(n++).offset, argument.data(), argument.size());
+    };
+    (put(std::as_bytes(std::span(&arguments, 1))), ...);
     return launch_with(f, s, parameters.data());
   }
 
@@ -68,7 +72,6 @@ class kernel_runner {
  private:
   bool may_touch(std::uint64_t address, std::size_t bytes) const;
 
-  engine_kind kind_;
   std::vector<std::pair<std::uint64_t, std::size_t>> memory_;
   std::vector<std::unique_ptr<std::uint8_t[]>> owned_;
   std::vector<std::pair<std::uint64_t, std::size_t>> heap_;

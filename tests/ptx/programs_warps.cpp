@@ -97,7 +97,7 @@ TEST_P(WarpPrograms, MatrixProducts) {
   // Small whole numbers are exact in halves.
   const auto half = [](int x) {
     if (x == 0) return std::uint16_t{0};
-    const int magnitude = std::abs(x), top = std::bit_width(static_cast<unsigned>(magnitude)) - 1;
+    const int magnitude = std::abs(x), top = static_cast<int>(std::bit_width(static_cast<unsigned>(magnitude))) - 1;
     return static_cast<std::uint16_t>((x < 0 ? 0x8000 : 0) | (15 + top) << 10 | ((magnitude << (10 - top)) & 0x3ff));
   };
   std::vector<int> a(512), b(256);

@@ -103,7 +103,7 @@ TEST_F(Concurrent, StreamsKeepTheirData) {
   std::atomic<int> wrong{0};
   std::vector<std::thread> running;
   for (std::uint32_t t = 0; t < threads; ++t)
-    running.emplace_back([&, t, chance = std::mt19937(seed + t)]() mutable {
+    running.emplace_back([&, chance = std::mt19937(seed + t)]() mutable {
       numbers mine(n), other(n);
       std::uint32_t in_mine = 0, in_other = 0;
       hpeWork last{};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -129,12 +130,12 @@ class module {
     EXPECT_EQ(info.parameter_count, sizeof...(arguments)) << name;
     std::vector<std::byte> bytes(info.parameter_bytes);
     std::size_t n = 0;
-    const auto put = [&](const void* argument, std::size_t size) {
-      EXPECT_EQ(info.parameter_sizes[n], size) << name << ", parameter " << n;
-      std::memcpy(bytes.data() + info.parameter_offsets[n++], argument, size);
+    const auto put = [&](std::span<const std::byte> argument) {
+      EXPECT_EQ(info.parameter_sizes[n], argument.size()) << name << ", parameter " << n;
+      std::memcpy(bytes.data() + info.parameter_offsets[n++], argument.data(), argument.size());
     };
     static_cast<void>(put);
-    (put(&arguments, sizeof arguments), ...);
+    (put(std::as_bytes(std::span(&arguments, 1))), ...);
     return bytes;
   }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -73,11 +74,18 @@ expected<T> reference(const std::vector<T>& input, std::size_t length, built_in 
   return result;
 }
 
+/// Tells -0 from 0, and NaNs by their payloads.
+template <class T>
+bool same_bits(const T& a, const T& b) {
+  using words = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  return std::bit_cast<words>(a) == std::bit_cast<words>(b);
+}
+
 /// Index of the first element that is not as expected, or the size.
 template <class T>
 std::size_t first_difference(const T* found, const expected<T>& wanted) {
   for (std::size_t i = 0; i < wanted.values.size(); ++i) {
-    const bool same = std::memcmp(&found[i], &wanted.values[i], sizeof(T)) == 0 || found[i] == wanted.values[i];
+    const bool same = same_bits(found[i], wanted.values[i]) || found[i] == wanted.values[i];
     if (!same &&
         !(std::abs(static_cast<double>(found[i]) - static_cast<double>(wanted.values[i])) <= wanted.tolerance[i]))
       return i;
@@ -94,8 +102,7 @@ T poison() {
 
 template <class T>
 bool is_poison(const T& value) {
-  const T wanted = poison<T>();
-  return std::memcmp(&value, &wanted, sizeof value) == 0;
+  return same_bits(value, poison<T>());
 }
 
 }  // namespace hpe::scan::testing

@@ -14,7 +14,6 @@ namespace hpe::cudart {
 namespace {
 
 using testing::code_of;
-using testing::gate;
 using testing::journal;
 
 class Capture : public ::testing::Test {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <random>
+#include <string>
 #include <vector>
 
 #define EXPECT_CUDA(call) EXPECT_EQ((call), cudaSuccess) << cudaGetErrorName(cudaPeekAtLastError())
@@ -37,7 +38,9 @@ class on_device {
 // Random bytes of a run; the seed is told when a test fails.
 class random_bytes {
  public:
-  random_bytes() : seed_(std::random_device{}()), engine_(seed_) { testing::Test::RecordProperty("seed", seed_); }
+  random_bytes() : seed_(std::random_device{}()), engine_(seed_) {
+    testing::Test::RecordProperty("seed", std::to_string(seed_));
+  }
   [[nodiscard]] unsigned seed() const { return seed_; }
   std::size_t below(std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(engine_); }
   std::vector<char> make(std::size_t count) {

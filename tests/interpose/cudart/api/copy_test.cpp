@@ -7,9 +7,11 @@
 #include "check.h"
 
 // What programs call that are compiled with --default-stream per-thread.
+// NOLINTBEGIN(readability-identifier-naming): the names that nvcc gives them
 extern "C" cudaError_t cudaMemcpy_ptds(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 extern "C" cudaError_t cudaMemsetAsync_ptsz(void* to, int value, std::size_t bytes, cudaStream_t stream);
 extern "C" cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
+// NOLINTEND(readability-identifier-naming)
 
 namespace {
 
@@ -97,7 +99,7 @@ TEST(Copies, OfOneDimension) {
     const std::size_t place = random.below(to.size());
     const std::size_t count = random.below(std::min(from.size() - begin, to.size() - place) + 1);
     EXPECT_CUDA(cudaMemcpy(to.data() + place, from.data() + begin, count, kind));
-    std::copy_n(from.expected().begin() + begin, count, to.expected().begin() + place);
+    std::copy_n(&from.expected()[begin], count, &to.expected()[place]);
   });
 }
 
@@ -110,7 +112,7 @@ TEST(Copies, OfTwoDimensions) {
     const std::size_t begin = random.below(200);
     EXPECT_CUDA(cudaMemcpy2D(to.data() + begin, to_pitch, from.data(), from_pitch, width, height, kind));
     for (std::size_t y = 0; y < height; ++y) {
-      std::copy_n(from.expected().begin() + y * from_pitch, width, to.expected().begin() + begin + y * to_pitch);
+      std::copy_n(&from.expected()[y * from_pitch], width, &to.expected()[begin + y * to_pitch]);
     }
   });
 }
@@ -129,7 +131,7 @@ TEST(Copies, OfThreeDimensions) {
       for (std::size_t y = 0; y < what.extent.height; ++y) {
         const std::size_t source = ((what.srcPos.z + z) * 16 + what.srcPos.y + y) * 40 + what.srcPos.x;
         const std::size_t target = ((what.dstPos.z + z) * 20 + what.dstPos.y + y) * 32 + what.dstPos.x;
-        std::copy_n(from.expected().begin() + source, what.extent.width, to.expected().begin() + target);
+        std::copy_n(&from.expected()[source], what.extent.width, &to.expected()[target]);
       }
     }
   });

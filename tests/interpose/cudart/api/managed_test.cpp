@@ -10,8 +10,8 @@
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr cudaMemLocation host{cudaMemLocationTypeHost, {0}};
-constexpr cudaMemLocation device(int number) { return {cudaMemLocationTypeDevice, {number}}; }
+constexpr cudaMemLocation host{cudaMemLocationTypeHost, 0};
+constexpr cudaMemLocation device(int number) { return {cudaMemLocationTypeDevice, number}; }
 
 class Managed : public testing::Test {
  protected:

@@ -250,7 +250,7 @@ TEST_F(GraphCalls, ClonesAndChildrenAreCopies) {
 TEST_F(GraphCalls, MemoryNodesGiveMemory) {
   cudaMemAllocNodeParams wanted{};
   wanted.poolProps.allocType = cudaMemAllocationTypePinned;
-  wanted.poolProps.location = {cudaMemLocationTypeDevice, {0}};
+  wanted.poolProps.location = {cudaMemLocationTypeDevice, 0};
   wanted.bytesize = count * sizeof(int);
   cudaGraphNode_t allocated = nullptr;
   cudaGraphNode_t copied = nullptr;

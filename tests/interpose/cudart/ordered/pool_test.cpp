@@ -16,7 +16,7 @@ class own_pool {
   explicit own_pool(std::size_t max_size = 0) {
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
-    properties.location = {cudaMemLocationTypeDevice, {0}};
+    properties.location = {cudaMemLocationTypeDevice, 0};
     properties.maxSize = max_size;
     EXPECT_CUDA(cudaMemPoolCreate(&handle_, &properties));
     std::uint64_t everything = UINT64_MAX;
@@ -133,7 +133,7 @@ TEST(Pool, DevicesHaveDefaultAndCurrentOnes) {
 
 TEST(Pool, PeersGetAccess) {
   const own_pool pool;
-  cudaMemLocation other{cudaMemLocationTypeDevice, {1}};
+  cudaMemLocation other{cudaMemLocationTypeDevice, 1};
   cudaMemAccessFlags flags{};
   ASSERT_CUDA(cudaMemPoolGetAccess(&flags, pool, &other));
   EXPECT_EQ(flags, cudaMemAccessFlagsProtNone);

@@ -43,6 +43,7 @@ struct form {
   unsigned flags;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const form& f, std::ostream* out) { *out << f.name; }
 
 class Forms : public testing::TestWithParam<form> {};

@@ -17,6 +17,7 @@ struct fault {
   const char* source = "faults.cu:";  // the line of which the interpreter tells
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const fault& f, std::ostream* out) { *out << f.name; }
 
 class Faults : public testing::TestWithParam<std::tuple<fault, const char*>> {};

@@ -17,6 +17,7 @@ struct program {
   const char* recorded;  // the file is <recorded>.txt
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const program& p, std::ostream* out) { *out << p.name << ' ' << p.arguments; }
 
 class Recorded : public testing::TestWithParam<program> {};
