@@ -37,8 +37,7 @@ class field {
   /// What one device has.
   struct part {
     array<float> now, next, speed;
-    std::vector<array<float>> sent,
-        received;  ///< packed faces by side; empty where there is no neighbour, and of slabs
+    std::vector<array<float>> sent, received;  ///< packed, by side; empty where there is no neighbour, and of slabs
     order_of_work work;
     std::int64_t multiprocessors;
   };

@@ -39,6 +39,7 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
   for (const int d : devices_)
     if (std::count(devices_.begin(), devices_.end(), d) > 1)
       throw error(HPE_ERROR_INVALID_ARGUMENT, "device " + std::to_string(d) + " is listed twice");
+  for (const int d : devices_) units_.push_back(device_info(d).compute_units);
   const bool on_soft = soft(devices_.front());
   if (on_soft) check(hpeModuleGetKernel(&local_, module_.get(), ("sort_local_" + what.name).c_str()));
   if (!on_soft) on_gpus_ = what.on_gpus != nullptr ? what.on_gpus : find_local_sort(what.name);
@@ -122,11 +123,8 @@ void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts
       p.from = cut(d) - begin;
       p.to = cut(d + 1) - begin;
       if (p.from == p.to) continue;
-      const hpeDeviceInfo device = device_info(devices_[d]);
       // On soft devices a few tiles for each thread, so that none waits long for another in the end.
-      const std::uint32_t tiles = device.kind == HPE_DEVICE_SOFT
-                                      ? 4 * device.compute_units
-                                      : kernels::merge_blocks(p.to - p.from, device.compute_units);
+      const std::uint32_t tiles = local_ != nullptr ? 4 * units_[d] : kernels::merge_blocks(p.to - p.from, units_[d]);
       launch_on(devices_[d], merge_, {{tiles, 1, 1}, {kernels::merge_threads, 1, 1}}, p, in(part_of(from, begin, end)),
                 out(part_of(to, cut(d), cut(d + 1))));
     }

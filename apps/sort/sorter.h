@@ -77,6 +77,7 @@ class sorter {
   const element what_;
   const std::uint64_t count_;
   std::vector<int> devices_;
+  std::vector<std::uint32_t> units_;  ///< compute units of each
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
   hpeKernel local_ = nullptr;              ///< soft devices only

@@ -15,7 +15,7 @@ bool read_ahead::is_marker(std::uint64_t block) const noexcept {
   return std::any_of(walks_.begin(), walks_.end(), [&](const walk& w) { return w.window != 0 && w.marker == block; });
 }
 
-std::uint64_t read_ahead::come(std::uint64_t next) const noexcept {
+std::uint64_t read_ahead::walked(std::uint64_t next) const noexcept {
   const auto its =
       std::find_if(walks_.begin(), walks_.end(), [&](const walk& w) { return w.window != 0 && w.next == next; });
   return its == walks_.end() ? 0 : next - its->begin;

@@ -30,7 +30,7 @@ class read_ahead {
   [[nodiscard]] block_run touched(std::uint64_t block) noexcept;
 
   /// How many blocks the walk has come that was given those up to `next` last; 0 where there is none.
-  [[nodiscard]] std::uint64_t come(std::uint64_t next) const noexcept;
+  [[nodiscard]] std::uint64_t walked(std::uint64_t next) const noexcept;
 
   /// Whether the view of a fetched block stays closed.
   [[nodiscard]] bool is_marker(std::uint64_t block) const noexcept;

@@ -90,7 +90,7 @@ void lane::start_fetches(region& r, block_run run, priority level) {
   }
 }
 
-void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t come) {
+void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t walked) {
   // The further a walk has come, the further it is likely to go on. It must not outrun the making of pages, which is
   // slower than the link.
   constexpr std::uint64_t times = 4;
@@ -98,7 +98,7 @@ void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t come
   // Many pages at a time are made faster than few.
   constexpr std::uint64_t unit = std::uint64_t{32} << 20;
   const std::uint64_t begin = from * r.is.block_size;
-  const std::uint64_t end = begin + std::min(times * come * r.is.block_size, most_bytes);
+  const std::uint64_t end = begin + std::min(times * walked * r.is.block_size, most_bytes);
   const byte_range bytes{begin, std::min((end + unit - 1) / unit * unit, r.is.extent)};
   if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.is.base + bytes.begin, bytes.size());
 }
@@ -106,7 +106,7 @@ void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t come
 void lane::fetch_ahead(region& r, block_run run) {
   if (run.empty() || kept_closed(r, run, false)) return;
   try {
-    expect_copies(r, run.end, std::max(r.reader.come(run.end), 2 * (run.end - run.begin)));
+    expect_copies(r, run.end, std::max(r.reader.walked(run.end), 2 * (run.end - run.begin)));
     start_fetches(r, run, priority::prefetch);
   } catch (const error& e) {
     log(log_level::debug, "prefetch: {}", e.what());

@@ -44,7 +44,7 @@ class copy_crew {
   /// How many copies are helped at once.
   static constexpr unsigned most_jobs = 4;
 
-  /// Smaller copies are made by one thread, and still smaller ones always through the caches.
+  /// Smaller copies are made by one thread, through the caches.
   static constexpr std::size_t worth_helping = std::size_t{256} << 10;
   static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
 

@@ -123,17 +123,17 @@ TEST(read_ahead, backwards_and_random_readers_are_left_alone) {
 TEST(read_ahead, tells_how_far_a_walk_has_come) {
   read_ahead ahead;
   ahead.reset(1000, 4);
-  EXPECT_EQ(ahead.come(0), 0U);
+  EXPECT_EQ(ahead.walked(0), 0U);
   EXPECT_TRUE(ahead.touched(100).empty());
   block_run last = ahead.touched(101);
-  EXPECT_EQ(ahead.come(last.end), last.end - 100);
+  EXPECT_EQ(ahead.walked(last.end), last.end - 100);
   last = ahead.touched(102);
   for (int i = 0; i < 50; ++i) last = ahead.touched(last.begin);
   EXPECT_GT(last.end, 200U) << "windows of four blocks";
-  EXPECT_EQ(ahead.come(last.end), last.end - 100);
-  EXPECT_EQ(ahead.come(last.end + 1), 0U);
+  EXPECT_EQ(ahead.walked(last.end), last.end - 100);
+  EXPECT_EQ(ahead.walked(last.end + 1), 0U);
   ahead.reset(1000, 4);
-  EXPECT_EQ(ahead.come(last.end), 0U);
+  EXPECT_EQ(ahead.walked(last.end), 0U);
 }
 
 TEST(read_ahead, interleaved_walks_are_told_apart) {
