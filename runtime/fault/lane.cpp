@@ -199,7 +199,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
   for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
   // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
   r.set_state(block, block_state::host);
-  if (!plan.open.empty()) expect_copies(r, plan.open.end, 2 * (plan.open.end - block));
+  if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});
   if (env_.views.set(r, {block, end}, os::access::read_write)) return std::move(plan.upload);
   degrade(r);
   return {};

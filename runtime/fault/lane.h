@@ -79,8 +79,8 @@ class lane {
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level);
   /// The same before anybody asks: what cannot be fetched is left to who touches it.
   void fetch_ahead(coherence::region& r, coherence::block_run run);
-  /// Tells the engine which copies are likely: of the blocks from `from` on, where a walk has come so many blocks.
-  void expect_copies(const coherence::region& r, std::uint64_t from, std::uint64_t walked);
+  /// Tells the engine what is likely to be copied behind a run that the host has come to.
+  void expect_copies(const coherence::region& r, coherence::block_run run);
   /// True when the fetch is over.
   bool advance(fetch& f);
   void issue(fetch& f);

@@ -90,23 +90,24 @@ void lane::start_fetches(region& r, block_run run, priority level) {
   }
 }
 
-void lane::expect_copies(const region& r, std::uint64_t from, std::uint64_t walked) {
+void lane::expect_copies(const region& r, block_run run) {
   // The further a walk has come, the further it is likely to go on. It must not outrun the making of pages, which is
-  // slower than the link.
+  // slower than the link. Of a writer only the run is known, and taken for half of the way.
   constexpr std::uint64_t times = 4;
+  const std::uint64_t walked = std::max(r.reader.walked(run.end), 2 * (run.end - run.begin));
   constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
   // Many pages at a time are made faster than few.
   constexpr std::uint64_t unit = std::uint64_t{32} << 20;
-  const std::uint64_t begin = from * r.is.block_size;
+  const std::uint64_t begin = run.end * r.is.block_size;
   const std::uint64_t end = begin + std::min(times * walked * r.is.block_size, most_bytes);
-  const byte_range bytes{begin, std::min((end + unit - 1) / unit * unit, r.is.extent)};
+  const byte_range bytes{begin, std::min(round_up(end, unit), r.is.extent)};
   if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.is.base + bytes.begin, bytes.size());
 }
 
 void lane::fetch_ahead(region& r, block_run run) {
   if (run.empty() || kept_closed(r, run, false)) return;
   try {
-    expect_copies(r, run.end, std::max(r.reader.walked(run.end), 2 * (run.end - run.begin)));
+    expect_copies(r, run);
     start_fetches(r, run, priority::prefetch);
   } catch (const error& e) {
     log(log_level::debug, "prefetch: {}", e.what());
