@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "bench/devices.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::bench {
@@ -27,7 +28,7 @@ struct driver_copy {
 }  // namespace
 
 void copy_on_device(void* to, const void* from, std::size_t bytes) {
-  if (device_info(0).kind != HPE_DEVICE_CUDA) return copy(to, from, bytes);
+  if (!on_gpus()) return copy(to, from, bytes);
   driver_copy what{to, from, bytes};
   const hpeAccess accesses[] = {{to, bytes, HPE_OUT}, {from, bytes, HPE_IN}};
   check(hpeEnqueue(0, driver_copy::queue, &what, accesses, std::size(accesses)));

@@ -8,6 +8,7 @@
 
 #include "apps/fdtd/field.h"
 #include "bench/device_copy.h"
+#include "bench/devices.h"
 #include "bench/measure.h"
 #include "hpe/hpe.hpp"
 
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
       argc, argv,
       "the wave stencil of orders 2 to 16 against a copy, and on several devices in slabs, pencils and boxes");
-  const bool gpus = hpe::device_info(0).kind == HPE_DEVICE_CUDA;
+  const bool gpus = hpe::bench::on_gpus();
   const std::int64_t cells = gpus ? 512 : 160;
   const auto points = static_cast<double>(cells * cells * cells) * steps;
   std::vector<result> results;

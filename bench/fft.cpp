@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/devices.h"
 #include "bench/fft_peers.h"
 #include "bench/fft_table.h"
 #include "bench/measure.h"
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
       argc, argv, "Fourier transforms through hpe, against FFTW, or cuFFT, cufftXt and copies by hand");
   const std::string title = "fft, " + hpe::bench::load_of_machine();
-  if (hpe::device_info(0).kind == HPE_DEVICE_SOFT) {
+  if (!hpe::bench::on_gpus()) {
     hpe::bench::print(title, hpe::bench::transforms_against_fftw(arguments.repeats), arguments.json);
     return 0;
   }

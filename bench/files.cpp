@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 
+#include "bench/devices.h"
 #include "bench/file_schemes.h"
 #include "bench/measure.h"
 #include "bench/plot.h"
@@ -147,7 +148,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
-  const bool gpus = hpe::device_info(0).kind == HPE_DEVICE_CUDA;
+  const bool gpus = hpe::bench::on_gpus();
   hand_made by_hand(gpus ? "cuda:1" : "soft:1", largest);
   const hpe::array<std::byte> data(largest);
   hpe::fill(data.data(), 1, largest);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/rtm/wave.h"
+#include "bench/devices.h"
 #include "bench/measure.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/granule.h"
@@ -20,6 +21,7 @@
 namespace {
 
 using hpe::timepoint;
+using hpe::bench::on_gpus;
 using hpe::bench::result;
 namespace kernels = hpe::kernels;
 
@@ -31,8 +33,6 @@ const char* kernel_module() {
   const char* const elsewhere = std::getenv("HPE_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
 }
-
-bool on_gpus() { return hpe::device_info(0).kind == HPE_DEVICE_CUDA; }
 
 /// Enough that the first launches, before which devices have nothing to do, do not matter.
 int steps() { return on_gpus() ? 100 : 20; }

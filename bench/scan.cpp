@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "apps/scan/plan.h"
+#include "bench/devices.h"
 #include "bench/measure.h"
 #include "bench/scan_peers.h"
 #include "bench/soft_bars.h"
@@ -36,7 +37,7 @@ hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std:
 
 /// GPUs: the CUDA runtime's own; soft devices: hpe's.
 void reference_copy(void* output, const void* input, std::size_t bytes) {
-  if (hpe::device_info(0).kind == HPE_DEVICE_CUDA)
+  if (hpe::bench::on_gpus())
     hpe::bench::device_copy(0, output, input, bytes);
   else
     hpe::copy(output, input, bytes);

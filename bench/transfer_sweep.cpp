@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bench/bare_copies.h"
+#include "bench/devices.h"
 #include "bench/measure.h"
 #include "bench/pageable_copy.h"
 #include "bench/plot.h"
@@ -232,7 +233,7 @@ int main(int argc, char** argv) {
        {"--svg", "PREFIX", "draw PREFIX-to-device.svg and its sisters", &picture},
        {"--only", "PART", "without-peers: hpe between two devices, as bare numbers", &only}});
   const int devices = hpe::device_count();
-  const bool gpus = hpe::device_info(0).kind == HPE_DEVICE_CUDA;
+  const bool gpus = hpe::bench::on_gpus();
   const std::size_t largest = parse_size(largest_text, gpus ? gibi : 256 * mebi);
   partner second;
   arrays data(largest);

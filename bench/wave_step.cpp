@@ -1,11 +1,12 @@
 #include "bench/wave_step.h"
 
+#include "bench/devices.h"
 #include "hpe/hpe.hpp"
 
 int main(int argc, char** argv) {
   const hpe::bench::arguments options = hpe::bench::parse(
       argc, argv, "the wave-step kernel against a copy of the same bytes: on a GPU, or else on the cores");
-  if (hpe::device_info(0).kind == HPE_DEVICE_CUDA)
+  if (hpe::bench::on_gpus())
     hpe::bench::measure_device_step(options);
   else
     hpe::bench::measure_host_step(options);

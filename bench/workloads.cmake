@@ -7,7 +7,7 @@ if(TARGET hpe-fft-fftw)
 endif()
 hpe_bench(workloads
   SOURCES fft_soft.cpp scan_soft.cpp soft_bars.cpp sort_soft.cpp workloads/comparison.cpp workloads/fft.cpp workloads/rtm.cpp workloads/scan.cpp workloads/sort.cpp
-    workloads/program.cpp workloads/team.cpp workloads/wave.cpp workloads/workloads.cpp ${workload_peers}
+    workloads/team.cpp workloads/wave.cpp workloads/workloads.cpp ${workload_peers}
   LIBRARIES hpe-app-fdtd hpe-app-fft hpe-app-rtm hpe-app-scan hpe-app-sort hpe-memory hpe-device Boost::headers TBB::tbb
     ${workload_libraries})
 if(TARGET hpe-fft-fftw)

@@ -98,7 +98,7 @@ class measurement {
     }
     if (best == 0) return;
     constexpr double bar = 0.97;
-    const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
+    const bool soft = !on_gpus();
     all_.rows.push_back({where + "of the best by hand", best, "x", soft ? "" : ">= 0.97", best >= bar});
     if (soft) row(where + "of the best by hand, by processor time", best_by_processor, "x");
   }
@@ -124,7 +124,7 @@ class measurement {
   }
 
   void against_peer(int devices, program& ours, const std::string& where) {
-    if (what_.strongest_peer == nullptr || device_info(0).kind != HPE_DEVICE_SOFT) return;
+    if (what_.strongest_peer == nullptr || on_gpus()) return;
     unsigned threads = 0;
     for (int d = 0; d < devices; ++d) threads += device_info(d).compute_units;
     const auto peer = what_.strongest_peer(threads);

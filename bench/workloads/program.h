@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "apps/modules/modules.h"
+#include "bench/devices.h"
 #include "bench/workloads/team.h"
 
 namespace hpe::bench {
-
-/// Whether hpe's devices are GPUs. The runtime is asked once: what it tells of a device has the driver counting memory.
-[[nodiscard]] bool on_gpus();
 
 /// A workload on some devices, with its data in place.
 class program {

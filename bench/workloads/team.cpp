@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "bench/devices.h"
 #include "runtime/base/granule.h"
 
 namespace hpe::bench {
@@ -16,9 +17,7 @@ namespace {
 
 constexpr auto forever = std::chrono::steady_clock::time_point::max();
 
-std::string as_hpe_has_them() {
-  return (device_info(0).kind == HPE_DEVICE_CUDA ? "cuda:" : "soft:") + std::to_string(device_count());
-}
+std::string as_hpe_has_them() { return (on_gpus() ? "cuda:" : "soft:") + std::to_string(device_count()); }
 
 void wait_unless_none(device::stream& stream, timepoint point) {
   if (!point.none()) stream.wait(point);

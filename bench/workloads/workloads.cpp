@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "bench/devices.h"
 #include "bench/soft_bars.h"
 #include "bench/workloads/comparison.h"
 
@@ -17,7 +18,7 @@ namespace hpe::bench {
 namespace {
 
 int soft_bars(const arguments& given) {
-  if (device_info(0).kind != HPE_DEVICE_SOFT) {
+  if (on_gpus()) {
     fmt::print(stderr, "--soft-bars: the devices are GPUs; HPE_DEVICES=soft:2 makes soft ones\n");
     return 2;
   }
