@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
 #include "interpose/io/conveyor.h"
 #include "interpose/io/next.h"
