@@ -22,8 +22,25 @@ void point_set::add(const point_set& other) {
   for (const timepoint& point : other.points_) add(point);
 }
 
+void point_set::remove_timelines(const point_set& of) {
+  std::erase_if(points_, [&](const timepoint& p) {
+    return std::binary_search(of.points_.begin(), of.points_.end(), p,
+                              [](const timepoint& a, const timepoint& b) { return a.timeline < b.timeline; });
+  });
+}
+
+void access_order::use::forget(const point_set& points) {
+  point_set last;
+  last.add(writer);
+  last.remove_timelines(points);
+  if (last.empty()) writer = {};
+  readers.remove_timelines(points);
+  concurrent.remove_timelines(points);
+}
+
 void access_order::reset(std::uint64_t size) {
   uses_.clear();
+  looked_at_ = 0;
   size_ = size;
   if (size != 0) uses_.emplace(0, use{});
 }
@@ -53,8 +70,10 @@ void access_order::merge_around(std::uint64_t begin, std::uint64_t end) {
 template <class Add>
 void access_order::for_each(byte_range range, const Add& add) const {
   if (range.empty() || size_ == 0) return;
-  for (auto at = std::prev(uses_.upper_bound(range.begin)); at != uses_.end() && at->first < range.end; ++at)
+  for (auto at = std::prev(uses_.upper_bound(range.begin)); at != uses_.end() && at->first < range.end; ++at) {
     add(at->second);
+    ++looked_at_;
+  }
 }
 
 template <class Change>
@@ -62,7 +81,10 @@ void access_order::change(byte_range range, timepoint point, const Change& apply
   if (range.empty() || point.none()) return;
   const auto first = split(range.begin);
   const auto last = split(range.end);
-  for (auto at = first; at != last; ++at) apply(at->second);
+  for (auto at = first; at != last; ++at) {
+    apply(at->second);
+    ++looked_at_;
+  }
   merge_around(range.begin, range.end);
 }
 
@@ -103,6 +125,33 @@ void access_order::record_write(byte_range range, timepoint point) {
   first->second = use{point, {}, {}};
   uses_.erase(std::next(first), last);
   merge_around(range.begin, range.end);
+}
+
+point_set access_order::latest() const {
+  point_set all;
+  for (const auto& [begin, u] : uses_) {
+    all.add(u.writer);
+    all.add(u.readers);
+    all.add(u.concurrent);
+  }
+  return all;
+}
+
+bool access_order::crowded() const noexcept {
+  // To forget takes about as long as to look at each range some times.
+  constexpr std::uint64_t few = 256, times = 8;
+  return looked_at_ > few + times * uses_.size();
+}
+
+void access_order::forget(const std::function<bool(timepoint)>& reached) {
+  looked_at_ = 0;
+  const point_set last = latest();
+  point_set gone;
+  for (const timepoint point : last.points())
+    if (reached(point)) gone.add(point);
+  if (gone.empty()) return;
+  for (auto& [begin, u] : uses_) u.forget(gone);
+  merge_around(0, size_);
 }
 
 }  // namespace hpe::coherence

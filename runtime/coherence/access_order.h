@@ -5,6 +5,7 @@
 /// two halves of one block at the same time. Owned and locked by the region.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 
 #include "runtime/coherence/point_set.h"
@@ -39,6 +40,12 @@ class access_order {
   void record_write(byte_range range, timepoint point);
   void record_concurrent(byte_range range, timepoint point);
 
+  /// Leaves out what is in no one's way any more: points of a timeline whose latest point here is reached. `reached` is
+  /// asked once for each timeline.
+  void forget(const std::function<bool(timepoint)>& reached);
+  /// Whether so many ranges were looked at since then that it pays.
+  [[nodiscard]] bool crowded() const noexcept;
+
   /// The number of different ranges kept, for tests.
   [[nodiscard]] std::size_t range_count() const noexcept { return uses_.size(); }
 
@@ -47,6 +54,7 @@ class access_order {
     timepoint writer;
     point_set readers;
     point_set concurrent;
+    void forget(const point_set& points);
     friend bool operator==(const use&, const use&) = default;
   };
   using map = std::map<std::uint64_t, use>;  // by begin; each reaches to the next
@@ -57,9 +65,11 @@ class access_order {
   void change(byte_range range, timepoint point, const Change& apply);
   map::iterator split(std::uint64_t offset);
   void merge_around(std::uint64_t begin, std::uint64_t end);
+  [[nodiscard]] point_set latest() const;
 
   map uses_;
   std::uint64_t size_ = 0;
+  mutable std::uint64_t looked_at_ = 0;  ///< ranges, since the last time that something was forgotten
 };
 
 }  // namespace hpe::coherence

@@ -12,6 +12,8 @@ class point_set {
  public:
   void add(timepoint point);
   void add(const point_set& other);
+  /// Leaves out the points of timelines of which `of`, another set, has one.
+  void remove_timelines(const point_set& of);
   void clear() noexcept { points_.clear(); }
   [[nodiscard]] bool empty() const noexcept { return points_.empty(); }
   [[nodiscard]] std::span<const timepoint> points() const noexcept { return points_; }

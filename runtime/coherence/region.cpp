@@ -14,6 +14,7 @@ std::uint64_t choose_block_size(std::uint64_t bytes, std::uint64_t wished) noexc
 
 void region::begin(region_description description, std::uint64_t prefetch_window, std::uint64_t rolling_window) {
   is = std::move(description);
+  set_homes(std::move(is.homes));
   blocks.assign((is.extent + is.block_size - 1) / is.block_size, {});
   off_device = blocks.size();
   open_to_host = true;
@@ -27,6 +28,13 @@ void region::begin(region_description description, std::uint64_t prefetch_window
   exports.clear();
   reset_patterns();
   alive = true;
+}
+
+void region::set_homes(std::vector<std::uint16_t> homes) {
+  is.homes = std::move(homes);
+  home_set_ = 0;
+  if (single_copy()) return;
+  for (const std::uint16_t home : is.homes) home_set_ |= std::uint64_t{1} << home;
 }
 
 void region::begin_at_home() noexcept {

@@ -73,6 +73,8 @@ class region {
 
   /// Becomes a new, fresh region. Windows are bytes; see the options.
   void begin(region_description description, std::uint64_t prefetch_window, std::uint64_t rolling_window);
+  /// Lies elsewhere from now on; whoever calls it has moved the bytes.
+  void set_homes(std::vector<std::uint16_t> homes);
   /// Is no region any more.
   void end() noexcept { alive = false; }
 
@@ -102,6 +104,8 @@ class region {
   [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const noexcept;
   /// Where the stretch of one home that begins at offset ends, at most at `limit`.
   [[nodiscard]] std::uint64_t end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept;
+  /// A bit for each device that is the home of some bytes.
+  [[nodiscard]] std::uint64_t home_set() const noexcept { return home_set_; }
   /// Whether host and device work use one and the same copy.
   [[nodiscard]] bool single_copy() const noexcept { return is.kind == region_kind::host; }
 
@@ -119,6 +123,7 @@ class region {
  private:
   std::uint64_t prefetch_window_ = 0;
   std::uint64_t rolling_window_ = 0;
+  std::uint64_t home_set_ = 0;
 
   void reset_patterns();
 };

@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::uint64_t all_homes = ~std::uint64_t{0};
 
-std::uint64_t homes_of(const region& r) {
-  std::uint64_t homes = 0;
-  for (const std::uint16_t home : r.is.homes) homes |= std::uint64_t{1} << home;
-  return homes;
-}
-
 }  // namespace
 
 std::vector<announcer::use> announcer::resolve(std::span<const hpeAccess> accesses) const {
@@ -51,7 +45,7 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
     const std::lock_guard lock(r.mutex);
     if (!r.alive || r.single_copy()) continue;
     r.close_to_host();
-    if (r.open_to_host && (homes_of(r) & homes) != 0) accesses.push_back({&r, r.whole(), HPE_INOUT, true});
+    if (r.open_to_host && (r.home_set() & homes) != 0) accesses.push_back({&r, r.whole(), HPE_INOUT, true});
   }
   // Whatever the work writes, the host's bytes go home first: work that comes before it may still read them.
   for (const use& each : uses) {

@@ -143,7 +143,8 @@ void device_work::abandon() noexcept {
 
 void device_work::collect(point_set& after) const {
   for (const device_access& access : accesses_) {
-    const auto& order = access.region->order;
+    auto& order = access.region->order;
+    if (order.crowded()) order.forget([this](timepoint p) { return env_.devices.reached(p); });
     if (access.concurrent) {
       order.before_concurrent(access.range, after);
     } else if (access.mode == HPE_IN) {

@@ -1,6 +1,7 @@
 #include "runtime/core/launcher.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/base/error.h"
 
@@ -97,8 +98,13 @@ bool launcher::reaches(unsigned device, const device_access& access) const {
   const region& r = *access.region;
   if (r.single_copy()) return true;
   const device::device& it = env_.devices.at(device);
+  const auto reaches_home = [&](unsigned home) { return it.can_access(home) && !env_.devices.at(home).lost(); };
+  // Mostly it reaches all homes, and which of them the range has need not be looked at.
+  std::uint64_t rest = r.home_set();
+  while (rest != 0 && reaches_home(static_cast<unsigned>(std::countr_zero(rest)))) rest &= rest - 1;
+  if (rest == 0) return true;
   for (std::uint64_t at = access.range.begin; at < access.range.end; at = r.end_of_home(at, access.range.end))
-    if (!it.can_access(r.home_of(at)) || env_.devices.at(r.home_of(at)).lost()) return false;
+    if (!reaches_home(r.home_of(at))) return false;
   return true;
 }
 

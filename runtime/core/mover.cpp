@@ -40,7 +40,7 @@ void mover::move(region& r, unsigned device) {
     backing_.give(r.is);
     throw;
   }
-  r.is.homes = moved.homes;
+  r.set_homes(moved.homes);
   env_.directory.set_home(r.is.base, granules, static_cast<std::uint16_t>(device));
   counters::add(env_.count.migrations, 1);
 }

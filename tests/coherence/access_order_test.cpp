@@ -58,6 +58,14 @@ class order_by_byte {
     }
     return result;
   }
+  void forget(std::uint32_t timeline) {
+    const point_set all = set_of({{timeline, 1}});
+    for (use& u : bytes_) {
+      if (u.writer.timeline == timeline) u.writer = {};
+      u.readers.remove_timelines(all);
+      u.concurrent.remove_timelines(all);
+    }
+  }
   /// How many stretches of bytes with the same users there are.
   std::size_t stretches() const {
     std::size_t count = 1;
@@ -168,7 +176,13 @@ TEST(access_order, equals_an_order_kept_by_byte) {
       ASSERT_EQ(reading(order, range), expected.before(range, false));
       ASSERT_EQ(writing(order, range), expected.before(range, true));
       ASSERT_EQ(beside(order, range), expected.before_concurrent(range));
-      switch (random() % 3) {
+      switch (random() % 4) {
+        case 3: {
+          const auto gone = static_cast<std::uint32_t>(1 + random() % 3);
+          order.forget([&](timepoint p) { return p.timeline == gone; });
+          expected.forget(gone);
+          break;
+        }
         case 0:
           order.record_read(range, point);
           expected.read(range, point);
@@ -187,6 +201,45 @@ TEST(access_order, equals_an_order_kept_by_byte) {
       ASSERT_EQ(order.range_count(), expected.stretches());
     }
   }
+}
+
+TEST(access_order, forgets_the_timelines_whose_latest_point_is_reached) {
+  access_order order;
+  order.reset(100);
+  order.record_write({0, 50}, {1, 1});
+  order.record_write({50, 100}, {1, 7});
+  order.record_read({0, 100}, {2, 3});
+  std::vector<timepoint> asked;
+  const auto reached_up_to = [&](std::uint64_t value) {
+    return [&asked, value](timepoint p) {
+      asked.push_back(p);
+      return p.value <= value;
+    };
+  };
+  order.forget(reached_up_to(5));
+  EXPECT_EQ(asked, (std::vector<timepoint>{{1, 7}, {2, 3}}));
+  EXPECT_EQ(writing(order, {0, 50}), set_of({{1, 1}}));
+  EXPECT_EQ(writing(order, {50, 100}), set_of({{1, 7}}));
+  EXPECT_EQ(order.range_count(), 2u);
+  order.forget(reached_up_to(7));
+  EXPECT_TRUE(writing(order, {0, 100}).empty());
+  EXPECT_EQ(order.range_count(), 1u);
+}
+
+TEST(access_order, is_crowded_when_many_ranges_were_looked_at_and_not_after_forgetting) {
+  constexpr std::uint64_t parts = 1000, times = 100;
+  access_order order;
+  order.reset(parts);
+  for (std::uint64_t i = 0; i < parts; ++i) order.record_write({i, i + 1}, {1, i + 1});
+  EXPECT_FALSE(order.crowded());
+  std::uint64_t read = 0;
+  for (; read < times && !order.crowded(); ++read) order.record_read({0, parts}, {2, read + 1});
+  EXPECT_LT(read, times);
+  order.forget([](timepoint p) { return p.timeline == 1; });  // whoever reads all the time is never reached
+  EXPECT_EQ(order.range_count(), 1u);
+  EXPECT_EQ(writing(order, {0, parts}), set_of({{2, read}}));
+  for (std::uint64_t i = 0; i < times; ++i) order.record_read({0, parts}, {2, read + 1 + i});
+  EXPECT_FALSE(order.crowded());
 }
 
 TEST(access_order, is_no_longer_than_the_parts_that_are_used) {

@@ -40,6 +40,18 @@ TEST(point_set, equal_contents_are_equal_and_clear_empties) {
   EXPECT_TRUE(a.empty());
 }
 
+TEST(point_set, leaves_out_timelines_whatever_their_points) {
+  point_set set, other;
+  for (const timepoint p : {timepoint{1, 5}, {2, 6}, {4, 7}}) set.add(p);
+  for (const timepoint p : {timepoint{2, 1}, {3, 9}, {4, 9}}) other.add(p);
+  set.remove_timelines(other);
+  point_set rest;
+  rest.add({1, 5});
+  EXPECT_EQ(set, rest);
+  set.remove_timelines(point_set(set));
+  EXPECT_TRUE(set.empty());
+}
+
 TEST(point_set, a_union_is_the_maximum_by_timeline) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {

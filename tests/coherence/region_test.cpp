@@ -67,6 +67,7 @@ TEST_F(region_test, one_home_is_the_home_of_everything) {
   EXPECT_EQ(it.home_of(999 * kib), 3);
   EXPECT_EQ(it.end_of_home(0, 1000 * kib), 1000 * kib);
   EXPECT_EQ(it.end_of_home(100, 200), 200u);
+  EXPECT_EQ(it.home_set(), 1u << 3);
 }
 
 TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
@@ -92,6 +93,11 @@ TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
     at = next;
   }
   EXPECT_EQ(stretches, 3u);
+
+  EXPECT_EQ(it.home_set(), 3u);
+  it.set_homes({2});
+  EXPECT_EQ(it.home_set(), 1u << 2);
+  EXPECT_EQ(it.home_of(3 * granule_size), 2);
 }
 
 TEST_F(region_test, counts_the_blocks_that_are_off_the_device) {
