@@ -16,7 +16,7 @@ namespace hpe::kernels {
 struct scan_tiling {
   uint64_t length;             ///< N
   uint64_t problems;           ///< G
-  uint64_t count;              ///< tiles in all
+  uint64_t count;              ///< tiles in all; kernels count at most 2^31
   uint64_t tiles_per_problem;  ///< 0: several problems in a tile
   uint32_t part;  ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
 
@@ -56,8 +56,9 @@ struct scan_tile {
     const uint64_t begin = number * tiling.part, all = tiling.length * tiling.problems;
     return {begin, number, 0, uint32_t(all - begin < tiling.part ? all - begin : tiling.part)};
   }
-  const uint64_t problem = number / tiling.tiles_per_problem, index = number % tiling.tiles_per_problem;
-  const uint64_t offset = index * tiling.part, rest = tiling.length - offset;
+  const auto of_problem = uint32_t(tiling.tiles_per_problem), problem = uint32_t(number) / of_problem;
+  const uint32_t index = uint32_t(number) - problem * of_problem;
+  const uint64_t offset = uint64_t(index) * tiling.part, rest = tiling.length - offset;
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
@@ -74,26 +75,34 @@ inline constexpr unsigned scan_devices = 16;
 struct scan_deal {
   uint32_t device, devices;
   uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
-  uint64_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
+  uint32_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
+  uint32_t chunks_each;         ///< at most so many chunks does a device get
+
+  /// Where the total of a chunk is kept: those that one device writes lie together, in lines that no other writes.
+  [[nodiscard]] constexpr uint32_t place_of_total(uint32_t chunk) const {
+    return chunk % devices * chunks_each + chunk / devices;
+  }
 };
 inline constexpr uint32_t scan_chunk_tiles = 128;
 
 /// The tile that a ticket of a device stands for.
 struct dealt_tile {
   uint64_t number;  ///< of the tile
-  uint64_t chunk;   ///< the chunk that it is in
+  uint32_t chunk;   ///< the chunk that it is in
+  uint32_t place;   ///< its place there
   bool none;        ///< the ticket stands for no tile; later ones may
   bool last;        ///< nor will any later one
 };
 
 [[nodiscard]] constexpr dealt_tile tile_for(const scan_tiling& tiling, const scan_deal& deal, uint64_t ticket) {
-  if (deal.devices == 1) return {ticket, 0, false, ticket >= tiling.count};
-  const uint64_t per_problem = tiling.several_problems() ? tiling.count : tiling.tiles_per_problem;
-  const uint64_t chunk = ticket / deal.chunk * deal.devices + deal.device;
-  const uint64_t problem = chunk / deal.chunks_per_problem;
-  const uint64_t index = chunk % deal.chunks_per_problem * deal.chunk + ticket % deal.chunk;
-  const uint64_t number = problem * per_problem + index;
-  return {number, chunk, index >= per_problem, problem * per_problem >= tiling.count};
+  if (deal.devices == 1) return {ticket, 0, 0, false, ticket >= tiling.count};
+  const auto per_problem = uint32_t(tiling.several_problems() ? tiling.count : tiling.tiles_per_problem);
+  const uint32_t own = uint32_t(ticket) / deal.chunk, place = uint32_t(ticket) - own * deal.chunk;
+  const uint32_t chunk = own * deal.devices + deal.device;
+  const uint32_t problem = chunk / deal.chunks_per_problem;
+  const uint32_t index = (chunk - problem * deal.chunks_per_problem) * deal.chunk + place;
+  const uint64_t first = uint64_t(problem) * per_problem;
+  return {first + index, chunk, place, index >= per_problem, first >= tiling.count};
 }
 
 /// What the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each launch

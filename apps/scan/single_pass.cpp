@@ -15,17 +15,21 @@ namespace hpe::scan {
 namespace {
 
 /// Where things are in the workspace of a device: tickets first. Problems have no more chunks than tiles, and room for
-/// these is left for every tiling.
+/// these is left for every tiling; each device's part of the chunks may have one more than are used.
 struct layout {
   layout(const kernels::scan_tiling& tiling, std::size_t element_size, std::size_t devices) {
     constexpr std::size_t line = 256;
     const std::size_t word = 2 * element_size;
     totals = line;
     chunk_totals = totals + tiling.count * word;
-    size = chunk_totals + (devices > 1 ? tiling.count * word : 0);
+    size = chunk_totals + (devices > 1 ? (tiling.count + devices) * word : 0);
   }
   std::size_t totals, chunk_totals, size;
 };
+
+/// Kernels count tiles and tickets, of which there are a few more than tiles, in 32 bits: divisions of longer numbers
+/// would take as long as what is between two tiles.
+constexpr std::uint64_t most_tiles = std::uint64_t{1} << 31;
 
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
 
@@ -56,6 +60,10 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
   const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
   // The most tiles there can be: those of data that begin between two vectors.
   const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
+  if (most.count > most_tiles)
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                fmt::format("{} problems of {} elements are {} tiles, and a scan in one pass can count {}", work.problems,
+                            work.length, most.count, most_tiles));
   for (const device_traits& d : devices_) {
     workspaces_.emplace_back(layout(most, with.element_size, devices_.size()).size, on_device(d.number));
     fill(workspaces_.back().data(), 0, workspaces_.back().size());
@@ -83,7 +91,9 @@ single_pass_parameters single_pass::parameters(const arrays& where) const {
   const std::uint64_t granule = granularity() / with_.element_size / std::max(p.tiling.part, 1U);
   p.deal.chunk = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(granule, 1, kernels::scan_chunk_tiles));
   const std::uint64_t tiles = p.tiling.several_problems() ? p.tiling.count : p.tiling.tiles_per_problem;
-  p.deal.chunks_per_problem = (tiles + p.deal.chunk - 1) / p.deal.chunk;
+  p.deal.chunks_per_problem = static_cast<std::uint32_t>((tiles + p.deal.chunk - 1) / p.deal.chunk);
+  const std::uint64_t chunks = p.deal.chunks_per_problem * p.tiling.count / tiles;
+  p.deal.chunks_each = static_cast<std::uint32_t>((chunks + devices_.size() - 1) / devices_.size());
   p.stream = work_.length * work_.problems * with_.element_size > too_much_for_caches && where.input != where.output;
   const layout places(kernels::make_tiling(work_.length, work_.problems, room_, vector, false), with_.element_size,
                       devices_.size());

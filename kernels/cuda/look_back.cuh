@@ -152,12 +152,13 @@ __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned 
 template <class T, class Op>
 class look_back_over_chunks {
  public:
-  __device__ look_back_over_chunks(const tile_total<T>* tiles, const tile_total<T>* chunks, unsigned launch, Op op)
-      : tiles_(tiles), chunks_(chunks), launch_(launch), op_(op), before_(op.identity()) {}
+  __device__ look_back_over_chunks(const tile_total<T>* tiles, const tile_total<T>* chunks, const scan_deal& deal,
+                                   unsigned launch, Op op)
+      : tiles_(tiles), chunks_(chunks), deal_(deal), launch_(launch), op_(op), before_(op.identity()) {}
 
   /// Everything before the tile `place` of chunk `index` of a problem. first_chunk: the number of the problem's first
   /// chunk; first_tile: of the chunk's first tile.
-  __device__ T prefix(uint64_t first_chunk, uint64_t index, uint64_t first_tile, unsigned place, unsigned lane) {
+  __device__ T prefix(uint32_t first_chunk, uint32_t index, uint64_t first_tile, unsigned place, unsigned lane) {
     if (first_chunk != first_) {
       first_ = first_chunk;
       known_ = 0;
@@ -168,8 +169,8 @@ class look_back_over_chunks {
     unsigned count;
     bool all;
     do {
-      count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
-      all = lane >= count || chunks_[first_ + known_ + lane].load(of_chunk, launch_);
+      count = index - known_ < warp_size ? index - known_ : warp_size;
+      all = lane >= count || chunks_[deal_.place_of_total(first_ + known_ + lane)].load(of_chunk, launch_);
 #pragma unroll
       for (unsigned i = 0; i < each; ++i)
         if (lane * each + i < place) all &= tiles_[first_tile + lane * each + i].load(of_tile[i], launch_);
@@ -181,9 +182,9 @@ class look_back_over_chunks {
     in_chunk = warp_reduce(in_chunk, op_);
     add(of_chunk, count);
     while (known_ < index) {
-      count = index - known_ < warp_size ? static_cast<unsigned>(index - known_) : warp_size;
+      count = index - known_ < warp_size ? index - known_ : warp_size;
       do {
-        all = lane >= count || chunks_[first_ + known_ + lane].load(of_chunk, launch_);
+        all = lane >= count || chunks_[deal_.place_of_total(first_ + known_ + lane)].load(of_chunk, launch_);
       } while (!__all_sync(all_lanes, all));
       add(of_chunk, count);
     }
@@ -201,10 +202,11 @@ class look_back_over_chunks {
 
   const tile_total<T>* tiles_;
   const tile_total<T>* chunks_;
+  const scan_deal& deal_;
   unsigned launch_;
   Op op_;
-  uint64_t first_ = ~uint64_t{0};
-  uint64_t known_ = 0;  ///< before_ is everything before this chunk of the problem
+  uint32_t first_ = ~uint32_t{0};
+  uint32_t known_ = 0;  ///< before_ is everything before this chunk of the problem
   T before_;
 };
 

@@ -8,11 +8,12 @@
 
 namespace hpe::kernels::gpu {
 
-using hopper_shape = single_pass_shape<6, single_pass_tile_bytes, 16, 8>;
+using hopper_shape = single_pass_shape<7, single_pass_tile_bytes, 16, 8>;
 static_assert(hopper_shape::threads == single_pass_threads, "programs launch blocks of single_pass_threads");
 
 template <class T, class Op>
 __device__ __forceinline__ void scan_in_one_pass(const scan_single_pass<T>& p, char* shared) {
+  static_assert(sizeof(single_pass_memory<T, hopper_shape>) <= 227 * 1024, "a block has 227 KiB of shared memory");
   auto& memory = *reinterpret_cast<single_pass_memory<T, hopper_shape>*>(shared);
   if (p.tiling.several_problems())
     single_pass<T, Op, hopper_shape, true>(p, {}, memory).run();

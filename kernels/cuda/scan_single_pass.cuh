@@ -37,7 +37,7 @@ template <class T, class Shape>
 struct single_pass_memory {
   struct slot {
     scan_tile tile;
-    uint64_t chunk;
+    uint32_t chunk, place;
     window_of_tile window;
     bool last;  ///< there are no more tiles
   };
@@ -108,10 +108,11 @@ class single_pass {
     return taken;
   }
 
+  /// A ticket is taken when there is room for its tile, and not earlier: until its total is out, others wait for it.
   __device__ __forceinline__ void load_tiles() {
-    dealt_tile next = take_tile();
     for (unsigned stage = 0, parity = 1;;) {
       shared_.free[stage].wait(parity);  // the first round finds all free
+      const dealt_tile next = take_tile();
       auto& slot = shared_.slots[stage];
       slot.last = next.last;
       if (slot.last) {
@@ -120,13 +121,13 @@ class single_pass {
       }
       slot.tile = tile_of(p_.tiling, next.number);
       slot.chunk = next.chunk;
+      slot.place = next.place;
       const T* const data = p_.input + slot.tile.begin;
       const unsigned skip = static_cast<unsigned>(reinterpret_cast<uintptr_t>(data) % 16 / sizeof(T));
       slot.window = {skip, skip + slot.tile.count};
       const unsigned bytes = (slot.window.to * sizeof(T) + 15) / 16 * 16;
       shared_.loaded[stage].arrive_expecting(bytes);
       bulk_load(shared_.stage[stage], data - skip, bytes, shared_.loaded[stage]);
-      next = take_tile();
       if (++stage == Shape::stages) {
         stage = 0;
         parity ^= 1;
@@ -198,12 +199,14 @@ class single_pass {
   /// Several devices: who has the last tile of a chunk combines the totals of all of them, and tells every device. The
   /// others have earlier tickets, so they come to publish theirs.
   __device__ __forceinline__ void publish_chunk(const typename memory::slot& slot) {
-    const uint64_t place = slot.tile.index % p_.deal.chunk, begin = slot.tile.index - place;
+    const uint64_t begin = slot.tile.index - slot.place;
     const unsigned tiles = tiles_from(begin);
-    if (place + 1 != tiles) return;
+    if (slot.place + 1 != tiles) return;
     const T all = combine_tiles<T>(own_totals() + slot.tile.first + begin, tiles, p_.launch, op_, lane_);
-    if (lane_ < p_.deal.devices)
-      static_cast<tile_total<T>*>(p_.chunk_totals[lane_])[slot.chunk].store(bit_cast<bits_of<T>>(all), p_.launch);
+    if (lane_ < p_.deal.devices) {
+      auto* const there = static_cast<tile_total<T>*>(p_.chunk_totals[lane_]);
+      there[p_.deal.place_of_total(slot.chunk)].store(bit_cast<bits_of<T>>(all), p_.launch);
+    }
   }
 
   __device__ __forceinline__ void publish_totals() {
@@ -240,12 +243,10 @@ class single_pass {
       });
     } else {
       look_back_over_chunks<T, Op> back(
-          own_totals(), static_cast<const tile_total<T>*>(p_.chunk_totals[p_.deal.device]), p_.launch, op_);
+          own_totals(), static_cast<const tile_total<T>*>(p_.chunk_totals[p_.deal.device]), p_.deal, p_.launch, op_);
       find_prefixes_by([&](const typename memory::slot& slot) {
-        const uint64_t index = slot.tile.index / p_.deal.chunk;
-        const uint64_t first_tile = slot.tile.first + index * p_.deal.chunk;
-        return back.prefix(slot.chunk - index, index, first_tile,
-                           static_cast<unsigned>(slot.tile.index % p_.deal.chunk), lane_);
+        const auto index = static_cast<uint32_t>(slot.tile.index) / p_.deal.chunk;
+        return back.prefix(slot.chunk - index, index, slot.tile.first + slot.tile.index - slot.place, slot.place, lane_);
       });
     }
   }

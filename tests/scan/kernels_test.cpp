@@ -99,7 +99,7 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
           std::vector<unsigned char> totals(2 * sizeof(T) * q.tiling.count);
           q.inclusive = inclusive;
           q.launch = 7;
-          q.deal = {0, 1, 1, 1};
+          q.deal = {0, 1, 1, 1, 1};
           q.stream = past_caches;
           q.tickets = &tickets;
           q.totals[0] = totals.data();
@@ -110,6 +110,47 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
           ASSERT_EQ(tickets.left, 0U);
         }
   }
+}
+
+/// Every tile of a batch is dealt once, in chunks of places that follow each other; and no two devices write totals of
+/// chunks into the same part of the memory for them.
+void check_deal(const scan_tiling& tiling, std::uint32_t devices, std::uint32_t chunk) {
+  SCOPED_TRACE(::testing::Message() << tiling.problems << " problems of " << tiling.tiles_per_problem << " tiles, "
+                                    << devices << " devices, chunks of " << chunk);
+  scan_deal deal{0, devices, chunk, 0, 0};
+  deal.chunks_per_problem = static_cast<std::uint32_t>((tiling.tiles_per_problem + chunk - 1) / chunk);
+  const auto chunks = static_cast<std::uint32_t>(deal.chunks_per_problem * tiling.problems);
+  deal.chunks_each = (chunks + devices - 1) / devices;
+  std::vector<unsigned> dealt(tiling.count);
+  std::vector<unsigned> written(std::size_t{deal.chunks_each} * devices, devices);
+  for (deal.device = 0; deal.device < devices; ++deal.device) {
+    for (std::uint64_t ticket = 0;; ++ticket) {
+      const dealt_tile tile = tile_for(tiling, deal, ticket);
+      if (tile.last) break;
+      if (tile.none) continue;
+      ASSERT_LT(tile.number, tiling.count);
+      ++dealt[tile.number];
+      const scan_tile at = tile_of(tiling, tile.number);
+      ASSERT_EQ(at.first + at.index, tile.number);
+      ASSERT_EQ(at.index % chunk, tile.place);
+      ASSERT_EQ(tile.chunk % devices, deal.device);
+      ASSERT_EQ(tile.chunk, at.first / tiling.tiles_per_problem * deal.chunks_per_problem + at.index / chunk);
+      unsigned& writer = written.at(deal.place_of_total(tile.chunk));
+      ASSERT_TRUE(writer == devices || writer == deal.device);
+      writer = deal.device;
+    }
+  }
+  for (const unsigned times : dealt) ASSERT_EQ(times, 1U);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    ASSERT_TRUE(written[i] == devices || written[i] == i / deal.chunks_each) << "total " << i;
+}
+
+TEST(scan_deal, each_tile_once_and_totals_of_devices_apart) {
+  for (const std::uint64_t problems : {1, 3, 7})
+    for (const std::uint64_t length : {100, 1000, 12345, 100000})
+      for (const std::uint32_t devices : {2U, 3U, 4U})
+        for (const std::uint32_t chunk : {1U, 5U, 64U})
+          check_deal(make_tiling(length, problems, 128, 4, true), devices, chunk);
 }
 
 TEST(scan_kernels, i32) {

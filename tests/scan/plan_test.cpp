@@ -227,6 +227,10 @@ TEST(plan, bad_arguments_are_refused) {
   EXPECT_EQ(status_of([&] { scan.run(reinterpret_cast<char*>(data.data()) + 1, data.data() + 1500); }, text),
             HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] { plan(sum, {~0ULL, 3}); }, text), HPE_ERROR_INVALID_ARGUMENT);
+  wishes in_one_pass;
+  in_one_pass.how = algorithm::single_pass;
+  EXPECT_EQ(status_of([&] { plan(sum, {std::uint64_t{1} << 50, 1}, in_one_pass); }, text), HPE_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(text.find("tiles"), std::string::npos) << text;
   EXPECT_EQ(status_of([&] { plan({"f32_sum", 3, ""}, {1, 1}); }, text), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] { plan({"f32_product", 4, ""}, {1, 1}); }, text), HPE_ERROR_NOT_FOUND);
   EXPECT_EQ(status_of([&] { plan({"f32_sum", 4, "/no/such/module.so"}, {1, 1}); }, text), HPE_ERROR_NOT_FOUND);
