@@ -45,8 +45,10 @@ template <class T>
 /// groups of parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6,
 /// 2013). A device merges what ends up in its own part; it finds the pivots by reading single elements of both sides
 /// through the shared pointer, and reads what it merges in the same way. So nothing is swapped beforehand, and any
-/// number of devices is right. Made once and run often: it holds a second array, and for keys on GPUs a third one where
-/// the rounds of merges are odd in number. One thread at a time.
+/// number of devices is right. Where there are two rounds of merges or more, and much data, what the round before the
+/// last leaves is dealt out such that each device has what it is likely to merge in the last one: then most elements
+/// cross a link once. Made once and run often: it holds a second array, and on GPUs a third one for keys, or for all
+/// where what is merged is dealt out so. One thread at a time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error: no kernels for the element, a device that is none.
@@ -69,9 +71,20 @@ class sorter {
   [[nodiscard]] std::string explain() const;
 
  private:
+  /// Elements [from, to) of an array lie on a device, one of devices_.
+  struct piece {
+    std::uint64_t from, to;
+    std::size_t device;
+  };
+
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
+  [[nodiscard]] std::size_t chunk_between() const;
+  [[nodiscard]] std::vector<piece> pieces_between(std::size_t chunk) const;
   void sort_parts(std::byte* from, std::byte* to);
-  void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group);
+  void merge_round(const std::byte* from, std::byte* to, const std::vector<piece>& of_target,
+                   std::size_t parts_in_group);
+  void merge(const std::byte* from, std::byte* to, const piece& result, std::uint64_t begin, std::uint64_t centre,
+             std::uint64_t end);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
 
   const element what_;
@@ -80,10 +93,12 @@ class sorter {
   std::vector<std::uint32_t> units_;  ///< compute units of each
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
-  hpeKernel local_ = nullptr;              ///< soft devices only
-  const local_sort* on_gpus_ = nullptr;    ///< GPUs only
-  array<std::byte> other_;                 ///< what is merged goes here and back
-  std::vector<array<std::byte>> scratch_;  ///< GPUs: of each device's local sort
+  hpeKernel local_ = nullptr;                 ///< soft devices only
+  const local_sort* on_gpus_ = nullptr;       ///< GPUs only
+  array<std::byte> other_;                    ///< what is merged goes here and back
+  std::vector<piece> parts_, between_;        ///< where the data lie, and other_
+  std::vector<array<std::byte>> scratch_;     ///< GPUs: of each device's local sort
+  std::vector<array<std::byte>> workspaces_;  ///< GPUs, if other_ is not cut as the data are: likewise
 };
 
 }  // namespace hpe::sort

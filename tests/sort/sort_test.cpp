@@ -79,6 +79,30 @@ TYPED_TEST(sorts, large_sizes) {
 
 TEST(sort, long_arrays_over_many_granules) { check_sort<std::uint32_t>((6U << 20) + 11, std::uint64_t{1} << 31); }
 
+/// Three and four devices have two rounds of merges, and enough data are dealt out between them.
+TEST(sort, what_is_dealt_out_between_rounds) {
+  std::mt19937 random(std::random_device{}());
+  for (const int count : {3, 4}) {
+    std::vector<int> chosen;
+    for (int d = 0; d < std::min(count, device_count()); ++d) chosen.push_back(d);
+    for (const unsigned bits : {32U, 3U, 0U}) {
+      const std::size_t size = (17U << 20) + 7;
+      sorter work(element_of<std::uint32_t>(), size, chosen);
+      if (chosen.size() > 2) {
+        EXPECT_NE(work.explain().find("before the last round"), std::string::npos);
+      }
+      const array<std::uint32_t> data(size, work.where());
+      // Many different keys, few, and such as are sorted already.
+      for (std::uint32_t i = 0; i < size; ++i)
+        data[i] = bits == 0 ? i : static_cast<std::uint32_t>(random() & ((std::uint64_t{1} << bits) - 1));
+      std::vector<std::uint32_t> wanted(data.begin(), data.end());
+      std::sort(wanted.begin(), wanted.end());
+      work.run(data.data());
+      ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), data.begin())) << chosen.size() << " devices, " << bits;
+    }
+  }
+}
+
 TEST(sort, what_is_sorted_already_and_what_is_reversed) {
   const std::size_t count = 200001;
   sorter work(element_of<std::int64_t>(), count);
