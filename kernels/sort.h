@@ -70,8 +70,8 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
 }
 
 /// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device of so
-/// many compute units: as many as find room on it at once. Each has a part of both sides, and few long parts are read from
-/// a peer faster than many short ones.
+/// many compute units: as many as find room on it at once. Each has a part of both sides, and few long parts are read
+/// from a peer faster than many short ones.
 inline constexpr uint32_t merge_threads = 128;
 [[nodiscard]] constexpr uint32_t merge_blocks(uint64_t count, uint32_t units) {
   constexpr uint64_t least = 4096, each_unit = 5;

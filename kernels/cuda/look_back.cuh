@@ -1,8 +1,8 @@
 #pragma once
 
-/// What the tiles of a single-pass scan tell each other: each publishes its total once, and a later tile combines the totals of
-/// all tiles before it. Value and mark are one word that is written and read as a whole, so no fences are needed (Liu and
-/// Aluru, LightScan, section 4.3).
+/// What the tiles of a single-pass scan tell each other: each publishes its total once, and a later tile combines the
+/// totals of all tiles before it. Value and mark are one word that is written and read as a whole, so no fences are
+/// needed (Liu and Aluru, LightScan, section 4.3).
 ///
 /// Unlike the decoupled look-back of Merrill and Garland no tile waits for the prefix of another one, only for totals,
 /// which need nothing but the tile's own data. A block remembers the prefix of the tile it had before and adds
@@ -40,19 +40,17 @@ template <>
 struct alignas(16) tile_total_word<8> {
   unsigned long long bits, mark;
   __device__ __forceinline__ void store(unsigned long long value, unsigned launch) {
-    asm volatile(
-        "{\n.reg .b128 word;\nmov.b128 word, {%1, %2};\nst.relaxed.sys.global.b128 [%0], word;\n}" ::"l"(
-            __cvta_generic_to_global(this)),
-        "l"(value), "l"(static_cast<unsigned long long>(launch))
-        : "memory");
+    asm volatile("{\n.reg .b128 word;\nmov.b128 word, {%1, %2};\nst.relaxed.sys.global.b128 [%0], word;\n}" ::"l"(
+                     __cvta_generic_to_global(this)),
+                 "l"(value), "l"(static_cast<unsigned long long>(launch))
+                 : "memory");
   }
   __device__ __forceinline__ bool load(unsigned long long& value, unsigned launch) const {
     unsigned long long found;
-    asm volatile(
-        "{\n.reg .b128 word;\nld.relaxed.sys.global.b128 word, [%2];\nmov.b128 {%0, %1}, word;\n}"
-        : "=l"(value), "=l"(found)
-        : "l"(__cvta_generic_to_global(this))
-        : "memory");
+    asm volatile("{\n.reg .b128 word;\nld.relaxed.sys.global.b128 word, [%2];\nmov.b128 {%0, %1}, word;\n}"
+                 : "=l"(value), "=l"(found)
+                 : "l"(__cvta_generic_to_global(this))
+                 : "memory");
     return found == launch;
   }
 };
@@ -71,8 +69,8 @@ class look_back {
   __device__ look_back(const tile_total<T>* totals, unsigned launch, Op op)
       : totals_(totals), launch_(launch), op_(op), before_(op.identity()) {}
 
-  /// Everything before tile `index` of its problem, combined; `first` is the number of that problem's first tile. All lanes
-  /// call it and get it. Waits for tiles that have published nothing yet.
+  /// Everything before tile `index` of its problem, combined; `first` is the number of that problem's first tile. All
+  /// lanes call it and get it. Waits for tiles that have published nothing yet.
   __device__ T prefix(uint64_t first, uint64_t index, unsigned lane) {
     if (first != first_) {
       first_ = first;
@@ -127,7 +125,8 @@ class look_back {
   T before_;
 };
 
-/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them. By a whole warp.
+/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them. By a whole
+/// warp.
 template <class T, class Op>
 __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
                                            unsigned lane) {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Defines the single-pass kernel for one type and operator, scan_single_pass_SUFFIX. For a program's own operator, include
-/// this in a .cu file of its module. GPUs before Hopper have no such kernel: there the macro gives nothing, and hpe scans in three
-/// stages.
+/// Defines the single-pass kernel for one type and operator, scan_single_pass_SUFFIX. For a program's own operator,
+/// include this in a .cu file of its module. GPUs before Hopper have no such kernel: there the macro gives nothing, and
+/// hpe scans in three stages.
 
 #include "kernels/cuda/scan_single_pass.cuh"
 
@@ -24,13 +24,13 @@ __device__ __forceinline__ void scan_in_one_pass(const scan_single_pass<T>& p, c
 }  // namespace hpe::kernels::gpu
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-#define HPE_CUDA_SCAN_SINGLE_PASS(suffix, T, Op)                                                                   \
-  extern "C" __constant__ unsigned scan_single_pass_##suffix##_shared_bytes =                                      \
-      sizeof(hpe::kernels::gpu::single_pass_memory<T, hpe::kernels::gpu::hopper_shape>);                           \
-  extern "C" __global__ __launch_bounds__(hpe::kernels::single_pass_threads, 1) void scan_single_pass_##suffix(    \
-      const __grid_constant__ hpe::kernels::scan_single_pass<T> p) {                                               \
-    extern __shared__ __align__(128) char shared[];                                                                \
-    hpe::kernels::gpu::scan_in_one_pass<T, Op>(p, shared);                                                         \
+#define HPE_CUDA_SCAN_SINGLE_PASS(suffix, T, Op)                                                                \
+  extern "C" __constant__ unsigned scan_single_pass_##suffix##_shared_bytes =                                   \
+      sizeof(hpe::kernels::gpu::single_pass_memory<T, hpe::kernels::gpu::hopper_shape>);                        \
+  extern "C" __global__ __launch_bounds__(hpe::kernels::single_pass_threads, 1) void scan_single_pass_##suffix( \
+      const __grid_constant__ hpe::kernels::scan_single_pass<T> p) {                                            \
+    extern __shared__ __align__(128) char shared[];                                                             \
+    hpe::kernels::gpu::scan_in_one_pass<T, Op>(p, shared);                                                      \
   }
 #else
 #define HPE_CUDA_SCAN_SINGLE_PASS(suffix, T, Op)

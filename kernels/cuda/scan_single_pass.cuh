@@ -2,9 +2,9 @@
 
 /// Scans in one pass over the data: every element is read once and written once.
 ///
-/// As many blocks as fit run to the end (Liu and Aluru, LightScan, section 4, have the same), and take tiles by tickets, so that a tile
-/// that others wait for always belongs to a block that runs. In a block the warps have different work, joined by a ring of
-/// stages in shared memory, each of which holds one tile:
+/// As many blocks as fit run to the end (Liu and Aluru, LightScan, section 4, have the same), and take tiles by
+/// tickets, so that a tile that others wait for always belongs to a block that runs. In a block the warps have
+/// different work, joined by a ring of stages in shared memory, each of which holds one tile:
 ///
 ///   loader      takes tickets and starts bulk copies into free stages, several tiles ahead
 ///   reducers    combine the segments of a tile as soon as it is there
@@ -44,7 +44,7 @@ struct single_pass_memory {
   alignas(128) char stage[Shape::stages][Shape::stage_bytes];
   barrier loaded[Shape::stages], reduced[Shape::stages], known[Shape::stages], free[Shape::stages];
   slot slots[Shape::stages];
-  T totals[Shape::stages][Shape::scanners];        ///< of segments
+  T totals[Shape::stages][Shape::scanners];          ///< of segments
   T before_segment[Shape::stages][Shape::scanners];  ///< in the tile
   T before_tile[Shape::stages];
   bool heads[Shape::stages][Shape::scanners];  ///< several problems in a tile: whether one begins in the segment
@@ -109,10 +109,13 @@ class single_pass {
   }
 
   /// A ticket is taken when there is room for its tile, and not earlier: until its total is out, others wait for it.
+  /// Where nobody does, it is taken while the tile before is on its way.
   __device__ __forceinline__ void load_tiles() {
+    dealt_tile next;
+    if constexpr (several) next = take_tile();
     for (unsigned stage = 0, parity = 1;;) {
       shared_.free[stage].wait(parity);  // the first round finds all free
-      const dealt_tile next = take_tile();
+      if constexpr (!several) next = take_tile();
       auto& slot = shared_.slots[stage];
       slot.last = next.last;
       if (slot.last) {
@@ -128,6 +131,7 @@ class single_pass {
       const unsigned bytes = (slot.window.to * sizeof(T) + 15) / 16 * 16;
       shared_.loaded[stage].arrive_expecting(bytes);
       bulk_load(shared_.stage[stage], data - skip, bytes, shared_.loaded[stage]);
+      if constexpr (several) next = take_tile();
       if (++stage == Shape::stages) {
         stage = 0;
         parity ^= 1;
@@ -148,7 +152,7 @@ class single_pass {
 
   template <bool whole>
   [[nodiscard]] __device__ __forceinline__ segment<T, Op, rows, whole> segment_of(unsigned stage, unsigned number,
-                                                                                window_of_tile window) const {
+                                                                                  window_of_tile window) const {
     return {reinterpret_cast<const T*>(shared_.stage[stage]), number * segment_length, window, lane_, op_};
   }
 
@@ -192,8 +196,7 @@ class single_pass {
   }
 
   __device__ __forceinline__ void publish(const typename memory::slot& slot, T total) {
-    if (is_leader())
-      own_totals()[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
+    if (is_leader()) own_totals()[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
   }
 
   /// Several devices: who has the last tile of a chunk combines the totals of all of them, and tells every device. The
@@ -246,7 +249,8 @@ class single_pass {
           own_totals(), static_cast<const tile_total<T>*>(p_.chunk_totals[p_.deal.device]), p_.deal, p_.launch, op_);
       find_prefixes_by([&](const typename memory::slot& slot) {
         const auto index = static_cast<uint32_t>(slot.tile.index) / p_.deal.chunk;
-        return back.prefix(slot.chunk - index, index, slot.tile.first + slot.tile.index - slot.place, slot.place, lane_);
+        return back.prefix(slot.chunk - index, index, slot.tile.first + slot.tile.index - slot.place, slot.place,
+                           lane_);
       });
     }
   }

@@ -229,6 +229,7 @@ TEST(plan, bad_arguments_are_refused) {
   EXPECT_EQ(status_of([&] { plan(sum, {~0ULL, 3}); }, text), HPE_ERROR_INVALID_ARGUMENT);
   wishes in_one_pass;
   in_one_pass.how = algorithm::single_pass;
+  in_one_pass.devices = {0};
   EXPECT_EQ(status_of([&] { plan(sum, {std::uint64_t{1} << 50, 1}, in_one_pass); }, text), HPE_ERROR_NOT_SUPPORTED);
   EXPECT_NE(text.find("tiles"), std::string::npos) << text;
   EXPECT_EQ(status_of([&] { plan({"f32_sum", 3, ""}, {1, 1}); }, text), HPE_ERROR_INVALID_ARGUMENT);
