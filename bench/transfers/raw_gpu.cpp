@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -24,6 +26,10 @@ raw_gpu::raw_gpu(int number) {
   CALL(cuMemAlloc, &memory, stream_bytes);
   for (CUevent& e : copied_) CALL(cuEventCreate, &e, CU_EVENT_DISABLE_TIMING);
   void* const kernels = ::dlopen(test_kernels_path(), RTLD_NOW);
+  if (kernels == nullptr) {
+    std::fprintf(stderr, "%s (HPE_TEST_KERNELS tells where libhpe-test-kernels.so is)\n", ::dlerror());
+    std::exit(EXIT_FAILURE);
+  }
   CUmodule module = nullptr;
   CALL(cuModuleLoadData, &module, ::dlsym(kernels, "hpe_cuda_image"));
   CALL(cuModuleGetFunction, &fill_, module, "fill");
