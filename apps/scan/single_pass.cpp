@@ -62,8 +62,8 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
   const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
   if (most.count > most_tiles)
     throw error(HPE_ERROR_NOT_SUPPORTED,
-                fmt::format("{} problems of {} elements are {} tiles, and a scan in one pass can count {}", work.problems,
-                            work.length, most.count, most_tiles));
+                fmt::format("{} problems of {} elements are {} tiles, and a scan in one pass can count {}",
+                            work.problems, work.length, most.count, most_tiles));
   for (const device_traits& d : devices_) {
     workspaces_.emplace_back(layout(most, with.element_size, devices_.size()).size, on_device(d.number));
     fill(workspaces_.back().data(), 0, workspaces_.back().size());

@@ -138,9 +138,10 @@ point_set access_order::latest() const {
 }
 
 bool access_order::crowded() const noexcept {
-  // To forget takes about as long as to look at each range some times.
-  constexpr std::uint64_t few = 256, times = 8;
-  return looked_at_ > few + times * uses_.size();
+  // To forget takes about as long as to look at each range some times, and on GPUs a microsecond for each command that
+  // nobody knew to be done. So few ranges stay as they are.
+  constexpr std::uint64_t many = 256, times = 8;
+  return uses_.size() >= many && looked_at_ > times * uses_.size();
 }
 
 void access_order::forget(const std::function<bool(timepoint)>& reached) {

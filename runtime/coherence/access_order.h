@@ -43,7 +43,7 @@ class access_order {
   /// Leaves out what is in no one's way any more: points of a timeline whose latest point here is reached. `reached` is
   /// asked once for each timeline.
   void forget(const std::function<bool(timepoint)>& reached);
-  /// Whether so many ranges were looked at since then that it pays.
+  /// Whether there are many ranges, and so many were looked at since then, that it pays.
   [[nodiscard]] bool crowded() const noexcept;
 
   /// The number of different ranges kept, for tests.
