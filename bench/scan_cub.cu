@@ -6,7 +6,8 @@
 namespace hpe::bench {
 
 void device_copy(int device, void* output, const void* input, std::size_t bytes) {
-  const std::span<char> from(static_cast<char*>(const_cast<void*>(input)), bytes), to(static_cast<char*>(output), bytes);
+  const std::span<char> from(static_cast<char*>(const_cast<void*>(input)), bytes),
+      to(static_cast<char*>(output), bytes);
   enqueue(
       device,
       [&](cudaStream_t stream) { return cudaMemcpyAsync(output, input, bytes, cudaMemcpyDeviceToDevice, stream); },

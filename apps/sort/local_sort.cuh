@@ -1,7 +1,7 @@
 #pragma once
 
-/// Local sorts on GPUs by any order, by CUB's merge sort. A program that sorts elements of its own includes this in a .cu
-/// file, and gives the result to its sorter, beside the merges that its module has (HPE_CUDA_MERGE):
+/// Local sorts on GPUs by any order, by CUB's merge sort. A program that sorts elements of its own includes this in a
+/// .cu file, and gives the result to its sorter, beside the merges that its module has (HPE_CUDA_MERGE):
 ///
 ///   const hpe::sort::local_sort* on_gpus() { return &hpe::sort::local_sort_by<record, by_date>; }
 ///   ... sorter({"record", sizeof(record), "./records.so", on_gpus()}, count)
@@ -47,8 +47,7 @@ int sort_by_merges(const local_range& r, void* cuda_stream) {
   const std::size_t count = r.input.size() / sizeof(T);
   std::size_t bytes = r.scratch.size();
   const auto stream = static_cast<cudaStream_t>(cuda_stream);
-  if (in_place(r))
-    return cub::DeviceMergeSort::StableSortKeys(r.scratch.data(), bytes, input, count, Less{}, stream);
+  if (in_place(r)) return cub::DeviceMergeSort::StableSortKeys(r.scratch.data(), bytes, input, count, Less{}, stream);
   return cub::DeviceMergeSort::StableSortKeysCopy(r.scratch.data(), bytes, static_cast<const T*>(input), output, count,
                                                   Less{}, stream);
 }

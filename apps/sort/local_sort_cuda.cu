@@ -35,8 +35,7 @@ int sort_keys(const local_range& r, void* cuda_stream) {
     return cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, static_cast<const T*>(input), output, count, 0, bits,
                                           stream);
   cub::DoubleBuffer<T> buffers(input, reinterpret_cast<T*>(r.workspace.data()));
-  const cudaError_t status =
-      cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, buffers, count, 0, bits, stream);
+  const cudaError_t status = cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, buffers, count, 0, bits, stream);
   if (status != cudaSuccess || buffers.Current() == input) return status;
   return cudaMemcpyAsync(input, buffers.Current(), r.input.size(), cudaMemcpyDeviceToDevice, stream);
 }

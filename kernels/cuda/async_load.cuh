@@ -1,7 +1,7 @@
 #pragma once
 
-/// Asynchronous loads of 16 bytes from device memory, of this device or a peer, into shared memory (PTX ISA: cp.async). A
-/// thread puts its loads into groups and waits for groups; what other threads loaded is there behind their wait and a
+/// Asynchronous loads of 16 bytes from device memory, of this device or a peer, into shared memory (PTX ISA: cp.async).
+/// A thread puts its loads into groups and waits for groups; what other threads loaded is there behind their wait and a
 /// __syncthreads.
 
 #include <stdint.h>
@@ -12,10 +12,10 @@ inline constexpr uint32_t async_load_bytes = 16;
 
 /// Both addresses are multiples of 16.
 __device__ __forceinline__ void async_load(void* to_shared, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),
-               "l"(__cvta_generic_to_global(from))
-               : "memory");
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),
+      "l"(__cvta_generic_to_global(from))
+      : "memory");
 }
 
 /// Ends this thread's group of loads.

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Asynchronous bulk copies into shared memory and the barriers that tell when they are done (Hopper and later; PTX ISA:
-/// mbarrier, cp.async.bulk).
+/// Asynchronous bulk copies into shared memory and the barriers that tell when they are done (Hopper and later; PTX
+/// ISA: mbarrier, cp.async.bulk).
 
 #include <stdint.h>
 
@@ -16,7 +16,9 @@ class barrier {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
   /// Makes barriers known to the copy engine; after begin.
-  static __device__ __forceinline__ void publish() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+  static __device__ __forceinline__ void publish() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
 
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
@@ -29,11 +31,10 @@ class barrier {
   __device__ __forceinline__ void wait(unsigned parity) {
     unsigned done;
     do {
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-          : "=r"(done)
-          : "r"(address()), "r"(parity)
-          : "memory");
+      asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                   : "=r"(done)
+                   : "r"(address()), "r"(parity)
+                   : "memory");
     } while (done == 0);
   }
 

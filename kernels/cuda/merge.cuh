@@ -1,7 +1,7 @@
 #pragma once
 
-/// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernel sort_merge_name, also in a module
-/// of a program's own.
+/// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernel sort_merge_name, also in a
+/// module of a program's own.
 
 #include "kernels/cuda/ring.cuh"
 #include "kernels/cuda/warp.cuh"
@@ -15,9 +15,9 @@ namespace hpe::kernels::gpu {
   return power;
 }
 
-/// A block merges in steps. While it merges one, the loads of the next are on their way; so there is room for two steps of
-/// either side, since all of a step may come from one. Each thread's number of outputs is odd, for the banks of shared
-/// memory.
+/// A block merges in steps. While it merges one, the loads of the next are on their way; so there is room for two steps
+/// of either side, since all of a step may come from one. Each thread's number of outputs is odd, for the banks of
+/// shared memory.
 template <class T>
 struct merge_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");
@@ -46,7 +46,9 @@ __device__ uint64_t warp_pivot(const sort_merge<T>& p, uint64_t place, Less less
   uint64_t low = place > p.right_count ? place - p.right_count : 0, high = place < p.left_count ? place : p.left_count;
   while (low < high) {
     const uint64_t range = high - low;
-    const auto probe = [&](unsigned i) { return range <= warp_size ? low + i : low + range / (warp_size + 1) * (i + 1); };
+    const auto probe = [&](unsigned i) {
+      return range <= warp_size ? low + i : low + range / (warp_size + 1) * (i + 1);
+    };
     const uint64_t middle = probe(lane);
     const bool beyond = middle >= high || less(p.right[place - 1 - middle], p.left[middle]);
     const auto before = static_cast<unsigned>(__popc(__ballot_sync(all_lanes, !beyond)));
@@ -88,8 +90,8 @@ __device__ __forceinline__ void merge_step(const typename merge_shape<T>::side& 
 #pragma unroll
   for (uint32_t i = 0; i < each; ++i) {
     if (!whole && place + i >= count) break;
-    const bool right_first = whole ? less(of_right, of_left)
-                                   : l == left_end || (r != right_end && less(of_right, of_left));
+    const bool right_first =
+        whole ? less(of_right, of_left) : l == left_end || (r != right_end && less(of_right, of_left));
     mine[i] = right_first ? of_right : of_left;
     l += !right_first;
     r += right_first;
@@ -170,9 +172,9 @@ __device__ void merge_part(const sort_merge<T>& p, merge_memory<T>& shared, Less
 
 }  // namespace hpe::kernels::gpu
 
-#define HPE_CUDA_MERGE(name, T, Less)                                                                                \
-  extern "C" __global__ __launch_bounds__(hpe::kernels::merge_threads) void sort_merge_##name(                       \
-      const __grid_constant__ hpe::kernels::sort_merge<T> p) {                                                       \
-    __shared__ hpe::kernels::gpu::merge_memory<T> shared;                                                            \
-    hpe::kernels::gpu::merge_part<T, Less>(p, shared, Less{});                                                       \
+#define HPE_CUDA_MERGE(name, T, Less)                                                          \
+  extern "C" __global__ __launch_bounds__(hpe::kernels::merge_threads) void sort_merge_##name( \
+      const __grid_constant__ hpe::kernels::sort_merge<T> p) {                                 \
+    __shared__ hpe::kernels::gpu::merge_memory<T> shared;                                      \
+    hpe::kernels::gpu::merge_part<T, Less>(p, shared, Less{});                                 \
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A sequence in device memory on its way through shared memory: a block of threads loads it once, in order, whole lines
-/// at a time and ahead of its use. Wherever it lies, on this device or on a peer, it is read as a copy reads it.
+/// A sequence in device memory on its way through shared memory: a block of threads loads it once, in order, whole
+/// lines at a time and ahead of its use. Wherever it lies, on this device or on a peer, it is read as a copy reads it.
 
 #include "kernels/cuda/async_load.cuh"
 
@@ -9,15 +9,16 @@ namespace hpe::kernels::gpu {
 
 inline constexpr uint32_t line_bytes = 128;
 
-/// Room for `capacity` elements, a power of two; threads is the size of the block. All threads have the same values here,
-/// and call load and drop together.
+/// Room for `capacity` elements, a power of two; threads is the size of the block. All threads have the same values
+/// here, and call load and drop together.
 template <class T, uint32_t capacity, uint32_t threads>
 class ring {
  public:
   static constexpr bool vectors = async_load_bytes % sizeof(T) == 0;
   /// Elements of a line, by which loading goes on.
   static constexpr uint32_t line = vectors ? line_bytes / sizeof(T) : 1;
-  static_assert((capacity & (capacity - 1)) == 0 && capacity % line == 0, "places repeat by a mask, and hold whole lines");
+  static_assert((capacity & (capacity - 1)) == 0 && capacity % line == 0,
+                "places repeat by a mask, and hold whole lines");
 
   /// For elements [from, to) of a sequence. May load what lies beside them in the same line.
   __device__ __forceinline__ ring(T* room, const T* sequence, uint64_t from, uint64_t to) : room_(room) {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Scans in three launches: totals of chunks, scans of the totals, scans of chunks (Dieguez et al., section 3). Blocks of
-/// any number of whole warps; P elements per thread in rows of 16-byte vectors; K iterations over a chunk, each behind what the one
-/// before found (the cascade, Figure 5).
+/// Scans in three launches: totals of chunks, scans of the totals, scans of chunks (Dieguez et al., section 3). Blocks
+/// of any number of whole warps; P elements per thread in rows of 16-byte vectors; K iterations over a chunk, each
+/// behind what the one before found (the cascade, Figure 5).
 
 #include <stdint.h>
 
@@ -41,7 +41,8 @@ class three_stage {
     });
   }
 
-  /// Blocks of one row (block y = 1) treat a problem each; otherwise each warp (a row of 32 threads) has one of its own.
+  /// Blocks of one row (block y = 1) treat a problem each; otherwise each warp (a row of 32 threads) has one of its
+  /// own.
   __device__ __forceinline__ void sums() {
     const uint64_t first = uint64_t{blockIdx.x} * blockDim.y + threadIdx.y, step = uint64_t{gridDim.x} * blockDim.y;
     for (uint64_t problem = first; problem < p_.share.problems; problem += step) {

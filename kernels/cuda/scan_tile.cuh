@@ -2,9 +2,9 @@
 
 /// What one warp does with its segment of a tile in shared memory: combine it, or scan it and write the result.
 ///
-/// A warp takes its segment in rows of 32 vectors of 16 bytes, which is how both shared and device memory are read and written
-/// fastest. Rows are scanned independently of each other, so that their shuffles overlap, and then joined (Dieguez et al.,
-/// section 3.1, Figure 4; LightScan, section 4.1).
+/// A warp takes its segment in rows of 32 vectors of 16 bytes, which is how both shared and device memory are read and
+/// written fastest. Rows are scanned independently of each other, so that their shuffles overlap, and then joined
+/// (Dieguez et al., section 3.1, Figure 4; LightScan, section 4.1).
 
 #include <stdint.h>
 

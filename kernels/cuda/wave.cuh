@@ -2,7 +2,8 @@
 
 /// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
 ///
-/// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles are.
+/// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles
+/// are.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
@@ -23,8 +24,7 @@ __device__ tile my_tile(const slab& part, const field_layout& layout) {
   const int64_t tiles_z = part.tiles_z(layout.nz), columns = part.tiles_y(layout.ny) * tiles_z;
   const column_tile mine = find_tile({part.whole, part.tile_x}, columns, part.x1 - part.x0, blockIdx.x);
   const int64_t y = mine.column / tiles_z * part.tile_y, z = mine.column % tiles_z * part.tile_z;
-  return {part.x0 + mine.x0,                part.x0 + mine.x1,           y,
-          min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
+  return {part.x0 + mine.x0, part.x0 + mine.x1, y, min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
 }
 
 /// The sums of the pairs at distances 1 to 4 in one direction.

@@ -1,7 +1,8 @@
 #pragma once
 
-/// The operations of a wave step at one point, in the order that kernels/host/bodies.cpp has them: on machines that fuse
-/// a * b + c, hosts and GPUs compute the same bits. Every rounding is written out, so that the compiler fuses nothing else.
+/// The operations of a wave step at one point, in the order that kernels/host/bodies.cpp has them: on machines that
+/// fuse a * b + c, hosts and GPUs compute the same bits. Every rounding is written out, so that the compiler fuses
+/// nothing else.
 
 #include "kernels/wave.h"
 
@@ -14,7 +15,8 @@ __device__ inline double multiply(double a, double b) { return __dmul_rn(a, b); 
 __device__ inline float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/// first + w[1] s2 + w[2] s3 + w[3] s4, where first holds the nearest pair and s2 to s4 are the sums of the other pairs.
+/// first + w[1] s2 + w[2] s3 + w[3] s4, where first holds the nearest pair and s2 to s4 are the sums of the other
+/// pairs.
 template <class T>
 __device__ T axis(const T* w, T first, T s2, T s3, T s4) {
   return multiply_add(w[3], s4, multiply_add(w[2], s3, multiply_add(w[1], s2, first)));

@@ -1,11 +1,12 @@
 #pragma once
 
 /// A time step of a wave equation in three dimensions as a march along x: a block of threads owns a tile of y and z and
-/// walks through its planes. What a point needs of its column along x stays in registers of its thread; what it needs of its
-/// plane lies in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough loads are in
-/// flight to fill the memory's bandwidth.
+/// walks through its planes. What a point needs of its column along x stays in registers of its thread; what it needs
+/// of its plane lies in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough
+/// loads are in flight to fill the memory's bandwidth.
 ///
-/// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points a thread.
+/// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points a
+/// thread.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 
@@ -36,23 +37,23 @@ __device__ void await_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
 }
 
-/// What a march computes: the cells [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0, tile_z0).
-/// z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is no multiple of 4. Rows hold
-/// something harmless `radius` cells before and behind their cells, and so do planes and the grid.
+/// What a march computes: the cells [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0,
+/// tile_z0). z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is no multiple of 4.
+/// Rows hold something harmless `radius` cells before and behind their cells, and so do planes and the grid.
 struct march_range {
   int64_t x0, x1, y1, z1;
   int64_t tile_y0, tile_z0;
 };
 
-/// Where a thread stands in its tile, and what it fetches of the rim of a plane: the rows before and after the tile, quads
-/// before and after each of its rows.
+/// Where a thread stands in its tile, and what it fetches of the rim of a plane: the rows before and after the tile,
+/// quads before and after each of its rows.
 template <int radius, int tile_z, int tile_y>
 struct place {
   static constexpr int lanes = tile_z / 4;
   static constexpr int threads = lanes * tile_y;
-  static constexpr int beside = (radius + 3) / 4;       // quads on either side of a row
-  static constexpr int width = lanes + 2 * beside;      // of a plane in shared memory
-  static constexpr int rim_rows = 2 * radius * lanes;   // quads in the rows before and after
+  static constexpr int beside = (radius + 3) / 4;      // quads on either side of a row
+  static constexpr int width = lanes + 2 * beside;     // of a plane in shared memory
+  static constexpr int rim_rows = 2 * radius * lanes;  // quads in the rows before and after
   static constexpr int rim = rim_rows + 2 * beside * tile_y;
   static constexpr int rim_each = (rim + threads - 1) / threads;
 
@@ -95,8 +96,8 @@ struct place {
   }
 };
 
-/// The shared memory of a march. What was fetched: for the plane itself, `radius` planes ahead, and the rims of the planes;
-/// the thread that fetched a quad reads it, except for rims.
+/// The shared memory of a march. What was fetched: for the plane itself, `radius` planes ahead, and the rims of the
+/// planes; the thread that fetched a quad reads it, except for rims.
 template <int radius, int tile_z, int tile_y, int depth>
 struct march_memory {
   using my = place<radius, tile_z, tile_y>;
@@ -104,10 +105,10 @@ struct march_memory {
   quad planes[depth + 1][tile_y + 2 * radius][my::width];
 };
 
-/// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads that fetch `depth` planes
-/// ahead. p has now, next, speed, layout, centre and weights[3], as the parameters of the steps have. point is told where it
-/// is by start(whether it computes anything, y, z) and plane(x), and step(i, here, before, speed, laplacian) gives cell i of
-/// its quad.
+/// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads
+/// that fetch `depth` planes ahead. p has now, next, speed, layout, centre and weights[3], as the parameters of the
+/// steps have. point is told where it is by start(whether it computes anything, y, z) and plane(x), and step(i, here,
+/// before, speed, laplacian) gives cell i of its quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {
