@@ -45,10 +45,11 @@ template <class T>
 /// groups of parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6,
 /// 2013). A device merges what ends up in its own part; it finds the pivots by reading single elements of both sides
 /// through the shared pointer, and reads what it merges in the same way. So nothing is swapped beforehand, and any
-/// number of devices is right. Where there are two rounds of merges or more, and much data, what the round before the
-/// last leaves is dealt out such that each device has what it is likely to merge in the last one: then most elements
-/// cross a link once. Made once and run often: it holds a second array, and on GPUs a third one for keys, or for all
-/// where what is merged is dealt out so. One thread at a time.
+/// number of devices is right. Where the rounds are even in number, as with three or four devices, and data are many,
+/// what the round before the last leaves is dealt out such that each device has what it is likely to merge in the last
+/// one: then most elements cross a link once. Made once and run often: it holds a second array, and on GPUs a third
+/// one, for keys where the rounds are odd in number, and for all where merged data are dealt out so. One thread at a
+/// time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error: no kernels for the element, a device that is none.
