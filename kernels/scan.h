@@ -21,6 +21,8 @@ struct scan_tiling {
   uint32_t part;  ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
+  /// Tiles that are dealt out as one sequence: those of a problem, or all if several problems are in a tile.
+  [[nodiscard]] constexpr uint64_t sequence() const { return several_problems() ? count : tiles_per_problem; }
 };
 
 /// Tiles of at most `room` elements; where a tile may begin at any element, and not only at a multiple of `vector`
@@ -78,12 +80,20 @@ struct scan_deal {
   uint32_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
   uint32_t chunks_each;         ///< at most so many chunks does a device get
 
-  /// Where the total of a chunk is kept: those that one device writes lie together, in lines that no other writes.
+  /// Where the total of a chunk is kept: those that one device writes lie together, since lines that several write are
+  /// slow.
   [[nodiscard]] constexpr uint32_t place_of_total(uint32_t chunk) const {
     return chunk % devices * chunks_each + chunk / devices;
   }
 };
 inline constexpr uint32_t scan_chunk_tiles = 128;
+
+/// For the first of the devices.
+[[nodiscard]] constexpr scan_deal make_deal(const scan_tiling& tiling, uint32_t devices, uint32_t chunk) {
+  const uint64_t per_problem = (tiling.sequence() + chunk - 1) / chunk;
+  const uint64_t chunks = per_problem * (tiling.count / tiling.sequence());
+  return {0, devices, chunk, uint32_t(per_problem), uint32_t((chunks + devices - 1) / devices)};
+}
 
 /// The tile that a ticket of a device stands for.
 struct dealt_tile {
@@ -96,7 +106,7 @@ struct dealt_tile {
 
 [[nodiscard]] constexpr dealt_tile tile_for(const scan_tiling& tiling, const scan_deal& deal, uint64_t ticket) {
   if (deal.devices == 1) return {ticket, 0, 0, false, ticket >= tiling.count};
-  const auto per_problem = uint32_t(tiling.several_problems() ? tiling.count : tiling.tiles_per_problem);
+  const auto per_problem = uint32_t(tiling.sequence());
   const uint32_t own = uint32_t(ticket) / deal.chunk, place = uint32_t(ticket) - own * deal.chunk;
   const uint32_t chunk = own * deal.devices + deal.device;
   const uint32_t problem = chunk / deal.chunks_per_problem;

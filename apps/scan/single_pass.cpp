@@ -27,8 +27,8 @@ struct layout {
   std::size_t totals, chunk_totals, size;
 };
 
-/// Kernels count tiles and tickets, of which there are a few more than tiles, in 32 bits: divisions of longer numbers
-/// would take as long as what is between two tiles.
+/// Kernels count tiles and tickets, of which there are a few more than tiles, in 32 bits, since tiles wait for their
+/// divisions.
 constexpr std::uint64_t most_tiles = std::uint64_t{1} << 31;
 
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
@@ -87,13 +87,9 @@ single_pass_parameters single_pass::parameters(const arrays& where) const {
   p.reciprocal = ((std::uint64_t{1} << 32) + work_.length - 1) / work_.length;
   p.inclusive = work_.inclusive ? 1 : 0;
   p.launch = launch_;
-  p.deal.devices = static_cast<std::uint32_t>(devices_.size());
   const std::uint64_t granule = granularity() / with_.element_size / std::max(p.tiling.part, 1U);
-  p.deal.chunk = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(granule, 1, kernels::scan_chunk_tiles));
-  const std::uint64_t tiles = p.tiling.several_problems() ? p.tiling.count : p.tiling.tiles_per_problem;
-  p.deal.chunks_per_problem = static_cast<std::uint32_t>((tiles + p.deal.chunk - 1) / p.deal.chunk);
-  const std::uint64_t chunks = p.deal.chunks_per_problem * p.tiling.count / tiles;
-  p.deal.chunks_each = static_cast<std::uint32_t>((chunks + devices_.size() - 1) / devices_.size());
+  const auto chunk = std::clamp<std::uint64_t>(granule, 1, kernels::scan_chunk_tiles);
+  p.deal = kernels::make_deal(p.tiling, static_cast<std::uint32_t>(devices_.size()), static_cast<std::uint32_t>(chunk));
   p.stream = work_.length * work_.problems * with_.element_size > too_much_for_caches && where.input != where.output;
   const layout places(kernels::make_tiling(work_.length, work_.problems, room_, vector, false), with_.element_size,
                       devices_.size());

@@ -117,10 +117,7 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
 void check_deal(const scan_tiling& tiling, std::uint32_t devices, std::uint32_t chunk) {
   SCOPED_TRACE(::testing::Message() << tiling.problems << " problems of " << tiling.tiles_per_problem << " tiles, "
                                     << devices << " devices, chunks of " << chunk);
-  scan_deal deal{0, devices, chunk, 0, 0};
-  deal.chunks_per_problem = static_cast<std::uint32_t>((tiling.tiles_per_problem + chunk - 1) / chunk);
-  const auto chunks = static_cast<std::uint32_t>(deal.chunks_per_problem * tiling.problems);
-  deal.chunks_each = (chunks + devices - 1) / devices;
+  scan_deal deal = make_deal(tiling, devices, chunk);
   std::vector<unsigned> dealt(tiling.count);
   std::vector<unsigned> written(std::size_t{deal.chunks_each} * devices, devices);
   for (deal.device = 0; deal.device < devices; ++deal.device) {
