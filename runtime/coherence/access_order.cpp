@@ -22,18 +22,16 @@ void point_set::add(const point_set& other) {
   for (const timepoint& point : other.points_) add(point);
 }
 
+bool point_set::has(std::uint32_t timeline) const noexcept {
+  return std::any_of(points_.begin(), points_.end(), [&](const timepoint& p) { return p.timeline == timeline; });
+}
+
 void point_set::remove_timelines(const point_set& of) {
-  std::erase_if(points_, [&](const timepoint& p) {
-    return std::binary_search(of.points_.begin(), of.points_.end(), p,
-                              [](const timepoint& a, const timepoint& b) { return a.timeline < b.timeline; });
-  });
+  std::erase_if(points_, [&](const timepoint& p) { return of.has(p.timeline); });
 }
 
 void access_order::use::forget(const point_set& points) {
-  point_set last;
-  last.add(writer);
-  last.remove_timelines(points);
-  if (last.empty()) writer = {};
+  if (points.has(writer.timeline)) writer = {};
   readers.remove_timelines(points);
   concurrent.remove_timelines(points);
 }

@@ -12,6 +12,8 @@ class point_set {
  public:
   void add(timepoint point);
   void add(const point_set& other);
+  /// Whether it has a point of the timeline.
+  [[nodiscard]] bool has(std::uint32_t timeline) const noexcept;
   /// Leaves out the points of timelines of which `of`, another set, has one.
   void remove_timelines(const point_set& of);
   void clear() noexcept { points_.clear(); }
