@@ -81,7 +81,9 @@ TEST(sort, long_arrays_over_many_granules) { check_sort<std::uint32_t>((6U << 20
 
 /// Three and four devices have two rounds of merges, and enough data are dealt out between them.
 TEST(sort, what_is_dealt_out_between_rounds) {
-  std::mt19937 random(std::random_device{}());
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
   for (const int count : {3, 4}) {
     std::vector<int> chosen;
     for (int d = 0; d < std::min(count, device_count()); ++d) chosen.push_back(d);
