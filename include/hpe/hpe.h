@@ -230,6 +230,25 @@ typedef struct hpeAccess {
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
                             size_t parameter_size, const hpeAccess* accesses, size_t count);
 
+/* One device's part of a team's launch. */
+typedef struct hpeTeamMember {
+  int device; /* HPE_CURRENT_DEVICE: the calling thread's */
+  hpeShape shape;
+  const void* parameters; /* each member has its own, all of one size */
+} hpeTeamMember;
+
+/* Queues one kernel on several devices as one launch, and returns. accesses names what all of them use together: who
+ * uses which bytes is left to the kernel, and need not be told apart. Whatever used these bytes before is done when the
+ * parts begin, and what uses them later runs after all parts. Tiles of one device may wait for tiles of another one,
+ * through memory that both reach: two teams are never queued such that each keeps a device from the other. A device
+ * may still have room for a few tiles at a time only, so no tile waits for one that begins later on the same device.
+ * An access to memory that a member cannot reach moves the allocation to the first member's device.
+ * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT too if there is no member, if a device has two parts, or if
+ * count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if it would have to be moved and a member does not reach that place either,
+ * and for kernels of PTX. */
+HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKernel kernel,
+                                size_t parameter_size, const hpeAccess* accesses, size_t count);
+
 /* Work that the program queues itself: kernels that it was compiled with, or calls of libraries such as cuFFT and CUB.
  * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a CUDA
  * device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may queue

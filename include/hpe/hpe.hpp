@@ -232,6 +232,24 @@ void launch(const kernel<Parameters>& what, const hpeShape& shape, const Paramet
   launch_on(current_device, what, shape, parameters, accesses...);
 }
 
+/// One device's part of a team's launch.
+template <class Parameters>
+struct team_member {
+  int device;
+  hpeShape shape;
+  Parameters parameters;
+};
+
+/// Queues a kernel on several devices as one launch and returns; see hpeLaunchTeam.
+template <class Parameters>
+void launch_team(const kernel<Parameters>& what, const std::vector<team_member<Parameters>>& members,
+                 std::vector<hpeAccess> accesses) {
+  std::vector<hpeTeamMember> list;
+  for (const team_member<Parameters>& m : members) list.push_back({m.device, m.shape, &m.parameters});
+  std::erase_if(accesses, [](const hpeAccess& a) { return a.size == 0; });
+  check(hpeLaunchTeam(list.data(), list.size(), what.get(), sizeof(Parameters), accesses.data(), accesses.size()));
+}
+
 inline void synchronize() { check(hpeSynchronize()); }
 inline void synchronize(int device) { check(hpeSynchronizeDevice(device)); }
 

@@ -125,6 +125,15 @@ void access_order::record_write(byte_range range, timepoint point) {
   merge_around(range.begin, range.end);
 }
 
+void access_order::record_writes(byte_range range, std::span<const timepoint> points) {
+  record_write(range, points.front());
+  // A range has room for one writer. What is a reader and concurrent at once is waited for by all, as a writer is.
+  for (const timepoint point : points.subspan(1)) {
+    record_read(range, point);
+    record_concurrent(range, point);
+  }
+}
+
 point_set access_order::latest() const {
   point_set all;
   for (const auto& [begin, u] : uses_) {

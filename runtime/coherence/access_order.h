@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 
 #include "runtime/coherence/point_set.h"
 
@@ -39,6 +40,8 @@ class access_order {
   void record_read(byte_range range, timepoint point);
   void record_write(byte_range range, timepoint point);
   void record_concurrent(byte_range range, timepoint point);
+  /// Several pieces of work wrote the range together, at least one.
+  void record_writes(byte_range range, std::span<const timepoint> points);
 
   /// Leaves out what is in no one's way any more: points of a timeline whose latest point here is reached. `reached` is
   /// asked once for each timeline.

@@ -1,6 +1,8 @@
 // The C interface: modules, kernels, launches.
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "runtime/core/api_guard.h"
 #include "runtime/core/current_device.h"
@@ -9,6 +11,38 @@
 
 using hpe::core::guarded;
 using hpe::core::runtime;
+
+namespace {
+
+void check_kernel(hpeKernel kernel, size_t parameter_size) {
+  HPE_REQUIRE(kernel != nullptr, HPE_ERROR_INVALID_ARGUMENT, "a launch needs a kernel (hpeModuleGetKernel)");
+  HPE_REQUIRE(parameter_size <= HPE_MAX_PARAMETERS, HPE_ERROR_INVALID_ARGUMENT,
+              "the parameters of kernel {} have {} bytes; at most {} are possible", kernel->name, parameter_size,
+              HPE_MAX_PARAMETERS);
+}
+
+std::span<const std::byte> parameters_of(hpeKernel kernel, const void* parameters, size_t size) {
+  HPE_REQUIRE(parameters != nullptr || size == 0, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, size);
+  return {static_cast<const std::byte*>(parameters), size};
+}
+
+std::span<const hpeAccess> accesses_of(hpeKernel kernel, const hpeAccess* accesses, size_t count) {
+  HPE_REQUIRE(accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {} is launched with {} accesses at a null pointer", kernel->name, count);
+  return {accesses, count};
+}
+
+hpe::device::shape tiles_of(const hpeShape* shape) {
+  hpe::device::shape tiles;
+  for (int i = 0; i < 3 && shape != nullptr; ++i) {
+    tiles.grid[i] = std::max(shape->grid[i], 1U);
+    tiles.block[i] = std::max(shape->block[i], 1U);
+  }
+  return tiles;
+}
+
+}  // namespace
 
 hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
   return guarded([&] {
@@ -45,29 +79,40 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
 hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters, size_t parameter_size,
                     const hpeAccess* accesses, size_t count) {
   return guarded([&] {
-    HPE_REQUIRE(kernel != nullptr, HPE_ERROR_INVALID_ARGUMENT, "a launch needs a kernel (hpeModuleGetKernel)");
-    HPE_REQUIRE(parameter_size <= HPE_MAX_PARAMETERS, HPE_ERROR_INVALID_ARGUMENT,
-                "the parameters of kernel {} have {} bytes; at most {} are possible", kernel->name, parameter_size,
-                HPE_MAX_PARAMETERS);
-    HPE_REQUIRE(parameters != nullptr || parameter_size == 0, HPE_ERROR_INVALID_ARGUMENT,
-                "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, parameter_size);
+    check_kernel(kernel, parameter_size);
+    const std::span bytes = parameters_of(kernel, parameters, parameter_size);
     const bool everything = count == HPE_ALL;
-    HPE_REQUIRE(everything || accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
-                "kernel {} is launched with {} accesses at a null pointer", kernel->name, count);
-
-    hpe::device::shape tiles;
-    for (int i = 0; i < 3 && shape != nullptr; ++i) {
-      tiles.grid[i] = std::max(shape->grid[i], 1U);
-      tiles.block[i] = std::max(shape->block[i], 1U);
-    }
+    const hpe::core::work_usage usage{.accesses = accesses_of(kernel, accesses, everything ? 0 : count),
+                                      .everything = everything};
     auto& it = runtime::instance();
     const unsigned on = hpe::core::device_or_current(it.env(), device);
-    const std::span bytes(static_cast<const std::byte*>(parameters), parameter_size);
-    const hpe::core::work_usage usage{.accesses = {accesses, everything ? 0 : count}, .everything = everything};
     if (kernel->ptx != nullptr) {
-      it.ptx().launch(on, kernel, tiles, bytes, usage);
+      it.ptx().launch(on, kernel, tiles_of(shape), bytes, usage);
     } else {
-      it.kernels().launch(on, kernel, tiles, bytes, usage);
+      it.kernels().launch(on, kernel, tiles_of(shape), bytes, usage);
     }
+  });
+}
+
+hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKernel kernel, size_t parameter_size,
+                        const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    check_kernel(kernel, parameter_size);
+    HPE_REQUIRE(members != nullptr && member_count != 0, HPE_ERROR_INVALID_ARGUMENT,
+                "kernel {} is launched on a team without members", kernel->name);
+    HPE_REQUIRE(count != HPE_ALL, HPE_ERROR_INVALID_ARGUMENT,
+                "kernel {} is launched on a team with HPE_ALL; teams name what they use", kernel->name);
+    HPE_REQUIRE(kernel->ptx == nullptr, HPE_ERROR_NOT_SUPPORTED,
+                "kernel {} is one of PTX, and teams run kernels of shared objects only", kernel->name);
+    auto& it = runtime::instance();
+    std::vector<hpe::core::team_part> parts;
+    for (const hpeTeamMember& m : std::span(members, member_count)) {
+      const unsigned on = hpe::core::device_or_current(it.env(), m.device);
+      HPE_REQUIRE(std::none_of(parts.begin(), parts.end(), [on](const auto& p) { return p.device == on; }),
+                  HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched on a team that has device {} twice", kernel->name,
+                  on);
+      parts.push_back({on, tiles_of(&m.shape), parameters_of(kernel, m.parameters, parameter_size)});
+    }
+    it.kernels().launch_team(parts, kernel, accesses_of(kernel, accesses, count));
   });
 }

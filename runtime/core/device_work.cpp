@@ -155,15 +155,15 @@ void device_work::collect(point_set& after) const {
   }
 }
 
-void device_work::record(timepoint point) {
+void device_work::record(std::span<const timepoint> points) {
   for (const device_access& access : accesses_) {
     auto& order = access.region->order;
     if (access.concurrent) {
-      order.record_concurrent(access.range, point);
+      for (const timepoint point : points) order.record_concurrent(access.range, point);
     } else if (access.mode == HPE_IN) {
-      order.record_read(access.range, point);
+      for (const timepoint point : points) order.record_read(access.range, point);
     } else {
-      order.record_write(access.range, point);
+      order.record_writes(access.range, points);
     }
   }
 }

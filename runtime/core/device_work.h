@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "runtime/core/environment.h"
@@ -41,8 +42,9 @@ class device_work {
 
   /// Adds what the whole work waits for.
   void collect(coherence::point_set& after) const;
-  /// The whole work was queued as `point`.
-  void record(timepoint point);
+  /// The whole work was queued as `points`: one, or one for each of the devices that do it together.
+  void record(std::span<const timepoint> points);
+  void record(timepoint point) { record(std::span(&point, 1)); }
   void commit() noexcept { undo_.clear(); }
   /// Instead of a commit: the work failed, pieces of it may have run, and nothing of it runs any more. Where the host
   /// has a copy of what it may have written, that copy is what counts; elsewhere the home is as the pieces left it.

@@ -121,9 +121,19 @@ device::stream& launcher::choose_stream(unsigned device, const point_set& after)
   return *c.streams[c.next.fetch_add(1, std::memory_order_relaxed) % streams_per_device];
 }
 
+device::stream& launcher::team_stream(unsigned device) {
+  compute& c = *compute_[device];
+  if (c.teams == nullptr) c.teams = &env_.devices.at(device).create_stream(device::priority::launch);
+  return *c.teams;
+}
+
+void launcher::require_there(unsigned device) const {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
+}
+
 template <class Command>
 timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command) {
-  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
+  require_there(device);
   // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
   const auto move_here = [&](const device_access& access) {
     if (!usage.concurrent && !reaches(device, access)) memory_.move(*access.region, device);
@@ -155,6 +165,49 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
   });
 }
 
+void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
+  std::vector<std::vector<std::byte>> parameters;  // as in launch
+  for (const team_part& p : parts) {
+    require_there(p.device);
+    parameters.emplace_back(p.parameters.begin(), p.parameters.end());
+  }
+  const unsigned first = parts.front().device;
+  const auto bring_into_reach = [&](const device_access& access) {
+    const auto there = [&](const team_part& p) { return reaches(p.device, access); };
+    if (std::all_of(parts.begin(), parts.end(), there)) return;
+    for (const team_part& p : parts)
+      HPE_REQUIRE(env_.devices.at(p.device).can_access(first), HPE_ERROR_NOT_SUPPORTED,
+                  "kernel {} uses {} bytes at {} on a team that does not reach all of them, and device {} would not "
+                  "reach them on device {} either",
+                  kernel->name, access.range.size(), static_cast<void*>(access.region->is.base + access.range.begin),
+                  p.device, first);
+    memory_.move(*access.region, first);
+  };
+  auto resolved = resolve(accesses);
+  for (const device_access& each : resolved) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
+  device_work work(env_, std::move(resolved), bring_into_reach);
+  point_set after;
+  work.collect(after);
+
+  std::vector<timepoint> points;
+  const auto finish = [&] {
+    work.record(points);
+    work.commit();
+    counters::add(env_.count.launches, points.size());
+  };
+  const std::lock_guard lock(team_mutex_);
+  for (const team_part& p : parts)
+    for (const timepoint point : after.points()) team_stream(p.device).wait(point);
+  try {
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      points.push_back(team_stream(parts[i].device).launch(kernel->id, parts[i].shape, parameters[i]));
+  } catch (...) {
+    if (!points.empty()) finish();  // some parts are on their way, and what uses the bytes next is to wait for them
+    throw;
+  }
+  finish();
+}
+
 void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
   queue(device, usage, [&](device_work& work, device::stream& stream) {
     try {
@@ -168,6 +221,7 @@ void launcher::enqueue(unsigned device, const std::function<int(void*)>& functio
 
 void launcher::add_last_points(unsigned device, point_set& points) const {
   for (const device::stream* s : compute_[device]->streams) points.add(s->last());
+  if (const device::stream* const teams = compute_[device]->teams; teams != nullptr) points.add(teams->last());
 }
 
 }  // namespace hpe::core

@@ -50,6 +50,13 @@ struct work_usage {
   std::span<const timepoint> after{};  ///< besides what the data demand
 };
 
+/// One device's part of a team's launch.
+struct team_part {
+  unsigned device;
+  device::shape shape;
+  std::span<const std::byte> parameters;
+};
+
 /// Modules, kernels and their launches. Any thread.
 class launcher {
  public:
@@ -64,6 +71,9 @@ class launcher {
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    const work_usage& usage);
 
+  /// See hpeLaunchTeam. At least one part, each on another device.
+  void launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses);
+
   /// See hpeEnqueue. function is called under the locks of the regions.
   void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
 
@@ -74,6 +84,8 @@ class launcher {
   static constexpr std::size_t streams_per_device = 4;
   struct compute {
     std::array<device::stream*, streams_per_device> streams{};
+    /// Of nothing but parts of teams, which begin in the order of team_mutex_. Null before the first one.
+    std::atomic<device::stream*> teams{nullptr};
     std::atomic<unsigned> next{0};
   };
 
@@ -87,10 +99,14 @@ class launcher {
   /// Under the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
+  /// Under team_mutex_.
+  device::stream& team_stream(unsigned device);
+  void require_there(unsigned device) const;
 
   environment env_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
+  std::mutex team_mutex_;  // one team is queued at a time; taken behind those of regions
 
   std::mutex modules_mutex_;
   std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;  // by file

@@ -128,6 +128,19 @@ TEST(access_order, concurrent_work_waits_for_all_but_its_kind_and_all_wait_for_i
   EXPECT_EQ(reading(order, {50, 100}), set_of({{1, 1}, {3, 1}, {4, 1}}));
 }
 
+TEST(access_order, everybody_waits_for_all_that_wrote_together) {
+  access_order order;
+  order.reset(100);
+  order.record_read({0, 100}, {7, 1});
+  order.record_concurrent({0, 100}, {8, 1});
+  const timepoint together[] = {{1, 1}, {2, 1}, {3, 1}};
+  order.record_writes({0, 100}, together);
+  for (const auto& waits : {reading, writing, beside})
+    EXPECT_EQ(waits(order, {0, 100}), set_of({{1, 1}, {2, 1}, {3, 1}}));
+  order.record_write({0, 100}, {4, 1});
+  for (const auto& waits : {reading, writing, beside}) EXPECT_EQ(waits(order, {0, 100}), set_of({{4, 1}}));
+}
+
 TEST(access_order, two_devices_may_write_the_halves_of_one_range) {
   access_order order;
   order.reset(100);

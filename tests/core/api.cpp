@@ -11,6 +11,7 @@
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
+#include "tests/core/status.h"
 
 namespace {
 
@@ -20,17 +21,6 @@ using hpe::out;
 using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
-
-// The call failed so, and its sentence has these words.
-testing::AssertionResult fails(hpeStatus got, hpeStatus wanted, std::initializer_list<std::string> words = {}) {
-  const std::string text = hpeGetLastErrorMessage();
-  if (got != wanted)
-    return testing::AssertionFailure() << hpeStatusName(got) << " instead of " << hpeStatusName(wanted) << ": " << text;
-  if (text.empty()) return testing::AssertionFailure() << "no sentence";
-  for (const std::string& word : words)
-    if (text.find(word) == std::string::npos) return testing::AssertionFailure() << '"' << text << "\" lacks " << word;
-  return testing::AssertionSuccess();
-}
 
 std::string text_of(const void* p) {
   char text[40];

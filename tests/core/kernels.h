@@ -17,6 +17,7 @@ struct loaded_kernels {
   hpe::kernel<fill_parameters> fill{module, "fill"};
   hpe::kernel<add_parameters> add{module, "add"};
   hpe::kernel<increment_parameters> increment{module, "increment"};
+  hpe::kernel<meet_parameters> meet{module, "meet"};
   hpe::kernel<crash_parameters> nothing{module, "nothing"};
   hpe::kernel<crash_parameters> crash{module, "crash"};
   hpe::kernel<divide_parameters> divide{module, "divide"};

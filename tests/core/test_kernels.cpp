@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "hpe/kernel.h"
 #include "tests/core/tiles.h"
@@ -23,6 +24,13 @@ HPE_HOST_KERNEL(increment, increment_parameters) {
   if (parameters->sleep_microseconds != 0) ::usleep(parameters->sleep_microseconds);
   const part mine = part_of(tiles, parameters->count);
   for (std::uint64_t i = mine.begin; i < mine.end; ++i) parameters->data[i] += parameters->by;
+}
+
+HPE_HOST_KERNEL(meet, meet_parameters) {
+  const std::atomic_ref<std::uint32_t> arrived(*parameters->arrived);
+  for (std::uint64_t tile = tiles->begin; tile < tiles->end; ++tile) ++arrived;
+  while (arrived.load() < parameters->all) ::usleep(1);
+  for (std::uint64_t tile = tiles->begin; tile < tiles->end; ++tile) parameters->results[tile] = arrived.load();
 }
 
 HPE_HOST_KERNEL(nothing, crash_parameters) {

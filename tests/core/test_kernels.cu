@@ -20,6 +20,13 @@ __global__ void increment(increment_parameters p) {
   for_my_part(p.count, [&](std::uint64_t i) { p.data[i] += p.by; });
 }
 
+__global__ void meet(meet_parameters p) {
+  if (threadIdx.x != 0) return;
+  atomicAdd_system(p.arrived, 1U);
+  while (atomicAdd_system(p.arrived, 0U) < p.all) __nanosleep(100);
+  p.results[gpu_test::tile()] = atomicAdd_system(p.arrived, 0U);
+}
+
 __global__ void nothing(crash_parameters) {}
 
 // A GPU gives some number for a division by zero, and goes on.

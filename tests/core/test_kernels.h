@@ -24,6 +24,12 @@ struct increment_parameters {
   std::uint32_t sleep_microseconds;  // first, so that what follows happens late
 };
 
+struct meet_parameters {
+  std::uint32_t* arrived;  // of all tiles of all devices, which wait for each other
+  std::uint32_t all;
+  std::uint32_t* results;  // one for each tile of this device: how many had arrived when it went on
+};
+
 struct crash_parameters {
   std::uint32_t* at;
 };
