@@ -1,14 +1,12 @@
 // Invariants: launch_ is the mark of the last launch, and no total in a workspace has a later one. Tickets are zero
-// between launches. The kernels of one launch on several devices wait for each other, so all of them must come to run:
-// no two launches of this kind are queued such that each keeps a device from the other. A fence, a launch that does
-// nothing, stands before each, waits for the one before in this process, and only then are its kernels let go.
+// between launches. Tiles on several devices wait for each other, so these run them as a team: all its parts come to
+// run.
 
 #include "apps/scan/single_pass.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <mutex>
 
 namespace hpe::scan {
 
@@ -40,16 +38,6 @@ std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
   return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
 }
 
-/// Shared by all scans of the process that use several devices.
-std::shared_ptr<array<std::byte>> the_turn() {
-  static std::mutex mutex;
-  static std::weak_ptr<array<std::byte>> last;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<array<std::byte>> turn = last.lock();
-  if (!turn) last = turn = std::make_shared<array<std::byte>>(1, on_device(0));
-  return turn;
-}
-
 }  // namespace
 
 single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<device_traits> devices)
@@ -68,7 +56,6 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
     workspaces_.emplace_back(layout(most, with.element_size, devices_.size()).size, on_device(d.number));
     fill(workspaces_.back().data(), 0, workspaces_.back().size());
   }
-  if (devices_.size() > 1) turn_ = the_turn();
 }
 
 void single_pass::begin_launch() {
@@ -100,37 +87,23 @@ single_pass_parameters single_pass::parameters(const arrays& where) const {
   return p;
 }
 
-void single_pass::queue_on(std::size_t d, single_pass_parameters p, const hpeAccess& order, const hpeAccess& read,
-                           const hpeAccess& written) {
-  const device_traits& device = devices_[d];
-  p.deal.device = static_cast<std::uint32_t>(d);
-  p.tickets = reinterpret_cast<kernels::scan_tickets*>(workspaces_[d].data());
-  const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(device.units, p.tiling.count));
-  const hpeShape shape{{blocks, 1, 1}, {kernels::single_pass_threads, 1, 1}};
-  launch_on(device.number, *with_.single_pass, shape, p, order, read, written, inout(workspaces_[d]));
-}
-
 void single_pass::queue(const arrays& where) {
   begin_launch();
-  const single_pass_parameters p = parameters(where);
-  const ranges all(where, 0, work_.length * work_.problems * with_.element_size);
-  const hpeAccess none{};
-  if (devices_.size() == 1) return queue_on(0, p, none, all.read(), all.written());
-
-  // Each device writes its tiles all over the output, which ranges do not tell. So the fences name what is used: one
-  // before the kernels, one after them; and each kernel names what puts it between them.
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  const int first = devices_.front().number;
-  launch_on(first, with_.fence, grid(1), nothing{}, all.read(), all.written(), inout(*turn_));
-  for (std::size_t d = 0; d < devices_.size(); ++d) queue_on(d, p, in(*turn_), none, none);
-  std::vector<hpeAccess> after{
-      all.only_read(),
-      inout(std::span(where.output, where.output + work_.length * work_.problems * with_.element_size))};
-  for (const auto& w : workspaces_) after.push_back(in(w));
-  const hpeShape one = grid(1);
-  const nothing empty{};
-  check(hpeLaunch(first, with_.fence.get(), &one, &empty, sizeof empty, after.data(), after.size()));
+  const single_pass_parameters all = parameters(where);
+  std::vector<team_member<single_pass_parameters>> members;
+  const ranges data(where, 0, work_.length * work_.problems * with_.element_size);
+  std::vector<hpeAccess> accesses{data.read(), data.written()};
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(devices_[d].units, all.tiling.count));
+    members.push_back({devices_[d].number, {{blocks, 1, 1}, {kernels::single_pass_threads, 1, 1}}, all});
+    single_pass_parameters& own = members.back().parameters;
+    own.deal.device = static_cast<std::uint32_t>(d);
+    own.tickets = reinterpret_cast<kernels::scan_tickets*>(workspaces_[d].data());
+    accesses.push_back(inout(workspaces_[d]));
+  }
+  if (members.size() > 1) return launch_team(*with_.single_pass, members, accesses);
+  const auto& [device, shape, own] = members.front();
+  launch_on(device, *with_.single_pass, shape, own, accesses[0], accesses[1], accesses[2]);
 }
 
 std::string single_pass::explain() const {

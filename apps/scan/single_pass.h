@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memory>
-
 #include "apps/scan/choice.h"
 #include "apps/scan/team_scan.h"
 
@@ -20,15 +18,12 @@ class single_pass final : public team_scan {
  private:
   void begin_launch();
   [[nodiscard]] single_pass_parameters parameters(const arrays& where) const;
-  void queue_on(std::size_t d, single_pass_parameters p, const hpeAccess& order, const hpeAccess& read,
-                const hpeAccess& written);
 
   const kernel_set& with_;
   const batch work_;
   const std::vector<device_traits> devices_;
   const std::uint32_t room_;                  ///< elements in a tile, at most
   std::vector<array<std::byte>> workspaces_;  ///< of each device; see layout in the .cpp
-  std::shared_ptr<array<std::byte>> turn_;    ///< who runs on several devices; see queue
   std::uint32_t launch_ = 0;
 };
 

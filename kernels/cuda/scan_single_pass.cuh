@@ -160,12 +160,21 @@ class single_pass {
     return window.from == 0 && window.to == Shape::template room<T>;
   }
 
+  /// Several problems in a tile: whether problems begin and end only where segments do. Then no element needs to be
+  /// asked whether one begins at it.
+  [[nodiscard]] __device__ __forceinline__ bool is_even(const window_of_tile& window) const {
+    return window.from == 0 && (window.to | static_cast<unsigned>(p_.tiling.length)) % segment_length == 0;
+  }
+
   __device__ __forceinline__ void reduce_segments(unsigned warp) {
     for_tiles([&](unsigned stage, const typename memory::slot& slot, unsigned) {
       for (unsigned n = warp; n < Shape::scanners; n += Shape::reducers) {
         T total = op_.identity();
         bool head = false;
-        if constexpr (several) {
+        if (several && is_even(slot.window)) {
+          head = offset(n * segment_length, slot.window) == 0;
+          if (slot.window.to > n * segment_length) total = segment_of<true>(stage, n, slot.window).total();
+        } else if constexpr (several) {
           const unsigned end = (n + 1) * segment_length;
           const uint64_t since = offset(end, slot.window);
           head = since <= segment_length;
@@ -274,7 +283,11 @@ class single_pass {
       T* const output = p_.output + slot.tile.begin - slot.window.from;
       const bool aligned = reinterpret_cast<uintptr_t>(output) % 16 == 0;
       const bool inclusive = p_.inclusive != 0;
-      if constexpr (several) {
+      if (several && is_even(slot.window)) {
+        if (shared_.heads[stage][warp]) before = op_.identity();
+        if (slot.window.to > warp * segment_length)
+          segment_of<true>(stage, warp, slot.window).scan(output, before, inclusive, aligned);
+      } else if constexpr (several) {
         if (slot.window.to > warp * segment_length)
           segment_of<false>(stage, warp, slot.window)
               .segmented_scan(output, before, inclusive, aligned, p_.tiling.length,

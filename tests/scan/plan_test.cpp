@@ -75,10 +75,13 @@ const std::vector<request>& requests() {
                                                                                                    {17, 1},
                                                                                                    {1000, 7},
                                                                                                    {4096, 5},
+                                                                                                   {1024, 21},
+                                                                                                   {1536, 11},
                                                                                                    {65537, 2},
                                                                                                    {100003, 3},
                                                                                                    {1 << 20, 1}})
           list.push_back({length, problems, how, spread});
+        list.push_back({1024, 21, how, spread, 1});
         list.push_back({123457, 3, how, spread, 2, true});
         list.push_back({99991, 2, how, spread, 4, false, 1});
         list.push_back({99991, 2, how, spread, 1, true, 3});
