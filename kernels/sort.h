@@ -69,6 +69,60 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
   return low;
 }
 
+/// Places [from, to) of the merged sequence of some sorted runs, of which any may be empty: output[i] becomes element i
+/// of it. Of equal elements those of earlier runs come first. Any grid is right.
+inline constexpr uint32_t sort_runs = 4;
+template <class T>
+struct sort_merge_four {
+  const T* runs[sort_runs];
+  uint64_t counts[sort_runs];
+  T* output;
+  uint64_t from, to;
+
+  [[nodiscard]] HPE_SORT_BOTH uint64_t total() const { return counts[0] + counts[1] + counts[2] + counts[3]; }
+};
+
+/// How many of the first `place` elements of the merged sequence come from each run. The middle of what is open in one
+/// run tells, by its place in the others, which side of it the split is on in all of them (P. Varman et al., "Merging
+/// multiple lists on hierarchical-memory multiprocessors", 1991).
+template <class T, class Less>
+HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint64_t (&split)[sort_runs], Less less) {
+  uint64_t high[sort_runs];
+  for (uint32_t r = 0; r < sort_runs; ++r) {
+    const uint64_t others = p.total() - p.counts[r];
+    split[r] = place > others ? place - others : 0;
+    high[r] = place < p.counts[r] ? place : p.counts[r];
+  }
+  for (;;) {
+    uint32_t widest = 0;
+    for (uint32_t r = 1; r < sort_runs; ++r)
+      if (high[r] - split[r] > high[widest] - split[widest]) widest = r;
+    if (high[widest] == split[widest]) return;
+    const uint64_t middle = split[widest] + (high[widest] - split[widest]) / 2;
+    const T& element = p.runs[widest][middle];
+    uint64_t preceding[sort_runs], all = 0;
+    for (uint32_t r = 0; r < sort_runs; ++r) {
+      uint64_t from = split[r], to = r == widest ? from : high[r];
+      while (from < to) {
+        const uint64_t there = from + (to - from) / 2;
+        const T& other = p.runs[r][there];
+        if (r < widest ? !less(element, other) : less(other, element))
+          from = there + 1;
+        else
+          to = there;
+      }
+      preceding[r] = r == widest ? middle : from;
+      all += preceding[r];
+    }
+    for (uint32_t r = 0; r < sort_runs; ++r) {
+      if (all < place)
+        split[r] = preceding[r] + (r == widest);
+      else
+        high[r] = preceding[r];
+    }
+  }
+}
+
 /// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device of so
 /// many compute units: as many as find room on it at once. Each has a part of both sides, and few long parts are read
 /// from a peer faster than many short ones.

@@ -19,18 +19,6 @@ inline void require(cudaError_t status) {
   if (status != cudaSuccess) throw error(HPE_ERROR_SYSTEM, std::string("CUB: ") + cudaGetErrorString(status));
 }
 
-inline bool in_place(const local_range& r) { return r.output.data() == r.input.data(); }
-
-/// A sort of a local_range on a stream, in hpe's order.
-template <int (*queue)(const local_range&, void*)>
-void in_order(const local_range& r) {
-  const auto body = [&](cudaStream_t stream) { return static_cast<cudaError_t>(queue(r, stream)); };
-  if (in_place(r))
-    enqueue(r.device, body, inout(r.input), inout(r.workspace), inout(r.scratch));
-  else
-    enqueue(r.device, body, in(r.input), out(r.output), inout(r.scratch));
-}
-
 template <class T, class Less>
 std::size_t scratch_of_merges(std::size_t count, bool /*in_place*/) {
   std::size_t here = 0, across = 0;
@@ -47,7 +35,7 @@ int sort_by_merges(const local_range& r, void* cuda_stream) {
   const std::size_t count = r.input.size() / sizeof(T);
   std::size_t bytes = r.scratch.size();
   const auto stream = static_cast<cudaStream_t>(cuda_stream);
-  if (in_place(r)) return cub::DeviceMergeSort::StableSortKeys(r.scratch.data(), bytes, input, count, Less{}, stream);
+  if (r.in_place()) return cub::DeviceMergeSort::StableSortKeys(r.scratch.data(), bytes, input, count, Less{}, stream);
   return cub::DeviceMergeSort::StableSortKeysCopy(r.scratch.data(), bytes, static_cast<const T*>(input), output, count,
                                                   Less{}, stream);
 }
@@ -56,7 +44,6 @@ int sort_by_merges(const local_range& r, void* cuda_stream) {
 
 /// Less is a type without state, a strict weak order that host and device can call (kernels::by_key has its form).
 template <class T, class Less>
-inline constexpr local_sort local_sort_by{detail::in_order<detail::sort_by_merges<T, Less>>,
-                                          detail::sort_by_merges<T, Less>, detail::scratch_of_merges<T, Less>};
+inline constexpr local_sort local_sort_by{detail::sort_by_merges<T, Less>, detail::scratch_of_merges<T, Less>};
 
 }  // namespace hpe::sort

@@ -11,13 +11,13 @@ namespace hpe::sort {
 struct local_range {
   int device;
   std::span<std::byte> input, output, workspace, scratch;
+
+  [[nodiscard]] bool in_place() const { return output.data() == input.data(); }
 };
 
 /// How GPUs sort one type of element by one order: hpe's own are found by name, a program makes one for its own
 /// (apps/sort/local_sort.cuh). All are stable.
 struct local_sort {
-  /// Queues a sort in hpe's order.
-  void (*run)(const local_range& range);
   /// Queues a sort on a stream of CUDA (cudaStream_t). Returns a cudaError_t.
   int (*queue)(const local_range& range, void* stream);
   /// Bytes that a sort of count elements needs besides; in_place: with output and input the same.

@@ -31,7 +31,7 @@ int sort_keys(const local_range& r, void* cuda_stream) {
   constexpr int bits = 8 * sizeof(T);
   std::size_t bytes = r.scratch.size();
   const auto stream = static_cast<cudaStream_t>(cuda_stream);
-  if (!detail::in_place(r))
+  if (!r.in_place())
     return cub::DeviceRadixSort::SortKeys(r.scratch.data(), bytes, static_cast<const T*>(input), output, count, 0, bits,
                                           stream);
   cub::DoubleBuffer<T> buffers(input, reinterpret_cast<T*>(r.workspace.data()));
@@ -43,7 +43,7 @@ int sort_keys(const local_range& r, void* cuda_stream) {
 template <class T>
 local_sort sort_of_type() {
   if constexpr (std::is_arithmetic_v<T>)
-    return {detail::in_order<sort_keys<T>>, sort_keys<T>, scratch_of_keys<T>};
+    return {sort_keys<T>, scratch_of_keys<T>};
   else
     return local_sort_by<T, kernels::by_key>;
 }

@@ -15,9 +15,15 @@ std::vector<int> all_unless(std::vector<int> wished) {
   return wished;
 }
 
+/// How many groups of parts the next round puts together, where there are so many.
+std::size_t together(std::size_t groups) { return groups > 2 ? kernels::sort_runs : 2; }
+
 std::size_t rounds(std::size_t parts) {
   std::size_t result = 0;
-  for (std::size_t group = 1; group < parts; group *= 2) ++result;
+  for (std::size_t groups = parts; groups > 1; ++result) {
+    const std::size_t each = together(groups);
+    groups = (groups + each - 1) / each;
+  }
   return result;
 }
 
@@ -32,7 +38,8 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
       count_(count),
       devices_(all_unless(std::move(devices))),
       module_(what.module.empty() ? own_module() : what.module),
-      merge_(module_, ("sort_merge_" + what.name).c_str()) {
+      merge_(module_, ("sort_merge_" + what.name).c_str()),
+      merge_four_(module_, ("sort_merge_four_" + what.name).c_str()) {
   if (count > std::numeric_limits<std::int64_t>::max() / what.size)
     throw error(HPE_ERROR_INVALID_ARGUMENT, std::to_string(count) + " elements of " + std::to_string(what.size) +
                                                 " bytes are more bytes than can be counted");
@@ -42,23 +49,19 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
   for (const int d : devices_) units_.push_back(device_info(d).compute_units);
   const bool on_soft = soft(devices_.front());
   if (on_soft) check(hpeModuleGetKernel(&local_, module_.get(), ("sort_local_" + what.name).c_str()));
-  if (!on_soft) on_gpus_ = what.on_gpus != nullptr ? what.on_gpus : find_local_sort(what.name);
-  if (!on_soft && on_gpus_ == nullptr)
+  const local_sort* const on_gpus = what.on_gpus != nullptr ? what.on_gpus : find_local_sort(what.name);
+  if (!on_soft && on_gpus == nullptr)
     throw error(
         HPE_ERROR_NOT_SUPPORTED,
         "GPUs cannot sort " + what.name +
             ": it is none of hpe's own types (or hpe was built without a CUDA toolkit), and the program gives no "
             "sort for it (element::on_gpus)");
-  for (std::size_t d = 0; d < devices_.size(); ++d) parts_.push_back({cut(d), cut(d + 1), d});
-  const std::size_t chunk = chunk_between();
-  between_ = chunk == 0 ? parts_ : pieces_between(chunk);
-  if (count > 0)
-    other_ = array<std::byte>(count * what.size, chunk == 0 ? where() : block_cyclic_distribution(chunk, devices_));
+  if (count > 0) other_ = array<std::byte>(count * what.size, where());
   const bool in_place = rounds(devices_.size()) % 2 == 0;
   for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d) {
-    const std::uint64_t own = cut(d + 1) - cut(d);
-    scratch_.emplace_back(std::max<std::size_t>(on_gpus_->scratch(own, in_place), 1), on_device(devices_[d]));
-    if (chunk != 0) workspaces_.emplace_back(own * what.size, on_device(devices_[d]));
+    scratch_.emplace_back(std::max<std::size_t>(on_gpus->scratch(cut(d + 1) - cut(d), in_place), 1),
+                          on_device(devices_[d]));
+    on_gpus_.emplace_back(*on_gpus);
   }
 }
 
@@ -67,26 +70,6 @@ std::uint64_t sorter::cut(std::size_t part) const {
   const std::uint64_t unit = granularity() / what_.size, even = count_ * part / devices_.size();
   if (part == devices_.size()) return count_;
   return count_ / devices_.size() >= unit * 64 ? even / unit * unit : even;
-}
-
-/// In which chunks other_ is dealt out; 0: it is cut as the data are. The local sorts leave what they sorted in other_
-/// where the rounds are odd in number, and then it is cut like that.
-std::size_t sorter::chunk_between() const {
-  const std::size_t last = rounds(devices_.size());
-  if (last == 0 || last % 2 != 0) return 0;
-  constexpr std::size_t least = 4;  // granules; shorter chunks would be of too different lengths
-  const std::uint64_t left = cut(std::size_t{1} << (last - 1)) * what_.size, each = left / devices_.size();
-  return each < least * granularity() ? 0 : (each + granularity() - 1) / granularity() * granularity();
-}
-
-std::vector<sorter::piece> sorter::pieces_between(std::size_t chunk) const {
-  std::vector<piece> pieces;
-  for (std::uint64_t i = 0, from = 0; from < count_; ++i) {
-    const std::uint64_t to = std::min<std::uint64_t>(((i + 1) * chunk + what_.size - 1) / what_.size, count_);
-    pieces.push_back({from, to, i % devices_.size()});
-    from = to;
-  }
-  return pieces;
 }
 
 std::span<std::byte> sorter::part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const {
@@ -107,12 +90,13 @@ std::vector<sorter::step> sorter::steps(void* data) {
   std::byte* from = count % 2 == 0 ? given : other;
   std::byte* to = count % 2 == 0 ? other : given;
   std::vector<step> all{{"local sorts", [this, given, from] { sort_parts(given, from); }}};
-  for (std::size_t group = 1; group < devices_.size(); group *= 2) {
-    all.push_back({"merges of " + std::to_string(group) + " and " + std::to_string(group),
-                   [this, from, to, &of_target = to == given ? parts_ : between_, group] {
-                     merge_round(from, to, of_target, group);
-                   }});
+  const std::size_t parts = devices_.size();
+  for (std::size_t group = 1; group < parts;) {
+    const std::size_t each = together((parts + group - 1) / group);
+    all.push_back({"merges of " + std::to_string(each) + " x " + std::to_string(group),
+                   [this, from, to, group, each] { merge_round(from, to, group, each); }});
     std::swap(from, to);
+    group *= each;
   }
   return all;
 }
@@ -124,9 +108,8 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
     const std::span<std::byte> input = part_of(from, begin, end), output = part_of(to, begin, end);
     const bool in_place = from == to;
     if (local_ == nullptr) {
-      const std::span<std::byte> workspace =
-          !workspaces_.empty() ? workspaces_[d].span() : part_of(other_.data(), begin, in_place ? end : begin);
-      on_gpus_->run({devices_[d], input, output, workspace, scratch_[d].span()});
+      const std::span<std::byte> workspace = part_of(other_.data(), begin, in_place ? end : begin);
+      on_gpus_[d].run({devices_[d], input, output, workspace, scratch_[d].span()});
       continue;
     }
     const kernels::sort_local<std::byte> p{input.data(), output.data(), end - begin};
@@ -136,42 +119,51 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
   }
 }
 
-void sorter::merge_round(const std::byte* from, std::byte* to, const std::vector<piece>& of_target,
-                         std::size_t parts_in_group) {
-  const std::size_t parts = devices_.size();
-  for (std::size_t first = 0; first < parts; first += 2 * parts_in_group) {
-    const std::uint64_t begin = cut(first), centre = cut(std::min(first + parts_in_group, parts)),
-                        end = cut(std::min(first + 2 * parts_in_group, parts));
-    for (const piece& p : of_target) {
-      const piece result{std::max(p.from, begin), std::min(p.to, end), p.device};
-      if (result.from < result.to) merge(from, to, result, begin, centre, end);
-    }
+void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups) {
+  const std::size_t parts = devices_.size(), in_result = parts_in_group * groups;
+  for (std::size_t d = 0; d < parts; ++d) {
+    const std::size_t first = d / in_result * in_result;
+    std::vector<std::uint64_t> cuts;
+    for (std::size_t g = 0; g <= groups; ++g) cuts.push_back(cut(std::min(first + g * parts_in_group, parts)));
+    merge(from, to, d, cuts);
   }
 }
 
-/// Of [begin, centre) and [centre, end), what ends up in a piece, by the device that has it.
-void sorter::merge(const std::byte* from, std::byte* to, const piece& result, std::uint64_t begin, std::uint64_t centre,
-                   std::uint64_t end) {
-  const kernels::sort_merge<std::byte> p{part_of(from, begin, end).data(),
-                                         part_of(from, centre, end).data(),
-                                         centre - begin,
-                                         end - centre,
-                                         part_of(to, begin, end).data(),
-                                         result.from - begin,
-                                         result.to - begin};
+/// Of what lies between neighbouring cuts, each sorted, what ends up in a device's part.
+void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts) {
+  const std::uint64_t begin = cuts.front(), end = cuts.back();
+  const std::span<std::byte> result = part_of(to, cut(device), cut(device + 1));
+  if (result.empty()) return;
+  std::byte* const output = part_of(to, begin, end).data();
+  const std::uint64_t first = cut(device) - begin, last = cut(device + 1) - begin;
   // On soft devices a few tiles for each thread, so that none waits long for another in the end.
-  const std::uint32_t units = units_[result.device];
-  const std::uint32_t tiles = local_ != nullptr ? 4 * units : kernels::merge_blocks(p.to - p.from, units);
-  launch_on(devices_[result.device], merge_, {{tiles, 1, 1}, {kernels::merge_threads, 1, 1}}, p,
-            in(part_of(from, begin, end)), out(part_of(to, result.from, result.to)));
+  const std::uint32_t units = units_[device];
+  const std::uint32_t tiles = local_ != nullptr ? 4 * units : kernels::merge_blocks(last - first, units);
+  const hpeShape shape{{tiles, 1, 1}, {kernels::merge_threads, 1, 1}};
+  const hpeAccess read = in(part_of(from, begin, end)), written = out(result);
+  const auto run = [&](std::size_t g) { return part_of(from, cuts[g], end).data(); };
+  const auto count = [&](std::size_t g) { return cuts[g + 1] - cuts[g]; };
+  if (cuts.size() == 3) {
+    const kernels::sort_merge<std::byte> p{run(0), run(1), count(0), count(1), output, first, last};
+    return launch_on(devices_[device], merge_, shape, p, read, written);
+  }
+  kernels::sort_merge_four<std::byte> p{};
+  for (std::size_t g = 0; g + 1 < cuts.size(); ++g) {
+    p.runs[g] = run(g);
+    p.counts[g] = count(g);
+  }
+  p.output = output;
+  p.from = first;
+  p.to = last;
+  launch_on(devices_[device], merge_four_, shape, p, read, written);
 }
 
 std::string sorter::explain() const {
   const std::size_t parts = devices_.size();
   if (parts == 1) return "one device sorts everything";
-  return std::to_string(parts) + " parts, merged in " + std::to_string(rounds(parts)) +
-         " rounds; who merges looks for the pivots in all parts, and reads them where they are" +
-         (between_.size() > parts ? "; before the last round each device gets what it is likely to merge" : "");
+  const std::size_t times = rounds(parts);
+  return std::to_string(parts) + " parts, merged in " + std::to_string(times) + (times == 1 ? " round" : " rounds") +
+         "; who merges looks for the pivots in all parts, and reads them where they are";
 }
 
 placement sorter::where() const {

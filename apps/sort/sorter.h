@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/sort/local_sort.h"
+#include "apps/sort/repeated_sort.h"
 #include "hpe/hpe.hpp"
 #include "kernels/sort.h"
 
@@ -41,15 +42,12 @@ template <class T>
 /// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it does not.
 [[nodiscard]] std::string own_module();
 
-/// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged two by two,
-/// groups of parts with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6,
-/// 2013). A device merges what ends up in its own part; it finds the pivots by reading single elements of both sides
-/// through the shared pointer, and reads what it merges in the same way. So nothing is swapped beforehand, and any
-/// number of devices is right. Where the rounds are even in number, as with three or four devices, and data are many,
-/// what the round before the last leaves is dealt out such that each device has what it is likely to merge in the last
-/// one: then most elements cross a link once. Made once and run often: it holds a second array, and on GPUs a third
-/// one, for keys where the rounds are odd in number, and for all where merged data are dealt out so. One thread at a
-/// time.
+/// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged, groups of parts
+/// with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6, 2013), but up to
+/// four at a time, so that keys of up to four devices cross a link once. A device merges what ends up in its own part;
+/// it finds the pivots by reading single elements of all sides through the shared pointer, and reads what it merges in
+/// the same way. So nothing is swapped beforehand, and any number of devices is right. Made once and run often: it
+/// holds a second array, and on GPUs a third one for keys where the rounds are odd in number. One thread at a time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error: no kernels for the element, a device that is none.
@@ -72,20 +70,12 @@ class sorter {
   [[nodiscard]] std::string explain() const;
 
  private:
-  /// Elements [from, to) of an array lie on a device, one of devices_.
-  struct piece {
-    std::uint64_t from, to;
-    std::size_t device;
-  };
-
+  /// Where the part begins; that of part `devices` is the end.
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
-  [[nodiscard]] std::size_t chunk_between() const;
-  [[nodiscard]] std::vector<piece> pieces_between(std::size_t chunk) const;
   void sort_parts(std::byte* from, std::byte* to);
-  void merge_round(const std::byte* from, std::byte* to, const std::vector<piece>& of_target,
-                   std::size_t parts_in_group);
-  void merge(const std::byte* from, std::byte* to, const piece& result, std::uint64_t begin, std::uint64_t centre,
-             std::uint64_t end);
+  /// Merges groups of so many parts, each sorted, so many groups at a time.
+  void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups);
+  void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
 
   const element what_;
@@ -94,12 +84,11 @@ class sorter {
   std::vector<std::uint32_t> units_;  ///< compute units of each
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
-  hpeKernel local_ = nullptr;                 ///< soft devices only
-  const local_sort* on_gpus_ = nullptr;       ///< GPUs only
-  array<std::byte> other_;                    ///< what is merged goes here and back
-  std::vector<piece> parts_, between_;        ///< where the data lie, and other_
-  std::vector<array<std::byte>> scratch_;     ///< GPUs: of each device's local sort
-  std::vector<array<std::byte>> workspaces_;  ///< GPUs, if other_ is not cut as the data are: likewise
+  kernel<kernels::sort_merge_four<std::byte>> merge_four_;
+  hpeKernel local_ = nullptr;              ///< soft devices only
+  std::vector<repeated_sort> on_gpus_;     ///< GPUs: of each
+  array<std::byte> other_;                 ///< what is merged goes here and back
+  std::vector<array<std::byte>> scratch_;  ///< GPUs: of each device's local sort
 };
 
 }  // namespace hpe::sort

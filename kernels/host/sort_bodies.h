@@ -1,7 +1,8 @@
 #pragma once
 
 /// The host bodies of sorts, for soft devices; templates over the element type and the order. HPE_HOST_SORT(name, T,
-/// Less) defines the kernels sort_local_name and sort_merge_name, also in a module of a program's own.
+/// Less) defines the kernels sort_local_name, sort_merge_name and sort_merge_four_name, also in a module of a program's
+/// own.
 
 #include <algorithm>
 #include <boost/sort/pdqsort/pdqsort.hpp>
@@ -27,12 +28,20 @@ void sort_here(const sort_local<T>& p, const hpeTiles& tiles) {
     boost::sort::spinsort(p.output, p.output + p.count, Less{});
 }
 
+struct places {
+  uint64_t from, to;
+};
+
+/// The part of outputs [from, to) that some tiles make.
+inline places part_of(uint64_t from, uint64_t to, const hpeTiles& tiles) {
+  const auto place_of = [&](uint64_t tile) { return from + uint64_t(__uint128_t(to - from) * tile / tiles.grid[0]); };
+  return {place_of(tiles.begin), place_of(tiles.end)};
+}
+
 template <class T, class Less>
 void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
   constexpr Less less{};
-  const uint64_t count = p.to - p.from, grid = tiles.grid[0];
-  const auto place_of = [&](uint64_t tile) { return p.from + uint64_t(__uint128_t(count) * tile / grid); };
-  const uint64_t from = place_of(tiles.begin), to = place_of(tiles.end);
+  const auto [from, to] = part_of(p.from, p.to, tiles);
   const auto split = [&](uint64_t place) { return pivot(p.left, p.left_count, p.right, p.right_count, place, less); };
   const T* left = p.left + split(from);
   const T* const left_end = p.left + split(to);
@@ -50,10 +59,34 @@ void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
   std::copy(right, right_end, output);
 }
 
+template <class T, class Less>
+void merge_four_here(const sort_merge_four<T>& p, const hpeTiles& tiles) {
+  constexpr Less less{};
+  const auto [from, to] = part_of(p.from, p.to, tiles);
+  uint64_t begins[sort_runs], ends[sort_runs];
+  select_runs(p, from, begins, less);
+  select_runs(p, to, ends, less);
+  struct run {
+    const T *at, *end;
+  } runs[sort_runs];
+  for (uint32_t r = 0; r < sort_runs; ++r) runs[r] = {p.runs[r] + begins[r], p.runs[r] + ends[r]};
+  const auto next_of = [&](run* left, run* right) {
+    return left->at == left->end || (right->at != right->end && less(*right->at, *left->at)) ? right : left;
+  };
+  run* firsts[] = {next_of(runs, runs + 1), next_of(runs + 2, runs + 3)};
+  for (T* output = p.output + from; output != p.output + to; ++output) {
+    const unsigned half = next_of(firsts[0], firsts[1]) == firsts[0] ? 0 : 1;
+    *output = *firsts[half]->at++;
+    firsts[half] = next_of(runs + 2 * half, runs + 2 * half + 1);
+  }
+}
+
 }  // namespace hpe::kernels
 
-#define HPE_HOST_SORT_LOCAL(kernel_name, Parameters, call) \
+#define HPE_HOST_SORT_KERNEL(kernel_name, Parameters, call) \
   HPE_HOST_KERNEL(kernel_name, Parameters) { call(*parameters, *tiles); }
-#define HPE_HOST_SORT(name, T, Less)                                                                      \
-  HPE_HOST_SORT_LOCAL(sort_local_##name, hpe::kernels::sort_local<T>, (hpe::kernels::sort_here<T, Less>)) \
-  HPE_HOST_SORT_LOCAL(sort_merge_##name, hpe::kernels::sort_merge<T>, (hpe::kernels::merge_here<T, Less>))
+#define HPE_HOST_SORT(name, T, Less)                                                                        \
+  HPE_HOST_SORT_KERNEL(sort_local_##name, hpe::kernels::sort_local<T>, (hpe::kernels::sort_here<T, Less>))  \
+  HPE_HOST_SORT_KERNEL(sort_merge_##name, hpe::kernels::sort_merge<T>, (hpe::kernels::merge_here<T, Less>)) \
+  HPE_HOST_SORT_KERNEL(sort_merge_four_##name, hpe::kernels::sort_merge_four<T>,                            \
+                       (hpe::kernels::merge_four_here<T, Less>))
