@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/rank.h"
 
 // An event is in the file if its name is there when the file is written; threads that are recording then may miss it.
 
@@ -77,11 +78,8 @@ void recorder::start(const std::string& file) {
   static std::mutex starting;
   const std::lock_guard lock(starting);
   if (file.empty() || active() != nullptr) return;
-  const char* rank = nullptr;
-  for (const char* const variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (rank == nullptr) rank = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): read only
   writer = ::getpid();
-  the_active.store(new recorder(name_of_trace(file, writer, rank)), std::memory_order_release);
+  the_active.store(new recorder(name_of_trace(file, writer, rank_by_environment())), std::memory_order_release);
 }
 
 recorder::recorder(std::string file, std::size_t capacity) : file_(std::move(file)), capacity_(capacity) {
