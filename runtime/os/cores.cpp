@@ -9,12 +9,20 @@ namespace hpe::os {
 
 namespace {
 
-unsigned count() noexcept {
+// Empty where the kernel knows more cores than the set has room for.
+cpu_set_t read() noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  // Fails where the kernel knows more cores than the set has room for.
-  const bool known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  return std::max(1U, known ? static_cast<unsigned>(CPU_COUNT(&allowed)) : std::thread::hardware_concurrency());
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_ZERO(&allowed);
+  return allowed;
+}
+
+const cpu_set_t allowed_at_start = read();
+
+unsigned count() noexcept {
+  const cpu_set_t allowed = read();
+  const int known = CPU_COUNT(&allowed);
+  return std::max(1U, known != 0 ? static_cast<unsigned>(known) : std::thread::hardware_concurrency());
 }
 
 const unsigned at_start = count();
@@ -23,5 +31,22 @@ const unsigned at_start = count();
 
 // Static objects of other files may ask before at_start has its value.
 unsigned usable_cores() noexcept { return at_start != 0 ? at_start : count(); }
+
+void keep_to_share(unsigned part, unsigned parts) noexcept {
+  const auto cores = static_cast<unsigned>(CPU_COUNT(&allowed_at_start));
+  if (parts < 2 || cores < parts) return;
+  const unsigned first = cores * part / parts, end = cores * (part + 1) / parts;
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  unsigned place = 0;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed_at_start)) continue;
+    if (place >= first && place < end) CPU_SET(core, &share);
+    ++place;
+  }
+  if (::sched_setaffinity(0, sizeof share, &share) != 0) return;
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_BATCH, &none);
+}
 
 }  // namespace hpe::os

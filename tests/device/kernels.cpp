@@ -2,6 +2,7 @@
 
 #include "tests/device/kernels.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <csignal>
@@ -47,6 +48,16 @@ HPE_HOST_KERNEL(rest_and_store, rest_parameters) {
   if (tiles->begin != 0) return;
   sleep_us(parameters->microseconds);
   *parameters->out = parameters->value;
+}
+
+HPE_HOST_KERNEL(tell_cores, cores_parameters) {
+  if (tiles->begin != 0) return;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ::sched_getaffinity(0, sizeof allowed, &allowed);
+  *parameters->cores = 0;
+  for (std::size_t core = 0; core < 64; ++core)
+    if (CPU_ISSET(core, &allowed)) *parameters->cores |= std::uint64_t{1} << core;
 }
 
 HPE_HOST_KERNEL(load, load_parameters) {

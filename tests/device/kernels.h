@@ -25,6 +25,10 @@ struct rest_parameters {
   std::uint64_t value;
 };
 
+struct cores_parameters {
+  std::uint64_t* cores;  // a bit for each of the first 64 that the kernel may run on
+};
+
 struct load_parameters {
   const std::uint64_t* in;
   std::uint64_t* out;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -15,6 +16,9 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/base/granule.h"
+#include "runtime/base/rank.h"
+#include "runtime/os/cores.h"
 #include "tests/device/kernels.h"
 #include "tests/device/processes.h"
 #include "tests/device/support.h"
@@ -80,6 +84,50 @@ TEST(processes, end_with_the_set_even_when_a_kernel_does_not) {
   m.reset();
   EXPECT_LT(clock::now() - begin, 3s);
   for (const pid_t pid : pids) EXPECT_FALSE(exists(pid));  // no zombie either
+}
+
+// What two devices' kernels may run on.
+std::array<std::uint64_t, 2> cores_of_kernels() {
+  machine m("soft:2");
+  std::array<std::uint64_t, 2> cores{};
+  for (unsigned d = 0; d < 2; ++d) {
+    m.device(d).map(m.address(d), hpe::granule_size);
+    m.finish(m.launch(m.stream(d), "tell_cores", cores_parameters{m.at<std::uint64_t>(d)}));
+    host_buffer back(m.set(), sizeof cores[d]);
+    m.finish(m.stream(d).copy(back.data(), m.address(d), sizeof cores[d]));
+    cores[d] = back.as<std::uint64_t>()[0];
+  }
+  return cores;
+}
+
+TEST(processes, keep_their_kernels_to_shares_of_the_cores) {
+  const unsigned all = hpe::os::usable_cores();
+  if (all < 2 || all > 64) GTEST_SKIP() << "the kernel tells of 64 cores, and two devices need one each";
+  if (hpe::rank_by_environment() != nullptr) GTEST_SKIP() << "started as a rank";
+  const auto [first, second] = cores_of_kernels();
+  EXPECT_EQ(first & second, 0U);
+  EXPECT_EQ(static_cast<unsigned>(std::popcount(first)), all / 2);
+  EXPECT_EQ(static_cast<unsigned>(std::popcount(second)), all - all / 2);
+}
+
+TEST(processes, run_their_kernels_on_any_core_where_others_may_divide_the_cores_too) {
+  using variables = std::initializer_list<std::pair<const char*, const char*>>;
+  for (const variables& v : {variables{{"OMPI_COMM_WORLD_RANK", "0"}}, variables{{"HPE_SOFT_THREADS", "1"}},
+                             variables{{"HPE_SOFT_CORES", "any"}}}) {
+    const environment here(v);
+    const auto [first, second] = cores_of_kernels();
+    EXPECT_EQ(first, second) << v.begin()->first;
+    EXPECT_EQ(static_cast<unsigned>(std::popcount(first)), std::min(hpe::os::usable_cores(), 64U));
+  }
+  const environment wish{{"HPE_SOFT_CORES", "shares"}, {"HPE_SOFT_THREADS", "1"}};
+  const auto [first, second] = cores_of_kernels();
+  EXPECT_EQ((first & second) == 0, hpe::os::usable_cores() >= 2);
+}
+
+TEST(start, refuses_cores_that_cannot_be_meant) {
+  const environment wish{{"HPE_SOFT_CORES", "all"}};
+  const auto words = words_of([] { machine m("soft:2"); });
+  EXPECT_NE(words.find("HPE_SOFT_CORES=\"all\" is neither shares, any nor auto"), std::string::npos) << words;
 }
 
 TEST(processes, that_do_not_answer_are_killed) {

@@ -25,6 +25,44 @@ TEST(cores, stay_those_when_a_thread_binds_itself) {
   }).join();
 }
 
+cpu_set_t cores_of_this_thread() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
+  return cores;
+}
+
+TEST(cores, are_divided_into_shares) {
+  const unsigned all = hpe::os::usable_cores();
+  for (unsigned parts = 2; parts <= all; ++parts) {
+    cpu_set_t taken;
+    CPU_ZERO(&taken);
+    for (unsigned part = 0; part < parts; ++part) {
+      std::thread([&] {
+        hpe::os::keep_to_share(part, parts);
+        const cpu_set_t mine = cores_of_this_thread();
+        EXPECT_GE(static_cast<unsigned>(CPU_COUNT(&mine)), all / parts);
+        EXPECT_LE(static_cast<unsigned>(CPU_COUNT(&mine)), (all + parts - 1) / parts);
+        cpu_set_t twice;
+        CPU_AND(&twice, &taken, &mine);
+        EXPECT_EQ(CPU_COUNT(&twice), 0) << part << " of " << parts;
+        CPU_OR(&taken, &taken, &mine);
+        EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
+      }).join();
+    }
+    EXPECT_EQ(static_cast<unsigned>(CPU_COUNT(&taken)), all) << parts;
+  }
+}
+
+TEST(cores, are_not_divided_among_more_than_there_are) {
+  std::thread([] {
+    const cpu_set_t before = cores_of_this_thread();
+    hpe::os::keep_to_share(0, hpe::os::usable_cores() + 1);
+    const cpu_set_t after = cores_of_this_thread();
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  }).join();
+}
+
 // The exit test starts the program again, and that gets this thread's cores.
 TEST(cores, are_fewer_where_the_process_gets_fewer) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";

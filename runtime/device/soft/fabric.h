@@ -65,6 +65,7 @@ struct fabric_state {
   uvas_layout layout;
   topology shape;
   unsigned threads = 1;        // of each device
+  unsigned core_shares = 0;    // into which the cores are divided, one for the kernels of each device; 0: not at all
   bool interpret_ptx = false;  // instead of compiling it
   link_limit host_limit;
   link_limit peer_limit;

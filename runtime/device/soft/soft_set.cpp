@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/rank.h"
 #include "runtime/device/soft/soft_device.h"
 #include "runtime/device/soft/soft_gate.h"
 #include "runtime/device/soft/soft_ptx_module.h"
@@ -24,6 +25,16 @@ unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
   constexpr std::uint64_t most = 1024;
   if (wanted != 0) return static_cast<unsigned>(std::min(wanted, most));
   return std::max(1U, os::usable_cores() / shape.devices());
+}
+
+/// 0: the cores are not divided. Other processes that divide them too would leave some cores to several devices, and
+/// others to none.
+unsigned core_shares(const topology& shape, const options& wanted) {
+  if (wanted.soft_cores == "shares") return shape.devices();
+  if (wanted.soft_cores == "any") return 0;
+  HPE_REQUIRE(wanted.soft_cores == "auto", HPE_ERROR_INITIALIZATION,
+              "HPE_SOFT_CORES=\"{}\" is neither shares, any nor auto", wanted.soft_cores);
+  return rank_by_environment() != nullptr || wanted.soft_threads != 0 ? 0 : shape.devices();
 }
 
 }  // namespace
@@ -46,6 +57,7 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   fabric_state& state = fabric_.state();
   state.layout = layout;
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
+  state.core_shares = core_shares(state.shape, wanted);
   HPE_REQUIRE(wanted.ptx_engine == "compiler" || wanted.ptx_engine == "interpreter", HPE_ERROR_INITIALIZATION,
               "HPE_PTX_ENGINE=\"{}\" is neither compiler nor interpreter", wanted.ptx_engine);
   state.interpret_ptx = wanted.ptx_engine == "interpreter";

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <exception>
 
+#include "runtime/os/cores.h"
+
 namespace hpe::device::soft {
 
 struct softd_pool::job {
@@ -29,13 +31,15 @@ struct softd_pool::job {
   }
 };
 
-softd_pool::softd_pool(unsigned threads) : threads_(threads) {
+softd_pool::softd_pool(unsigned threads, unsigned share, unsigned shares)
+    : threads_(threads), share_(share), shares_(shares) {
   // They live as long as the process.
   for (unsigned i = 1; i < threads; ++i) std::thread([this] { help(); }).detach();
 }
 
 std::optional<softd_pool::trouble> softd_pool::run(hpeHostKernel body, const void* parameters,
                                                    const std::uint32_t (&grid)[3]) {
+  keep_to_cores();
   job task{body, parameters, grid, std::uint64_t{grid[0]} * grid[1] * grid[2]};
   const bool shared = threads_ > 1 && task.tiles > 1;
   if (shared) {
@@ -54,6 +58,7 @@ std::optional<softd_pool::trouble> softd_pool::run(hpeHostKernel body, const voi
 
 void softd_pool::help() {
   ::pthread_setname_np(::pthread_self(), "softd-unit");
+  keep_to_cores();
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto found = std::find_if(open_.begin(), open_.end(), [](const job* task) { return !task->begun(); });
@@ -68,6 +73,12 @@ void softd_pool::help() {
     lock.lock();
     if (--task.helpers == 0) left_.notify_all();
   }
+}
+
+void softd_pool::keep_to_cores() const {
+  thread_local bool kept = false;
+  if (shares_ != 0 && !kept) os::keep_to_share(share_, shares_);
+  kept = true;
 }
 
 void softd_pool::work(job& task) const {

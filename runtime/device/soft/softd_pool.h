@@ -23,8 +23,9 @@ class softd_pool {
     std::string exception;
   };
 
-  /// `threads` counts the caller of run, which works as well.
-  explicit softd_pool(unsigned threads);
+  /// `threads` counts the caller of run, which works as well. If the cores are divided into `shares`, which are not 0,
+  /// all of them keep to one.
+  softd_pool(unsigned threads, unsigned share, unsigned shares);
 
   /// Runs all tiles and returns when they are done. After trouble in one tile no further ones are begun. Any thread;
   /// launches that run at the same time share the threads.
@@ -35,8 +36,9 @@ class softd_pool {
 
   [[noreturn]] void help();
   void work(job& task) const;
+  void keep_to_cores() const;
 
-  unsigned threads_;
+  unsigned threads_, share_, shares_;
   std::mutex mutex_;
   std::condition_variable wanted_;
   std::condition_variable left_;

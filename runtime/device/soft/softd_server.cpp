@@ -41,7 +41,7 @@ class server {
       : device_(device),
         memory_(memory),
         fabric_(std::move(descriptors.at(0))),
-        pool_(fabric_.state().threads),
+        pool_(fabric_.state().threads, device, fabric_.state().core_shares),
         output_(std::move(descriptors.at(2)), fabric_.state().devices[device].output) {
     die_with(std::move(descriptors.at(1)));
     descriptors.erase(descriptors.begin(), descriptors.begin() + 3);
