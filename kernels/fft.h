@@ -135,7 +135,8 @@ struct fft_local {
 /// A transpose and then a transform of each row of the target, on a soft device: what fft_transpose and fft_local do,
 /// with rows that stay in the cache in between. With `back` rows become columns again when they are transformed:
 /// target[c][r] = element c of row r. Then target points to the first element of the whole matrix, whose rows lie
-/// gather.target_row apart. A tile is line_block rows.
+/// gather.target_row apart, and may be the source if that has the same rows: a tile writes what it alone has read. A
+/// tile is line_block rows.
 inline constexpr int64_t line_block = 16;
 
 template <class T>
@@ -143,11 +144,6 @@ struct fft_lines {
   fft_transpose<T> gather;
   fft_effort effort;
   int32_t back;
-};
-
-/// The kernel fft_fence does nothing: its accesses order other launches.
-struct fft_fence_parameters {
-  uint32_t unused;
 };
 
 }  // namespace hpe::kernels

@@ -21,8 +21,7 @@ template <class T>
 fftw_kernel_set<T>::fftw_kernel_set()
     : from(fftw_module()),
       local(from, name_for<T>("fft_local").c_str()),
-      lines(from, name_for<T>("fft_lines").c_str()),
-      fence(from, "fft_fence") {}
+      lines(from, name_for<T>("fft_lines").c_str()) {}
 
 template struct fftw_kernel_set<float>;
 template struct fftw_kernel_set<double>;

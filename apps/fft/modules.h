@@ -33,7 +33,6 @@ struct fftw_kernel_set {
   module from;
   kernel<kernels::fft_local<T>> local;
   kernel<kernels::fft_lines<T>> lines;
-  kernel<kernels::fft_fence_parameters> fence;
 };
 
 }  // namespace hpe::fft

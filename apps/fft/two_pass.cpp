@@ -1,11 +1,12 @@
 // The form `transpose` on soft devices, in natural order: two passes over the data instead of three. With the notation
 // of transpose.cpp, the first pass transforms columns of the matrix [n1][n2] and writes them, times factors, as rows
 // [n2][k1]; the second transforms columns of that and leaves them columns, which is X[k1 + first * k2]. In two
-// dimensions the first pass transforms rows.
+// dimensions the first pass transforms rows. The second pass leaves everything in the columns that it came from, so it
+// works in place, and what is between the passes stands in the output. Only the first pass in one dimension cannot work
+// in place, and takes memory of its own if input and output are the same.
 //
-// Invariant: in the second pass each device writes a band of columns of the result, which as ranges of memory
-// interleave with those of the others. So its launches do not name what they write. A fence, a launch that does
-// nothing, stands before them and names it, and one after them; turn_ puts them in between.
+// In the second pass each device writes a band of columns of the result, which as ranges of memory interleave with
+// those of the others. So the devices do it as a team, which names the whole result.
 
 #include <algorithm>
 
@@ -19,22 +20,14 @@ namespace {
 template <class T>
 class two_pass_method final : public method<T> {
  public:
-  explicit two_pass_method(const circumstances& c)
-      : c_(c),
-        rows_(make_local_transforms<T>(c)),
-        turn_(1, on_device(0)),
-        between_(static_cast<std::size_t>(c.made.first * c.made.second),
-                 block_distribution(first_devices(c.made.devices))) {}
+  explicit two_pass_method(const circumstances& c) : c_(c), rows_(make_local_transforms<T>(c)) {}
 
   void run(int sign, const number<T>* in, number<T>* out) override {
     const std::int64_t a = c_.made.first, b = c_.made.second, devices = c_.made.devices;
     const bool two_dimensions = c_.what.rows > 1;
-    for (int d = 0; d < devices; ++d) two_dimensions ? rows(d, sign, in) : turned(d, sign, in);
-    const hpeAccess result = written(out, a * b, true);
-    fence(in == out ? result : written(out, a * b, false));
-    for (int d = 0; d < devices; ++d)
-      two_dimensions ? columns(d, sign, out, a, b, 0) : columns(d, sign, out, b, a, a * b);
-    fence(result);
+    number<T>* const between = in == out && !two_dimensions ? own_memory() : out;
+    for (int d = 0; d < devices; ++d) two_dimensions ? rows(d, sign, in, between) : turned(d, sign, in, between);
+    two_dimensions ? columns(sign, between, out, a, b, 0) : columns(sign, between, out, b, a, a * b);
   }
 
   [[nodiscard]] std::string explain() const override {
@@ -43,20 +36,27 @@ class two_pass_method final : public method<T> {
   }
 
  private:
-  void rows(int d, int sign, const number<T>* in) {
+  number<T>* own_memory() {
+    if (between_.size() == 0)
+      between_ = array<number<T>>(static_cast<std::size_t>(c_.made.first * c_.made.second),
+                                  block_distribution(first_devices(c_.made.devices)));
+    return between_.data();
+  }
+
+  void rows(int d, int sign, const number<T>* in, number<T>* between) {
     const range mine = part_of(c_.made.first, d, c_.made.devices);
     if (mine.size() == 0) return;
     const std::int64_t at = mine.begin * c_.made.second;
-    rows_->run(d, {{1, c_.made.second}, mine.size()}, sign, in + at, between_.data() + at);
+    rows_->run(d, {{1, c_.made.second}, mine.size()}, sign, in + at, between + at);
   }
 
-  void turned(int d, int sign, const number<T>* in) {
+  void turned(int d, int sign, const number<T>* in, number<T>* between) {
     const std::int64_t a = c_.made.first, b = c_.made.second;
     const range mine = band(d, b);
     if (mine.size() == 0) return;
-    number<T>* const own = between_.data() + mine.begin * a;
-    lines(d, {in, own, b, a, mine.begin, mine.end, 0, sign, 1, 0, a}, 0, read(in, a * b),
-          written(own, mine.size() * a, false));
+    number<T>* const own = between + mine.begin * a;
+    launch_on(d, kernels_.lines, tiles_of(mine), {{in, own, b, a, mine.begin, mine.end, 0, sign, 1, 0, a}, effort(), 0},
+              read(in, a * b), written(own, mine.size() * a, false));
   }
 
   /// Some of `count` columns, in whole tiles: so a band begins at a line of a cache where rows do.
@@ -66,27 +66,30 @@ class two_pass_method final : public method<T> {
   }
 
   /// Columns of [length][count], which stay columns.
-  void columns(int d, int sign, number<T>* out, std::int64_t length, std::int64_t count, std::int64_t root) {
-    const range mine = band(d, count);
-    if (mine.size() == 0) return;
-    lines(d, {between_.data(), out, count, length, mine.begin, mine.end, root, sign, 1, 0, count}, 1, hpe::in(between_),
-          hpe::in(turn_));
+  void columns(int sign, const number<T>* between, number<T>* out, std::int64_t length, std::int64_t count,
+               std::int64_t root) {
+    std::vector<team_member<kernels::fft_lines<T>>> members;
+    for (int d = 0; d < c_.made.devices; ++d) {
+      const range mine = band(d, count);
+      if (mine.size() == 0) continue;
+      const kernels::fft_transpose<T> gather{between, out,  count, length, mine.begin, mine.end,
+                                             root,    sign, 1,     0,      count};
+      members.push_back({d, tiles_of(mine), {gather, effort(), 1}});
+    }
+    std::vector<hpeAccess> accesses{written(out, length * count, between == out)};
+    if (between != out) accesses.push_back(read(between, length * count));
+    launch_team(kernels_.lines, members, accesses);
   }
 
-  void lines(int d, const kernels::fft_transpose<T>& gather, std::int32_t back, const hpeAccess& from,
-             const hpeAccess& other) {
-    const auto tiles = kernels::parts_of(gather.end - gather.begin, kernels::line_block);
-    launch_on(d, kernels_.lines, grid(static_cast<std::uint32_t>(tiles)), {gather, c_.wish.soft_effort, back}, from,
-              other);
+  [[nodiscard]] static hpeShape tiles_of(const range& band) {
+    return grid(static_cast<std::uint32_t>(kernels::parts_of(band.size(), kernels::line_block)));
   }
-
-  void fence(const hpeAccess& result) { launch_on(0, kernels_.fence, grid(1), {}, result, inout(turn_)); }
+  [[nodiscard]] kernels::fft_effort effort() const { return c_.wish.soft_effort; }
 
   circumstances c_;
   fftw_kernel_set<T> kernels_;
   std::unique_ptr<local_transforms<T>> rows_;
-  array<std::byte> turn_;
-  array<number<T>> between_;
+  array<number<T>> between_;  // see own_memory
 };
 
 }  // namespace

@@ -197,7 +197,3 @@ HPE_HOST_KERNEL(fft_local_f32, fft_local<float>) { run(*parameters, *tiles); }
 HPE_HOST_KERNEL(fft_local_f64, fft_local<double>) { run(*parameters, *tiles); }
 HPE_HOST_KERNEL(fft_lines_f32, fft_lines<float>) { run(*parameters, *tiles); }
 HPE_HOST_KERNEL(fft_lines_f64, fft_lines<double>) { run(*parameters, *tiles); }
-HPE_HOST_KERNEL(fft_fence, fft_fence_parameters) {
-  static_cast<void>(parameters);
-  static_cast<void>(tiles);
-}
