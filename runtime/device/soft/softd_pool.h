@@ -23,8 +23,8 @@ class softd_pool {
     std::string exception;
   };
 
-  /// `threads` counts the caller of run, which works as well. If the cores are divided into `shares`, which are not 0,
-  /// all of them keep to one.
+  /// `threads` counts the caller of run, which works as well. All of them keep to share `share` of the cores, which are
+  /// divided into `shares`; 0: they run anywhere.
   softd_pool(unsigned threads, unsigned share, unsigned shares);
 
   /// Runs all tiles and returns when they are done. After trouble in one tile no further ones are begun. Any thread;
