@@ -68,6 +68,15 @@ struct range {
   return list;
 }
 
+/// Memory for what is between two passes over a matrix, spread over the devices as its rows are. Made at the first use.
+template <class T>
+[[nodiscard]] number<T>* room(array<number<T>>& kept, const choice& made) {
+  if (kept.size() == 0)
+    kept = array<number<T>>(static_cast<std::size_t>(made.first * made.second),
+                            block_distribution(first_devices(made.devices)));
+  return kept.data();
+}
+
 /// Tiles of the kernels that work on tile_elements at a time.
 [[nodiscard]] inline hpeShape tiles_for(std::int64_t elements) {
   return grid(static_cast<std::uint32_t>(kernels::parts_of(elements, kernels::tile_elements)));

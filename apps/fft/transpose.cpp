@@ -60,7 +60,10 @@ class transpose_method final : public method<T> {
     const number<T>* source = in;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t left = all.size() - 1 - i;
-      number<T>* target = left == 0 ? out : left == 1 ? room(0) : in == out ? room(1) : out;
+      number<T>* target = left == 0   ? out
+                          : left == 1 ? room(rooms_[0], c_.made)
+                          : in == out ? room(rooms_[1], c_.made)
+                                      : out;
       for (int d = 0; d < c_.made.devices; ++d) run(d, all[i], sign, source, target);
       source = target;
     }
@@ -108,15 +111,6 @@ class transpose_method final : public method<T> {
     }
     launch_on(device, kernels_.transpose, grid(blocks_for(p.tiles())), p, from, to);
     if (s.transform) transforms_->run(device, rows_of(s, mine), sign, own, own);
-  }
-
-  /// Memory for what is between two stages, spread as the rows are.
-  number<T>* room(std::size_t which) {
-    auto& mine = rooms_[which];
-    if (mine.size() == 0)
-      mine = array<number<T>>(static_cast<std::size_t>(c_.made.first * c_.made.second),
-                              block_distribution(first_devices(c_.made.devices)));
-    return mine.data();
   }
 
   circumstances c_;

@@ -25,7 +25,7 @@ class two_pass_method final : public method<T> {
   void run(int sign, const number<T>* in, number<T>* out) override {
     const std::int64_t a = c_.made.first, b = c_.made.second, devices = c_.made.devices;
     const bool two_dimensions = c_.what.rows > 1;
-    number<T>* const between = in == out && !two_dimensions ? own_memory() : out;
+    number<T>* const between = in == out && !two_dimensions ? room(between_, c_.made) : out;
     for (int d = 0; d < devices; ++d) two_dimensions ? rows(d, sign, in, between) : turned(d, sign, in, between);
     two_dimensions ? columns(sign, between, out, a, b, 0) : columns(sign, between, out, b, a, a * b);
   }
@@ -36,13 +36,6 @@ class two_pass_method final : public method<T> {
   }
 
  private:
-  number<T>* own_memory() {
-    if (between_.size() == 0)
-      between_ = array<number<T>>(static_cast<std::size_t>(c_.made.first * c_.made.second),
-                                  block_distribution(first_devices(c_.made.devices)));
-    return between_.data();
-  }
-
   void rows(int d, int sign, const number<T>* in, number<T>* between) {
     const range mine = part_of(c_.made.first, d, c_.made.devices);
     if (mine.size() == 0) return;
@@ -89,7 +82,7 @@ class two_pass_method final : public method<T> {
   circumstances c_;
   fftw_kernel_set<T> kernels_;
   std::unique_ptr<local_transforms<T>> rows_;
-  array<number<T>> between_;  // see own_memory
+  array<number<T>> between_;  // empty unless a transform in one dimension was in place
 };
 
 }  // namespace

@@ -27,8 +27,7 @@ struct output_range {
   return {from + before, count - before < part ? to : from + before + part};
 }
 
-/// `count` elements in shared memory: one behind the other from base + begin on (mask: all bits), or round a ring of
-/// mask + 1 places that begins at base.
+/// `count` elements in shared memory, from place `begin` on round a ring of mask + 1 places that begins at base.
 struct near_sequence {
   uint32_t base, begin, mask, count;
   /// Of the element that lies `i` places behind the ring's first one.

@@ -17,30 +17,26 @@ cpu_set_t read() noexcept {
   return allowed;
 }
 
-const cpu_set_t allowed_at_start = read();
+const cpu_set_t at_start = read();
 
-unsigned count() noexcept {
-  const cpu_set_t allowed = read();
+}  // namespace
+
+unsigned usable_cores() noexcept {
+  // Static objects of other files may ask before at_start has its value.
+  const cpu_set_t allowed = CPU_COUNT(&at_start) != 0 ? at_start : read();
   const int known = CPU_COUNT(&allowed);
   return std::max(1U, known != 0 ? static_cast<unsigned>(known) : std::thread::hardware_concurrency());
 }
 
-const unsigned at_start = count();
-
-}  // namespace
-
-// Static objects of other files may ask before at_start has its value.
-unsigned usable_cores() noexcept { return at_start != 0 ? at_start : count(); }
-
 void keep_to_share(unsigned part, unsigned parts) noexcept {
-  const auto cores = static_cast<unsigned>(CPU_COUNT(&allowed_at_start));
+  const auto cores = static_cast<unsigned>(CPU_COUNT(&at_start));
   if (parts < 2 || cores < parts) return;
   const unsigned first = cores * part / parts, end = cores * (part + 1) / parts;
   cpu_set_t share;
   CPU_ZERO(&share);
   unsigned place = 0;
   for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed_at_start)) continue;
+    if (!CPU_ISSET(core, &at_start)) continue;
     if (place >= first && place < end) CPU_SET(core, &share);
     ++place;
   }
