@@ -11,7 +11,7 @@
 #include "hpe/hpe.hpp"
 #include "runtime/coherence/region_table.h"
 #include "runtime/device/device.h"
-#include "runtime/memory/directory.h"
+#include "runtime/memory/granule_table.h"
 #include "runtime/memory/uvas.h"
 #include "tests/core/kernels.h"
 
@@ -135,11 +135,10 @@ void launches(unsigned repeats, std::vector<result>& results) {
 void look_ups(unsigned repeats, std::vector<result>& results) {
   constexpr std::size_t granules = 4096;
   const hpe::memory::uvas space(0, std::size_t{16} << 30, 1);
-  hpe::memory::directory directory(space.layout());
+  hpe::memory::granule_table directory(space.layout());
   hpe::coherence::region_table regions;
   std::byte* base = space.segment_begin(hpe::memory::segment_kind::device, 0);
-  for (std::size_t g = 0; g < granules; ++g)
-    directory.assign(base + g * hpe::granule_size, 1, {regions.take().id, 0, 0});
+  for (std::size_t g = 0; g < granules; ++g) directory.assign(base + g * hpe::granule_size, 1, {regions.take().id, 0});
 
   std::vector<const std::byte*> addresses(1 << 16);
   std::mt19937_64 random(std::random_device{}());

@@ -11,3 +11,9 @@ function(hpe_layer name)
   list(TRANSFORM seen PREPEND hpe-)
   target_link_libraries(${target} PUBLIC ${seen} ${arg_LIBRARIES})
 endfunction()
+
+# For layers that the fault handler calls. In a library that a program loads with dlopen, the first touch of a thread-local
+# variable calls malloc by default, which a signal handler must not.
+function(hpe_no_lazy_thread_locals name)
+  target_compile_options(hpe-${name} PRIVATE -ftls-model=initial-exec)
+endfunction()

@@ -2,8 +2,8 @@
 
 /// A range of memory that host code, which knows nothing of hpe, is about to use. This is the only way in which
 /// interposed functions get at memory of hpe, and at device memory that a CUDA program got from the driver itself
-/// (adopted_pointers.h), which is always used through a copy; runtime/core/host_access.h tells how reading and writing
-/// are kept apart from what kernels and the host do with neighbouring bytes.
+/// (adopted_pointers.h), which is always used through a copy; runtime/core/operations/host_access.h tells how reading
+/// and writing are kept apart from what kernels and the host do with neighbouring bytes.
 ///
 ///   buffer_access to(buffer, size, host_use::write);
 ///   const ssize_t n = next_read(file, to.data(), size);
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
-#include "runtime/core/host_access.h"
+#include "runtime/core/operations/host_access.h"
 
 namespace hpe::interpose {
 
@@ -99,7 +99,7 @@ class buffer_access {
   core::loan copy_;  // none: used in place, or adopted
   adopted_pointers* adopted_ = nullptr;
   std::unique_ptr<std::byte, page_memory> own_;  // of adopted memory
-  coherence::point_set copying_;                 // after started()
+  std::vector<timepoint> copying_;               // after started()
 };
 
 }  // namespace hpe::interpose

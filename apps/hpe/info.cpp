@@ -42,7 +42,7 @@ int info(int argc, char** argv) {
     return asks_for_help(argc, argv) ? 0 : usage_error;
   }
   const int count = device_count();
-  fmt::print("hpe {}, {} device{}\n", HPE_VERSION, count, count == 1 ? "" : "s");
+  fmt::print("hpe {}, {} device{}\n", HPE_PACKAGE_VERSION, count, count == 1 ? "" : "s");
   for (int d = 0; d < count; ++d) {
     const hpeDeviceInfo device = device_info(d);
     fmt::print("\n{}", describe_device(d, device));

@@ -1,7 +1,9 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "apps/fdtd/fdtd_main.h"
@@ -34,7 +36,7 @@ int run(int argc, char** argv) {
   }
   const std::string_view word = argv[1];
   if (word == "--version") {
-    fmt::print("hpe {}\n", HPE_VERSION);
+    fmt::print("hpe {}\n", HPE_PACKAGE_VERSION);
     return 0;
   }
   if (word == "--help" || word == "-h") return help(1, argv);
@@ -54,7 +56,11 @@ std::span<const command> commands() { return table; }
 
 int main(int argc, char** argv) {
   try {
-    return hpe::cli::run(argc, argv);
+    const int status = hpe::cli::run(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    fmt::print(stderr, "hpe: standard output cannot be written: {}\n",
+               std::strerror(errno));  // NOLINT(concurrency-mt-unsafe): one thread
+    return status != 0 ? status : 1;
   } catch (const std::exception& failure) {
     fmt::print(stderr, "hpe: {}\n", failure.what());
     return 1;

@@ -15,7 +15,8 @@
  *
  * Set by the script: BLOCKS; PARTS (of a block, which kernels may write separately); SYNCHRONISED (the program orders its
  * threads, so reads are compared); STEPS (how many loads, stores and launches; 0: any number); FAIR (a block that was
- * opened for a waiting thread is not closed again before the thread has used it). */
+ * opened for a waiting thread is not closed again before the thread has used it); FAILURES (how many launches and fetches may
+ * fail and how often a home may go). */
 
 #include "protocol_table.pml"
 
@@ -73,6 +74,7 @@ command queue[SLOTS];
 #define held 1   /* waits until the home's last writer has finished */
 #define issued 2 /* on its way */
 #define copied 3 /* finished; the runtime has not seen it yet */
+#define broken 4 /* failed; likewise */
 typedef transfer {
   byte phase;
   byte block;
@@ -84,6 +86,8 @@ transfer fetch[FETCHES];
 
 byte turn;           /* SYNCHRONISED: the thread that may go on; they alternate */
 byte steps;          /* how many loads, stores and launches the program has begun */
+byte failures;       /* how much has failed */
+#define may_fail (failures < FAILURES)
 #define MORE (STEPS == 0 || steps < STEPS)
 mtype asked[2];      /* the published fault of a thread; 0: none */
 byte asked_block[2];
@@ -286,6 +290,32 @@ end_idle:
       rename_values();
       fetch[f].phase = copied
     }
+  :: d_step { /* it fails part-way: the shadow has neither the old bytes nor the new */
+      fetch[f].phase == issued && may_fail ->
+      failures++;
+      assert(view[fetch[f].block] == closed); /* overlap */
+      for (i : first_cell(fetch[f].block) .. last_cell(fetch[f].block)) { shadow[i] = undefined }
+      finish(as_set(fetch_command(f)));
+      rename_values();
+      fetch[f].phase = broken
+    }
+  :: atomic { /* it cannot be issued */
+      fetch[f].phase == held && !mutex && may_fail ->
+      failures++;
+      fetch[f].phase = broken
+    }
+  :: atomic { fetch[f].phase == broken && !mutex && !latest(f) -> end_fetch(f) }
+  :: atomic {
+      fetch[f].phase == broken && !mutex && latest(f) ->
+      mutex = true;
+      b = fetch[f].block
+    }
+    carry_out(b, fetch_failed, s);
+    atomic {
+      end_fetch(f);
+      b = 0;
+      unlock()
+    }
   :: atomic { fetch[f].phase == copied && !mutex && !latest(f) -> end_fetch(f) }
   :: atomic {
       fetch[f].phase == copied && !mutex && latest(f) ->
@@ -352,6 +382,26 @@ end_idle:
 #define can_flush(b) (!mutex && uploads(state[b], flush) && (!FAIR || used[b]))
 #define can_prefetch(b) (!mutex && fetches(state[b], prefetch) && fetch_free)
 
+/* Nothing that is queued uses the block. A fetch that waits to be issued is not queued. */
+#define quiet(b) \
+  (writer[first_cell(b)] == 0 && writer[last_cell(b)] == 0 && readers[first_cell(b)] == 0 && readers[last_cell(b)] == 0)
+
+/* The home goes, as its device is lost, its memory is short or the region moves: what only the home has is copied to the
+ * shadow first, and the next home begins with other bytes. */
+#define can_bring(b) (!mutex && may_fail && quiet(b))
+inline bring(b) {
+  failures++;
+  mutex = true;
+  for (i : first_cell(b) .. last_cell(b)) {
+    shadow[i] = (state[b] == device || state[b] == fetching -> home[i] : shadow[i]);
+    home[i] = undefined
+  }
+  assert(view[b] == closed || (state[b] != device && state[b] != fetching)); /* overlap */
+  rename_values();
+  state[b] = next_state(state[b], brought_to_host);
+  unlock()
+}
+
 inline do_ahead(b, event) {
   carry_out(b, event, s);
   unlock()
@@ -370,6 +420,8 @@ end_idle:
     do_ahead(0, prefetch)
   :: atomic { can_prefetch(BLOCKS - 1) -> mutex = true }
     do_ahead(BLOCKS - 1, prefetch)
+  :: atomic { can_bring(0) -> bring(0) }
+  :: atomic { can_bring(BLOCKS - 1) -> bring(BLOCKS - 1) }
   od
 }
 
@@ -418,6 +470,9 @@ inline access() {
 #define writes_block(b) ((outs & cells_of(b)) != 0)
 #define overwrites_block(b) ((outs & cells_of(b)) == cells_of(b) && !reads_block(b))
 
+#define event_of(b) \
+  (overwrites_block(b) -> device_overwrite : (writes_block(b) -> device_write : (reads_block(b) -> device_read : 0)))
+
 inline release(b) {
   if
   :: overwrites_block(b) -> carry_out(b, device_overwrite, s)
@@ -427,10 +482,44 @@ inline release(b) {
   fi
 }
 
+/* The same where the launch fails afterwards: the view is changed and the upload queued, which is a flush; the state does not
+ * follow the launch. */
+inline begin_release(b) {
+  event = event_of(b);
+  if
+  :: event != 0 && uploads(state[b], event) ->
+    change_view(b, event);
+    queue_upload(s, b);
+    state[b] = next_state(state[b], flush)
+  :: event != 0 && !uploads(state[b], event) -> change_view(b, event)
+  :: else
+  fi
+}
+
+/* Work that writes the block has failed, and some of it may have run. Whichever copy is valid has the bytes that host and
+ * devices find from now on. */
+inline abandon(b) {
+  if
+  :: writes_block(b) ->
+    state[b] = next_state(state[b], abandoned);
+    for (i : first_cell(b) .. last_cell(b)) {
+      if
+      :: outs & as_set(i) -> last[i] = (state[b] == shared || state[b] == host -> shadow[i] : home[i])
+      :: else
+      fi
+    }
+  :: else
+  fi
+}
+
 #if BLOCKS > 1
 #define release_second() release(1)
+#define begin_release_second() begin_release(1)
+#define abandon_second() abandon(1)
 #else
 #define release_second() skip
+#define begin_release_second() skip
+#define abandon_second() skip
 #endif
 
 /* A kernel that reads one cell or none and writes some. */
@@ -468,6 +557,34 @@ inline launch() {
       outs = 0;
       rename_values()
     }
+    end_turn();
+    unlock()
+  }
+}
+
+/* A launch that fails: before anything of it was queued, or when some of it has run and none runs any more. */
+inline failing_launch() {
+  atomic { begin_release(0) }
+  atomic { begin_release_second() }
+  if
+  :: skip
+  :: atomic {
+      outs != 0 && (event_of(0) == 0 || quiet(0)) && (event_of(BLOCKS - 1) == 0 || quiet(BLOCKS - 1)) ->
+      for (s : 0 .. CELLS - 1) {
+        if
+        :: outs & as_set(s) -> home[s] = fresh_value * SYNCHRONISED
+        :: skip
+        fi
+      }
+      abandon(0);
+      abandon_second()
+    }
+  fi;
+  atomic {
+    s = 0;
+    ins = 0;
+    outs = 0;
+    rename_values();
     end_turn();
     unlock()
   }
@@ -516,7 +633,11 @@ end_idle:
       :: CELLS > 1 -> ins = c + 1; outs = as_set(CELLS - 1 - c)
       fi
     }
-    launch()
+    if
+    :: launch()
+    :: atomic { may_fail -> failures++ }
+      failing_launch()
+    fi
   :: !SYNCHRONISED -> break
   od
 }

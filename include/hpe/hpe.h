@@ -17,6 +17,8 @@
  * Errors. Every function returns a status. The sentence that belongs to the last failure in the calling
  * thread, with what was asked and what is possible, is hpeGetLastErrorMessage(). A call that fails leaves
  * its arguments and the memory named by them as they were, unless its description says otherwise.
+ * Besides the errors in its description, every function that needs the runtime gives HPE_ERROR_INITIALIZATION and
+ * HPE_ERROR_FORKED like hpeInit, and HPE_ERROR_INVALID_ARGUMENT if a pointer for its answer is NULL.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  */
@@ -36,6 +38,20 @@ extern "C" {
 #define HPE_API
 #endif
 
+/* ---- version -------------------------------------------------------------------------------- */
+
+/* Of this header. CMake and pkg-config take the version of the package from here. */
+#define HPE_VERSION_MAJOR 0
+#define HPE_VERSION_MINOR 1
+#define HPE_VERSION_PATCH 0
+
+/* Versions as one number that can be compared. */
+#define HPE_MAKE_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
+#define HPE_VERSION HPE_MAKE_VERSION(HPE_VERSION_MAJOR, HPE_VERSION_MINOR, HPE_VERSION_PATCH)
+
+/* HPE_VERSION of the library that the program runs with. Does not start the runtime. */
+HPE_API int hpeVersion(void);
+
 /* ---- statuses ------------------------------------------------------------------------------- */
 
 typedef enum hpeStatus {
@@ -45,7 +61,7 @@ typedef enum hpeStatus {
   HPE_ERROR_OUT_OF_MEMORY = 3,    /* a device, or the host, has too little memory left */
   HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
   HPE_ERROR_NOT_FOUND = 5,        /* a module, kernel or file that does not exist */
-  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel crashed; the device goes on */
+  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel crashed on a soft device, which goes on; a GPU is lost then */
   HPE_ERROR_DEVICE_LOST = 7,      /* the device died; what only it held is gone */
   HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid wish that this device or build cannot fulfil */
   HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start: an option, a device, the address space */
@@ -87,7 +103,8 @@ HPE_API hpeStatus hpeGetDeviceCount(int* count);
 HPE_API hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info);
 
 /* The device that allocations and launches of the calling thread use when they name none. It is 0 in a new
- * thread. Nothing is bound by it: any thread may use any device's memory at any time. */
+ * thread. Nothing is bound by it: any thread may use any device's memory at any time.
+ * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSetDevice(int device);
 HPE_API hpeStatus hpeGetDevice(int* device);
 
@@ -96,12 +113,14 @@ HPE_API hpeStatus hpeGetDevice(int* device);
 /* Allocates size bytes whose home is the current device (hpeMallocOn: the device named). The pointer is valid
  * in CPU code and in kernels. It is aligned to 256 bytes. New memory reads as zero on the host until
  * something is written. The owner is the program, which gives the memory back with hpeFree.
- * size 0 gives HPE_ERROR_INVALID_ARGUMENT. Errors: HPE_ERROR_OUT_OF_MEMORY names what was free. */
+ * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY, whose message names the free bytes;
+ * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
 HPE_API hpeStatus hpeMallocOn(void** pointer, size_t size, int device);
 
 /* Allocates memory whose home is the host: the CPU uses it as it uses any memory, and kernels of every device reach
- * it over their link. Good for small data that both sides change often. */
+ * it over their link. Good for small data that both sides change often.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY. */
 HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
 
 /* How the bytes of a striped allocation are spread. Boundaries between homes fall on multiples of
@@ -120,32 +139,42 @@ typedef struct hpeDistribution {
 } hpeDistribution;
 
 /* One contiguous range whose parts live on different devices. distribution NULL means a block distribution
- * over all devices. */
+ * over all devices.
+ * Errors: those of hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT too for a kind that does not exist, a chunk of 0 bytes, no
+ * devices, or a device that is named twice. */
 HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution);
 
 /* The unit of placement in bytes: homes of a striped allocation change only at multiples of it. */
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
 /* Frees an allocation by the address that hpeMalloc or a variant gave. It waits for work that uses the memory.
- * NULL does nothing. Errors: HPE_ERROR_NOT_A_REGION for any other address, also for one inside an allocation. */
+ * NULL does nothing. Errors: HPE_ERROR_NOT_A_REGION for any other address, also for one inside an allocation;
+ * HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
 /* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges
  * must not overlap. When it returns, an ordinary source may be changed and an ordinary destination read;
  * between hpe pointers it returns as soon as the copy is queued. The home of the destination keeps its
- * place. Errors: HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it. */
+ * place. Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
+ * HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it, or lies in memory that was freed;
+ * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost device.
+ * Failures of a copy that was queued are reported by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
 
-/* Sets size bytes to value. */
+/* Sets size bytes, of an hpe allocation or any memory of the program, to value. For an hpe pointer it returns as soon
+ * as that is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
+ * HPE_ERROR_NOT_A_REGION if the range starts in an allocation and leaves it, or lies in memory that was freed;
+ * HPE_ERROR_DEVICE_LOST if its home is lost. Failures after it returned are reported by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
 /* Where data should be soon: a device number, or HPE_HOST for the CPU. A hint: it returns at once, and changes no
- * meaning. size 0 means the whole allocation. */
+ * meaning. size 0 means the whole allocation. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE. */
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
 /* How a whole allocation is used; advice changes speed, never meaning, except where said. Allocations of up to 256 KiB
- * share blocks with others; advice about them is taken and has no effect. */
+ * share blocks with others; advice about them is taken and has no effect.
+ * Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_ARGUMENT. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
   HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */
@@ -158,7 +187,8 @@ HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
 /* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory.
  * Allocations of up to 256 KiB share granules with others, and move together with them.
- * Errors: HPE_ERROR_NOT_SUPPORTED for host memory, HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST if the only valid
+ * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that
+ * other processes use (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid
  * copy of some bytes is on a lost device. The allocation is as it was then. */
 HPE_API hpeStatus hpeMigrate(void* pointer, int device);
 
@@ -215,8 +245,9 @@ typedef struct hpeAccess {
   hpeAccessMode mode;
 } hpeAccess;
 
-/* The largest parameter struct. */
+/* The largest parameter struct, and the most accesses of one launch. */
 #define HPE_MAX_PARAMETERS 4000
+#define HPE_MAX_ACCESSES 1048576
 
 /* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. The parameters are copied before
  * it returns. accesses names everything the kernel touches through hpe pointers; count HPE_ALL (with accesses NULL)
@@ -224,7 +255,9 @@ typedef struct hpeAccess {
  * before, from any thread and on any device, and what uses them later runs after it.
  * An access to memory that the device cannot reach, or whose home is lost, moves the allocation there first.
  * A kernel that fails is reported by the next hpeSynchronize.
- * Errors: HPE_ERROR_INVALID_ARGUMENT, HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE, HPE_ERROR_DEVICE_LOST. */
+ * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
+ * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if an allocation has to move and finds no room;
+ * HPE_ERROR_DEVICE_LOST. */
 #define HPE_CURRENT_DEVICE (-2)
 #define HPE_ALL ((size_t)-1)
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,

@@ -7,8 +7,8 @@
  * Order between processes is the programs' affair: an exporting process does not write the bytes while others read
  * them, and an importing one is told by the exporter when they are ready. Within each process hpe orders as always.
  *
- * Processes find each other through shared memory of their user (/dev/shm, mode 0600). A process in a container with a
- * /dev/shm of its own, or of another user, is not reachable. A child made by fork cannot use handles before exec.
+ * Processes find each other through Unix sockets whose names are in the handles. A process of another user, or in a
+ * container with a network of its own, is not reachable. A child made by fork cannot use handles before exec.
  *
  * <hpe/hpe.h> tells of errors and thread safety.
  */
@@ -33,7 +33,7 @@ typedef struct hpeExport {
  * the allocation) HPE_ERROR_NOT_SUPPORTED.
  * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_ARGUMENT for 0 bytes; HPE_ERROR_NOT_SUPPORTED where a device has no
  * way to share memory, for an allocation of more than 4096 parts on several devices, for memory that hpeExportOpen
- * gave, and where there is no shared memory; HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once. */
+ * gave; HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once. */
 HPE_API hpeStatus hpeExportBegin(hpeExport* handle, const void* pointer, size_t size);
 
 /* Ends an export of this process. Copies that others have begun are their programs' affair: one that is still under way

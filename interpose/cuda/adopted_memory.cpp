@@ -112,12 +112,12 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
   const std::uint64_t last = r.block_of(std::min(end, r.end()) - 1) + 1;
   for (std::uint64_t b = r.block_of(std::max(begin, r.begin())); b < last;) {
     const block_run run = r.run_from(b, last);
-    const auto [next, actions] = apply(r.state(b), event);
+    const auto actions = apply(r.state(b), event).actions;
     // Closed before it is read, so that no write of the host is lost.
     if (actions.close || actions.upload) r.protect(run, os::access::none);
     if (actions.upload) move(r, r.bytes_of(run), true);
     if (actions.open_read) r.protect(run, os::access::read);
-    r.set_state(run, next);
+    r.transition(run, event);
     b = run.end;
   }
 }

@@ -34,12 +34,12 @@ adopted_region::adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_p
       end_(end),
       parts_(std::move(parts)),
       shadow_(os::create_memory_file("hpe-adopted", end - begin)),
-      alias_(0, end - begin, block_bytes),
-      states_((end - begin + block_bytes - 1) / block_bytes, coherence::block_state::device) {
+      alias_(0, end - begin, block_bytes) {
+  states_.reset((end - begin + block_bytes - 1) / block_bytes, coherence::block_state::device);
   os::map_file(alias_.data(), end_ - begin_, os::access::read_write, shadow_.get(), 0);
   os::map_file(pointer(begin_), end_ - begin_, os::access::none, shadow_.get(), 0);
   os::exclude_from_fork(pointer(begin_), end_ - begin_);
-  ahead.reset(states_.size(), window_blocks);
+  ahead.reset(states_.count(), window_blocks);
 }
 
 adopted_region::~adopted_region() {
@@ -53,7 +53,7 @@ adopted_region::~adopted_region() {
 
 void adopted_region::close() noexcept {
   if (std::exchange(closed_, true)) return;
-  set_state({0, block_count()}, coherence::block_state::device);
+  states_.reset(states_.count(), coherence::block_state::device);
   try {
     os::unmap_to_reserved(pointer(begin_), end_ - begin_);
   } catch (const error&) {
@@ -63,20 +63,6 @@ void adopted_region::close() noexcept {
 
 adopted_region::bytes adopted_region::bytes_of(coherence::block_run run) const noexcept {
   return {begin_ + run.begin * block_bytes, std::min(end_, begin_ + run.end * block_bytes)};
-}
-
-void adopted_region::set_state(coherence::block_run run, coherence::block_state next) noexcept {
-  for (std::uint64_t b = run.begin; b < run.end; ++b) {
-    off_device_ -= states_[b] != coherence::block_state::device ? 1 : 0;
-    off_device_ += next != coherence::block_state::device ? 1 : 0;
-    states_[b] = next;
-  }
-}
-
-coherence::block_run adopted_region::run_from(std::uint64_t block, std::uint64_t limit) const noexcept {
-  std::uint64_t end = block + 1;
-  while (end < limit && states_[end] == states_[block]) ++end;
-  return {block, end};
 }
 
 void adopted_region::pin(const device::cuda::driver& cu) {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "interpose/cuda/context_parts.h"
-#include "runtime/coherence/protocol.h"
+#include "runtime/coherence/block_states.h"
 #include "runtime/coherence/read_ahead.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/os/file_descriptor.h"
@@ -37,7 +35,7 @@ class adopted_region {
   [[nodiscard]] std::byte* alias(CUdeviceptr address) const noexcept { return alias_.data() + (address - begin_); }
 
   [[nodiscard]] std::uint64_t block_of(CUdeviceptr address) const noexcept { return (address - begin_) / block_bytes; }
-  [[nodiscard]] std::uint64_t block_count() const noexcept { return states_.size(); }
+  [[nodiscard]] coherence::block_run all_blocks() const noexcept { return {0, states_.count()}; }
   struct bytes {
     CUdeviceptr begin;
     CUdeviceptr end;
@@ -45,14 +43,14 @@ class adopted_region {
   [[nodiscard]] bytes bytes_of(coherence::block_run run) const noexcept;
 
   [[nodiscard]] coherence::block_state state(std::uint64_t block) const noexcept { return states_[block]; }
-  [[nodiscard]] std::span<const coherence::block_state> states(coherence::block_run run) const noexcept {
-    return std::span(states_).subspan(run.begin, run.end - run.begin);
-  }
-  void set_state(coherence::block_run run, coherence::block_state next) noexcept;
+  /// The one door by which states change: see coherence::block_states.
+  void transition(coherence::block_run run, coherence::block_event event) noexcept { states_.transition(run, event); }
   /// Whether the host may have something that the device has not, or a view is open, or a fetch is under way.
-  [[nodiscard]] bool in_use() const noexcept { return off_device_ != 0; }
+  [[nodiscard]] bool in_use() const noexcept { return states_.off_device() != 0; }
   /// The neighbours of a block that are in its state, before `limit`.
-  [[nodiscard]] coherence::block_run run_from(std::uint64_t block, std::uint64_t limit) const noexcept;
+  [[nodiscard]] coherence::block_run run_from(std::uint64_t block, std::uint64_t limit) const noexcept {
+    return states_.same_from(block, limit);
+  }
 
   void protect(coherence::block_run run, os::access allowed);
 
@@ -91,8 +89,7 @@ class adopted_region {
   const std::shared_ptr<context_parts> parts_;
   os::file_descriptor shadow_;
   os::reservation alias_;
-  std::vector<coherence::block_state> states_;
-  std::uint64_t off_device_ = 0;
+  coherence::block_states states_;
   std::uint64_t arrived_ = 0;                        // bytes that were to come to the host so far
   const device::cuda::driver* pinned_by_ = nullptr;  // the driver that has pinned the pages
   bool pin_tried_ = false;

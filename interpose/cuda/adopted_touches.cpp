@@ -65,10 +65,10 @@ void adopted_memory::wait_for_work(unique_lock& lock, const adopted_region& r) {
 // ---- the host touches ---------------------------------------------------------------------------------------------
 
 void adopted_memory::open(adopted_region& r, block_run run, block_event event) {
-  const auto [next, actions] = apply(r.state(run.begin), event);
+  const auto actions = apply(r.state(run.begin), event).actions;
   if (actions.open_read) r.protect(run, os::access::read);
   if (actions.open_write) r.protect(run, os::access::read_write);
-  r.set_state(run, next);
+  r.transition(run, event);
 }
 
 void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run markers, bool write) {
@@ -76,7 +76,7 @@ void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run ma
     block_run same = r.run_from(b, b < markers.end ? std::min(run.end, markers.end) : run.end);
     if (r.state(b) == block_state::fetching) {
       if (b < markers.end && markers.begin <= b)
-        r.set_state(same, block_state::shared);  // both copies are good, and the view stays closed
+        r.transition(same, block_event::fetched);  // both copies are good, and the view stays closed
       else
         open(r, same, write ? block_event::fetched_for_write : block_event::fetched);
     }
@@ -85,11 +85,10 @@ void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run ma
 }
 
 void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run run) {
-  if (!std::all_of(r->states(run).begin(), r->states(run).end(),
-                   [](block_state b) { return b == block_state::device; }))
+  if (r->state(run.begin) != block_state::device || r->run_from(run.begin, run.end).end != run.end)
     return;  // the caller looks again
   // Before the wait: work that is queued meanwhile is not waited for, and takes its blocks out of this state.
-  r->set_state(run, block_state::fetching);
+  r->transition(run, block_event::prefetch);
   wait_for_work(lock, *r);
   if (find(r->begin()) != r) return;
   r->in_motion = true;
@@ -103,8 +102,7 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
     move(*r, r->bytes_of(run), false);
   } catch (...) {
     landed();
-    for (std::uint64_t b = run.begin; b < run.end; ++b)
-      if (r->state(b) == block_state::fetching) r->set_state({b, b + 1}, block_state::device);
+    r->transition(run, block_event::fetch_failed);
     throw;
   }
   landed();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/os/signals.h"
 #include "runtime/transfer/staging.h"
 
 namespace hpe::cuda_hooks {
@@ -92,15 +91,7 @@ transfer::copy_crew::pending pageable_copy::begin_piece(const copied_memory& wha
     (up ? rows.to_pitch : rows.from_pitch) = what.width;
     host = what.host + at / what.width * what.host_pitch;
   }
-  const auto begin = [&] {
-    return up ? crew_.begin_rows(through, host, rows, how) : crew_.begin_rows(host, through, rows, how);
-  };
-  std::call_once(crew_started_, [&] {
-    // The threads of the crew start here, and take none of the program's signals.
-    const os::signals_blocked quiet;
-    begin().finish();
-  });
-  return begin();
+  return up ? crew_.begin_rows(through, host, rows, how) : crew_.begin_rows(host, through, rows, how);
 }
 
 CUresult pageable_copy::queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,

@@ -67,7 +67,6 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  std::once_flag crew_started_;
   std::atomic<std::uint64_t> seen_{0};  // bytes that might have been staged
 };
 

@@ -2,14 +2,14 @@
 
 #include "runtime/fault/handler.h"
 #include "runtime/os/futex.h"
-#include "runtime/os/signals.h"
+#include "runtime/os/thread.h"
 #include "runtime/trace/measured.h"
 
 namespace hpe::cuda_hooks {
 
 namespace {
 
-constinit thread_local bool serving = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool serving = false;
 constinit std::atomic<touch_service*> the_service{nullptr};
 
 fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
@@ -39,8 +39,7 @@ class bell final : public device::gate {
 touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(std::make_unique<bell>()) {
   device::gate* const gates[] = {gate_.get()};
   board_ = std::make_unique<fault::request_board>(gates);
-  const os::signals_blocked quiet;
-  thread_ = std::thread([this] { run(); });
+  thread_ = os::start_thread("hpe-touch", [this] { run(); });
   the_service.store(this);
   fault::handle_other_faults_with(resolve_in_handler);
 }
@@ -55,6 +54,7 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
 void touch_service::run() {
   serving = true;
   std::vector<fault::request*> requests;
+  requests.reserve(fault::request_board::slot_count);
   for (;;) {
     board_->take(0, requests);
     if (requests.empty() && !memory_.fetch_ahead()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());

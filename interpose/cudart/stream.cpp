@@ -4,6 +4,7 @@
 #include "interpose/cudart/stream.h"
 
 #include <algorithm>
+#include <csignal>
 #include <thread>
 #include <utility>
 
@@ -11,6 +12,24 @@ namespace hpe::cudart {
 namespace {
 
 thread_local bool host_function = false;
+
+/// While it lives, the calling thread makes threads that take none of the program's signals. Faults are not signals of
+/// the program: a host function may touch memory that is not there yet.
+class signals_blocked {
+ public:
+  signals_blocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV}) ::sigdelset(&all, fault);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
@@ -103,6 +122,7 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after, po
   if (end != nullptr) *end = {line_, queued_};
   if (!running_) {
     running_ = true;
+    const signals_blocked inherited_by_it;
     std::thread([self = shared_from_this()] { self->run_queue(); }).detach();
   }
   changed_.notify_one();

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "interpose/io/staging.h"
-#include "runtime/core/api_guard.h"
+#include "runtime/core/api/guard.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::interpose {

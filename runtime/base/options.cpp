@@ -1,9 +1,12 @@
 #include "runtime/base/options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <vector>
+#include <string_view>
 
 #include "runtime/base/error.h"
 
@@ -65,6 +68,19 @@ std::string show(std::uint64_t value) {
   return fmt::format("{}{}", value, suffix[power]);
 }
 
+/// Whether at most this many letters inserted, removed or replaced make one word the other.
+bool alike(std::string_view one, std::string_view other, int changes) {
+  while (!one.empty() && !other.empty() && one.front() == other.front()) {
+    one.remove_prefix(1);
+    other.remove_prefix(1);
+  }
+  if (one.empty() && other.empty()) return true;
+  if (changes == 0) return false;
+  return (!one.empty() && alike(one.substr(1), other, changes - 1)) ||
+         (!other.empty() && alike(one, other.substr(1), changes - 1)) ||
+         (!one.empty() && !other.empty() && alike(one.substr(1), other.substr(1), changes - 1));
+}
+
 }  // namespace
 
 options options::from_environment() {
@@ -89,6 +105,24 @@ std::span<const option_description> describe_options() {
     return lines;
   }();
   return table;
+}
+
+std::vector<std::string> misspelt_options() {
+  const std::span<const option_description> known = describe_options();
+  std::vector<std::string> sentences;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("HPE_")) continue;
+    for (const int changes : {0, 1, 2}) {
+      const auto near = std::find_if(known.begin(), known.end(),
+                                     [&](const auto& option) { return alike(name, option.variable, changes); });
+      if (near == known.end()) continue;
+      if (changes != 0) sentences.push_back(fmt::format("{} is no option; is {} meant?", name, near->variable));
+      break;
+    }
+  }
+  return sentences;
 }
 
 }  // namespace hpe

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace hpe {
 
@@ -21,6 +22,10 @@ struct options {
   /// meant, naming the variable and what is possible.
   static options from_environment();
 };
+
+/// For each variable of the environment that is almost the name of an option, a sentence that names both. Other
+/// variables that begin with HPE_ belong to the program.
+[[nodiscard]] std::vector<std::string> misspelt_options();
 
 /// A line of the table, for help texts.
 struct option_description {

@@ -11,6 +11,10 @@
 //    only after shared or device was entered from host, useless fetches only after device was entered from fetching,
 //    so host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is
 //    one, and the launch that made the fetch useless, and is queued behind it, is another.
+//  - Device work that fails part-way (abandoned) leaves the shadow as the valid copy where there is one, and the home
+//  as
+//    the work left it elsewhere. Either way one copy stays valid for host and devices alike; a fetch of the home from
+//    before the work is useless.
 
 namespace hpe::coherence {
 
@@ -31,7 +35,8 @@ constexpr transition from_fresh(block_event event) noexcept {
     case host_overwrite: return {host, open_for_write};
     case device_read:
     case device_write:
-    case device_overwrite: return {device, nothing};
+    case device_overwrite:
+    case abandoned: return {device, nothing};
     default: return {fresh, nothing};
   }
 }
@@ -42,6 +47,7 @@ constexpr transition from_device(block_event event) noexcept {
     case host_write:
     case prefetch: return {fetching, {.fetch = true}};
     case host_overwrite: return {host, {.wait_upload = true, .open_write = true}};
+    case brought_to_host: return {host, nothing};
     default: return {device, nothing};
   }
 }
@@ -53,6 +59,8 @@ constexpr transition from_shared(block_event event) noexcept {
     case host_overwrite: return {host, {.wait_upload = true, .open_write = true}};
     case device_write:
     case device_overwrite: return {device, close_view};
+    case abandoned:
+    case brought_to_host: return {host, nothing};
     default: return {shared, nothing};
   }
 }
@@ -76,9 +84,12 @@ constexpr transition from_fetching(block_event event) noexcept {
     case host_write:
     case host_overwrite: return {fetching, {.wait = true}};
     case device_write:
-    case device_overwrite: return {device, nothing};  // the fetch is abandoned; the device work waits for it
+    case device_overwrite:                     // the fetch is useless; the device work waits for it
+    case abandoned: return {device, nothing};  // likewise: it may have copied what was there before the work
     case fetched: return {shared, open_for_read};
     case fetched_for_write: return {host, open_for_write};
+    case fetch_failed: return {device, nothing};
+    case brought_to_host: return {host, nothing};
     default: return {fetching, nothing};
   }
 }
@@ -103,8 +114,8 @@ const char* name_of(block_state state) noexcept {
 
 const char* name_of(block_event event) noexcept {
   static constexpr std::array<const char*, block_event_count> names{
-      "host_read",        "host_write", "host_overwrite", "device_read", "device_write",
-      "device_overwrite", "flush",      "prefetch",       "fetched",     "fetched_for_write"};
+      "host_read", "host_write", "host_overwrite",    "device_read",  "device_write", "device_overwrite", "flush",
+      "prefetch",  "fetched",    "fetched_for_write", "fetch_failed", "abandoned",    "brought_to_host"};
   return names[static_cast<unsigned>(event)];
 }
 

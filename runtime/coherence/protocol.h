@@ -22,18 +22,21 @@ enum class block_state : std::uint8_t {
 inline constexpr unsigned block_state_count = 5;
 
 enum class block_event : std::uint8_t {
-  host_read,         ///< the host wants to read
-  host_write,        ///< the host wants to write
-  host_overwrite,    ///< the same, and it promised not to need the old bytes
-  device_read,       ///< queued device work reads the home
-  device_write,      ///< queued device work writes parts of the home, or reads and writes
-  device_overwrite,  ///< queued device work writes every byte of the block
-  flush,             ///< upload behind a writing host
-  prefetch,          ///< fetch before the host asks
-  fetched,           ///< the copy home -> shadow has finished
-  fetched_for_write  ///< likewise, and a host thread waits to write
+  host_read,          ///< the host wants to read
+  host_write,         ///< the host wants to write
+  host_overwrite,     ///< the same, and it promised not to need the old bytes
+  device_read,        ///< queued device work reads the home
+  device_write,       ///< queued device work writes parts of the home, or reads and writes
+  device_overwrite,   ///< queued device work writes every byte of the block
+  flush,              ///< upload behind a writing host
+  prefetch,           ///< fetch before the host asks
+  fetched,            ///< the copy home -> shadow has finished
+  fetched_for_write,  ///< likewise, and a host thread waits to write
+  fetch_failed,       ///< the copy home -> shadow failed, or was given up; the device may be lost
+  abandoned,       ///< device work that writes the home failed after parts of it may have run, and none runs any more
+  brought_to_host  ///< every byte of the block that only the home had was copied to the shadow, and nothing uses it
 };
-inline constexpr unsigned block_event_count = 10;
+inline constexpr unsigned block_event_count = 13;
 
 /// What the caller does, in the order of the members.
 struct block_actions {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 
 namespace hpe::coherence {
@@ -12,18 +13,17 @@ std::uint64_t choose_block_size(std::uint64_t bytes, std::uint64_t wished) noexc
   return std::clamp<std::uint64_t>(std::bit_ceil(bytes / 256), std::uint64_t{64} << 10, std::uint64_t{2} << 20);
 }
 
-void region::begin(region_description description, std::uint64_t prefetch_window, std::uint64_t rolling_window) {
-  is = std::move(description);
-  set_homes(std::move(is.homes));
-  blocks.assign((is.extent + is.block_size - 1) / is.block_size, {});
-  off_device = blocks.size();
+void region::begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
+                   block_state initial) {
+  layout = std::move(description);
+  set_homes(std::move(layout.homes));
+  blocks_.reset((layout.extent + layout.block_size - 1) / layout.block_size, initial);
   open_to_host = true;
-  order.reset(is.extent);
+  order.reset(layout.extent);
   prefetch_window_ = prefetch_window;
   rolling_window_ = rolling_window;
   advice = HPE_ADVISE_DEFAULT;
   degraded = false;
-  shadow_used = false;
   shared = 0;
   exports.clear();
   reset_patterns();
@@ -31,21 +31,16 @@ void region::begin(region_description description, std::uint64_t prefetch_window
 }
 
 void region::set_homes(std::vector<std::uint16_t> homes) {
-  is.homes = std::move(homes);
+  layout.homes = std::move(homes);
   home_set_ = 0;
   if (single_copy()) return;
-  for (const std::uint16_t home : is.homes) home_set_ |= std::uint64_t{1} << home;
-}
-
-void region::begin_at_home() noexcept {
-  shadow_used = true;
-  for (std::uint64_t b = 0; b < blocks.size(); ++b) set_state(b, block_state::device);
+  for (const std::uint16_t home : layout.homes) home_set_ |= std::uint64_t{1} << home;
 }
 
 void region::reset_patterns() {
-  std::uint64_t ahead = prefetch_window_ / is.block_size;
-  if (advice == HPE_ADVISE_READ_MOSTLY && prefetch_window_ != 0) ahead = blocks.size();
-  reader.reset(blocks.size(), ahead);
+  std::uint64_t ahead = prefetch_window_ / layout.block_size;
+  if (advice == HPE_ADVISE_READ_MOSTLY && prefetch_window_ != 0) ahead = blocks_.count();
+  reader.reset(blocks_.count(), ahead);
 
   rolling_mode mode = rolling_mode::sequential;
   if (advice == HPE_ADVISE_ROLLING) mode = rolling_mode::always;
@@ -55,8 +50,8 @@ void region::reset_patterns() {
   constexpr std::uint64_t least_blocks = 8;
   constexpr std::uint64_t windows = 16;
   const std::uint64_t window =
-      std::min(rolling_window_ / is.block_size, std::max(least_blocks, blocks.size() / windows));
-  writer.reset(blocks.size(), window, mode);
+      std::min(rolling_window_ / layout.block_size, std::max(least_blocks, blocks_.count() / windows));
+  writer.reset(blocks_.count(), window, mode);
 }
 
 void region::advise(hpeAdvice how) {
@@ -64,13 +59,13 @@ void region::advise(hpeAdvice how) {
   reset_patterns();
 }
 
-void region::collapse(block_state state) {
+void region::collapse() {
+  const block_state state = blocks_[0];
+  HPE_INVARIANT(blocks_.same_from(0, blocks_.count()).end == blocks_.count());
   degraded = true;
-  is.block_size = std::bit_ceil(is.extent);
-  blocks.assign(1, {});
-  off_device = 1;
+  layout.block_size = std::bit_ceil(layout.extent);
+  blocks_.reset(1, state);
   open_to_host = true;
-  set_state(0, state);
   reset_patterns();
 }
 
@@ -79,31 +74,43 @@ block_run region::blocks_of(byte_range range) const noexcept {
   return {block_of(range.begin), block_of(range.end - 1) + 1};
 }
 
+block_run region::blocks_within(byte_range range) const noexcept {
+  const std::uint64_t begin = (range.begin + layout.block_size - 1) / layout.block_size;
+  const std::uint64_t end = range.end >= layout.extent ? blocks_.count() : range.end / layout.block_size;
+  return {begin, std::max(begin, end)};
+}
+
 byte_range region::bytes_of(block_run run) const noexcept {
-  return {run.begin * is.block_size, std::min(run.end * is.block_size, is.extent)};
+  return {run.begin * layout.block_size, std::min(run.end * layout.block_size, layout.extent)};
 }
 
 std::uint16_t region::home_of(std::uint64_t offset) const noexcept {
-  return is.homes.size() == 1 ? is.homes[0] : is.homes[offset / granule_size];
+  return layout.homes.size() == 1 ? layout.homes[0] : layout.homes[offset / granule_size];
 }
 
 std::uint64_t region::end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept {
-  if (is.homes.size() == 1) return limit;
+  if (layout.homes.size() == 1) return limit;
   std::uint64_t granule = offset / granule_size;
-  const std::uint16_t home = is.homes[granule];
-  while (granule < is.homes.size() && is.homes[granule] == home && granule * granule_size < limit) ++granule;
+  const std::uint16_t home = layout.homes[granule];
+  while (granule < layout.homes.size() && layout.homes[granule] == home && granule * granule_size < limit) ++granule;
   return std::min<std::uint64_t>(granule * granule_size, limit);
 }
 
-void region::set_state(std::uint64_t index, block_state next) noexcept {
-  block& b = blocks[index];
-  if (b.state != block_state::device && next == block_state::device) --off_device;
-  if (b.state == block_state::device && next != block_state::device) {
-    ++off_device;
-    open_soon();
-  }
-  b.state = next;
-  shadow_used = shadow_used || next == block_state::host || next == block_state::fetching;
+std::uint64_t region::end_of_piece(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept {
+  const std::uint64_t end = end_of_home(begin, limit - begin > most ? begin + most : limit);
+  if (end == limit) return end;
+  const std::uint64_t between_blocks = end / layout.block_size * layout.block_size;
+  return between_blocks > begin ? between_blocks : end;
+}
+
+void region::transition(block_run run, block_event event) noexcept {
+  blocks_.transition(run, event);
+  if (blocks_.off_device() != 0) open_soon();
+}
+
+void region::begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept {
+  blocks_.begin_fetch(run, event, number);
+  open_soon();
 }
 
 }  // namespace hpe::coherence

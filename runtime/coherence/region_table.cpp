@@ -1,16 +1,18 @@
 #include "runtime/coherence/region_table.h"
 
+#include <algorithm>
+
 #include "runtime/base/error.h"
 
 namespace hpe::coherence {
 
 namespace {
-constexpr std::size_t remembered = 256;
 constexpr std::size_t rest_before_reuse = 64;
 }  // namespace
 
 struct region_table::chunk {
   std::array<std::unique_ptr<region>, chunk_size> regions;
+  std::array<std::uint32_t, chunk_size> next;  // in the queue that the number is in
 };
 
 region_table::region_table(unsigned lanes) : unused_(lanes), untouched_(lanes) {}
@@ -19,13 +21,19 @@ region_table::~region_table() = default;
 region& region_table::take(unsigned lane) {
   const std::lock_guard lock(mutex_);
   lane %= unused_.size();
-  std::deque<std::uint32_t>& used_before = unused_[lane];
-  const bool again = used_before.size() > rest_before_reuse;
-  while (!again && untouched_[lane].empty()) add_number();
-  std::deque<std::uint32_t>& from = again ? used_before : untouched_[lane];
-  region& r = at(from.front());
-  from.pop_front();
-  return r;
+  const bool again = unused_[lane].length > rest_before_reuse;
+  while (!again && untouched_[lane].length == 0) add_number();
+  queue& from = again ? unused_[lane] : untouched_[lane];
+  const std::uint32_t number = from.first;
+  from.first = owned_[number / chunk_size]->next[number % chunk_size];
+  --from.length;
+  return at(number);
+}
+
+void region_table::put(queue& into, std::uint32_t number) noexcept {
+  (into.length == 0 ? into.first : owned_[into.last / chunk_size]->next[into.last % chunk_size]) = number;
+  into.last = number;
+  ++into.length;
 }
 
 void region_table::add_number() {
@@ -39,14 +47,17 @@ void region_table::add_number() {
   }
   owned_[index]->regions[number % chunk_size] = std::make_unique<region>(number);
   limit_.store(number + 1, std::memory_order_release);
-  untouched_[number % untouched_.size()].push_back(number);
+  put(untouched_[number % untouched_.size()], number);
 }
 
-void region_table::give_back(region& r) {
+void region_table::give_back(region& r) noexcept {
   const std::lock_guard lock(mutex_);
-  unused_[r.id % unused_.size()].push_back(r.id);
-  freed_.push_back({r.is.base, r.is.bytes});
-  if (freed_.size() > remembered) freed_.pop_front();
+  put(unused_[r.id % unused_.size()], r.id);
+}
+
+void region_table::note_freed(freed_range range) noexcept {
+  const std::lock_guard lock(mutex_);
+  freed_[freed_count_++ % remembered] = range;
 }
 
 region& region_table::at(std::uint32_t number) const noexcept {
@@ -56,8 +67,10 @@ region& region_table::at(std::uint32_t number) const noexcept {
 std::optional<region_table::freed_range> region_table::freed_at(const void* p) const {
   const std::lock_guard lock(mutex_);
   const auto* byte = static_cast<const std::byte*>(p);
-  for (auto at = freed_.rbegin(); at != freed_.rend(); ++at)
-    if (byte >= at->base && byte < at->base + at->bytes) return *at;
+  for (std::size_t n = 0; n < std::min(freed_count_, remembered); ++n) {
+    const freed_range& range = freed_[(freed_count_ - 1 - n) % remembered];
+    if (byte >= range.base && byte < range.base + range.bytes) return range;
+  }
   return std::nullopt;
 }
 

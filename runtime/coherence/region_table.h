@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,8 +23,8 @@ class region_table {
   /// A region object that is nobody's now, with a number of the lane (modulo how many there are); not alive. Throws
   /// HPE_ERROR_OUT_OF_MEMORY when there are a million.
   region& take(unsigned lane = 0);
-  /// Gives one back after end(). Remembers its range for explain().
-  void give_back(region& r);
+  /// Gives one back that is not alive.
+  void give_back(region& r) noexcept;
 
   /// number is one that take() gave out.
   [[nodiscard]] region& at(std::uint32_t number) const noexcept;
@@ -37,14 +36,24 @@ class region_table {
     const std::byte* base = nullptr;
     std::uint64_t bytes = 0;
   };
-  /// The latest freed region that contained p, of the last ones.
+  /// Remembers a freed allocation, for messages.
+  void note_freed(freed_range range) noexcept;
+  /// The latest freed allocation that contained p, of the last ones.
   [[nodiscard]] std::optional<freed_range> freed_at(const void* p) const;
 
  private:
   static constexpr std::size_t chunk_size = 256;
   static constexpr std::size_t chunk_count = 4096;
+  static constexpr std::size_t remembered = 256;
   struct chunk;
 
+  /// Numbers in a row; each number's successor is in its chunk, so that putting one in takes no memory.
+  struct queue {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::size_t length = 0;
+  };
+  void put(queue& into, std::uint32_t number) noexcept;
   /// Makes the next number, for the lane that it is of.
   void add_number();
 
@@ -53,9 +62,10 @@ class region_table {
   std::atomic<std::uint32_t> limit_{1};
 
   mutable std::mutex mutex_;
-  std::vector<std::deque<std::uint32_t>> unused_;     // by lane
-  std::vector<std::deque<std::uint32_t>> untouched_;  // by lane; nobody's yet
-  std::deque<freed_range> freed_;
+  std::vector<queue> unused_;     // by lane
+  std::vector<queue> untouched_;  // by lane; nobody's yet
+  std::array<freed_range, remembered> freed_;
+  std::size_t freed_count_ = 0;  // of all times; the latest is at (freed_count_ - 1) % remembered
 
  public:
   explicit region_table(unsigned lanes = 1);

@@ -5,12 +5,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/core/near_devices.h"
-#include "runtime/device/traced/traced_set.h"
+#include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
 
@@ -34,16 +35,33 @@ void check(const options& o) {
 
 transfer::engine::staging_options staging_from(const options& o, const transfer::placement& near) {
   using fitting = transfer::engine::fitting;
-  HPE_REQUIRE(o.staging_chunk * o.staging_buffers * near.groups() <= o.segment_size, HPE_ERROR_INITIALIZATION,
-              "{} staging buffers of {} bytes for each of {} NUMA nodes do not fit into a segment of {} bytes",
-              o.staging_buffers, o.staging_chunk, near.groups(), o.segment_size);
   HPE_REQUIRE(o.copy_threads <= 64, HPE_ERROR_INITIALIZATION, "HPE_COPY_THREADS={} is not a number from 0 to 64",
               o.copy_threads);
   HPE_REQUIRE(o.calibration == "on" || o.calibration == "again" || o.calibration == "off", HPE_ERROR_INITIALIZATION,
               "HPE_CALIBRATION=\"{}\" is none of on, again and off", o.calibration);
   fitting fit = o.calibration == "again" ? fitting::again : fitting::once;
   if (o.calibration == "off") fit = fitting::off;
-  return {o.staging_chunk, o.staging_buffers, static_cast<unsigned>(o.copy_threads), fit, near};
+  transfer::engine::staging_options result{o.staging_chunk, o.staging_buffers, static_cast<unsigned>(o.copy_threads),
+                                           fit, near};
+  HPE_REQUIRE(result.bytes() <= o.segment_size, HPE_ERROR_INITIALIZATION,
+              "{} staging buffers of {} bytes for each of {} NUMA nodes do not fit into a segment of {} bytes "
+              "(HPE_STAGING_BUFFERS, HPE_STAGING_CHUNK, HPE_SEGMENT_SIZE)",
+              o.staging_buffers, o.staging_chunk, near.groups(), o.segment_size);
+  return result;
+}
+
+// What the system refuses at the start is a failed start.
+runtime* start() {
+  try {
+    return new runtime(options::from_environment());
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_SYSTEM) throw;
+    HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {  // of the libraries that hpe stands on
+    HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
+  }
 }
 
 std::atomic<runtime*> the_runtime{nullptr};
@@ -53,14 +71,16 @@ std::atomic<pid_t> started_by{0};
 
 runtime::runtime(const options& chosen) : option_(chosen) {
   set_log_level(parse_log_level(option_.log));
+  for (const std::string& sentence : misspelt_options()) log(log_level::warn, "{}", sentence);
   check(option_);
   device::prepare_devices(option_.devices);
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
-  directory_ = std::make_unique<memory::directory>(space_->layout());
+  granules_ = std::make_unique<memory::granule_table>(space_->layout());
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
-  devices_ = device::traced::wrap(device::open_devices(option_.devices, space_->layout()), space_->layout(),
-                                  trace::recorder::active());
+  devices_ = device::open_devices(option_.devices, space_->layout());
+  if (trace::recorder* const to = trace::recorder::active())
+    trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
   const transfer::placement near = near_devices(*devices_);
   // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
@@ -69,14 +89,18 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
-  views_ = std::make_unique<fault::host_view>(count_);
+  views_ = std::make_unique<work::host_view>(count_);
   faults_ = std::make_unique<fault::service>(
       *space_,
-      fault::lane_environment{*devices_, *directory_, *regions_, *engine_, *views_, announced_, count_,
+      fault::lane_environment{{*devices_, *engine_, *views_},
+                              *granules_,
+                              *regions_,
+                              announced_,
+                              count_,
                               [near](unsigned device) { near.settle_thread(near.group(device)); }},
       devices_->size());
-  env_ = std::make_unique<environment>(environment{option_, count_, *space_, *directory_, *regions_, *devices_,
-                                                   *engine_, *views_, *faults_, announced_});
+  env_ = std::make_unique<environment>(environment{
+      {*devices_, *engine_, *views_}, option_, count_, *space_, *granules_, *regions_, *faults_, announced_});
   foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),
                                                                    space_->layout().segment_size / granule_size);
   allocator_ = std::make_unique<allocator>(*env_, exporter_, *foreign_addresses_);
@@ -100,12 +124,8 @@ runtime& runtime::instance() {
     const std::lock_guard lock(starting);
     found = the_runtime.load(std::memory_order_acquire);
     if (found == nullptr) {
-      found = new runtime(options::from_environment());
+      found = start();
       started_by.store(::getpid(), std::memory_order_relaxed);
-      // It is never destroyed, but leaves nothing in shared memory.
-      std::atexit([] {
-        if (runtime* const it = started()) it->exporter_.leave();
-      });
       ::pthread_atfork(nullptr, nullptr, [] { started_by.store(0, std::memory_order_relaxed); });
       the_runtime.store(found, std::memory_order_release);
     }
@@ -137,7 +157,7 @@ bool host_access::inherited(const void* p) noexcept {
 bool host_access::meets(const void* p, std::size_t bytes) noexcept {
   const runtime* const it = runtime::started();
   if (it == nullptr) return false;
-  const device::uvas_layout& layout = it->env().space.layout();
+  const uvas_layout& layout = it->env().space.layout();
   const auto begin = reinterpret_cast<std::uintptr_t>(p);
   return begin < layout.base + layout.size() && bytes > 0 && begin + (bytes - 1) >= layout.base;
 }
@@ -155,7 +175,7 @@ void runtime::synchronize(int device) {
   if (const auto failure = devices_->take_failure(device)) throw *failure;
 }
 
-std::optional<device::command_failure> runtime::wait(timepoint point) {
+std::optional<error> runtime::wait(timepoint point) {
   devices_->wait(point, std::chrono::steady_clock::time_point::max());
   console_.write(*devices_);
   return devices_->take_failure_of(point);

@@ -2,17 +2,18 @@
 
 #include <mutex>
 
-#include "runtime/core/allocator.h"
-#include "runtime/core/announcer.h"
-#include "runtime/core/console_output.h"
-#include "runtime/core/copier.h"
-#include "runtime/core/environment.h"
-#include "runtime/core/exports.h"
-#include "runtime/core/host_access.h"
-#include "runtime/core/imports.h"
-#include "runtime/core/launcher.h"
-#include "runtime/core/loan_pool.h"
-#include "runtime/core/ptx_modules.h"
+#include "runtime/core/memory/allocator.h"
+#include "runtime/core/memory/loan_pool.h"
+#include "runtime/core/operations/announcer.h"
+#include "runtime/core/operations/console_output.h"
+#include "runtime/core/operations/copier.h"
+#include "runtime/core/operations/host_access.h"
+#include "runtime/core/operations/launcher.h"
+#include "runtime/core/operations/ptx_modules.h"
+#include "runtime/core/sharing/exports.h"
+#include "runtime/core/sharing/imports.h"
+#include "runtime/core/work/environment.h"
+#include "runtime/device/observer.h"
 
 namespace hpe::core {
 
@@ -49,7 +50,7 @@ class runtime {
   /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet told.
   void synchronize(int device);
   /// Waits for one piece of work, and says what went wrong with it.
-  [[nodiscard]] std::optional<device::command_failure> wait(timepoint point);
+  [[nodiscard]] std::optional<error> wait(timepoint point);
   /// Has what kernels print written at the end of the program as well, after waiting a moment for those that run.
   void write_output_at_exit();
 
@@ -57,17 +58,17 @@ class runtime {
   options option_;
   counters count_;
   std::unique_ptr<memory::uvas> space_;
-  std::unique_ptr<memory::directory> directory_;
+  std::unique_ptr<memory::granule_table> granules_;
   std::unique_ptr<coherence::region_table> regions_;
   std::unique_ptr<device::device_set> devices_;
+  std::unique_ptr<device::command_observer> trace_;  // of devices_; null where nothing is recorded
   std::unique_ptr<transfer::engine> engine_;
-  std::unique_ptr<fault::host_view> views_;
+  std::unique_ptr<work::host_view> views_;
   coherence::announcements announced_;
   std::unique_ptr<fault::service> faults_;
   std::unique_ptr<environment> env_;
-  node::directory processes_{option_.node_directory};
-  node::exporter exporter_{processes_};
-  node::neighbours neighbours_{processes_};
+  node::exporter exporter_;
+  node::neighbours neighbours_;
   std::unique_ptr<memory::segment_allocator> foreign_addresses_;
   std::unique_ptr<allocator> allocator_;
   std::unique_ptr<launcher> launcher_;

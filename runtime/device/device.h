@@ -10,8 +10,10 @@
 /// Order. Commands of one stream run in the order they were queued. Between streams, of any devices of one set, order
 /// comes from stream::wait alone.
 ///
-/// Failure. Functions throw hpe::error. A queued command that fails does not stop its stream: its
-/// timepoint is reached, device_set::status_of tells the error, and the set keeps it in take_failure. After a device is
+/// Failure. Functions throw hpe::error. A function of a stream that throws has queued nothing and changed no byte. A
+/// queued command that fails, or that could be queued in part only, does not stop its stream: its timepoint is
+/// reached, device_set::status_of tells the error, and the set keeps it in take_failure. Functions that take something
+/// away do not throw; their callers could do nothing about it. The log tells their failures. After a device is
 /// lost every timepoint of its streams counts as reached within a second, with HPE_ERROR_DEVICE_LOST, and queuing on it
 /// throws HPE_ERROR_DEVICE_LOST; other devices go on, and waits for the lost device's work are let through. (Not where
 /// the CUDA driver takes all GPUs of a process with the one whose kernel failed: then all are lost, each in this way.)
@@ -30,23 +32,13 @@
 #include <vector>
 
 #include "hpe/error.hpp"
-#include "hpe/ptx.h"
 #include "runtime/base/timepoint.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/base/uvas_layout.h"
 
 namespace hpe::device {
 
-/// Where the UVAS lies. All sizes are multiples of the granule.
-struct uvas_layout {
-  std::uintptr_t base = 0;
-  std::size_t segment_size = 0;
-  unsigned segments = 0;
-
-  [[nodiscard]] std::size_t size() const noexcept { return segment_size * segments; }
-  [[nodiscard]] bool contains(const void* p) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(p) - base < size();
-  }
-};
+class command_observer;
+class ptx_capability;
 
 /// The NUMA node of a device where nothing is to be gained from it, or nothing is known.
 inline constexpr int unknown_node = -1;
@@ -72,6 +64,7 @@ enum class priority : std::uint8_t { waiting_host, launch, prefetch, rolling };
 struct shape {
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t team = 0;  // the devices that run parts of one launch, whose tiles may wait for each other; bit d
   // Of kernels of PTX:
   std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
   bool cooperative = false;        // all blocks run at once
@@ -82,22 +75,10 @@ struct shape {
   [[nodiscard]] bool asks_for_cluster() const noexcept { return cluster[0] != 0 || cluster[1] != 0 || cluster[2] != 0; }
 };
 
-/// How a command went wrong.
-struct command_failure {
-  error what;
-  hpeFault fault = HPE_FAULT_NONE;  // of a kernel of PTX
-};
-
-/// What kernels of PTX printed.
-struct printed {
-  std::string text;
-  bool is_error = false;  // for standard error
-};
-
 /// A kernel as this device family knows it. Valid on every device of the set.
 struct kernel_id {
   std::uint32_t module = 0;
-  std::uint32_t function = 0;
+  std::uint32_t function = 0;  ///< unique in the set
 };
 
 /// The most bytes of parameters. Kernels of PTX may have all of them, others HPE_MAX_PARAMETERS.
@@ -121,7 +102,8 @@ class stream {
   /// Work that the program queues itself. Calls function in the calling thread with the family's own handle of this
   /// stream (cuda: a CUstream, whose context is current); it may queue what it likes there, and nothing else of this
   /// interface. The timepoint is the end of all that. If function gives another number than 0, this throws
-  /// HPE_ERROR_LAUNCH_FAILED after what was queued has run. Soft devices: HPE_ERROR_NOT_SUPPORTED.
+  /// HPE_ERROR_LAUNCH_FAILED after everything that the function queued has run: only here may bytes have changed when a
+  /// function of a stream throws. Soft devices: HPE_ERROR_NOT_SUPPORTED.
   virtual timepoint enqueue(const std::function<int(void*)>& function) = 0;
 
   /// What is queued after this runs after `point`, of any stream of the set.
@@ -156,9 +138,9 @@ class device {
   /// access it. Granule multiples. The memory reads as zero. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
   virtual void map(void* address, std::size_t bytes) = 0;
 
-  /// Takes the backing away from one or several neighbouring ranges, each as it was mapped. The caller has made sure
-  /// that no queued work uses it.
-  virtual void unmap(void* address, std::size_t bytes) = 0;
+  /// Takes the backing away from one or several neighbouring ranges, each as it was mapped; any other range stays as it
+  /// is, and the log tells it. The caller has made sure that no queued work uses the memory.
+  virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
 
   /// Whether kernels and copies of this device can use memory that `peer` backs. True for itself.
   [[nodiscard]] virtual bool can_access(unsigned peer) const noexcept = 0;
@@ -186,7 +168,8 @@ class device_set {
   /// Makes [address, address + bytes) of host memory, backed by fd at offset, usable in copies by every device (soft
   /// devices map the file; GPUs pin the pages). Inside the UVAS, address means host memory that kernels reach as well.
   virtual void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) = 0;
-  virtual void unregister_host(void* address, std::size_t bytes) = 0;
+  /// Ends one registration. No queued work uses the memory.
+  virtual void unregister_host(void* address, std::size_t bytes) noexcept = 0;
 
   /// A hint: copies are about to use these bytes of registered memory, from the first to the last. Returns at once.
   /// Devices that hold on to pages do so ahead of the copies.
@@ -194,7 +177,7 @@ class device_set {
 
   /// The pages behind a part of registered memory were given back to the system, and others take their place when it is
   /// used again: devices that hold on to pages let go of these. Waits for copies that use neighbouring bytes.
-  virtual void release_host(void* address, std::size_t bytes) = 0;
+  virtual void release_host(void* address, std::size_t bytes) noexcept = 0;
 
   /// What backs [address, address + bytes), ranges that were mapped as they are, part by part. The files are the set's
   /// and stay open until the range is unmapped. Throws HPE_ERROR_NOT_SUPPORTED where the devices have no such files.
@@ -205,15 +188,14 @@ class device_set {
   /// readable when it ends. Returns which devices reach them: bit d. Throws HPE_ERROR_NOT_SUPPORTED if none does.
   virtual std::uint32_t import_memory(void* address, std::span<const shared_part> parts) = 0;
   /// Takes all of one import away. No queued work uses it.
-  virtual void drop_import(void* address, std::size_t bytes) = 0;
+  virtual void drop_import(void* address, std::size_t bytes) noexcept = 0;
 
   /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's words.
   virtual std::uint32_t load_module(const std::string& path) = 0;
-  /// Loads texts of PTX, linked with each other. Throws HPE_ERROR_INVALID_ARGUMENT and HPE_ERROR_NOT_SUPPORTED with
-  /// what is wrong with them, and HPE_ERROR_NOT_SUPPORTED where devices are GPUs.
-  virtual std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) = 0;
   /// Throws HPE_ERROR_NOT_FOUND.
   virtual kernel_id find_kernel(std::uint32_t module, const std::string& name) = 0;
+  /// Modules of PTX (runtime/device/ptx_module.h); nullptr where the devices run none.
+  [[nodiscard]] virtual ptx_capability* ptx() noexcept { return nullptr; }
 
   /// Whether the point is reached, whatever came of it. Cheap: one load or so.
   [[nodiscard]] virtual bool reached(timepoint point) const noexcept = 0;
@@ -226,15 +208,20 @@ class device_set {
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;
 
   /// As status_of; take_failure does not give this failure any more.
-  virtual std::optional<command_failure> take_failure_of(timepoint point) = 0;
-
-  /// What kernels of PTX that have ended printed since the last call, in the order in which they were queued.
-  virtual std::vector<printed> take_output() = 0;
+  virtual std::optional<error> take_failure_of(timepoint point) = 0;
 
   /// The oldest failure of any command or device that nobody has taken yet. device < 0 means of any device.
   virtual std::optional<error> take_failure(int device) = 0;
 
   virtual std::unique_ptr<gate> create_gate() = 0;
+
+  /// Has all streams tell `who` of their commands (runtime/device/observer.h). Before the first stream is created;
+  /// nullptr, when nothing is queued any more.
+  void observe(command_observer* who) noexcept { observer_ = who; }
+  [[nodiscard]] command_observer* observer() const noexcept { return observer_; }
+
+ private:
+  command_observer* observer_ = nullptr;
 };
 
 /// What has to happen before the address space for open_devices is reserved: the CUDA driver gives devices no addresses

@@ -2,8 +2,8 @@
 
 #include "runtime/base/options.h"
 #include "runtime/device/device.h"
-#include "runtime/device/soft/soft_set.h"
-#include "runtime/device/soft/specification.h"
+#include "runtime/device/soft/owner/soft_set.h"
+#include "runtime/device/soft/shared/specification.h"
 
 namespace hpe::device {
 

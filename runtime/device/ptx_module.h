@@ -1,12 +1,16 @@
 #pragma once
 
-/// A module of PTX, loaded on all devices of a set (device_set::load_ptx).
+/// Modules of PTX, which soft devices run (device_set::ptx).
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "hpe/ptx.h"
+#include "runtime/base/timepoint.h"
 
 namespace hpe::device {
 
@@ -47,6 +51,7 @@ struct ptx_contents {
   std::vector<std::byte> bytes;
 };
 
+/// A module of PTX, loaded on all devices of a set.
 class ptx_module {
  public:
   ptx_module() = default;
@@ -68,6 +73,29 @@ class ptx_module {
   /// kernels of the module are launched there. The caller writes what is returned there, in the managed part once for
   /// all devices; the rest is zero.
   virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
+};
+
+/// What kernels of PTX printed.
+struct printed {
+  std::string text;
+  bool is_error = false;  // for standard error
+};
+
+/// A set of devices that runs modules of PTX.
+class ptx_capability {
+ public:
+  virtual ~ptx_capability() = default;
+
+  /// Loads texts of PTX, linked with each other. Throws HPE_ERROR_INVALID_ARGUMENT and HPE_ERROR_NOT_SUPPORTED with
+  /// what is wrong with them.
+  virtual std::unique_ptr<ptx_module> load(std::vector<std::string> texts) = 0;
+
+  /// What kernels that have ended printed since the last call, in the order in which they were queued.
+  virtual std::vector<printed> take_output() = 0;
+
+  /// How the kernel of a reached point failed; HPE_FAULT_NONE where the kernel or its device did not say. Failures are
+  /// kept as those of device_set::status_of.
+  [[nodiscard]] virtual hpeFault fault_of(timepoint point) const = 0;
 };
 
 }  // namespace hpe::device

@@ -2,30 +2,62 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "runtime/base/granule.h"
+#include "runtime/memory/small_objects.h"
 
 namespace hpe::fault {
 
-std::string explain_stray_access(const std::byte* address, bool write, const memory::directory& directory,
-                                 const coherence::region_table& regions) {
-  const std::string access =
-      fmt::format("invalid {} at {}", write ? "write" : "read", static_cast<const void*>(address));
+namespace {
 
-  // Past an end: the allocation is in the same granule, or in the one before.
-  for (const std::byte* near : {address, address - granule_size}) {
-    const memory::granule_entry entry = directory.find(near);
-    if (entry.region == 0) continue;
-    const coherence::region& r = regions.at(entry.region);
-    const std::lock_guard lock(r.mutex);
-    if (!r.alive || address < r.is.base) continue;
-    return fmt::format("{}: {} bytes past the end of the allocation of {} bytes at {}", access,
-                       static_cast<std::uint64_t>(address - r.is.base) - r.is.bytes, r.is.bytes,
-                       static_cast<const void*>(r.is.base));
+struct neighbour {
+  const std::byte* base = nullptr;
+  std::uint64_t bytes = 0;
+  bool freed = false;
+};
+
+// The allocation at or before an address in the region that the granule of `near` belongs to.
+std::optional<neighbour> find_before(const std::byte* address, const std::byte* near,
+                                     const memory::granule_table& granules, const coherence::region_table& regions) {
+  const memory::granule_entry entry = granules.find(near);
+  if (entry.region == 0) return std::nullopt;
+  const coherence::region& r = regions.at(entry.region);
+  const lock_guard lock(r.mutex);
+  const std::byte* const base = r.layout.base + r.layout.first;
+  if (address < base) return std::nullopt;
+  if (r.layout.small == nullptr) {
+    const neighbour whole{base, r.layout.bytes - r.layout.first, !r.alive};
+    // Freed, but its last work is waited for; or made by another thread just now, or past the end of what is freed.
+    return whole.freed == (address < base + whole.bytes) ? std::optional(whole) : std::nullopt;
   }
-  if (const auto freed = regions.freed_at(address))
-    return fmt::format("{}: {} bytes inside an allocation of {} bytes at {} that was freed", access,
-                       address - freed->base, freed->bytes, static_cast<const void*>(freed->base));
-  return fmt::format("{}: the address belongs to hpe, but no allocation is or was there", access);
+  const auto object = r.layout.small->find_before(address);
+  if (!object || address < object->base + object->size) return std::nullopt;
+  return neighbour{object->base, object->size, false};
+}
+
+}  // namespace
+
+std::string explain_stray_address(const std::byte* address, const memory::granule_table& granules,
+                                  const coherence::region_table& regions) {
+  // Past an end: the allocation is in the same granule, or in the one before.
+  std::optional<neighbour> found = find_before(address, address, granules, regions);
+  if (!found) found = find_before(address, address - granule_size, granules, regions);
+  const auto freed = regions.freed_at(address);
+  if (freed && (!found || freed->base > found->base)) found = {freed->base, freed->bytes, true};
+  if (!found) return "the address belongs to hpe, but no allocation is or was there";
+  const auto offset = static_cast<std::uint64_t>(address - found->base);
+  const auto* base = static_cast<const void*>(found->base);
+  return found->freed
+             ? fmt::format("{} bytes inside an allocation of {} bytes at {} that was freed", offset, found->bytes, base)
+             : fmt::format("{} bytes past the end of the allocation of {} bytes at {}", offset - found->bytes,
+                           found->bytes, base);
+}
+
+std::string explain_stray_access(const std::byte* address, bool write, const memory::granule_table& granules,
+                                 const coherence::region_table& regions) {
+  return fmt::format("invalid {} at {}: {}", write ? "write" : "read", static_cast<const void*>(address),
+                     explain_stray_address(address, granules, regions));
 }
 
 }  // namespace hpe::fault

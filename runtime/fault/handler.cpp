@@ -15,29 +15,45 @@ namespace hpe::fault {
 
 namespace {
 
-std::atomic<service*> current{nullptr};
-std::atomic<other_faults> others{nullptr};
-std::atomic<pid_t> owner{0};
+verdict on_fault(const os::access_violation& f) noexcept;
 
-os::fault_verdict offer_to_others(const os::fault& f) noexcept {
-  const other_faults resolve = others.load(std::memory_order_acquire);
-  if (resolve == nullptr || ::getpid() != owner.load(std::memory_order_relaxed)) return os::fault_verdict::not_ours;
-  const bool write = f.access != os::fault_access::read;
-  return resolve(static_cast<std::byte*>(f.address), write) == verdict::retry ? os::fault_verdict::retry
-                                                                              : os::fault_verdict::not_ours;
+// A part of the process that serves faults, and the process that it has threads in: a child made by fork has none.
+template <class Server>
+struct installed {
+  std::atomic<Server> server{nullptr};
+  std::atomic<pid_t> process{0};
+
+  void set(Server to) {
+    process.store(::getpid(), std::memory_order_relaxed);
+    server.store(to, std::memory_order_release);
+    if (to != nullptr) os::install_fault_handler(on_fault);
+  }
+  [[nodiscard]] bool inherited() const noexcept { return ::getpid() != process.load(std::memory_order_relaxed); }
+};
+
+constinit installed<service*> coherent_memory;
+constinit installed<other_faults> other_memory;
+
+// Where the processor does not tell, a write is the safe guess.
+bool is_write(const os::access_violation& f) noexcept { return f.kind != os::access_kind::read; }
+
+verdict offer_to_others(const os::access_violation& f) noexcept {
+  const other_faults resolve = other_memory.server.load(std::memory_order_acquire);
+  if (resolve == nullptr || other_memory.inherited()) return verdict::not_ours;
+  return resolve(static_cast<std::byte*>(f.address), is_write(f));
 }
 
-os::fault_verdict on_fault(const os::fault& f) noexcept {
-  service* const to = current.load(std::memory_order_acquire);
+verdict on_fault(const os::access_violation& f) noexcept {
+  service* const to = coherent_memory.server.load(std::memory_order_acquire);
   auto* const address = static_cast<std::byte*>(f.address);
   if (to == nullptr || !to->covers(address)) return offer_to_others(f);
-  if (::getpid() != owner.load(std::memory_order_relaxed)) {
+  if (coherent_memory.inherited()) {
     handler_line()
         .text("hpe: ")
         .hex(reinterpret_cast<std::uintptr_t>(address))
         .text(" is memory of the parent process; a child made by fork has none of it")
         .write();
-    return os::fault_verdict::not_ours;
+    return verdict::not_ours;
   }
   if (in_lane_thread()) {
     handler_line()
@@ -46,25 +62,15 @@ os::fault_verdict on_fault(const os::fault& f) noexcept {
         .text(" at instruction ")
         .hex(reinterpret_cast<std::uintptr_t>(f.instruction))
         .write();
-    return os::fault_verdict::not_ours;
+    return verdict::not_ours;
   }
-  // Where the processor does not tell, a write is the safe guess.
-  const bool write = f.access != os::fault_access::read;
-  return to->resolve(address, write) == verdict::retry ? os::fault_verdict::retry : os::fault_verdict::not_ours;
+  return to->resolve(address, is_write(f));
 }
 
 }  // namespace
 
-void handle_faults_with(service* to) {
-  owner.store(::getpid(), std::memory_order_relaxed);
-  current.store(to, std::memory_order_release);
-  if (to != nullptr) os::install_fault_handler(on_fault);
-}
+void handle_faults_with(service* to) { coherent_memory.set(to); }
 
-void handle_other_faults_with(other_faults resolve) {
-  owner.store(::getpid(), std::memory_order_relaxed);
-  others.store(resolve, std::memory_order_release);
-  if (resolve != nullptr) os::install_fault_handler(on_fault);
-}
+void handle_other_faults_with(other_faults resolve) { other_memory.set(resolve); }
 
 }  // namespace hpe::fault

@@ -5,7 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/explain.h"
-#include "runtime/os/signals.h"
+#include "runtime/os/thread.h"
 
 // Invariants, under the region's mutex:
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
@@ -45,8 +45,8 @@ lane::~lane() {
 
 void lane::start(request_board& board) {
   board_ = &board;
-  const os::signals_blocked here;
-  thread_ = std::thread([this] {
+  waiting_.reserve(request_board::slot_count);
+  thread_ = os::start_thread("hpe-lane", [this] {
     this_is_a_lane = true;
     env_.settle(number_);
     run();
@@ -68,20 +68,26 @@ void lane::run() {
     std::erase_if(fetches_, [&](fetch& f) { return advance(f); });
 
     watched_.clear();
-    // Serving one may start fetches, and complete() looks at all that wait: the list is not changed meanwhile.
-    std::vector<request*> still_waiting;
-    for (request* r : waiting_)
-      if (serve(*r) == outcome::waiting) still_waiting.push_back(r);
-    waiting_ = std::move(still_waiting);
-
-    bool can_advance = false;
-    for (const fetch& f : fetches_) {
-      const point_set& next = f.after.empty() ? f.copies : f.after;
-      can_advance = can_advance || reached(next);
-      watched_.insert(watched_.end(), next.points().begin(), next.points().end());
-    }
-    if (!can_advance) gate_->sleep(watched_, std::chrono::steady_clock::time_point::max());
+    std::erase_if(waiting_, [&](request* r) { return serve(*r) == outcome::answered; });
+    if (!watch_fetches()) continue;
+    using clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds until_memory_may_be_there{10};
+    gate_->sleep(watched_, short_of_memory_ ? clock::now() + until_memory_may_be_there : clock::time_point::max());
+    short_of_memory_ = false;
   }
+}
+
+bool lane::watch_fetches() noexcept {
+  try {
+    for (const fetch& f : fetches_) {
+      const std::span<const timepoint> next = next_of(f);
+      if (reached(next) && !short_of_memory_) return false;
+      watched_.insert(watched_.end(), next.begin(), next.end());
+    }
+  } catch (const std::bad_alloc&) {
+    short_of_memory_ = true;
+  }
+  return true;
 }
 
 void lane::serve_prefetches() {
@@ -92,28 +98,19 @@ void lane::serve_prefetches() {
   }
   for (const prefetch_wish& wish : wishes) {
     region& r = env_.regions.at(wish.region);
-    const std::lock_guard lock(r.mutex);
+    const lock_guard lock(r.mutex);
     if (!r.alive) continue;
-    fetch_ahead(r, r.blocks_of({wish.range.begin, std::min(wish.range.end, r.is.extent)}));
+    fetch_ahead(r, r.blocks_of({wish.range.begin, std::min(wish.range.end, r.layout.extent)}));
   }
 }
 
-lane::outcome lane::serve(request& r) {
-  const memory::granule_entry entry = env_.directory.find(r.address());
-  // Between the fault and now, the address may have become another region's. Its lane alone knows what it fetches.
-  if (entry.region != 0 && !serves(entry.region)) {
-    r.answer(verdict::retry);
-    return outcome::answered;
-  }
+lane::outcome lane::serve(request& r) noexcept {
   try {
-    if (entry.region != 0) {
-      region& found = env_.regions.at(entry.region);
-      const std::lock_guard lock(found.mutex);
-      if (found.alive && found.contains(r.address()))
-        return serve_locked(r, found, found.block_of(found.offset_of(r.address())));
-    }
-    log(log_level::error, "{}", explain_stray_access(r.address(), r.write(), env_.directory, env_.regions));
-  } catch (const error& e) {
+    return try_to_serve(r);
+  } catch (const std::bad_alloc&) {
+    short_of_memory_ = true;
+    return outcome::waiting;
+  } catch (const std::exception& e) {
     log(log_level::error, "the data of {} cannot be brought to the host: {}", static_cast<void*>(r.address()),
         e.what());
   }
@@ -121,10 +118,28 @@ lane::outcome lane::serve(request& r) {
   return outcome::answered;
 }
 
+lane::outcome lane::try_to_serve(request& r) {
+  const memory::granule_entry entry = env_.granules.find(r.address());
+  // Between the fault and now, the address may have become another region's. Its lane alone knows what it fetches.
+  if (entry.region != 0 && !serves(entry.region)) {
+    r.answer(verdict::retry);
+    return outcome::answered;
+  }
+  if (entry.region != 0) {
+    region& found = env_.regions.at(entry.region);
+    const lock_guard lock(found.mutex);
+    if (found.alive && found.contains(r.address()))
+      return serve_locked(r, found, found.block_of(found.offset_of(r.address())));
+  }
+  log(log_level::error, "{}", explain_stray_access(r.address(), r.write(), env_.granules, env_.regions));
+  r.answer(verdict::not_ours);
+  return outcome::answered;
+}
+
 lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) {
   block_event event = block_event::host_read;
   if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
-  const block_actions actions = apply(r.blocks[block].state, event).actions;
+  const block_actions actions = apply(r.state(block), event).actions;
 
   if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, wish.write(), true)) return outcome::waiting;
   if (actions.wait) {
@@ -145,7 +160,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
     return outcome::waiting;
   }
   counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
-  const auto behind = actions.open_write ? open_for_writing(r, block) : std::deque<block_run>();
+  const auto behind = actions.open_write ? open_for_writing(r, block, event) : std::deque<block_run>();
   if (actions.open_read) open_for_reading(r, block);
   wish.answer(verdict::retry);
   upload_behind(r, behind);  // while the thread writes on
@@ -159,7 +174,7 @@ point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
   point_set users;
   const byte_range bytes = r.bytes_of({block, block + 1});
   if (r.single_copy()) {
-    r.order.before_concurrent(bytes, users);  // as if the host were such work itself (device_work::release)
+    r.order.before_concurrent(bytes, users);  // as if the host were such work itself (submission::release)
   } else if (r.degraded) {
     r.order.before_write(bytes, users);
   } else {
@@ -174,52 +189,31 @@ bool lane::kept_closed(region& r, block_run run, bool write, bool watch) const {
 }
 
 bool lane::may_overwrite_shadow(const region& r, std::uint64_t block) const {
-  return reached(users_of_shadow(r, block));
-}
-
-bool lane::reached(const point_set& points) const {
-  return std::all_of(points.points().begin(), points.points().end(),
-                     [&](timepoint p) { return env_.devices.reached(p); });
+  return reached(users_of_shadow(r, block).points());
 }
 
 void lane::open_for_reading(region& r, std::uint64_t block) {
   if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
-  if (!env_.views.set(r, {block, block + 1}, os::access::read)) degrade(r);
+  if (!env_.views.set(r, {block, block + 1}, os::access::read)) work::degrade_to_host(env_, r);
 }
 
-std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block) {
+std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, block_event event) {
   const auto opens_without_copy = [&](std::uint64_t b) {
-    const block_state s = r.blocks[b].state;
+    r.mutex.assert_held();
+    const block_state s = r.state(b);
     const bool free = s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
     return free && !kept_closed(r, {b, b + 1}, true);
   };
-  auto plan = r.writer.touched(block, r.blocks[block].rolled, opens_without_copy);
+  auto plan = r.writer.touched(block, r.blocks().rolled(block), opens_without_copy);
   const std::uint64_t end = std::max(block + 1, plan.open.end);
 
-  for (std::uint64_t b = block; b < end; ++b) r.set_state(b, apply(r.blocks[b].state, block_event::host_write).next);
-  // A write-only region goes from device to host without a fetch; the table says the same for host_overwrite.
-  r.set_state(block, block_state::host);
+  // The event of the touch may be an overwrite, which takes a block to the host without a fetch.
+  r.transition({block, block + 1}, event);
+  r.transition({block + 1, end}, block_event::host_write);
   if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});
   if (env_.views.set(r, {block, end}, os::access::read_write)) return std::move(plan.upload);
-  degrade(r);
+  work::degrade_to_host(env_, r);
   return {};
-}
-
-void lane::degrade(region& r) {
-  // Mappings ran out, which is rare, so everything waits here: the region becomes one block that the host may write.
-  const auto forever = std::chrono::steady_clock::time_point::max();
-  point_set all;
-  r.order.before_write(r.whole(), all);
-  for (const timepoint p : all.points()) env_.devices.wait(p, forever);
-  for (std::uint64_t b = 0; b < r.blocks.size() && !r.single_copy(); ++b) {
-    if (r.blocks[b].state != block_state::device && r.blocks[b].state != block_state::fetching) continue;
-    const byte_range bytes = r.bytes_of({b, b + 1});  // one home: no region is degraded twice
-    const timepoint done =
-        env_.engine.download(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(), {}, priority::waiting_host);
-    env_.devices.wait(done, forever);
-    if (const auto failure = env_.devices.status_of(done)) throw *failure;
-  }
-  env_.views.degrade(r, block_state::host);
 }
 
 }  // namespace hpe::fault

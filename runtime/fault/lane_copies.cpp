@@ -16,7 +16,6 @@ using coherence::block_event;
 using coherence::block_run;
 using coherence::block_state;
 using coherence::byte_range;
-using coherence::point_set;
 using coherence::region;
 using device::priority;
 
@@ -32,7 +31,7 @@ void lane::upload_behind(region& r, const std::deque<block_run>& runs) {
   try {
     for (const block_run& run : runs)
       if (!r.degraded) upload_behind(r, run);  // one of them may make all blocks one
-  } catch (const error& e) {
+  } catch (const std::exception& e) {
     // Nobody waits for this. Who needs the data at home meets the same failure and is told.
     log(log_level::debug, "upload behind a writer: {}", e.what());
   }
@@ -40,53 +39,42 @@ void lane::upload_behind(region& r, const std::deque<block_run>& runs) {
 
 void lane::upload_behind(region& r, block_run run) {
   for (std::uint64_t b = run.begin; b < run.end;) {
-    if (!apply(r.blocks[b].state, block_event::flush).actions.upload) {
-      ++b;
-      continue;
-    }
-    const byte_range first = r.bytes_of({b, b + 1});
-    const std::uint64_t home_end = r.end_of_home(first.begin, r.bytes_of(run).end);
-    std::uint64_t end = b + 1;
-    while (end < run.end && r.blocks[end].state == block_state::host && r.bytes_of({end, end + 1}).end <= home_end)
-      ++end;
-
+    const block_run same = r.blocks().same_from(b, run.end);
+    b = same.end;
+    if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
     // Closed to writers before the copy reads the shadow, so that no write is lost.
-    if (!env_.views.set(r, {b, end}, os::access::read)) return degrade(r);
-    const byte_range bytes = r.bytes_of({b, end});
-    point_set after;
-    r.order.before_write(bytes, after);
-    // If this throws, the host keeps what it wrote.
-    r.order.record_write(bytes, env_.engine.upload(r.home_of(bytes.begin), r.is.base + bytes.begin, bytes.size(),
-                                                   after.points(), priority::rolling));
-    trace::moved(r.is.base, r.is.bytes, bytes.size(), true);
-    for (; b < end; ++b) {
-      r.set_state(b, block_state::shared);
-      r.blocks[b].rolled = true;
-      counters::add(env_.count.blocks_rolled, 1);
-    }
+    if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
+    work::upload(env_, r, same, priority::rolling);
+    r.set_rolled(same, true);
+    counters::add(env_.count.blocks_rolled, same.end - same.begin);
   }
 }
 
 void lane::start_fetches(region& r, block_run run, priority level) {
-  run.end = std::min<std::uint64_t>(run.end, r.blocks.size());
+  run.end = std::min<std::uint64_t>(run.end, r.blocks().count());
   for (std::uint64_t b = run.begin; b < run.end;) {
-    if (!apply(r.blocks[b].state, block_event::prefetch).actions.fetch) {
+    if (!apply(r.state(b), block_event::prefetch).actions.fetch) {
       ++b;
       continue;
     }
     const std::uint64_t begin = r.bytes_of({b, b + 1}).begin;
-    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.is.block_size));
-    fetch f{&r, {b, b}, ++last_fetch_, level, {}, {}};
-    do {
-      r.set_state(b, block_state::fetching);
-      r.blocks[b].fetch = f.number;
-      ++b;
-    } while (b < run.end && r.blocks[b].state == block_state::device && r.bytes_of({b, b + 1}).end <= limit);
-    f.run.end = b;
+    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.layout.block_size));
+    std::uint64_t end = b + 1;
+    while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
+    fetches_.push_back({&r, {b, end}, ++last_fetch_, level, {}, {}});
+    fetch& f = fetches_.back();
+    f.region->mutex.assert_held();
+    r.begin_fetch(f.run, block_event::prefetch, f.number);
+    b = end;
     if (level == priority::prefetch) counters::add(env_.count.blocks_prefetched, f.run.end - f.run.begin);
-    r.order.before_read(r.bytes_of(f.run), f.after);
-    if (reached(f.after)) issue(f);
-    fetches_.push_back(std::move(f));
+    try {
+      r.order.before_read(r.bytes_of(f.run), f.after);
+      if (reached(f.after.points())) issue(f);
+    } catch (...) {
+      r.transition(f.run, block_event::fetch_failed);
+      fetches_.pop_back();
+      throw;
+    }
   }
 }
 
@@ -98,10 +86,10 @@ void lane::expect_copies(const region& r, block_run run) {
   constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
   // Many pages at a time are made faster than few.
   constexpr std::uint64_t unit = std::uint64_t{32} << 20;
-  const std::uint64_t begin = run.end * r.is.block_size;
-  const std::uint64_t end = begin + std::min(times * walked * r.is.block_size, most_bytes);
-  const byte_range bytes{begin, std::min(round_up(end, unit), r.is.extent)};
-  if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.is.base + bytes.begin, bytes.size());
+  const std::uint64_t begin = run.end * r.layout.block_size;
+  const std::uint64_t end = begin + std::min(times * walked * r.layout.block_size, most_bytes);
+  const byte_range bytes{begin, std::min(round_up(end, unit), r.layout.extent)};
+  if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.layout.base + bytes.begin, bytes.size());
 }
 
 void lane::fetch_ahead(region& r, block_run run) {
@@ -109,50 +97,47 @@ void lane::fetch_ahead(region& r, block_run run) {
   try {
     expect_copies(r, run);
     start_fetches(r, run, priority::prefetch);
-  } catch (const error& e) {
+  } catch (const std::exception& e) {
     log(log_level::debug, "prefetch: {}", e.what());
   }
 }
 
 void lane::issue(fetch& f) {
-  region& r = *f.region;
+  work::download(env_, *f.region, f.run, f.level, f.copies);  // of host memory, waiting was all
   f.after.clear();
-  if (r.single_copy()) return;  // waiting was all
-  const byte_range bytes = r.bytes_of(f.run);
-  try {
-    for (std::uint64_t at = bytes.begin; at < bytes.end;) {
-      const std::uint64_t end = r.end_of_home(at, bytes.end);
-      const timepoint copied = env_.engine.download(r.home_of(at), r.is.base + at, end - at, {}, f.level);
-      r.order.record_read({at, end}, copied);
-      trace::moved(r.is.base, r.is.bytes, end - at, false);
-      f.copies.add(copied);
-      at = end;
-    }
-  } catch (...) {
-    for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) r.set_state(b, block_state::device);
-    throw;
-  }
 }
 
 bool lane::owns(const fetch& f, std::uint64_t b) {
   const region& r = *f.region;
-  return r.alive && b < r.blocks.size() && r.blocks[b].state == block_state::fetching && r.blocks[b].fetch == f.number;
+  r.mutex.assert_held();
+  return r.alive && b < r.blocks().count() && r.blocks().fetched_by(b, f.number);
 }
 
-bool lane::advance(fetch& f) {
+bool lane::advance(fetch& f) noexcept {
+  try {
+    return try_to_advance(f);
+  } catch (const std::bad_alloc&) {
+    short_of_memory_ = true;
+    return false;
+  }
+}
+
+bool lane::try_to_advance(fetch& f) {
   const bool held = !f.after.empty();
-  if (!reached(held ? f.after : f.copies)) return false;
+  if (!reached(next_of(f))) return false;
 
   region& r = *f.region;
-  const std::lock_guard lock(r.mutex);
+  const lock_guard lock(r.mutex);
+  f.region->mutex.assert_held();
   if (held) {
     // Device work may have overwritten some of the blocks meanwhile. The first unbroken run goes on; what lies behind
     // it is fetched again when somebody touches it.
     while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
     std::uint64_t end = f.run.begin;
     while (end < f.run.end && owns(f, end)) ++end;
-    for (std::uint64_t b = end; b < f.run.end; ++b)
-      if (owns(f, b)) r.set_state(b, block_state::device);
+    const fetch behind{&r, {end, f.run.end}, f.number, f.level, {}, {}};
+    behind.region->mutex.assert_held();
+    fail(behind);
     f.run.end = end;
     if (f.run.empty()) return true;
     try {
@@ -163,7 +148,7 @@ bool lane::advance(fetch& f) {
     }
     if (!reached(f.copies)) return false;
   }
-  for (const timepoint p : f.copies.points()) {
+  for (const timepoint p : f.copies) {
     if (const auto failure = env_.devices.status_of(p)) {
       give_up(f, failure->what());
       return true;
@@ -172,15 +157,19 @@ bool lane::advance(fetch& f) {
   try {
     complete(f);
   } catch (const error& e) {
-    log(log_level::error, "opening {} bytes at {}: {}", r.is.bytes, static_cast<void*>(r.is.base), e.what());
+    log(log_level::error, "opening {} bytes at {}: {}", r.layout.bytes, static_cast<void*>(r.layout.base), e.what());
   }
   return true;
 }
 
+void lane::fail(const fetch& f) {
+  for (std::uint64_t b = f.run.begin; b < f.run.end; ++b)
+    if (owns(f, b)) f.region->transition({b, b + 1}, block_event::fetch_failed);
+}
+
 void lane::give_up(const fetch& f, const char* why) {
   region& r = *f.region;
-  for (std::uint64_t b = f.run.begin; b < f.run.end; ++b)
-    if (owns(f, b)) r.set_state(b, block_state::device);
+  fail(f);
   std::erase_if(waiting_, [&](request* w) {
     if (!r.contains(w->address())) return false;
     const std::uint64_t b = r.block_of(r.offset_of(w->address()));
@@ -199,6 +188,7 @@ bool lane::wanted_for_writing(const region& r, std::uint64_t block) const {
 
 void lane::complete(const fetch& f) {
   region& r = *f.region;
+  r.mutex.assert_held();
   // Neighbours that get the same protection get it in one call.
   block_run same;
   os::access allowed = os::access::none;
@@ -209,8 +199,8 @@ void lane::complete(const fetch& f) {
   for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) {
     if (!owns(f, b)) continue;
     const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b) && !kept_closed(r, {b, b + 1}, true);
-    r.set_state(b, apply(block_state::fetching, write ? block_event::fetched_for_write : block_event::fetched).next);
-    const os::access its = !write && r.reader.is_marker(b) ? os::access::none : access_for(r.blocks[b].state);
+    r.transition({b, b + 1}, write ? block_event::fetched_for_write : block_event::fetched);
+    const os::access its = !write && r.reader.is_marker(b) ? os::access::none : work::access_for(r.state(b));
     if (b != same.end || its != allowed) {
       open_run();
       same = {b, b};
@@ -219,17 +209,17 @@ void lane::complete(const fetch& f) {
     same.end = b + 1;
   }
   open_run();
-  if (!mappings_left) return degrade(r);
+  if (!mappings_left) return work::degrade_to_host(env_, r);
   answer_those_in(r, f.run);
 }
 
 void lane::answer_those_in(region& r, block_run run) {
   std::erase_if(waiting_, [&](request* w) {
+    r.mutex.assert_held();
     if (!r.contains(w->address())) return false;
     const std::uint64_t b = r.block_of(r.offset_of(w->address()));
-    const bool open =
-        b >= run.begin && b < run.end && !r.reader.is_marker(b) &&
-        (r.blocks[b].state == block_state::host || (r.blocks[b].state == block_state::shared && !w->write()));
+    const bool open = b >= run.begin && b < run.end && !r.reader.is_marker(b) &&
+                      (r.state(b) == block_state::host || (r.state(b) == block_state::shared && !w->write()));
     // It may have been opened for a thread that does not wait for announced work.
     if (!open || (w->waits_for_announced() && kept_closed(r, {b, b + 1}, w->write(), true))) return false;
     w->answer(verdict::retry);

@@ -1,37 +1,60 @@
 #include "runtime/fault/request_board.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <bit>
-#include <chrono>
+#include <cerrno>
 
 #include "runtime/os/cores.h"
 
-// A slot goes free -> claimed (by compare and swap, in the faulting thread) -> posted -> answered (by the lane) -> free
-// (by the faulting thread, which read the answer). The lane keeps a pointer to a slot from take() until answer() only.
-// A thread that goes to sleep says so, posted -> slept_on, so that answers to threads that are awake need no system
-// call.
+// A thread looks for a free request from a place of its own on, so that it comes across those that it posted and did
+// not leave. Such a wait has been left for good if the stack is above it by now; else it may be one that a handler has
+// interrupted which faults itself. Some of these are kept. The owner of a slot may be late by some instructions; what
+// is taken back wrongly, for that reason or another, is asked for again.
 
 namespace hpe::fault {
 
 namespace {
+
+using clock = std::chrono::steady_clock;
 
 // Longer than the pieces of a long copy take: a thread that sleeps is late by 20 to 200 microseconds (a virtual machine
 // with H200s). Where cores are few, the lane and the devices need them more.
 constexpr std::chrono::microseconds patience{500};
 
 // How many threads may wait awake at once.
-int patient_threads() noexcept {
+unsigned patient_threads() noexcept {
   constexpr unsigned enough_cores = 8;
   const unsigned cores = os::usable_cores();
-  return cores < enough_cores ? 0 : static_cast<int>(cores / 2);
+  return cores < enough_cores ? 0 : cores / 2;
 }
 
-std::atomic<int> awake{0};
+// Handlers that interrupt each other's waits are fewer.
+constexpr unsigned most_interrupted = 4;
+
+constinit awake_seats seats;
+
+// Threads that end tell nobody, so those that wait for a request look again from time to time.
+constexpr std::chrono::milliseconds until_next_look{10};
+
+bool has_ended(pid_t thread) noexcept { return ::tgkill(::getpid(), thread, 0) != 0 && errno == ESRCH; }
 
 }  // namespace
 
-void request::answer(verdict v) noexcept {
-  const std::uint32_t before = state_.exchange(v == verdict::retry ? retry_it : refuse_it, std::memory_order_acq_rel);
-  if (before == slept_on) os::futex_wake_all(state_);
+awake_seats::seat* awake_seats::take(unsigned limit, clock::time_point now, clock::time_point until) noexcept {
+  for (unsigned i = 0; i < std::min(limit, most); ++i) {
+    clock::rep taken = taken_until_[i].load(std::memory_order_relaxed);
+    if (taken > now.time_since_epoch().count()) continue;
+    if (taken_until_[i].compare_exchange_strong(taken, until.time_since_epoch().count())) return &taken_until_[i];
+  }
+  return nullptr;
+}
+
+void awake_seats::leave(seat& taken, clock::time_point until) noexcept {
+  clock::rep mine = until.time_since_epoch().count();  // else it is another thread's by now
+  taken.compare_exchange_strong(mine, 0);
 }
 
 request_board::request_board(std::span<device::gate* const> gates) : lanes_(gates.size()) {
@@ -39,55 +62,70 @@ request_board::request_board(std::span<device::gate* const> gates) : lanes_(gate
   for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
 }
 
-std::size_t request_board::claim() noexcept {
-  // Threads start at different slots: their stacks lie at different places.
-  const char here = 0;
-  const std::size_t start = reinterpret_cast<std::uintptr_t>(&here) >> 16;
+request_board::place request_board::post(std::byte* address, bool write, bool waits_for_announced) noexcept {
+  const pid_t me = ::gettid();
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   while (true) {
     const std::uint32_t seen = freed_.load();
+    unsigned interrupted = 0;
     for (std::size_t i = 0; i < slot_count; ++i) {
-      request& slot = slots_[(start + i) % slot_count];
-      std::uint32_t expected = request::free_slot;
-      if (slot.state_.compare_exchange_strong(expected, request::claimed, std::memory_order_acq_rel))
-        return (start + i) % slot_count;
+      const std::size_t at = (static_cast<std::size_t>(me) + i) % slot_count;
+      slot& s = slots_[at];
+      if (!s.wish.is_free() && s.thread.load(std::memory_order_relaxed) == me) {
+        const bool left = here >= s.frame.load(std::memory_order_relaxed);
+        if (left || ++interrupted > most_interrupted) s.wish.take_back();
+      }
+      const auto ticket = s.wish.post(address, write, waits_for_announced);
+      if (!ticket) continue;
+      s.frame.store(here, std::memory_order_relaxed);
+      s.thread.store(me, std::memory_order_relaxed);
+      return {at, *ticket};
     }
+    if (take_back_what_is_left(me)) continue;
     slotless_.fetch_add(1);
-    os::futex_wait(freed_, seen);
+    os::futex_wait_until(freed_, seen, clock::now() + until_next_look);
     slotless_.fetch_sub(1);
   }
 }
 
-std::uint32_t request_board::wait_for_answer(request& slot) noexcept {
-  using clock = std::chrono::steady_clock;
-  const auto answered = [&](std::uint32_t state) { return state != request::posted && state != request::slept_on; };
-  std::uint32_t state = slot.state_.load(std::memory_order_acquire);
-  if (awake.fetch_add(1) < patient_threads()) {
-    const auto end = clock::now() + patience;
-    for (; !answered(state) && clock::now() < end; state = slot.state_.load(std::memory_order_acquire))
-      __builtin_ia32_pause();
+bool request_board::take_back_what_is_left(pid_t me) noexcept {
+  bool any = false;
+  for (slot& s : slots_) {
+    const pid_t thread = s.thread.load(std::memory_order_relaxed);
+    if (thread == me || has_ended(thread)) any |= s.wish.take_back();
   }
-  awake.fetch_sub(1);
-  if (answered(state)) return state;
-  slot.state_.compare_exchange_strong(state, request::slept_on, std::memory_order_acq_rel);
-  while (!answered(state = slot.state_.load(std::memory_order_acquire))) os::futex_wait(slot.state_, request::slept_on);
-  return state;
+  return any;
+}
+
+verdict request_board::wait_for_answer(request& wish, request::ticket mine) noexcept {
+  std::optional<verdict> result = wish.answered(mine);
+  if (const unsigned limit = patient_threads(); !result && limit != 0) {
+    const auto now = clock::now();
+    const auto end = now + patience;
+    if (auto* const seat = seats.take(limit, now, end)) {
+      for (; !result && clock::now() < end; result = wish.answered(mine)) os::hardware::relax();
+      awake_seats::leave(*seat, end);
+    }
+  }
+  while (!result) {
+    wish.sleep(mine);
+    result = wish.answered(mine);
+  }
+  return *result;
 }
 
 verdict request_board::ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced) noexcept {
-  const std::size_t index = claim();
-  request& slot = slots_[index];
-  slot.address_ = address;
-  slot.write_ = write;
-  slot.waits_for_announced_ = waits_for_announced;
-  slot.state_.store(request::posted, std::memory_order_release);
+  const auto [index, ticket] = post(address, write, waits_for_announced);
   lanes_[lane].posted[index / word_bits].fetch_or(std::uint64_t{1} << (index % word_bits), std::memory_order_release);
   lanes_[lane].gate->ring();
 
-  const std::uint32_t state = wait_for_answer(slot);
-  slot.state_.store(request::free_slot, std::memory_order_release);
-  freed_.fetch_add(1);
-  if (slotless_.load() != 0) os::futex_wake_all(freed_);
-  return state == request::retry_it ? verdict::retry : verdict::not_ours;
+  request& wish = slots_[index].wish;
+  const verdict result = wait_for_answer(wish, ticket);
+  if (wish.leave(ticket)) {
+    freed_.fetch_add(1);
+    if (slotless_.load() != 0) os::futex_wake_all(freed_);
+  }
+  return result;
 }
 
 void request_board::take(unsigned lane, std::vector<request*>& result) {
@@ -95,7 +133,10 @@ void request_board::take(unsigned lane, std::vector<request*>& result) {
   for (std::size_t word = 0; word < posted.size(); ++word) {
     if (posted[word].load(std::memory_order_relaxed) == 0) continue;
     std::uint64_t bits = posted[word].exchange(0, std::memory_order_acquire);
-    for (; bits != 0; bits &= bits - 1) result.push_back(&slots_[word * word_bits + std::countr_zero(bits)]);
+    for (; bits != 0; bits &= bits - 1) {
+      request& wish = slots_[word * word_bits + std::countr_zero(bits)].wish;
+      if (wish.take()) result.push_back(&wish);
+    }
   }
 }
 

@@ -3,42 +3,34 @@
 /// Where threads that faulted leave what they need, and lanes find it. The faulting side runs in a signal handler: no
 /// locks, no allocation.
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
+#include <chrono>
 #include <span>
 #include <vector>
 
 #include "runtime/device/device.h"
-#include "runtime/os/futex.h"
+#include "runtime/fault/request.h"
 
 namespace hpe::fault {
 
-enum class verdict : std::uint8_t {
-  retry,    ///< the page may be usable now: do the access again
-  not_ours  ///< nobody serves this address
-};
-
-/// One faulting thread's wish. The lane that took it answers it exactly once.
-class request {
+/// Lets a limited number of threads wait awake at once. A seat is taken until a time, and free afterwards, so a thread
+/// that never comes back to leave it costs nothing.
+class awake_seats {
  public:
-  [[nodiscard]] std::byte* address() const noexcept { return address_; }
-  [[nodiscard]] bool write() const noexcept { return write_; }
-  /// Whether it waits for announced work (coherence::announcements).
-  [[nodiscard]] bool waits_for_announced() const noexcept { return waits_for_announced_; }
+  using clock = std::chrono::steady_clock;
+  using seat = std::atomic<clock::rep>;
 
-  /// Lets the thread go on. The request is nobody's afterwards.
-  void answer(verdict v) noexcept;
+  /// Of the first `limit` seats, one that is free now; nullptr if none is. It is the caller's until that time.
+  seat* take(unsigned limit, clock::time_point now, clock::time_point until) noexcept;
+  static void leave(seat& taken, clock::time_point until) noexcept;
+
+  static constexpr unsigned most = 128;
 
  private:
-  friend class request_board;
-  enum : std::uint32_t { free_slot, claimed, posted, slept_on, retry_it, refuse_it };
-
-  os::futex_word state_{free_slot};
-  std::byte* address_ = nullptr;
-  bool write_ = false;
-  bool waits_for_announced_ = true;
+  std::array<seat, most> taken_until_{};
 };
 
 class request_board {
@@ -47,11 +39,12 @@ class request_board {
   explicit request_board(std::span<device::gate* const> gates);
 
   /// Posts a wish to a lane and waits for the answer. Safe in a signal handler. With more than slot_count threads at
-  /// once, some wait for a slot first. A program that leaves the wait by a long jump from a handler of another signal
-  /// loses the slot for good.
+  /// once, some wait for a request first. A thread that leaves the wait by a long jump, or ends, leaves its request
+  /// behind: its next wish, or a thread that finds no other one, takes it back.
   verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
-  /// Adds what was posted to a lane since the last call. Called by that lane alone.
+  /// Adds what was posted to a lane since the last call; a request is in the hands of at most one lane, once. Called by
+  /// that lane alone. Throws nothing if the list has room for slot_count requests.
   void take(unsigned lane, std::vector<request*>& result);
 
   static constexpr std::size_t slot_count = 512;
@@ -63,13 +56,23 @@ class request_board {
     device::gate* gate = nullptr;
     bitmap posted{};
   };
+  struct alignas(32) slot {
+    request wish;
+    std::atomic<std::uintptr_t> frame{0};  // where the stack of the thread was whose it was last
+    std::atomic<pid_t> thread{0};
+  };
+  struct place {
+    std::size_t slot;
+    request::ticket ticket;
+  };
 
-  std::size_t claim() noexcept;
-  static std::uint32_t wait_for_answer(request& slot) noexcept;
+  place post(std::byte* address, bool write, bool waits_for_announced) noexcept;
+  bool take_back_what_is_left(pid_t me) noexcept;
+  static verdict wait_for_answer(request& wish, request::ticket mine) noexcept;
 
-  std::array<request, slot_count> slots_;
+  std::array<slot, slot_count> slots_;
   std::vector<lane_state> lanes_;
-  os::futex_word freed_{0};                 // changes when a slot becomes free
+  os::futex_word freed_{0};                 // changes when a request becomes free
   std::atomic<std::uint32_t> slotless_{0};  // threads that wait for one
 };
 

@@ -6,7 +6,7 @@
 namespace hpe::fault {
 
 service::service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count)
-    : space_(space), directory_(environment.directory) {
+    : space_(space), granules_(environment.granules) {
   std::vector<device::gate*> gates;
   for (unsigned i = 0; i < lane_count; ++i) {
     lanes_.push_back(std::make_unique<lane>(i, lane_count, environment, environment.devices.create_gate()));
@@ -30,7 +30,7 @@ verdict service::resolve(std::byte* address, bool write) noexcept {
   trace::measured measure(trace::way::touch, 0);
   coherence::announced_thread& thread = coherence::this_announced_thread();
   thread.used_a_view = thread.at_work;
-  const unsigned lane = directory_.find(address).region % lanes_.size();
+  const unsigned lane = granules_.find(address).region % lanes_.size();
   const verdict result = board_->ask(lane, address, write, !thread.at_work);
   if (result != verdict::retry) measure.forget();
   return result;

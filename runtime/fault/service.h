@@ -36,7 +36,7 @@ class service {
   lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
 
   const memory::uvas& space_;
-  const memory::directory& directory_;
+  const memory::granule_table& granules_;
   std::vector<std::unique_ptr<lane>> lanes_;
   std::unique_ptr<request_board> board_;
 };

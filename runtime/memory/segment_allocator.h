@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <mutex>
+
+#include "runtime/base/interval_map.h"
 
 namespace hpe::memory {
 
@@ -17,20 +18,21 @@ class segment_allocator {
   /// The start of a free range, now taken; nullptr when no range is long enough. granules is not 0.
   [[nodiscard]] std::byte* allocate(std::size_t granules);
 
-  /// Gives back a range that allocate gave, or a part of one.
+  /// Gives back a range that allocate gave, or a part of one. Where memory is too short to remember it, nobody gets the
+  /// range any more; the log tells so.
   void free(std::byte* address, std::size_t granules);
 
   [[nodiscard]] std::size_t free_granules() const;
 
  private:
-  using extents = std::map<std::byte*, std::size_t>;  // start -> granules
-
-  std::byte* take(extents::iterator extent, std::byte* address, std::size_t granules);
+  struct free_space {
+    friend bool operator==(free_space, free_space) = default;
+  };
 
   mutable std::mutex mutex_;
   std::byte* begin_;
   std::byte* end_;
-  extents free_;
+  interval_map<std::byte*, free_space> free_;
   std::byte* next_;  // where the last range handed out ends
 };
 

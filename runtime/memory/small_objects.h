@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::memory {
 
@@ -36,15 +37,21 @@ class small_objects {
   /// Makes one granule of memory available.
   void add_slab(std::byte* base);
 
-  /// Frees an object by the address that allocate gave. Returns the slab if no object is left in it, which the caller
-  /// may then remove, else nullptr. Throws HPE_ERROR_NOT_A_REGION for any other address.
-  std::byte* free(const void* pointer);
+  /// Frees an object that find() gave. Returns the slab if no object is left in it, which the caller may then remove,
+  /// else nullptr. Throws HPE_ERROR_NOT_A_REGION, and nothing else, if the object is not live any more.
+  std::byte* free(const object& what);
+  /// Whether it is a live object, and the only one in its slab.
+  [[nodiscard]] bool alone(const object& what) const;
 
   /// Forgets a slab; the memory is the caller's again. False if it is in use (again), or none.
-  [[nodiscard]] bool remove_slab(std::byte* base);
+  [[nodiscard]] bool remove_slab(std::byte* base) noexcept;
 
   /// The live object that contains the byte at pointer.
   [[nodiscard]] std::optional<object> find(const void* pointer) const;
+
+  /// The last live object that starts at or before pointer, in the slab of that byte or in the one that ends less than
+  /// a granule before it.
+  [[nodiscard]] std::optional<object> find_before(const void* pointer) const;
 
  private:
   struct slab {
@@ -52,16 +59,14 @@ class small_objects {
     std::vector<std::uint32_t> sizes;       // as asked for, by slot; 0: free
     std::vector<std::uint16_t> free_slots;  // the next one to use is the last
   };
-  struct place {
-    std::byte* slab;
-    std::size_t slot;
-  };
-  [[nodiscard]] std::optional<place> place_of(const std::byte* p) const;
+  [[nodiscard]] std::optional<object> last_before(const std::byte* p) const HPE_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::byte*, slab, std::less<>> slabs_;          // by start
-  std::map<std::size_t, std::set<std::byte*>> with_room_;  // size class -> slabs in use that have a free slot
-  std::set<std::byte*> empty_;
+  mutable mutex mutex_;
+  std::map<std::byte*, slab, std::less<>> slabs_ HPE_GUARDED_BY(mutex_);  // by start
+  std::map<std::size_t, std::set<std::byte*>> with_room_
+      HPE_GUARDED_BY(mutex_);  // size class -> slabs in use that have a free slot
+  std::set<std::byte*> full_ HPE_GUARDED_BY(mutex_);
+  std::set<std::byte*> empty_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::memory

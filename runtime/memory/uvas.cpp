@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/base/log.h"
 
 // Invariants: the byte at base + i of the view, at alias + i, and at i of the shadow file are one byte. Every mapping
 // of the view carries the mark that excludes it from fork, so that neighbours stay mergeable.
@@ -18,7 +19,7 @@ constexpr unsigned common_segments = 4;
 // User space has 47 bits; the view and its alias both have to fit.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
-device::uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
+uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
   HPE_REQUIRE(segment_size != 0 && segment_size % granule_size == 0, HPE_ERROR_INITIALIZATION,
               "a segment of {} bytes was asked for; it has to be a multiple of {} bytes (HPE_SEGMENT_SIZE)",
               segment_size, granule_size);
@@ -46,9 +47,22 @@ os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segme
   return result;
 }
 
+// A part of taking something away. Nobody can do anything about a failure, so what the kernel refuses for a moment is
+// tried a second time. The log tells of the second refusal.
+template <class Function>
+bool insist(const Function& function) noexcept {
+  for (const bool last : {false, true}) try {
+      function();
+      return true;
+    } catch (const std::exception& e) {
+      if (last) log(log_level::error, "address space is lost to the runtime: {}", e.what());
+    }
+  return false;
+}
+
 }  // namespace
 
-uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned device_count)
+uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned device_count) try
     : layout_(make_layout(segment_size, device_count)),
       device_count_(device_count),
       view_(reserve(address_base, layout_.size(), segment_size)),
@@ -59,6 +73,13 @@ uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned devic
   os::exclude_from_fork(view_.data(), view_.size());
   os::map_file(alias_.data(), alias_.size(), os::access::read_write, shadow_.get(), 0);
   os::exclude_from_fork(alias_.data(), alias_.size());
+} catch (const error& e) {
+  if (e.status() == HPE_ERROR_INITIALIZATION) throw;
+  HPE_THROW(
+      HPE_ERROR_INITIALIZATION,
+      "{} segments of {} bytes of address space cannot be had, twice, with a memory file of that size: {}; smaller "
+      "segments (HPE_SEGMENT_SIZE) need less",
+      device_count + common_segments, segment_size, e.what());
 }
 
 segment uvas::segment_of(const void* p) const noexcept {
@@ -76,18 +97,37 @@ std::byte* uvas::segment_begin(segment_kind kind, unsigned device) const noexcep
 
 void uvas::map_view(void* p, std::size_t bytes, os::access allowed) {
   os::map_file(p, bytes, allowed, shadow_.get(), offset(p));
-  os::exclude_from_fork(p, bytes);
+  try {
+    os::exclude_from_fork(p, bytes);
+  } catch (...) {
+    static_cast<void>(close_view(p, bytes));
+    throw;
+  }
 }
 
-void uvas::unmap_view(void* p, std::size_t bytes) {
-  try {
-    os::unmap_to_reserved(p, bytes);
-    os::exclude_from_fork(p, bytes);
-  } catch (const error&) {
-    // There is no room for another mapping, not even in the place of one. What is closed does as well.
-    if (!os::protect(p, bytes, os::access::none)) throw;
-  }
-  os::discard(shadow_.get(), offset(p), bytes);
+bool uvas::close_view(void* p, std::size_t bytes) noexcept {
+  const auto unmap = [&]() noexcept {
+    try {
+      os::unmap_to_reserved(p, bytes);
+      os::exclude_from_fork(p, bytes);
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  };
+  if (unmap()) return true;
+  // There is no room for another mapping. Closed, the many mappings of a view become one, which makes room. Where even
+  // then no other mapping can take its place, what is closed does as well.
+  const bool closed = insist([&] {
+    HPE_REQUIRE(os::protect(p, bytes, os::access::none), HPE_ERROR_SYSTEM,
+                "mprotect of {} bytes failed for lack of mappings; raise vm.max_map_count", bytes);
+  });
+  return unmap() || closed;
+}
+
+bool uvas::unmap_view(void* p, std::size_t bytes) noexcept {
+  const bool closed = close_view(p, bytes);
+  return insist([&] { os::discard(shadow_.get(), offset(p), bytes); }) && closed;
 }
 
 void uvas::map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset) {
@@ -97,11 +137,13 @@ void uvas::map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_
   os::exclude_from_fork(alias(p), bytes);
 }
 
-void uvas::unmap_foreign(void* p, std::size_t bytes) {
-  os::unmap_to_reserved(p, bytes);
-  os::exclude_from_fork(p, bytes);
-  os::map_file(alias(p), bytes, os::access::read_write, shadow_.get(), offset(p));
-  os::exclude_from_fork(alias(p), bytes);
+bool uvas::unmap_foreign(void* p, std::size_t bytes) noexcept {
+  const bool closed = close_view(p, bytes);
+  return insist([&] {
+           os::map_file(alias(p), bytes, os::access::read_write, shadow_.get(), offset(p));
+           os::exclude_from_fork(alias(p), bytes);
+         }) &&
+         closed;
 }
 
 }  // namespace hpe::memory

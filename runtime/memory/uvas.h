@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/device/device.h"
+#include "runtime/base/uvas_layout.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::memory {
@@ -34,10 +34,10 @@ class uvas {
  public:
   /// Asks for `address_base`; takes what the kernel gives when that is not free. segment_size is a multiple of the
   /// granule. Segments are aligned to their size where that is a power of two, else to the granule. Throws
-  /// HPE_ERROR_INITIALIZATION for values that cannot be meant.
+  /// HPE_ERROR_INITIALIZATION for values that cannot be meant, and where the process may not have so much.
   uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned device_count);
 
-  [[nodiscard]] const device::uvas_layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] unsigned device_count() const noexcept { return device_count_; }
 
   [[nodiscard]] bool contains(const void* p) const noexcept { return layout_.contains(p); }
@@ -48,10 +48,6 @@ class uvas {
 
   /// Where the runtime reads and writes the host's copy of p, whatever the view allows. p lies in the UVAS.
   [[nodiscard]] std::byte* alias(const void* p) const noexcept { return alias_.data() + offset(p); }
-  [[nodiscard]] bool contains_alias(const void* p) const noexcept {
-    return static_cast<std::uintptr_t>(reinterpret_cast<std::uintptr_t>(p) -
-                                       reinterpret_cast<std::uintptr_t>(alias_.data())) < layout_.size();
-  }
   /// The address in the UVAS whose alias is p. p lies in the alias.
   [[nodiscard]] std::byte* view(const void* alias) const noexcept {
     return view_.data() + (static_cast<const std::byte*>(alias) - alias_.data());
@@ -64,20 +60,23 @@ class uvas {
   [[nodiscard]] int shadow_file() const noexcept { return shadow_.get(); }
 
   /// Maps the shadow over the view, at its own offset. The pages exist for this process alone, not for children of
-  /// fork.
+  /// fork. Throws with nothing mapped.
   void map_view(void* p, std::size_t bytes, os::access allowed);
 
   /// Takes the view away and gives its shadow back: the bytes read as zero when they are used next. Address space stays
-  /// reserved.
-  void unmap_view(void* p, std::size_t bytes);
+  /// reserved. False, and the log tells why, if the addresses cannot be used again.
+  [[nodiscard]] bool unmap_view(void* p, std::size_t bytes) noexcept;
 
-  /// Puts a file of another process in place of the shadow, in the view, which is closed, and in the alias.
+  /// Puts a file of another process in place of the shadow, in the view, which is closed, and in the alias. If it
+  /// throws, a part may be mapped; unmap_foreign takes it away.
   void map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset);
-  /// Takes the view away, and puts the shadow in its place in the alias again.
-  void unmap_foreign(void* p, std::size_t bytes);
+  /// Takes the view away, and puts the shadow in its place in the alias again. False as for unmap_view.
+  [[nodiscard]] bool unmap_foreign(void* p, std::size_t bytes) noexcept;
 
  private:
-  device::uvas_layout layout_;
+  [[nodiscard]] static bool close_view(void* p, std::size_t bytes) noexcept;
+
+  uvas_layout layout_;
   unsigned device_count_;
   os::reservation view_;
   os::reservation alias_;

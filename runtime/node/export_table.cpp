@@ -1,5 +1,6 @@
 // An entry holds while its token is there. The writer takes the token away before it changes the rest, and a reader
-// looks at the token before and after it reads the rest.
+// looks at the token before and after it reads the rest. Each word of the rest is released by the writer and acquired
+// by the reader: a reader that finds a newer one finds the token gone, too.
 #include "runtime/node/export_table.h"
 
 #include <sys/stat.h>
@@ -43,14 +44,13 @@ constexpr std::uint64_t stamp = 0x68706531'00000000 + sizeof(export_page);
 
 std::size_t size_of_file() { return round_up(sizeof(export_page), os::page_size()); }
 
-std::optional<exported> read(const export_page& page, const export_table::place& where) {
-  if (where.entry >= entries || where.token == 0) return std::nullopt;
-  const entry& e = page.table[where.entry];
-  if (e.token.load(std::memory_order_acquire) != where.token) return std::nullopt;
-  const exported result{e.memory.load(std::memory_order_relaxed), e.offset.load(std::memory_order_relaxed),
-                        e.bytes.load(std::memory_order_relaxed)};
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (e.token.load(std::memory_order_relaxed) != where.token) return std::nullopt;
+std::optional<exported> read(const export_page& page, const export_table::key& which) {
+  if (which.entry >= entries || which.token == 0) return std::nullopt;
+  const entry& e = page.table[which.entry];
+  if (e.token.load(std::memory_order_acquire) != which.token) return std::nullopt;
+  const exported result{e.memory.load(std::memory_order_acquire), e.offset.load(std::memory_order_acquire),
+                        e.bytes.load(std::memory_order_acquire)};
+  if (e.token.load(std::memory_order_relaxed) != which.token) return std::nullopt;
   return result;
 }
 
@@ -63,11 +63,11 @@ export_table::export_table()
   page_->stamp.store(stamp);
 }
 
-export_table::place export_table::publish(const exported& what) {
-  const std::lock_guard lock(mutex_);
+export_table::key export_table::publish(const exported& what) {
+  const lock_guard lock(mutex_);
   HPE_REQUIRE(!unused_.empty() || used_ < entries, HPE_ERROR_OUT_OF_MEMORY,
               "this process has {} exports that did not end; there is no room for another", entries);
-  place result{used_, random_number()};
+  key result{used_, random_number()};
   if (unused_.empty()) {
     ++used_;
   } else {
@@ -75,31 +75,30 @@ export_table::place export_table::publish(const exported& what) {
     unused_.pop_back();
   }
   entry& e = page_->table[result.entry];
-  e.memory.store(what.memory, std::memory_order_relaxed);
-  e.offset.store(what.offset, std::memory_order_relaxed);
-  e.bytes.store(what.bytes, std::memory_order_relaxed);
+  e.memory.store(what.memory, std::memory_order_release);
+  e.offset.store(what.offset, std::memory_order_release);
+  e.bytes.store(what.bytes, std::memory_order_release);
   e.token.store(result.token, std::memory_order_release);
   return result;
 }
 
-std::optional<exported> export_table::end(const place& where) {
-  const std::lock_guard lock(mutex_);
-  const auto found = read(*page_, where);
+std::optional<exported> export_table::end(const key& which) {
+  const lock_guard lock(mutex_);
+  const auto found = read(*page_, which);
   if (!found) return std::nullopt;
-  page_->table[where.entry].token.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  unused_.push_back(where.entry);
+  page_->table[which.entry].token.store(0, std::memory_order_relaxed);
+  unused_.push_back(which.entry);
   return found;
 }
 
 void export_table::retire(std::uint64_t memory) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uint64_t number = page_->retired.load(std::memory_order_relaxed);
-  page_->memories[number % told].store(memory, std::memory_order_relaxed);
+  page_->memories[number % told].store(memory, std::memory_order_release);
   page_->retired.store(number + 1, std::memory_order_release);
 }
 
-std::optional<exported> export_table::find(const place& where) const { return read(*page_, where); }
+std::optional<exported> export_table::find(const key& which) const { return read(*page_, which); }
 
 export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_file(), os::page_size()) {
   struct stat found {};
@@ -111,15 +110,15 @@ export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_f
   seen_ = page_->retired.load();
 }
 
-std::optional<exported> export_view::find(const export_table::place& where) const { return read(*page_, where); }
+std::optional<exported> export_view::find(const export_table::key& which) const { return read(*page_, which); }
 
 export_view::retirement export_view::retired() {
+  const lock_guard lock(mutex_);
   const std::uint64_t now = page_->retired.load(std::memory_order_acquire);
   retirement result;
   if (now == seen_) return result;
   for (std::uint64_t n = seen_; n < now && now - seen_ < told; ++n)
-    result.memories.push_back(page_->memories[n % told].load(std::memory_order_relaxed));
-  std::atomic_thread_fence(std::memory_order_acquire);
+    result.memories.push_back(page_->memories[n % told].load(std::memory_order_acquire));
   // What is written over while it is read may be a newer number, which is told again next time.
   result.all = page_->retired.load(std::memory_order_relaxed) - seen_ >= told;
   seen_ = now;

@@ -4,10 +4,10 @@
 /// a handle still holds. The exporting process writes it, the others read.
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/os/virtual_memory.h"
 
@@ -29,48 +29,50 @@ class export_table {
  public:
   export_table();
 
-  struct place {
+  /// Names one export: an entry is used again, a token never.
+  struct key {
     std::uint32_t entry = 0;
     std::uint64_t token = 0;
   };
   /// Throws HPE_ERROR_OUT_OF_MEMORY when there are 65,536 exports.
-  [[nodiscard]] place publish(const exported& what);
-  /// What was exported there; empty if nothing is, with this token.
-  std::optional<exported> end(const place& where);
-  /// What ended: others drop what they keep of it.
+  [[nodiscard]] key publish(const exported& what);
+  /// Returns the bytes that were exported; empty if the export ended before.
+  std::optional<exported> end(const key& which);
+  /// The memory is given back: importers drop their mappings of it.
   void retire(std::uint64_t memory);
 
-  [[nodiscard]] std::optional<exported> find(const place& where) const;
+  [[nodiscard]] std::optional<exported> find(const key& which) const;
   [[nodiscard]] int file() const noexcept { return file_.get(); }
 
  private:
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   os::file_descriptor file_;
   os::reservation memory_;
   export_page* page_;
-  std::vector<std::uint32_t> unused_;
-  std::uint32_t used_ = 0;
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);
+  std::uint32_t used_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
-/// Another process's table. find may be called by any thread.
+/// Another process's table. Any thread.
 class export_view {
  public:
   /// Throws HPE_ERROR_SYSTEM for a file that is no table of this build.
   explicit export_view(const os::file_descriptor& file);
 
-  [[nodiscard]] std::optional<exported> find(const export_table::place& where) const;
+  [[nodiscard]] std::optional<exported> find(const export_table::key& which) const;
 
   struct retirement {
     bool all = false;  ///< too many to be told
     std::vector<std::uint64_t> memories;
   };
-  /// What was retired since the last call. One thread at a time.
+  /// What was retired since the last call.
   [[nodiscard]] retirement retired();
 
  private:
   os::reservation memory_;
   const export_page* page_;
-  std::uint64_t seen_ = 0;
+  mutex mutex_;
+  std::uint64_t seen_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hpe::node

@@ -3,7 +3,6 @@
 #include "runtime/node/exporter.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,7 +14,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/os/signals.h"
+#include "runtime/os/thread.h"
 
 namespace hpe::node {
 
@@ -37,7 +36,7 @@ struct exporter::connection {
   std::map<std::uint64_t, std::uint64_t> opened;  // memory -> how often
 };
 
-exporter::exporter(directory& processes) : processes_(processes), owner_(::getpid()) {}
+exporter::exporter() : owner_(::getpid()) {}
 
 exporter::~exporter() {
   if (thread_ == nullptr) return;
@@ -45,21 +44,18 @@ exporter::~exporter() {
     static_cast<void>(thread_.release());  // it is not in this process
     return;
   }
-  leave();
   ::eventfd_write(stop_.get(), 1);
   thread_->join();
 }
 
 void exporter::start() {
-  HPE_REQUIRE(!left_, HPE_ERROR_NOT_SUPPORTED, "the process is ending; it cannot share memory any more");
-  if (thread_ != nullptr) {
-    place_ = processes_.join(key_);
-    return;
-  }
+  if (thread_ != nullptr) return;
   key_ = {{random_number(), random_number()}};
   if (table_ == nullptr) table_ = std::make_unique<export_table>();
   stop_ = os::file_descriptor(::eventfd(0, EFD_CLOEXEC));
   if (!stop_) throw_system_error("eventfd");
+  self_ = os::file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, owner_, 0)));
+  if (!self_) throw_system_error("pidfd_open");
   listener_ = os::file_descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_) throw_system_error("socket");
   sockaddr_un address{};
@@ -71,10 +67,9 @@ void exporter::start() {
              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) != 0 ||
       ::listen(listener_.get(), backlog) != 0)
     throw_system_error("listening for other processes");
-  // Whoever finds this process in the directory is answered.
-  const os::signals_blocked none_of_the_programs;
-  thread_ = std::make_unique<std::thread>([this] { serve(); });
-  place_ = processes_.join(key_);
+  auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
+  *memory_for_it = os::start_thread("hpe-exporter", [this] { serve(); });
+  thread_ = std::move(memory_for_it);
 }
 
 std::uint64_t exporter::add(memory_description memory) {
@@ -82,7 +77,7 @@ std::uint64_t exporter::add(memory_description memory) {
               "an allocation in {} parts on several devices cannot be exported; {} are possible (larger chunks make "
               "fewer parts)",
               memory.parts.size(), most_parts);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   start();
   const std::uint64_t number = next_++;
   memories_[number].what = std::move(memory);
@@ -90,33 +85,33 @@ std::uint64_t exporter::add(memory_description memory) {
 }
 
 handle exporter::publish(const exported& what) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   start();
-  const export_table::place where = table_->publish(what);
-  return {key_, place_, where.entry, where.token};
+  const export_table::key made = table_->publish(what);
+  return {key_, made.entry, made.token};
 }
 
 std::optional<exported> exporter::end(const handle& h) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (thread_ == nullptr || h.process != key_) return std::nullopt;
   return table_->end({h.entry, h.token});
 }
 
 std::optional<exported> exporter::find(const handle& h) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (thread_ == nullptr || h.process != key_) return std::nullopt;
   return table_->find({h.entry, h.token});
 }
 
 bool exporter::is_open(std::uint64_t memory) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = memories_.find(memory);
   return found != memories_.end() && found->second.open != 0;
 }
 
 void exporter::retire(std::uint64_t memory, std::function<void()> last) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = memories_.find(memory);
     HPE_INVARIANT(found != memories_.end());
     table_->retire(memory);
@@ -129,15 +124,7 @@ void exporter::retire(std::uint64_t memory, std::function<void()> last) {
   last();
 }
 
-void exporter::leave() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (::getpid() != owner_) return;
-  left_ = true;
-  if (thread_ != nullptr) processes_.leave();
-}
-
 void exporter::serve() {
-  ::pthread_setname_np(::pthread_self(), "hpe-exporter");
   std::vector<pollfd> watched;
   for (;;) {
     watched = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
@@ -177,13 +164,9 @@ void exporter::accept_one() {
   // Who does not read its answers must not hold up others.
   constexpr timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  ucred other{};
-  socklen_t size = sizeof other;
-  ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &other, &size);
   auto made = std::make_unique<connection>();
+  made->process = process_at(socket.get());  // poll passes over an empty one
   made->socket = std::move(socket);
-  // -1, which poll passes over, for a process that this one cannot name, as in another container.
-  made->process = os::file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, other.pid, 0)));
   connections_.push_back(std::move(made));
 }
 
@@ -191,7 +174,7 @@ bool exporter::answer_one(connection& to) {
   question asked;
   if (!receive_question(to.socket.get(), asked)) return false;
   switch (asked.what) {
-    case question::kind::table: return send_table(to.socket.get(), table_->file());
+    case question::kind::table: return send_table(to.socket.get(), table_->file(), self_.get());
     case question::kind::describe:
     case question::kind::open: return open_or_describe(to, asked);
     case question::kind::close: {
@@ -207,8 +190,8 @@ bool exporter::answer_one(connection& to) {
 
 bool exporter::open_or_describe(connection& to, const question& asked) {
   // Under the mutex, so that the files are not closed before they are sent.
-  const std::lock_guard lock(mutex_);
-  const auto what = table_->find(asked.where);
+  const lock_guard lock(mutex_);
+  const auto what = table_->find(asked.which);
   const auto found = what ? memories_.find(what->memory) : memories_.end();
   if (found == memories_.end()) return send_nothing(to.socket.get());
   if (!send_memory(to.socket.get(), *what, found->second.what)) return false;
@@ -222,7 +205,7 @@ bool exporter::open_or_describe(connection& to, const question& asked) {
 void exporter::close_one(std::uint64_t number) {
   std::function<void()> last;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = memories_.find(number);
     if (found == memories_.end() || --found->second.open != 0 || !found->second.last) return;
     last = std::move(found->second.last);

@@ -15,17 +15,16 @@ namespace {
 // the export exists is for the process to say.
 struct form {
   std::uint32_t kind;
-  std::uint32_t place;
+  std::uint32_t zero;
   std::uint64_t process[2];
   std::uint64_t token;
   std::uint32_t entry;
-  std::uint32_t zero;
-  std::uint64_t more_zero[2];
+  std::uint32_t zeros[5];
   std::uint64_t check;
 };
 static_assert(sizeof(form) == sizeof(hpeExport));
 
-constexpr std::uint32_t kind_of_this_form = 0x31657068;  // "hpe1"
+constexpr std::uint32_t kind_of_this_form = 0x32657068;  // "hpe2"
 
 // FNV-1a
 std::uint64_t check_of(const form& f) noexcept {
@@ -45,7 +44,7 @@ std::uint64_t random_number() {
 }
 
 hpeExport encode(const handle& h) noexcept {
-  form f{kind_of_this_form, h.place, {h.process.words[0], h.process.words[1]}, h.token, h.entry, 0, {0, 0}, 0};
+  form f{kind_of_this_form, 0, {h.process.words[0], h.process.words[1]}, h.token, h.entry, {}, 0};
   f.check = check_of(f);
   hpeExport result;
   std::memcpy(result.bytes, &f, sizeof f);
@@ -56,7 +55,7 @@ std::optional<handle> decode(const hpeExport& e) noexcept {
   form f;
   std::memcpy(&f, e.bytes, sizeof f);
   if (f.kind != kind_of_this_form || f.check != check_of(f)) return std::nullopt;
-  return handle{{{f.process[0], f.process[1]}}, f.place, f.entry, f.token};
+  return handle{{{f.process[0], f.process[1]}}, f.entry, f.token};
 }
 
 }  // namespace hpe::node

@@ -26,7 +26,6 @@ struct process_key {
 
 struct handle {
   process_key process;
-  std::uint32_t place = 0;  ///< of the process in the node directory
   std::uint32_t entry = 0;  ///< in the process's export table
   std::uint64_t token = 0;  ///< of this one export; random
 };

@@ -1,6 +1,8 @@
 #include "runtime/node/messages.h"
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +48,18 @@ bool same_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid();
 }
 
+os::file_descriptor process_at(int socket) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0) return {};
+  return os::file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, other.pid, 0)));
+}
+
+bool has_ended(const os::file_descriptor& process) {
+  pollfd state{process.get(), POLLIN, 0};
+  return ::poll(&state, 1, 0) > 0;
+}
+
 bool send_question(int socket, const question& what) { return os::send_message(socket, bytes_of(what)); }
 
 bool receive_question(int socket, question& what) {
@@ -53,10 +67,11 @@ bool receive_question(int socket, question& what) {
   return os::receive_message(socket, std::as_writable_bytes(std::span(&what, 1)), none) == sizeof what;
 }
 
-bool send_table(int socket, int file) {
+bool send_table(int socket, int table, int process) {
   answer_head head;
   head.found = 1;
-  return os::send_message(socket, bytes_of(head), std::span(&file, 1));
+  const int files[] = {table, process};
+  return os::send_message(socket, bytes_of(head), files);
 }
 
 bool send_nothing(int socket) { return os::send_message(socket, bytes_of(answer_head{})); }

@@ -31,14 +31,14 @@ inline constexpr std::size_t most_parts = 4096;
 
 struct question {
   enum class kind : std::uint32_t {
-    table,     // the answer carries the export table
-    describe,  // where; the answer carries the memory
+    table,     // the answer carries the export table and the process
+    describe,  // which; the answer carries the memory
     open,      // the same, and the memory stays until `close`, or the end of the connection
     close      // memory; no answer
   };
   kind what = kind::table;
   std::uint32_t zero = 0;
-  export_table::place where;
+  export_table::key which;
   std::uint64_t memory = 0;
 };
 
@@ -56,12 +56,18 @@ struct answer {
 /// The process at the other end belongs to the user of this one.
 [[nodiscard]] bool same_user(int socket);
 
+/// The process at the other end, as pidfd_open gives it; empty if it has ended, or is in a container whose processes
+/// this one cannot name. Its socket proves nothing: children made by fork keep that open.
+[[nodiscard]] os::file_descriptor process_at(int socket);
+/// process: as pidfd_open gives it.
+[[nodiscard]] bool has_ended(const os::file_descriptor& process);
+
 /// False when the other end is gone.
 bool send_question(int socket, const question& what);
 bool receive_question(int socket, question& what);
 
-/// For `table`: files is the table. For a memory: the parts' files travel with it.
-bool send_table(int socket, int file);
+/// For `table`: the answer's files are the table and the sender's pidfd. For a memory: the parts' files travel with it.
+bool send_table(int socket, int table, int process);
 bool send_memory(int socket, const exported& what, const memory_description& memory);
 bool send_nothing(int socket);
 bool receive_answer(int socket, answer& result);

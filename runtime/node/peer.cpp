@@ -1,3 +1,6 @@
+// The address of a process is its key, so a handle is enough to find it. That it lives is told by its pidfd, which
+// comes with the first answer: processes of other containers can be named by it, and numbers of processes are used
+// again.
 #include "runtime/node/peer.h"
 
 #include <sys/socket.h>
@@ -7,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace hpe::node {
 
@@ -32,6 +36,9 @@ os::file_descriptor connect_to(const process_key& key) {
               "the process that exported the memory cannot be reached: {} (it ended, or is in another container)",
               std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   HPE_REQUIRE(same_user(socket.get()), HPE_ERROR_NOT_FOUND, "the process that exported the memory is another user's");
+  const os::file_descriptor process = process_at(socket.get());
+  HPE_REQUIRE(process || errno != ESRCH, HPE_ERROR_NOT_FOUND, "the process that exported the memory ended");
+  HPE_REQUIRE(!process || !has_ended(process), HPE_ERROR_NOT_FOUND, "the process that exported the memory ended");
   return socket;
 }
 
@@ -45,9 +52,10 @@ void peer::throw_ended() {
 
 peer::peer(const handle& h) : socket_(connect_to(h.process)) {
   answer table;
-  if (!send_question(socket_.get(), {}) || !receive_answer(socket_.get(), table) || table.files.size() != 1)
+  if (!send_question(socket_.get(), {}) || !receive_answer(socket_.get(), table) || table.files.size() != 2)
     HPE_THROW(HPE_ERROR_NOT_FOUND, "the process that exported the memory does not answer");
-  table_.emplace(table.files.front());
+  table_.emplace(table.files[0]);
+  process_ = std::move(table.files[1]);
 }
 
 std::optional<exported> peer::find(const handle& h) const { return table_->find({h.entry, h.token}); }
@@ -59,10 +67,10 @@ void peer::give_up() noexcept {
 }
 
 answer peer::ask(question::kind what, const handle& h) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   question asked;
   asked.what = what;
-  asked.where = {h.entry, h.token};
+  asked.which = {h.entry, h.token};
   answer result;
   if (!send_question(socket_.get(), asked) || !receive_answer(socket_.get(), result)) {
     give_up();
@@ -73,7 +81,7 @@ answer peer::ask(question::kind what, const handle& h) {
 }
 
 void peer::close(std::uint64_t memory) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   question asked;
   asked.what = question::kind::close;
   asked.memory = memory;
@@ -84,9 +92,32 @@ void peer::close(std::uint64_t memory) noexcept {
   }
 }
 
-export_view::retirement peer::retired() {
-  const std::lock_guard lock(mutex_);
-  return table_->retired();
+std::shared_ptr<peer> neighbours::find(const handle& h) {
+  const lock_guard lock(mutex_);
+  const auto known = known_.find(h.process);
+  if (known != known_.end() && !known->second->broken()) return known->second->alive() ? known->second : nullptr;
+  try {
+    auto made = std::make_shared<peer>(h);
+    known_[h.process] = made;
+    return made;
+  } catch (const error& e) {
+    log(log_level::info, "{}", e.what());
+    return nullptr;
+  }
+}
+
+std::vector<process_key> neighbours::forget_dead() {
+  const lock_guard lock(mutex_);
+  std::vector<process_key> dead;
+  for (const auto& [key, process] : known_)
+    if (!process->alive()) dead.push_back(key);
+  for (const process_key& key : dead) known_.erase(key);
+  return dead;
+}
+
+std::vector<std::pair<process_key, std::shared_ptr<peer>>> neighbours::all() const {
+  const lock_guard lock(mutex_);
+  return {known_.begin(), known_.end()};
 }
 
 }  // namespace hpe::node

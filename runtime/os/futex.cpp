@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -11,6 +12,12 @@
 namespace hpe::os {
 
 namespace {
+
+// The kernel alone looks at it.
+const futex_word& lower_half(const std::atomic<std::uint64_t>& word) noexcept {
+  static_assert(std::endian::native == std::endian::little);
+  return reinterpret_cast<const futex_word&>(word);
+}
 
 // The shared forms are used throughout, so that one word serves threads and processes alike.
 void wait(const futex_word& word, std::uint32_t expected, const timespec* deadline) noexcept {
@@ -38,5 +45,11 @@ void futex_wake_all(const futex_word& word) noexcept {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   errno = saved;
 }
+
+void hardware::sleep(const std::atomic<std::uint64_t>& word, std::uint64_t expected) noexcept {
+  wait(lower_half(word), static_cast<std::uint32_t>(expected), nullptr);
+}
+
+void hardware::wake(const std::atomic<std::uint64_t>& word) noexcept { futex_wake_all(lower_half(word)); }
 
 }  // namespace hpe::os

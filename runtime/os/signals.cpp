@@ -121,21 +121,26 @@ static_assert(SIG_DFL == nullptr);
 
 constinit action_cell program_action;
 
-// ---- what the machine tells about a fault -------------------------------------------------------------------------
+// ---- what the processor tells about a fault -----------------------------------------------------------------------
 
 #if defined(__x86_64__)
 
-fault describe(const siginfo_t* info, const ucontext_t* context) noexcept {
+// The bits of the processor's page-fault error code.
+constexpr greg_t write_bit = 1 << 1;
+constexpr greg_t fetch_bit = 1 << 4;
+
+access_violation describe(const siginfo_t* info, const ucontext_t* context) noexcept {
   const auto& registers = context->uc_mcontext.gregs;
-  const bool write = (registers[REG_ERR] & 2) != 0;  // the processor's page-fault error code
-  return {info->si_addr, write ? fault_access::write : fault_access::read,
-          reinterpret_cast<const void*>(registers[REG_RIP])};
+  access_kind kind = access_kind::read;
+  if ((registers[REG_ERR] & write_bit) != 0) kind = access_kind::write;
+  if ((registers[REG_ERR] & fetch_bit) != 0) kind = access_kind::execute;
+  return {info->si_addr, kind, reinterpret_cast<const void*>(registers[REG_RIP])};
 }
 
 #else
 
-fault describe(const siginfo_t* info, const ucontext_t*) noexcept {
-  return {info->si_addr, fault_access::unknown, nullptr};
+access_violation describe(const siginfo_t* info, const ucontext_t*) noexcept {
+  return {info->si_addr, access_kind::unknown, nullptr};
 }
 
 #endif
@@ -196,10 +201,12 @@ void forward(siginfo_t* info, ucontext_t* context) {
 void on_segv(int /*signal*/, siginfo_t* info, void* context) {
   auto* interrupted = static_cast<ucontext_t*>(context);
   if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
+    const access_violation refused = describe(info, interrupted);
     const int saved = errno;
-    const fault_verdict verdict = current_entry.load(std::memory_order_acquire)(describe(info, interrupted));
+    const bool again = refused.kind != access_kind::execute &&
+                       current_entry.load(std::memory_order_acquire)(refused) == fault_verdict::retry;
     errno = saved;
-    if (verdict == fault_verdict::retry) return;
+    if (again) return;
   }
   forward(info, interrupted);
 }

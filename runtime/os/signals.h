@@ -14,12 +14,13 @@
 
 namespace hpe::os {
 
-enum class fault_access : std::uint8_t { unknown, read, write };
+enum class access_kind : std::uint8_t { unknown, read, write, execute };
 
-struct fault {
+/// An access to memory that its protection, or the lack of a mapping, refused.
+struct access_violation {
   void* address = nullptr;
-  fault_access access = fault_access::unknown;  ///< unknown where the processor does not tell
-  const void* instruction = nullptr;            ///< nullptr where that is not known
+  access_kind kind = access_kind::unknown;  ///< unknown where the processor does not tell
+  const void* instruction = nullptr;        ///< nullptr where that is not known
 };
 
 enum class fault_verdict : std::uint8_t {
@@ -29,8 +30,9 @@ enum class fault_verdict : std::uint8_t {
 
 /// Runs in the signal handler of the faulting thread, on its alternate stack if it has one, and may be entered again
 /// from a handler of another signal that interrupts it. It keeps to what a handler may do; errno is saved around it. A
-/// program may leave it for good with siglongjmp from such a handler.
-using fault_entry = fault_verdict (*)(const fault&) noexcept;
+/// program may leave it for good with siglongjmp from such a handler. Instruction fetches go to the program's own
+/// action at once: a jump into data is the program's error.
+using fault_entry = fault_verdict (*)(const access_violation&) noexcept;
 
 /// Installs the handler; what was installed before becomes the program's action. Calling it again changes the entry.
 /// Throws HPE_ERROR_SYSTEM.

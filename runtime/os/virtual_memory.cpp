@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,13 @@ std::size_t page_size() noexcept {
 }
 
 file_descriptor create_memory_file(const char* name, std::uint64_t size) {
+  // A longer file than the limit would be a SIGXFSZ, which ends the process.
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  HPE_REQUIRE(limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur, HPE_ERROR_SYSTEM,
+              "the memory file {} has {} bytes, most of them without pages, and files of this process may have {} "
+              "(RLIMIT_FSIZE, ulimit -f)",
+              name, size, limit.rlim_cur);
   file_descriptor file(::memfd_create(name, MFD_CLOEXEC));
   if (!file) throw_system_error(fmt::format("memfd_create({})", name));
   if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0)

@@ -1,10 +1,26 @@
 #include "runtime/ptx/block.h"
 
 #include <fmt/core.h>
+#include <sys/mman.h>
+
+#include "runtime/base/error.h"
 
 namespace hpe::ptx {
 
 namespace {
+
+constexpr std::size_t before = 64 << 10;
+constexpr std::size_t behind = (std::size_t{1} << 32) + (64 << 10);
+constexpr std::size_t page = 4096;
+constexpr std::size_t alignment = 1024;
+
+std::size_t rounded(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
+
+std::uint8_t* reserve(std::size_t bytes) {
+  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) throw_system_error("reserving address space around shared memory");
+  return static_cast<std::uint8_t*>(place);
+}
 
 const char* sentence_of(fault::reason why) {
   switch (why) {
@@ -33,11 +49,56 @@ std::string fault::message() const {
 
 void block_context::record(ptx::fault::reason why, std::uint64_t address, const std::string& detail) {
   fault = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail};
+  if (why != ptx::fault::reason::address || !shared_memory::is_near(shared, address)) return;
+  const auto offset = static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared));
+  fault.detail = fmt::format("shared memory, offset {}, where the block has {} bytes{}{}", offset,
+                             dynamic_shared_offset + dynamic_shared_size, detail.empty() ? "" : ", ", detail);
 }
 
 void block_context::stop() {
   if (in_compiled_code) longjmp(landing, 1);
   throw fault_exception{fault};
+}
+
+struct shared_memory::mapping {
+  explicit mapping(std::size_t bytes) : open(bytes), begin(reserve(before + bytes + behind)) {
+    if (::mprotect(begin + before, open, PROT_READ | PROT_WRITE) == 0) return;
+    ::munmap(begin, before + open + behind);
+    throw_system_error("making shared memory");
+  }
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping() { ::munmap(begin, before + open + behind); }
+
+  std::size_t open;
+  std::uint8_t* begin;
+};
+
+namespace {
+
+// A thread keeps the mapping that it used last for the next block of that size: to make one costs system calls.
+thread_local std::unique_ptr<shared_memory::mapping> kept;
+
+}  // namespace
+
+shared_memory::shared_memory(std::size_t bytes) {
+  if (bytes == 0) {
+    static std::uint8_t* const nothing = reserve(before + behind) + before;
+    data_ = nothing;
+    return;
+  }
+  const std::size_t used = rounded(bytes, alignment), open = rounded(used, page);
+  mapping_ = kept != nullptr && kept->open == open ? std::move(kept) : std::make_unique<mapping>(open);
+  data_ = mapping_->begin + before + open - used;
+}
+
+shared_memory::~shared_memory() {
+  if (mapping_ != nullptr) kept = std::move(mapping_);
+}
+
+bool shared_memory::is_near(const std::uint8_t* data, std::uint64_t address) noexcept {
+  const auto begin = reinterpret_cast<std::uint64_t>(data);
+  return address >= begin - before && address - begin + before < before + behind;
 }
 
 }  // namespace hpe::ptx

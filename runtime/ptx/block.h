@@ -132,6 +132,28 @@ struct block_context {
   }
 };
 
+/// The shared memory of one block, with memory around it whose use is a page fault: 64 KiB before it, and behind it all
+/// that a 32-bit offset reaches, but for less than 1024 bytes that lie behind its end unused.
+class shared_memory {
+ public:
+  explicit shared_memory(std::size_t bytes);
+  shared_memory(const shared_memory&) = delete;
+  shared_memory& operator=(const shared_memory&) = delete;
+  ~shared_memory();
+
+  /// Aligned to 1024.
+  [[nodiscard]] std::uint8_t* data() const noexcept { return data_; }
+
+  /// Whether an access to this address meant the shared memory at `data`.
+  [[nodiscard]] static bool is_near(const std::uint8_t* data, std::uint64_t address) noexcept;
+
+  struct mapping;
+
+ private:
+  std::unique_ptr<mapping> mapping_;  // null where there are no bytes
+  std::uint8_t* data_ = nullptr;
+};
+
 /// Thrown by what runs a block.
 struct fault_exception {
   ptx::fault fault;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/base/log.h"
+#include "runtime/base/own_folders.h"
 
 namespace hpe::ptx {
 
@@ -14,17 +15,12 @@ constexpr const char* library_name = "libhpe-ptx-compiler.so";
 
 using compile_function = compiled_image* (*)(const image*);
 
-// Beside the object that this code is in, in the lib folder next to its bin, or where the loader looks.
+// In the own folders, in the lib folders next to them, or where the loader looks.
 std::vector<std::string> places() {
   std::vector<std::string> result;
-  Dl_info here{};
-  if (::dladdr(reinterpret_cast<const void*>(&compile), &here) != 0 && here.dli_fname != nullptr) {
-    const std::string file = here.dli_fname;
-    const std::size_t slash = file.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash);
+  for (const std::string& folder : own_folders())
     for (const char* const relative : {"/", "/../lib/", "/../../lib/"})
       result.push_back(folder + relative + library_name);
-  }
   result.emplace_back(library_name);
   return result;
 }

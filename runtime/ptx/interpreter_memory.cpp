@@ -50,7 +50,11 @@ std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t a
   // As on a GPU, before it is asked whose memory it is.
   if (address % alignment != 0)
     fail(fault::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
-  if (memory == nullptr) fail(fault::reason::address, address);
+  if (memory == nullptr) {
+    const std::uint64_t base =
+        window == address_window::own_shared ? reinterpret_cast<std::uint64_t>(block_.shared) : 0;
+    fail(fault::reason::address, base + address);
+  }
   return memory;
 }
 

@@ -13,7 +13,6 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::uint32_t warp_size = 32;
-constexpr std::size_t shared_alignment = 1024;
 constexpr std::int32_t turns_before_pause = 512;
 
 thread_local block_context* in_this_thread = nullptr;
@@ -31,7 +30,9 @@ bool calls(const function& kernel) {
 block_context* scheduler::running() { return in_this_thread; }
 
 scheduler::scheduler(engine& runs, const launch_configuration& configuration)
-    : engine_(runs), configuration_(configuration) {
+    : engine_(runs),
+      configuration_(configuration),
+      shared_(rounded(configuration.kernel->shared_size, 16) + std::size_t{configuration.dynamic_shared}) {
   const auto threads = static_cast<std::uint32_t>(configuration.block.count());
   block_.configuration = &configuration;
   block_.thread_count = threads;
@@ -41,10 +42,7 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   block_.static_shared_size = rounded(configuration.kernel->shared_size, 16);
   block_.dynamic_shared_offset = block_.static_shared_size;
   block_.dynamic_shared_size = configuration.dynamic_shared;
-  memory_.resize(block_.dynamic_shared_offset + std::size_t{configuration.dynamic_shared} + shared_alignment + 16);
-  const auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
-  block_.shared =
-      memory_.data() + (rounded(at % shared_alignment, shared_alignment) - at % shared_alignment) % shared_alignment;
+  block_.shared = shared_.data();
 
   // Lines of cache that neighbours' stacks would share are kept apart; a stride that is a power of two would put all
   // threads' variables into few sets.

@@ -62,7 +62,7 @@ class scheduler {
   engine& engine_;
   const launch_configuration& configuration_;
   block_context block_;
-  std::vector<std::uint8_t> memory_;  // shared, aligned inside
+  shared_memory shared_;
   std::vector<std::uint8_t> local_;
   std::vector<std::uint64_t> frame_;
   std::vector<std::uint64_t*> bases_;

@@ -5,15 +5,15 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/os/copy.h"
 #include "runtime/os/cores.h"
+#include "runtime/os/thread.h"
 
 namespace hpe::transfer {
 
 namespace {
 
-// What a thread takes at once. Small, so that nobody waits long for the last one.
-constexpr std::size_t slice_bytes = std::size_t{64} << 10;
 // Copies by one thread alone that fit into its caches stay there: what was copied is likely to be read from them.
 constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
 // Seen on H200s: four threads are too few for a source that is in no cache, and eight keep a link busy.
@@ -26,23 +26,18 @@ std::chrono::microseconds patience() {
   return std::chrono::microseconds(patient ? 2000 : 100);
 }
 
-// Slices of one row, or of several rows, as many as make about one slice.
-std::size_t rows_of_slice(const copy_crew::rows& what) {
-  return std::max<std::size_t>(1, slice_bytes / std::max<std::size_t>(1, what.width));
+void copy_bytes(void* to, const void* from, std::size_t bytes, writing how) {
+  how == writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
 }
 
-std::size_t slices_of(const copy_crew::rows& what) {
-  const std::size_t unit = what.count == 1 ? slice_bytes : rows_of_slice(what);
-  return ((what.count == 1 ? what.width : what.count) + unit - 1) / unit;
-}
-
-// Part p of that many begins here, and the next one where it ends.
-std::size_t first_slice(const copy_crew::rows& what, unsigned p, unsigned parts) { return slices_of(what) * p / parts; }
-
-void relax() { __builtin_ia32_pause(); }
-
-void copy_bytes(void* to, const void* from, std::size_t bytes, copy_crew::writing how) {
-  how == copy_crew::writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
+void copy_slice(const copied_rows& what, std::size_t slice) {
+  const std::size_t begin = slice * what.slice_unit();
+  if (what.count == 1) {
+    copy_bytes(what.to + begin, what.from + begin, std::min(what.slice_unit(), what.width - begin), what.how);
+    return;
+  }
+  for (std::size_t row = begin; row < std::min(what.count, begin + what.slice_unit()); ++row)
+    copy_bytes(what.to + row * what.to_pitch, what.from + row * what.from_pitch, what.width, what.how);
 }
 
 }  // namespace
@@ -63,42 +58,45 @@ void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writin
 }
 
 copy_crew::copy_crew(unsigned helpers, std::function<void()> settle)
-    : helpers_(helpers), parts_(std::min(helpers + 1, most_parts)), settle_(std::move(settle)) {}
+    : helpers_(helpers), parts_(std::min(helpers + 1, job::most_parts)), settle_(std::move(settle)) {}
 
 copy_crew::~copy_crew() {
   stop_.store(true);
   posted_.fetch_add(1);
   posted_.notify_all();
+  for (std::thread& t : threads_) t.join();
 }
 
-void copy_crew::start_helpers() {
-  for (unsigned i = 0; i < helpers_; ++i) threads_.emplace_back([this, i] { help(i); });
+void copy_crew::start_helpers() noexcept {
+  try {
+    threads_.reserve(helpers_);
+    for (unsigned i = 0; i < helpers_; ++i) threads_.push_back(os::start_thread("hpe-copy", [this, i] { help(i); }));
+  } catch (const std::exception& e) {
+    log(log_level::warn, "large copies go on with {} of {} threads: {}", threads_.size() + 1, helpers_ + 1, e.what());
+  }
 }
 
 copy_crew::job* copy_crew::take_job() noexcept {
   for (job& j : jobs_)
-    if (!j.taken.load(std::memory_order_relaxed) && !j.taken.exchange(true)) return &j;
+    if (j.take()) return &j;
   return nullptr;
-}
-
-void copy_crew::copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice) {
-  if (what.count == 1) {
-    const std::size_t begin = slice * slice_bytes;
-    copy_bytes(to + begin, from + begin, std::min(slice_bytes, what.width - begin), how);
-    return;
-  }
-  const std::size_t unit = rows_of_slice(what);
-  const std::size_t end = std::min(what.count, (slice + 1) * unit);
-  for (std::size_t row = slice * unit; row < end; ++row)
-    copy_bytes(to + row * what.to_pitch, from + row * what.from_pitch, what.width, how);
 }
 
 copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, writing how) {
   if (what.width * what.count >= worth_helping && helpers_ != 0) {
     std::call_once(started_, [this] { start_helpers(); });
-    if (job* const mine = take_job()) {
-      post(*mine, static_cast<std::byte*>(to), static_cast<const std::byte*>(from), what, how);
-      return {*this, *mine, slices_of(what)};
+    if (job* const mine = threads_.empty() ? nullptr : take_job()) {
+      const copied_rows all{static_cast<std::byte*>(to),
+                            static_cast<const std::byte*>(from),
+                            what.width,
+                            what.count,
+                            what.to_pitch,
+                            what.from_pitch,
+                            how};
+      mine->post(all, parts_);
+      posted_.fetch_add(1);
+      posted_.notify_all();
+      return {*this, *mine, all.slices()};
     }
   }
   for (std::size_t row = 0; row < what.count; ++row)
@@ -107,48 +105,15 @@ copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, 
   return {};
 }
 
-void copy_crew::post(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how) {
-  const std::uint64_t number = ((mine.parts[0].next.load() >> 32) + 1) << 32;
-  for (unsigned p = 0; p < parts_; ++p)
-    mine.parts[p].next.store(number | nothing_left);  // nobody takes a slice while the job is written
-  mine.to.store(to);
-  mine.from.store(from);
-  mine.width.store(what.width);
-  mine.count.store(what.count);
-  mine.to_pitch.store(what.to_pitch);
-  mine.from_pitch.store(what.from_pitch);
-  mine.how.store(how);
-  mine.finished.store(0);
-  for (unsigned p = 0; p < parts_; ++p) mine.parts[p].next.store(number | first_slice(what, p, parts_));
-  posted_.fetch_add(1);
-  posted_.notify_all();
-}
-
 void copy_crew::pending::finish() noexcept {
   job* const mine = std::exchange(job_, nullptr);
   if (mine == nullptr) return;
   while (crew_->take_any_slice(*mine, crew_->parts_ - 1)) {
   }
-  while (mine->finished.load() != slices_) relax();
-  mine->taken.store(false);
+  mine->finish(slices_);
 }
 
-bool copy_crew::take_slice(job& j, unsigned part) const noexcept {
-  std::atomic<std::uint64_t>& its = j.parts[part].next;
-  for (;;) {
-    std::uint64_t next = its.load();
-    std::byte* const to = j.to.load();
-    const std::byte* const from = j.from.load();
-    const rows what{j.width.load(), j.count.load(), j.to_pitch.load(), j.from_pitch.load()};
-    const writing how = j.how.load();
-    const std::size_t slice = next & nothing_left;
-    if (slice >= first_slice(what, part + 1, parts_)) return false;
-    if (!its.compare_exchange_weak(next, next + 1)) continue;
-    copy_slice(to, from, what, how, slice);
-    j.finished.fetch_add(1);
-    return true;
-  }
-}
+bool copy_crew::take_slice(job& j, unsigned part) const noexcept { return j.take_slice(part, parts_, copy_slice); }
 
 bool copy_crew::take_any_slice(job& j, unsigned part) const noexcept {
   for (unsigned p = 0; p < parts_; ++p)
@@ -158,7 +123,7 @@ bool copy_crew::take_any_slice(job& j, unsigned part) const noexcept {
 
 std::uint32_t copy_crew::next_post(std::uint32_t seen) const {
   const auto end = std::chrono::steady_clock::now() + patience();
-  while (posted_.load() == seen && std::chrono::steady_clock::now() < end) relax();
+  while (posted_.load() == seen && std::chrono::steady_clock::now() < end) os::hardware::relax();
   posted_.wait(seen);
   return posted_.load();
 }

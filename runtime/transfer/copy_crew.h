@@ -10,11 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/os/futex.h"
+#include "runtime/transfer/copy_job.h"
+
 namespace hpe::transfer {
 
 /// Threads that help with large copies of host memory: one core alone is slower than the link of a GPU. They start with
 /// the first such copy. Any thread may copy. Several copies at once share the helpers evenly, as one for each direction
-/// of a link must; only more than `most_jobs` of them copy alone.
+/// of a link must; only more than `most_jobs` of them copy alone. So does everybody where the system has no room for
+/// threads.
 ///
 /// Each thread begins with a part of its own, which is the same one in every copy, and helps with the others'
 /// afterwards. So a core that fills staging buffers again and again finds its lines of them in its own cache; if
@@ -34,7 +38,7 @@ class copy_crew {
 
   /// How the bytes are written. What goes to the program's memory is best written past the caches, or else each line is
   /// read before it is written.
-  enum class writing : std::uint8_t { cached, past_caches };
+  using writing = transfer::writing;
   /// How staging buffers that a GPU reads are best written in a copy of so many bytes. A GPU gets what is still in a
   /// core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s). In long copies it is soon behind by
   /// so much that the buffers have left those caches, and the memory is spared two of three ways; up to 64 MiB that
@@ -66,34 +70,11 @@ class copy_crew {
   [[nodiscard]] pending begin(void* to, const void* from, std::size_t bytes, writing how);
 
  private:
-  /// In so many parts a copy is divided at most. Where threads are more, some share one.
-  static constexpr unsigned most_parts = 16;
-
-  /// One copy at a time. A helper reads what it is, and finds out when it takes a slice whether that was so.
-  struct job {
-    alignas(64) std::atomic<bool> taken{false};  // by the thread whose copy it is
-    std::atomic<std::byte*> to{nullptr};
-    std::atomic<const std::byte*> from{nullptr};
-    std::atomic<std::size_t> width{0};
-    std::atomic<std::size_t> count{0};
-    std::atomic<std::size_t> to_pitch{0};
-    std::atomic<std::size_t> from_pitch{0};
-    std::atomic<writing> how{writing::cached};
-    std::atomic<std::size_t> finished{0};  // slices
-    struct alignas(64) part {
-      std::atomic<std::uint64_t> next{nothing_left};  // the copy's number, and in the low half the part's next slice
-    };
-    std::array<part, most_parts> parts;
-  };
-  static constexpr std::uint64_t nothing_left = 0xffffffff;
+  using job = basic_copy_job<os::hardware>;
 
   job* take_job() noexcept;
-  void start_helpers();
+  void start_helpers() noexcept;
   void help(unsigned number);
-  /// Makes the copy the job.
-  void post(job& mine, std::byte* to, const std::byte* from, const rows& what, writing how);
-  /// Part of a copy that a thread takes at once.
-  static void copy_slice(std::byte* to, const std::byte* from, const rows& what, writing how, std::size_t slice);
   /// Takes a slice of a part of a job and copies it. False if none is left.
   bool take_slice(job& j, unsigned part) const noexcept;
   /// Takes one of any part, that one first.
@@ -108,7 +89,7 @@ class copy_crew {
   std::array<job, most_jobs> jobs_;
   std::atomic<std::uint32_t> posted_{0};  // copies
   std::atomic<bool> stop_{false};
-  std::vector<std::jthread> threads_;
+  std::vector<std::thread> threads_;  // as many as the system has room for
 };
 
 /// A copy that was begun. Of the thread that began it; the crew outlives it.

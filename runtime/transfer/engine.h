@@ -40,6 +40,9 @@ class engine {
     unsigned threads = 0;  ///< 0: as the fitting finds
     fitting fit = fitting::off;
     placement near{};  ///< each group has as many buffers and threads
+
+    /// How much of the runtime segment the buffers take, from its begin on.
+    [[nodiscard]] std::size_t bytes() const noexcept { return buffer * count * near.groups(); }
   };
 
   /// The whole alias of the UVAS is registered with the devices already. The staging buffers lie in its runtime
@@ -62,6 +65,7 @@ class engine {
   /// caller may begin the next, by try_stage, which gives none when all are taken; stage waits, and its caller holds
   /// none. whole: how many bytes the copy has in all.
   [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const staging_options& staging() const noexcept { return options_; }
   struct filling {
     staged buffer;
     copy_crew::pending copy;

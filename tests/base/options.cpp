@@ -79,6 +79,13 @@ TEST(Options, AWrongValueNamesItsVariable) {
   EXPECT_NE(sentence.find("\"lots\""), std::string::npos) << sentence;
 }
 
+TEST(Options, AMisspeltVariableIsToldWithTheOptionThatIsMeant) {
+  const environment misspelt("HPE_DEVICE", "soft:4");
+  const environment right("HPE_DEVICES", "soft:2");
+  const environment of_the_program("HPE_TEST_SEED", "7");
+  EXPECT_EQ(hpe::misspelt_options(), std::vector<std::string>{"HPE_DEVICE is no option; is HPE_DEVICES meant?"});
+}
+
 TEST(Options, AreDescribedOneByOne) {
   std::set<std::string> variables;
   for (const hpe::option_description& line : hpe::describe_options()) {

@@ -46,7 +46,7 @@ int count_of(const std::string& text, const std::string& part) {
 TEST(command, version_is_one_line) {
   const outcome o = hpe("--version");
   EXPECT_EQ(o.status, 0);
-  EXPECT_EQ(o.text, "hpe " HPE_VERSION "\n");
+  EXPECT_EQ(o.text, "hpe " HPE_PACKAGE_VERSION "\n");
 }
 
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
@@ -102,6 +102,18 @@ TEST(help, lists_every_option_with_its_default) {
 }
 
 TEST(help, options_need_no_runtime) { EXPECT_EQ(hpe("help options", "HPE_DEVICES=nonsense").status, 0); }
+
+TEST(help, fails_where_standard_output_cannot_be_written) {
+  const outcome o = shell(fmt::format("{{ '{}' help >/dev/full; }}", HPE_COMMAND));
+  EXPECT_EQ(o.status, 1) << o.text;
+  EXPECT_TRUE(contains(o, "standard output cannot be written: No space left on device")) << o.text;
+}
+
+TEST(info, warns_of_a_misspelt_variable) {
+  const outcome o = hpe("info", "HPE_DEVICES=soft:1 HPE_SOFT_MEMRY=64M");
+  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_TRUE(contains(o, "HPE_SOFT_MEMRY is no option; is HPE_SOFT_MEMORY meant?")) << o.text;
+}
 
 TEST(info, tells_about_each_device) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_MEMORY=64M");

@@ -91,14 +91,14 @@ TEST_F(announcements_test, a_region_tells_whether_a_view_may_be_open) {
   EXPECT_TRUE(one_.open_to_host);
   one_.close_to_host();
   EXPECT_TRUE(one_.open_to_host);  // its blocks are fresh
-  for (std::uint64_t b = 0; b < one_.blocks.size(); ++b) one_.set_state(b, block_state::device);
+  one_.transition(one_.all_blocks(), block_event::device_write);
   EXPECT_TRUE(one_.open_to_host);
   one_.close_to_host();
   EXPECT_FALSE(one_.open_to_host);
   one_.open_soon();
   EXPECT_TRUE(one_.open_to_host);
   one_.close_to_host();
-  one_.set_state(2, block_state::host);
+  one_.transition({2, 3}, block_event::host_overwrite);
   EXPECT_TRUE(one_.open_to_host);
 }
 

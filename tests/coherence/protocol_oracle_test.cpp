@@ -18,7 +18,7 @@ class two_copies {
   explicit two_copies(unsigned seed) : random_(seed) {}
 
   void step() {
-    switch (random_() % 9) {
+    switch (random_() % 13) {
       case 0: return read_on_host();
       case 1: return write_on_host(block_event::host_write);
       case 2: return write_on_host(block_event::host_overwrite);
@@ -27,6 +27,11 @@ class two_copies {
       case 5: return run_kernel(block_event::device_overwrite);
       case 6: return happens(block_event::flush);
       case 7: return happens(block_event::prefetch);
+      case 8: return finish_fetch(block_event::fetch_failed);
+      case 9:
+        return fail_before_queuing(random_() % 2 == 0 ? block_event::device_write : block_event::device_overwrite);
+      case 10: return fail_part_way();
+      case 11: return bring_to_host();
       default: return finish_fetch(block_event::fetched);
     }
   }
@@ -51,7 +56,7 @@ class two_copies {
     const bool current = state_ == block_state::fetching && *fetch_ == fetches_;
     fetch_.reset();
     if (!current) return;
-    shadow_ = home_;
+    shadow_ = event == block_event::fetch_failed ? garbage : home_;
     happens(event);
   }
 
@@ -78,8 +83,40 @@ class two_copies {
     shadow_ = last_ = ++writes_;
   }
 
+  /// What precedes device work: the view is closed, and what the host wrote is uploaded. The state that follows from
+  /// the work itself comes when it is queued.
+  void release(block_event event) {
+    const block_actions actions = apply(state_, event).actions;
+    if (actions.close) view_ = view::closed;
+    if (actions.open_read) view_ = view::readable;
+    if (!actions.upload) return;
+    home_ = shadow_;
+    state_ = apply(state_, block_event::flush).next;
+  }
+
+  /// Nothing of the work was queued: both sides find the old bytes.
+  void fail_before_queuing(block_event event) { release(event); }
+
+  /// Parts of the work ran. Where the host has a copy, it counts; elsewhere the home as the parts left it.
+  void fail_part_way() {
+    release(block_event::device_write);
+    const bool host_copy = state_ == block_state::shared || state_ == block_state::host;
+    home_ = ++writes_;
+    if (!host_copy) last_ = home_;
+    state_ = apply(state_, block_event::abandoned).next;
+  }
+
+  /// As migration does, which waits for copies under way first.
+  void bring_to_host() {
+    fetch_.reset();
+    if (state_ == block_state::device || state_ == block_state::fetching) shadow_ = home_;
+    happens(block_event::brought_to_host);
+    home_ = garbage;  // at the new home there is nothing yet
+  }
+
   void run_kernel(block_event event) {
     const bool untouched = state_ == block_state::fresh;
+    release(event);
     happens(event);
     ASSERT_NE(view_, view::writable);
     if (untouched) home_ = last_;  // new memory holds anything; let it be zero
@@ -88,6 +125,8 @@ class two_copies {
     }
     if (event != block_event::device_read) home_ = last_ = ++writes_;
   }
+
+  static constexpr int garbage = -2;
 
   std::mt19937 random_;
   block_state state_ = block_state::fresh;

@@ -31,6 +31,9 @@ const entry table[] = {
     {fresh, prefetch, fresh, {}, "there is nothing to bring"},
     {fresh, fetched, fresh, {}, "a copy for an earlier life of the block means nothing"},
     {fresh, fetched_for_write, fresh, {}, "a copy for an earlier life of the block means nothing"},
+    {fresh, fetch_failed, fresh, {}, "a copy for an earlier life of the block means nothing"},
+    {fresh, abandoned, device, {}, "the work may have made the first copy"},
+    {fresh, brought_to_host, fresh, {}, "there is nothing to bring"},
 
     {device, host_read, fetching, {.fetch = true}, "the shadow is stale"},
     {device, host_write, fetching, {.fetch = true}, "the bytes that the host does not write must be the old ones"},
@@ -46,6 +49,9 @@ const entry table[] = {
     {device, prefetch, fetching, {.fetch = true}, "this is what a prefetch is for"},
     {device, fetched, device, {}, "a launch made the copy useless; the view stays closed"},
     {device, fetched_for_write, device, {}, "a launch made the copy useless; the view stays closed"},
+    {device, fetch_failed, device, {}, "a launch made the copy useless"},
+    {device, abandoned, device, {}, "there is no other copy than what the work left"},
+    {device, brought_to_host, host, {}, "the home is about to go"},
 
     {shared, host_read, shared, {.open_read = true}, "the view may be closed for a marker or after a failed launch"},
     {shared,
@@ -65,6 +71,9 @@ const entry table[] = {
     {shared, prefetch, shared, {}, "the shadow is valid already"},
     {shared, fetched, shared, {}, "an earlier copy says nothing about this state"},
     {shared, fetched_for_write, shared, {}, "only a host write may make the home stale"},
+    {shared, fetch_failed, shared, {}, "an earlier copy says nothing about this state"},
+    {shared, abandoned, host, {}, "the work may have changed the home; the shadow is as it was"},
+    {shared, brought_to_host, host, {}, "the home is about to go"},
 
     {host, host_read, host, {.open_write = true}, "the view may be closed after a failed launch"},
     {host, host_write, host, {.open_write = true}, "the view may be closed after a failed launch"},
@@ -76,6 +85,9 @@ const entry table[] = {
     {host, prefetch, host, {}, "the shadow is the only copy"},
     {host, fetched, host, {}, "an earlier copy must not close what the host writes"},
     {host, fetched_for_write, host, {}, "an earlier copy means nothing"},
+    {host, fetch_failed, host, {}, "an earlier copy means nothing"},
+    {host, abandoned, host, {}, "the home was stale already"},
+    {host, brought_to_host, host, {}, "the shadow is the only copy"},
 
     {fetching, host_read, fetching, {.wait = true}, "the data is on its way"},
     {fetching, host_write, fetching, {.wait = true}, "the data is on its way"},
@@ -87,6 +99,9 @@ const entry table[] = {
     {fetching, prefetch, fetching, {}, "it is being fetched"},
     {fetching, fetched, shared, {.open_read = true}, "both copies are valid"},
     {fetching, fetched_for_write, host, {.open_write = true}, "a second fault would only say the same"},
+    {fetching, fetch_failed, device, {}, "the shadow is stale still"},
+    {fetching, abandoned, device, {}, "the fetch may have copied what was there before the work"},
+    {fetching, brought_to_host, host, {}, "the home is about to go"},
 };
 
 std::string name_of(const entry& e) {
@@ -145,7 +160,7 @@ TEST(protocol, never_loses_the_only_copy_but_to_an_overwrite) {
       EXPECT_TRUE(t.actions.upload);
     }
     if (s == device && t.next == host) {
-      EXPECT_EQ(e, host_overwrite);
+      EXPECT_TRUE(e == host_overwrite || e == brought_to_host);
     }
     if (s == device && t.next == shared) {
       ADD_FAILURE() << "there was no copy yet";
@@ -168,6 +183,13 @@ TEST(protocol, device_work_finds_and_leaves_a_valid_home) {
     if (s == fresh) {
       EXPECT_FALSE(t.actions.upload);
     }
+  });
+}
+
+TEST(protocol, what_fails_opens_no_view_and_moves_nothing) {
+  for_all_pairs([](block_state, block_event e, const transition& t) {
+    if (e != fetch_failed && e != abandoned && e != brought_to_host) return;
+    EXPECT_EQ(t.actions, block_actions{});
   });
 }
 

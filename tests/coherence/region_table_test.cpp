@@ -79,20 +79,14 @@ TEST(region_table, numbers_of_a_lane_have_its_remainder) {
 TEST(region_table, remembers_what_was_freed_where) {
   region_table table;
   EXPECT_FALSE(table.freed_at(address(0x10000)));
-  region& a = table.take();
-  begin(a, 0x10000, 3000);
-  a.end();
-  table.give_back(a);
+  table.note_freed({address(0x10000), 3000});
   EXPECT_FALSE(table.freed_at(address(0xffff)));
   ASSERT_TRUE(table.freed_at(address(0x10000)));
   EXPECT_TRUE(table.freed_at(address(0x10000 + 2999)));
   EXPECT_FALSE(table.freed_at(address(0x10000 + 3000)));
 
   // A later allocation at the same place is the answer from then on.
-  region& b = table.take();
-  begin(b, 0x10000, 500);
-  b.end();
-  table.give_back(b);
+  table.note_freed({address(0x10000), 500});
   const auto freed = table.freed_at(address(0x10000 + 100));
   ASSERT_TRUE(freed);
   EXPECT_EQ(freed->bytes, 500u);
@@ -101,12 +95,7 @@ TEST(region_table, remembers_what_was_freed_where) {
 
 TEST(region_table, forgets_what_was_freed_long_ago) {
   region_table table;
-  for (std::uint64_t n = 0; n < 300; ++n) {
-    region& r = table.take();
-    begin(r, (n + 1) << 16, 4096);
-    r.end();
-    table.give_back(r);
-  }
+  for (std::uint64_t n = 0; n < 300; ++n) table.note_freed({address((n + 1) << 16), 4096});
   EXPECT_FALSE(table.freed_at(address(std::uint64_t{1} << 16)));
   EXPECT_TRUE(table.freed_at(address(std::uint64_t{300} << 16)));
   EXPECT_TRUE(table.freed_at(address(std::uint64_t{100} << 16)));

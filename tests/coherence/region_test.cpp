@@ -13,13 +13,13 @@ bool anything(std::uint64_t /*block*/) { return true; }
 
 std::byte* const base = reinterpret_cast<std::byte*>(0x200000000000);
 
-region_description one_home(std::uint64_t bytes, std::uint64_t block_size) {
+region_layout one_home(std::uint64_t bytes, std::uint64_t block_size) {
   return {region_kind::device, base, bytes, round_up(bytes, 4 * kib), block_size, {3}};
 }
 
 class region_test : public testing::Test {
  protected:
-  void begin(region_description what) { it.begin(std::move(what), 8 << 20, 8 << 20); }
+  void begin(region_layout what) { it.begin(std::move(what), 8 << 20, 8 << 20); }
   region it{1};
 };
 
@@ -27,9 +27,10 @@ TEST_F(region_test, begins_fresh) {
   begin(one_home(1000 * kib, 64 * kib));
   EXPECT_TRUE(it.alive);
   EXPECT_FALSE(it.degraded);
-  ASSERT_EQ(it.blocks.size(), 16u);  // the last one is cut
-  for (const block& b : it.blocks) EXPECT_EQ(b.state, block_state::fresh);
-  EXPECT_EQ(it.off_device, 16u);
+  ASSERT_EQ(it.blocks().count(), 16u);  // the last one is cut
+  for (std::uint64_t b = 0; b < 16; ++b) EXPECT_EQ(it.state(b), block_state::fresh);
+  EXPECT_EQ(it.blocks().off_device(), 16u);
+  EXPECT_FALSE(it.blocks().shadow_used());
   EXPECT_EQ(it.whole(), (byte_range{0, 1000 * kib}));
   it.end();
   EXPECT_FALSE(it.alive);
@@ -72,7 +73,7 @@ TEST_F(region_test, one_home_is_the_home_of_everything) {
 
 TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
   begin({region_kind::striped, base, 5 * granule_size - 100, 5 * granule_size, granule_size, {0, 0, 1, 1, 0}});
-  const std::uint64_t end = it.is.extent;
+  const std::uint64_t end = it.layout.extent;
   const std::uint16_t homes[] = {0, 0, 1, 1, 0};
   for (std::uint64_t g = 0; g < 5; ++g) {
     EXPECT_EQ(it.home_of(g * granule_size), homes[g]);
@@ -102,49 +103,87 @@ TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
 
 TEST_F(region_test, counts_the_blocks_that_are_off_the_device) {
   begin(one_home(1000 * kib, 64 * kib));
-  for (std::uint64_t b = 0; b < 16; ++b) it.set_state(b, block_state::device);
-  EXPECT_EQ(it.off_device, 0u);
-  it.set_state(4, block_state::device);
-  EXPECT_EQ(it.off_device, 0u);
-  it.set_state(4, block_state::fetching);
-  it.set_state(4, block_state::shared);
-  it.set_state(4, block_state::host);
-  EXPECT_EQ(it.off_device, 1u);
-  it.set_state(4, block_state::device);
-  EXPECT_EQ(it.off_device, 0u);
+  const auto off_device = [&] { return it.blocks().off_device(); };
+  const block_run fifth{4, 5};
+  it.transition(it.all_blocks(), block_event::device_write);
+  EXPECT_EQ(off_device(), 0u);
+  EXPECT_FALSE(it.blocks().shadow_used());
+  it.transition(fifth, block_event::device_write);
+  EXPECT_EQ(off_device(), 0u);
+  it.begin_fetch(fifth, block_event::prefetch, 7);
+  EXPECT_TRUE(it.blocks().shadow_used());
+  EXPECT_TRUE(it.blocks().fetched_by(4, 7));
+  EXPECT_FALSE(it.blocks().fetched_by(4, 6));
+  it.transition(fifth, block_event::fetched);
+  EXPECT_FALSE(it.blocks().fetched_by(4, 7));
+  it.transition(fifth, block_event::host_write);
+  EXPECT_EQ(off_device(), 1u);
+  EXPECT_EQ(it.blocks().same_from(0, 16), (block_run{0, 4}));
+  EXPECT_EQ(it.blocks().same_from(4, 16), fifth);
+  it.transition(fifth, block_event::device_write);
+  EXPECT_EQ(off_device(), 0u);
+}
+
+TEST_F(region_test, knows_the_blocks_that_lie_wholly_in_a_range) {
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_EQ(it.blocks_within({0, 64 * kib}), (block_run{0, 1}));
+  EXPECT_EQ(it.blocks_within({1, 129 * kib}), (block_run{1, 2}));
+  EXPECT_EQ(it.blocks_within({1, 64 * kib}), (block_run{1, 1}));
+  EXPECT_EQ(it.blocks_within({960 * kib, 1000 * kib}), (block_run{15, 16})) << "the last block is cut at the extent";
+  EXPECT_EQ(it.blocks_within({960 * kib, 999 * kib}), (block_run{15, 15}));
+}
+
+TEST_F(region_test, cuts_pieces_between_blocks_and_homes) {
+  begin({region_kind::striped, base, 3 * granule_size, 3 * granule_size, 64 * kib, {0, 1, 1}});
+  const std::uint64_t end = it.layout.extent;
+  EXPECT_EQ(it.end_of_piece(0, end, end), granule_size) << "of one home";
+  EXPECT_EQ(it.end_of_piece(granule_size, end, ~std::uint64_t{0}), end);
+  EXPECT_EQ(it.end_of_piece(10, end, 100 * kib), 64 * kib) << "between blocks";
+  EXPECT_EQ(it.end_of_piece(0, end, 128 * kib), 128 * kib);
+  EXPECT_EQ(it.end_of_piece(10, end, 20 * kib), 20 * kib + 10) << "inside a block that has more bytes than the piece";
+  EXPECT_EQ(it.end_of_piece(0, 100 * kib, 1 << 20), 100 * kib) << "at the limit";
+  std::vector<std::pair<unsigned, byte_range>> parts;
+  it.for_each_home({granule_size - 5, granule_size + 7}, [&](unsigned home, byte_range part) {
+    parts.push_back({home, part});
+  });
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0], (std::pair<unsigned, byte_range>{0, {granule_size - 5, granule_size}}));
+  EXPECT_EQ(parts[1], (std::pair<unsigned, byte_range>{1, {granule_size, granule_size + 7}}));
 }
 
 TEST_F(region_test, collapses_to_one_block) {
   begin(one_home(1000 * kib, 64 * kib));
-  for (std::uint64_t b = 0; b < 16; ++b) it.set_state(b, block_state::device);
-  it.collapse(block_state::host);
+  it.transition(it.all_blocks(), block_event::host_write);
+  it.collapse();
   EXPECT_TRUE(it.degraded);
-  ASSERT_EQ(it.blocks.size(), 1u);
-  EXPECT_EQ(it.blocks[0].state, block_state::host);
-  EXPECT_EQ(it.off_device, 1u);
-  EXPECT_EQ(it.block_of(it.is.extent - 1), 0u);
+  ASSERT_EQ(it.blocks().count(), 1u);
+  EXPECT_EQ(it.state(0), block_state::host);
+  EXPECT_EQ(it.blocks().off_device(), 1u);
+  EXPECT_EQ(it.block_of(it.layout.extent - 1), 0u);
   EXPECT_EQ(it.bytes_of({0, 1}), it.whole());
   EXPECT_EQ(it.blocks_of({900 * kib, 1000 * kib}), (block_run{0, 1}));
   EXPECT_TRUE(it.writer.touched(0, false, anything).upload.empty());
 
-  it.collapse(block_state::device);
-  EXPECT_EQ(it.off_device, 0u);
+  it.transition({0, 1}, block_event::device_write);
+  EXPECT_EQ(it.blocks().off_device(), 0u);
 }
 
 TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
   begin(one_home(1000 * kib, 64 * kib));
   it.advise(HPE_ADVISE_LAZY);
   it.order.record_write(it.whole(), {1, 1});
-  it.blocks[0].rolled = true;
-  it.collapse(block_state::host);
+  it.set_rolled({0, 1}, true);
+  it.transition(it.all_blocks(), block_event::host_write);
+  it.collapse();
   it.end();
 
   begin(one_home(128 * kib, 64 * kib));
   EXPECT_FALSE(it.degraded);
   EXPECT_EQ(it.advice, HPE_ADVISE_DEFAULT);
-  ASSERT_EQ(it.blocks.size(), 2u);
-  EXPECT_EQ(it.blocks[0].state, block_state::fresh);
-  EXPECT_FALSE(it.blocks[0].rolled);
+  ASSERT_EQ(it.blocks().count(), 2u);
+  EXPECT_EQ(it.state(0), block_state::fresh);
+  EXPECT_FALSE(it.blocks().rolled(0));
+  EXPECT_FALSE(it.blocks().shadow_used());
   point_set after;
   it.order.before_write(it.whole(), after);
   EXPECT_TRUE(after.empty());
@@ -153,7 +192,7 @@ TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
 /// Writes each block in turn; the number of blocks that were uploaded behind.
 std::uint64_t uploaded_behind_a_walk(region& r) {
   std::uint64_t uploaded = 0;
-  for (std::uint64_t b = 0; b < r.blocks.size(); ++b)
+  for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
     for (const block_run& run : r.writer.touched(b, false, anything).upload) uploaded += run.end - run.begin;
   return uploaded;
 }
@@ -178,7 +217,7 @@ TEST_F(region_test, advice_decides_about_uploading_behind_and_fetching_ahead) {
 }
 
 TEST_F(region_test, host_memory_is_never_uploaded) {
-  region_description what = one_home(64 * 64 * kib, 64 * kib);
+  region_layout what = one_home(64 * 64 * kib, 64 * kib);
   what.kind = region_kind::host;
   it.begin(what, 16 * 64 * kib, 8 * 64 * kib);
   EXPECT_TRUE(it.single_copy());

@@ -50,6 +50,14 @@ TEST(api, StatusesHaveTheirNames) {
   EXPECT_NE(hpeStatusName(static_cast<hpeStatus>(15)), nullptr);
 }
 
+TEST(api, TheVersionIsTheHeaders) {
+  EXPECT_EQ(hpeVersion(), HPE_VERSION);
+  EXPECT_EQ(HPE_VERSION, HPE_VERSION_MAJOR * 10000 + HPE_VERSION_MINOR * 100 + HPE_VERSION_PATCH);
+  EXPECT_STREQ(HPE_TEST_PACKAGE_VERSION, (std::to_string(HPE_VERSION_MAJOR) + "." + std::to_string(HPE_VERSION_MINOR) +
+                                          "." + std::to_string(HPE_VERSION_PATCH))
+                                             .c_str());
+}
+
 TEST(api, TheLastSentenceBelongsToTheThread) {
   EXPECT_TRUE(fails(hpeSetDevice(1234), HPE_ERROR_INVALID_DEVICE, {"1234"}));
   std::thread([] {
@@ -145,7 +153,8 @@ TEST(api, FreeTakesWhatMallocGave) {
     EXPECT_TRUE(fails(hpeFree(bytes + 10), HPE_ERROR_NOT_A_REGION, {"10 bytes inside", std::to_string(size)}));
     EXPECT_EQ(bytes[10], 3);
     EXPECT_EQ(hpeFree(p), HPE_SUCCESS);
-    EXPECT_TRUE(fails(hpeFree(p), HPE_ERROR_NOT_A_REGION, {text_of(p)}));
+    EXPECT_TRUE(fails(hpeFree(p), HPE_ERROR_NOT_A_REGION,
+                      {text_of(p), "0 bytes inside an allocation of " + std::to_string(size) + " bytes", "freed"}));
   }
 }
 
@@ -231,6 +240,16 @@ TEST(api, LaunchesAreChecked) {
   EXPECT_TRUE(fails(hpeLaunch(0, increment, &shape, &p, sizeof p, nullptr, 2), HPE_ERROR_INVALID_ARGUMENT, {"null"}));
   const hpeAccess wrong[] = {whole, {a.array.data() + 1, mebi * 4, HPE_IN}};
   EXPECT_TRUE(fails(hpeLaunch(0, increment, &shape, &p, sizeof p, wrong, 2), HPE_ERROR_NOT_A_REGION, {"4 bytes past"}));
+  for (const std::size_t many : {std::size_t{HPE_MAX_ACCESSES} + 1, SIZE_MAX - 1}) {
+    EXPECT_TRUE(fails(hpeLaunch(0, increment, &shape, &p, sizeof p, &whole, many), HPE_ERROR_INVALID_ARGUMENT,
+                      {std::to_string(many), std::to_string(HPE_MAX_ACCESSES), "increment"}));
+    const auto nothing = [](void*, void*) { return 0; };
+    EXPECT_TRUE(fails(hpeEnqueue(0, nothing, nullptr, &whole, many), HPE_ERROR_INVALID_ARGUMENT,
+                      {std::to_string(HPE_MAX_ACCESSES)}));
+    const hpeTeamMember member{0, shape, &p};
+    EXPECT_TRUE(fails(hpeLaunchTeam(&member, 1, increment, sizeof p, &whole, many), HPE_ERROR_INVALID_ARGUMENT,
+                      {std::to_string(HPE_MAX_ACCESSES)}));
+  }
   const hpeAccess no_mode{a.array.data(), 0, static_cast<hpeAccessMode>(0)};
   EXPECT_TRUE(
       fails(hpeLaunch(0, increment, &shape, &p, sizeof p, &no_mode, 1), HPE_ERROR_INVALID_ARGUMENT, {"mode 0"}));

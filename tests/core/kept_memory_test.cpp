@@ -1,9 +1,14 @@
-#include "runtime/core/kept_memory.h"
+#include "runtime/core/memory/kept_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
+#include <barrier>
 #include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "runtime/base/granule.h"
 #include "tests/transfer/machine.h"
@@ -15,9 +20,9 @@ using transfer_test::mib;
 
 class kept_memory_test : public testing::Test {
  protected:
-  /// A place that was mapped and written, as a freed allocation leaves it.
-  kept_memory::place used_place(std::size_t granules, int value) {
-    const kept_memory::place result{&segment, segment.allocate(granules + 1), granules * granule_size, granules + 1};
+  /// Memory that was mapped and written, as a freed allocation leaves it.
+  kept_memory::mapping used_mapping(std::size_t granules, int value) {
+    const kept_memory::mapping result{&segment, segment.allocate(granules + 1), granules * granule_size, granules + 1};
     soft.space.map_view(result.base, result.extent, os::access::read_write);
     std::memset(result.base, value, result.extent);
     return result;
@@ -32,10 +37,10 @@ class kept_memory_test : public testing::Test {
   memory::segment_allocator segment{soft.at(0), 64};
 };
 
-TEST_F(kept_memory_test, gives_back_places_of_the_very_size) {
+TEST_F(kept_memory_test, gives_back_mappings_of_the_very_size) {
   kept_memory kept(soft.space, *soft.set, 64 * mib);
-  const auto first = used_place(2, 5);
-  const auto second = used_place(2, 6);
+  const auto first = used_mapping(2, 5);
+  const auto second = used_mapping(2, 6);
   kept.keep(first);
   kept.keep(second);
   memory::segment_allocator another(soft.at(1), 64);
@@ -50,8 +55,8 @@ TEST_F(kept_memory_test, gives_back_places_of_the_very_size) {
 TEST_F(kept_memory_test, what_is_too_much_goes_back_to_the_system_oldest_first) {
   kept_memory kept(soft.space, *soft.set, 6 * granule_size);
   const std::size_t free_at_first = segment.free_granules();
-  const auto first = used_place(4, 1);
-  const auto second = used_place(3, 2);
+  const auto first = used_mapping(4, 1);
+  const auto second = used_mapping(3, 2);
   const std::size_t both = shadow_bytes();
   kept.keep(first);
   EXPECT_EQ(shadow_bytes(), both);
@@ -65,9 +70,39 @@ TEST_F(kept_memory_test, what_is_too_much_goes_back_to_the_system_oldest_first) 
   EXPECT_FALSE(kept.take(segment, second.extent));
 }
 
+TEST_F(kept_memory_test, gives_each_mapping_to_one_of_several_threads) {
+  kept_memory kept(soft.space, *soft.set, 64 * mib);
+  constexpr std::size_t count = 250;
+  constexpr std::uint64_t page = 4096;
+  constexpr int threads = 3;
+  std::vector<kept_memory::mapping> all;
+  std::byte* const pages = used_mapping(1, 1).base;
+  for (std::size_t i = 0; i < count; ++i) all.push_back({&segment, pages + i * page, page, 0});
+  for (int round = 0; round < 200; ++round) {
+    for (const auto& m : all) kept.keep(m);
+    std::barrier together(threads);
+    std::array<std::vector<std::byte*>, threads> taken;
+    std::vector<std::thread> takers;
+    for (auto& mine : taken)
+      takers.emplace_back([&] {
+        together.arrive_and_wait();
+        while (const auto base = kept.take(segment, page)) mine.push_back(*base);
+      });
+    for (std::thread& t : takers) t.join();
+    std::set<std::byte*> different;
+    std::size_t sum = 0;
+    for (const auto& mine : taken) {
+      different.insert(mine.begin(), mine.end());
+      sum += mine.size();
+    }
+    ASSERT_EQ(sum, count);
+    ASSERT_EQ(different.size(), count);
+  }
+}
+
 TEST_F(kept_memory_test, nothing_is_kept_that_is_larger_than_the_limit) {
   kept_memory kept(soft.space, *soft.set, 0);
-  const auto only = used_place(1, 3);
+  const auto only = used_mapping(1, 3);
   const std::size_t before = shadow_bytes();
   kept.keep(only);
   EXPECT_EQ(shadow_bytes(), before - only.extent);

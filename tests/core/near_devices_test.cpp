@@ -65,8 +65,8 @@ TEST(near_devices, a_runtime_works_as_ever_with_a_group_for_each) {
   for (unsigned d = 0; d < 2; ++d) {
     auto* const here = reinterpret_cast<unsigned char*>(it.memory().allocate(bytes, d));
     auto* const there = reinterpret_cast<unsigned char*>(it.memory().allocate(bytes, 1 - d));
-    EXPECT_EQ(it.env().directory.find(here).region % 2, d) << "the lane of its home";
-    EXPECT_EQ(it.env().directory.find(there).region % 2, 1 - d);
+    EXPECT_EQ(it.env().granules.find(here).region % 2, d) << "the lane of its home";
+    EXPECT_EQ(it.env().granules.find(there).region % 2, 1 - d);
     it.copies().copy(here, sent.data(), bytes);
     it.copies().copy(there, here, bytes);
     std::vector<unsigned char> received(bytes);

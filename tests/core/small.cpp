@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <cstdio>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
+#include "tests/core/status.h"
 
 namespace {
 
@@ -16,6 +19,12 @@ using hpe::out;
 std::uint64_t memory_in_use(int device) {
   const hpeDeviceInfo info = hpe::device_info(device);
   return info.memory_total - info.memory_free;
+}
+
+std::string text_of(const void* p) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%p", p);
+  return text;
 }
 
 TEST(small, AdviceForOneSaysNothingAboutItsNeighbours) {
@@ -64,6 +73,37 @@ TEST(small, ThreadsThatAllocateAtOnceLeaveNothingBehind) {
       });
     for (std::thread& t : all) t.join();
     ASSERT_EQ(memory_in_use(1), before);
+  }
+}
+
+TEST(small, AreNamedInMessages) {
+  const hpe::array<std::uint8_t> neighbour(100);
+  const hpe::array<std::uint8_t> last(100);
+  void* freed = nullptr;
+  ASSERT_EQ(hpeMalloc(&freed, 100), HPE_SUCCESS);
+  ASSERT_EQ(hpeFree(freed), HPE_SUCCESS);
+  EXPECT_TRUE(fails(hpeFree(freed), HPE_ERROR_NOT_A_REGION,
+                    {"0 bytes inside an allocation of 100 bytes", text_of(freed), "freed"}));
+  EXPECT_TRUE(fails(hpeMemset(static_cast<std::uint8_t*>(freed) + 3, 0, 5), HPE_ERROR_NOT_A_REGION,
+                    {"3 bytes inside an allocation of 100 bytes", text_of(freed), "freed"}));
+  std::uint8_t* const past = neighbour.data() + 120;
+  EXPECT_TRUE(fails(hpeMemset(past, 0, 5), HPE_ERROR_NOT_A_REGION,
+                    {"20 bytes past the end of the allocation of 100 bytes", text_of(neighbour.data())}));
+}
+
+TEST(small, AndLargeOnesAreNamedWhileTheirFreeIsPending) {
+  for (const std::size_t size : {std::size_t{1000}, std::size_t{4} << 20}) {
+    void* p = nullptr;
+    ASSERT_EQ(hpeMalloc(&p, size), HPE_SUCCESS);
+    auto* const words = static_cast<std::uint32_t*>(p);
+    hpe::launch(test_kernel().increment, hpe::grid(1), {words, size / 4, 1, 50000},
+                hpe::inout(std::span(words, size / 4)));
+    std::thread freeing([p] { EXPECT_EQ(hpeFree(p), HPE_SUCCESS); });
+    hpeStatus status = HPE_SUCCESS;
+    while (status == HPE_SUCCESS) status = hpeAdvise(p, HPE_ADVISE_DEFAULT);
+    EXPECT_TRUE(fails(status, HPE_ERROR_NOT_A_REGION,
+                      {text_of(p), "inside an allocation of " + std::to_string(size) + " bytes", "freed"}));
+    freeing.join();
   }
 }
 

@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/granule.h"
+#include "runtime/device/ptx_module.h"
 #include "tests/device/kernels.h"
 #include "tests/device/processes.h"
 #include "tests/device/support.h"
@@ -117,6 +122,30 @@ TEST(failures, are_taken_once_and_oldest_first) {
   EXPECT_EQ(thrown_by([&] { m.set().take_failure(2); }), HPE_ERROR_INVALID_DEVICE);
 }
 
+TEST(failures, are_taken_once_by_threads_that_take_them_at_the_same_time) {
+  machine m("soft:2");
+  constexpr int of_each = 100;
+  std::map<std::string, int> taken;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < of_each; ++i)
+      for (unsigned d = 0; d < 2; ++d)
+        m.launch(m.stream(d), "load", load_parameters{m.at<std::uint64_t>(16, 8 * (of_each * round + i)), nullptr});
+    for (unsigned d = 0; d < 2; ++d) m.set().wait(m.stream(d).last(), in(20s));
+    std::array<std::vector<std::string>, 3> found;
+    {
+      std::vector<std::jthread> takers;
+      for (auto& own : found)
+        takers.emplace_back([&m, &own] {
+          while (const auto failure = m.set().take_failure(-1)) own.emplace_back(failure->what());
+        });
+    }
+    for (const auto& own : found)
+      for (const std::string& words : own) ++taken[words];
+  }
+  EXPECT_EQ(taken.size(), 2U * 20 * of_each);
+  for (const auto& [words, times] : taken) EXPECT_EQ(times, 1) << words;
+}
+
 TEST(failures, the_last_hundred_of_a_stream_are_kept) {
   machine m("soft:1");
   std::vector<timepoint> points;
@@ -218,9 +247,9 @@ TEST_F(lost_device, in_the_middle_of_a_launch) {
     while (!m.set().reached(running)) gate->sleep(std::span(&running, 1), in(20s));
     ++woken;
   });
-  waiters.emplace_back([&] {  // one that waits for room
+  waiters.emplace_back([&] {  // one that queues and queues
     EXPECT_EQ(thrown_by([&] {
-                for (int i = 0; i < 10000; ++i) m.stream(0).fill(m.address(0), 1, 1);
+                for (;; std::this_thread::sleep_for(10us)) m.stream(0).fill(m.address(0), 1, 1);
               }),
               HPE_ERROR_DEVICE_LOST);
     ++woken;

@@ -7,7 +7,9 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
 #include "hpe/kernel.h"
@@ -88,6 +90,35 @@ HPE_HOST_KERNEL(abort_process, load_parameters) {
   static_cast<void>(parameters);
   static_cast<void>(tiles);
   std::abort();
+}
+
+// Overwrites everything that the device may write of what it shares with its owner and the others.
+HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
+  static_cast<void>(parameters);
+  if (tiles->begin != 0) return;
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  char line[512];
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long begin = 0, end = 0;
+    if (std::strstr(line, "hpe-fabric") != nullptr && std::strstr(line, " rw") != nullptr &&
+        std::sscanf(line, "%lx-%lx", &begin, &end) == 2)
+      std::memset(reinterpret_cast<void*>(begin), 0xff, end - begin);
+  }
+  std::fclose(maps);
+}
+
+// Breaks a chunk of malloc such that the next call crashes, with the lock of malloc held.
+HPE_HOST_KERNEL(crash_in_malloc, load_parameters) {
+  static_cast<void>(parameters);
+  if (tiles->begin != 0) return;
+  static void** volatile chunk;  // which the compiler knows nothing of
+  static void* volatile other;
+  chunk = static_cast<void**>(std::malloc(4000));
+  other = std::malloc(4000);
+  std::free(chunk);
+  chunk[1] = reinterpret_cast<void*>(0x10);
+  other = std::malloc(100000);
+  static_cast<void>(other);
 }
 
 HPE_HOST_KERNEL(empty, load_parameters) {

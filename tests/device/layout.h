@@ -13,8 +13,6 @@ inline constexpr std::uintptr_t layout_base = 0x200000000000;
 inline constexpr std::size_t layout_segment = std::size_t{64} << 30;
 #endif
 
-[[nodiscard]] inline hpe::device::uvas_layout layout_for(unsigned segments) {
-  return {layout_base, layout_segment, segments};
-}
+[[nodiscard]] inline hpe::uvas_layout layout_for(unsigned segments) { return {layout_base, layout_segment, segments}; }
 
 }  // namespace device_test

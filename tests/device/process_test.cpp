@@ -1,12 +1,15 @@
 // The processes that soft devices are: how they start, what they inherit, how they end.
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <csignal>
@@ -39,7 +42,7 @@ TEST(start, fails_when_the_program_ends_at_once) {
   const environment wrong{{"HPE_SOFTD", "/bin/false"}};
   const auto open = [] { hpe::device::open_devices("soft:2", layout_for(2)); };
   EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
-  EXPECT_NE(words_of(open).find("exited with status 1"), std::string::npos) << words_of(open);
+  EXPECT_NE(words_of(open).find("/bin/false ended at once"), std::string::npos) << words_of(open);
 }
 
 TEST(start, fails_when_the_address_space_is_not_free) {
@@ -156,6 +159,51 @@ TEST(processes, are_reaped_by_nobody_else_and_reap_nobody_else) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
+TEST(processes, are_no_children_that_the_program_waits_for) {
+  const machine m("soft:2");
+  const auto waits_for_all = [](int options) {
+    while (::waitpid(-1, nullptr, WNOHANG | options) > 0) {
+    }
+    return errno;
+  };
+  for (const int options : {0, __WALL}) EXPECT_EQ(waits_for_all(options), ECHILD);
+  EXPECT_EQ(soft_devices_of(::getpid()).size(), 2U);
+}
+
+TEST(processes, send_no_signal_of_a_child) {
+  static std::atomic<int> signals{0};
+  struct sigaction before {};
+  struct sigaction count {};
+  count.sa_handler = [](int) { ++signals; };
+  ASSERT_EQ(::sigaction(SIGCHLD, &count, &before), 0);
+  { const machine m("soft:2"); }
+  ::sigaction(SIGCHLD, &before, nullptr);
+  EXPECT_EQ(signals, 0);
+}
+
+TEST(processes, end_with_their_keeper) {
+  const machine m("soft:1");
+  const auto pids = soft_devices_of(::getpid());
+  ASSERT_EQ(pids.size(), 1U);
+  ::kill(parent_of(pids[0]), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return m.device(0).lost(); }, 3s));
+}
+
+TEST(start, names_the_limit_that_is_reached) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  // Which step reaches the limit first depends on the files that this program has open.
+  bool named = false;
+  for (rlim_t files = 8; files < 64 && !named; ++files) {
+    const rlimit few{files, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    const std::string words = words_of([] { const machine m("soft:1"); });
+    named = words.find(fmt::format("(ulimit -n) allows {}", files)) != std::string::npos;
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(named);
+}
+
 TEST(processes, of_a_program_that_ignores_its_children) {
   struct sigaction before {};
   struct sigaction ignore {};
@@ -254,6 +302,14 @@ TEST_P(killed_owner, leaves_nothing) {
   // Whoever inherits them reaps them when it likes.
   for (const pid_t pid : program.devices()) EXPECT_TRUE(eventually([&] { return !runs(pid); }, 2s)) << pid;
   EXPECT_TRUE(nothing_new());
+}
+
+TEST(killed_owner_of_stopped_devices, leaves_nothing) {
+  owner program("soft:2");
+  ASSERT_EQ(program.devices().size(), 2U);
+  for (const pid_t pid : program.devices()) ::kill(pid, SIGSTOP);
+  program.end(SIGKILL);
+  for (const pid_t pid : program.devices()) EXPECT_TRUE(eventually([&] { return !runs(pid); }, 2s)) << pid;
 }
 
 INSTANTIATE_TEST_SUITE_P(signals, killed_owner, testing::Values(SIGKILL, SIGTERM, SIGSEGV, SIGINT),

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 
 namespace device_test {
 
@@ -23,22 +24,18 @@ std::string read_file(const fs::path& path) {
 
 }  // namespace
 
-std::vector<pid_t> soft_devices_of(pid_t parent) {
+std::vector<pid_t> soft_devices_of(pid_t owner) {
   std::map<int, pid_t> by_device;
   std::error_code vanished;
   for (const auto& entry : fs::directory_iterator("/proc", vanished)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     if (pid == 0) continue;
-    const std::string stat = read_file(entry.path() / "stat");
-    // pid (name) state parent ...
-    const auto name_end = stat.rfind(')');
-    if (name_end == std::string::npos || std::atoi(stat.c_str() + name_end + 4) != parent) continue;
-    const std::string arguments = read_file(entry.path() / "cmdline");
-    const auto program_end = arguments.find('\0');
-    if (program_end == std::string::npos ||
-        !fs::path(arguments.substr(0, program_end)).filename().string().ends_with("softd"))
-      continue;
-    by_device[std::atoi(arguments.c_str() + program_end + 1)] = pid;
+    // The program, the device's number ("-" in its keeper), base and size of the address space, the owner.
+    std::istringstream arguments(read_file(entry.path() / "cmdline"));
+    std::vector<std::string> words;
+    for (std::string word; std::getline(arguments, word, '\0');) words.push_back(word);
+    if (words.size() == 5 && words[0].ends_with("softd") && words[1] != "-" && words[4] == std::to_string(owner))
+      by_device[std::atoi(words[1].c_str())] = pid;
   }
   std::vector<pid_t> result;
   for (const auto& [device, pid] : by_device) result.push_back(pid);
@@ -51,6 +48,13 @@ bool runs(pid_t pid) {
   const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(')');
   return name_end != std::string::npos && stat[name_end + 2] != 'Z';
+}
+
+pid_t parent_of(pid_t pid) {
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  // pid (name) state parent ...
+  const auto name_end = stat.rfind(')');
+  return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }
 
 pid_t group_of(pid_t pid) { return ::getpgid(pid); }

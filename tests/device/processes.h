@@ -11,14 +11,15 @@
 
 namespace device_test {
 
-/// The living device processes that are children of a process, in the order of their devices.
-[[nodiscard]] std::vector<pid_t> soft_devices_of(pid_t parent);
+/// The living processes of soft devices that a process owns, in the order of the devices.
+[[nodiscard]] std::vector<pid_t> soft_devices_of(pid_t owner);
 
 /// Whether such a process is there, zombies included; whether it runs, zombies excluded.
 [[nodiscard]] bool exists(pid_t pid);
 [[nodiscard]] bool runs(pid_t pid);
 
-/// The group of a process, and what its open files are.
+/// The parent and the group of a process, and its open files.
+[[nodiscard]] pid_t parent_of(pid_t pid);
 [[nodiscard]] pid_t group_of(pid_t pid);
 [[nodiscard]] std::vector<std::string> open_files_of(pid_t pid);
 

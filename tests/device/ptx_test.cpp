@@ -1,10 +1,12 @@
 // Modules of PTX, against runtime/device/device.h alone.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "runtime/base/granule.h"
+#include "runtime/device/ptx_module.h"
 #include "tests/device/support.h"
 
 namespace device_test {
@@ -53,7 +55,7 @@ struct sum_parameters {
 class ptx : public testing::TestWithParam<const char*> {
  protected:
   machine m{GetParam()};
-  std::unique_ptr<hpe::device::ptx_module> module = m.set().load_ptx({text});
+  std::unique_ptr<hpe::device::ptx_module> module = m.set().ptx()->load({text});
 
   // Places the module's variables in a granule of each device; the next one is for results.
   void SetUp() override {
@@ -101,10 +103,10 @@ TEST_P(ptx, kernels_run_where_they_were_placed) {
       m.finish(m.stream(d).copy(back.data(), result, 4));
       EXPECT_EQ(back.as<std::uint32_t>()[0], 30 + 12 * turn) << "on device " << d;
     }
-    const auto output = m.set().take_output();
+    const auto output = m.set().ptx()->take_output();
     ASSERT_EQ(output.size(), 2U);
     EXPECT_EQ(output[0].text + output[1].text, "42\n54\n");
-    EXPECT_TRUE(m.set().take_output().empty());
+    EXPECT_TRUE(m.set().ptx()->take_output().empty());
   }
 }
 
@@ -115,13 +117,54 @@ TEST_P(ptx, failures_are_taken_once) {
   EXPECT_EQ(m.outcome(again), HPE_ERROR_LAUNCH_FAILED);
   const auto second = m.set().take_failure_of(again);
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->fault, HPE_FAULT_ADDRESS);
-  EXPECT_NE(std::string(second->what.what()).find("0x80"), std::string::npos) << second->what.what();
+  EXPECT_EQ(m.set().ptx()->fault_of(again), HPE_FAULT_ADDRESS);
+  EXPECT_NE(std::string(second->what()).find("0x80"), std::string::npos) << second->what();
   const auto first = m.set().take_failure(-1);
   ASSERT_TRUE(first);
   EXPECT_NE(std::string(first->what()).find("0x40"), std::string::npos) << first->what();
   EXPECT_FALSE(m.set().take_failure(-1));
   EXPECT_FALSE(m.set().take_failure_of({}));
+}
+
+TEST_P(ptx, kernels_that_leave_their_shared_memory_are_stopped) {
+  const auto overrun = m.set().ptx()->load({head + R"(
+.extern .shared .align 4 .b8 buffer[];
+.visible .entry overrun(.param .u64 bytes) {
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<2>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [bytes];
+  mov.u64 %rd2, 0;
+  mov.u32 %r1, 0xffffffff;
+again:
+  st.shared.u32 [%rd2], %r1;
+  add.u64 %rd2, %rd2, 4;
+  setp.lt.u64 %p1, %rd2, %rd1;
+  @%p1 bra again;
+  ret;
+}
+)"});
+  for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(overrun->place(d, {0, 0, 0}));
+  const auto kernel = m.set().find_kernel(overrun->id(), "overrun");
+  const auto launch_with = [&](std::uint64_t bytes, std::uint32_t shared) {
+    hpe::device::shape shape;
+    shape.grid[0] = 8;
+    shape.shared_bytes = shared;
+    return m.stream(0).launch(kernel, shape, std::as_bytes(std::span(&bytes, 1)));
+  };
+  for (const std::uint32_t shared : {0U, 4U, 1024U, 48U << 10}) {
+    EXPECT_EQ(m.outcome(launch_with(shared == 0 ? 0 : shared, shared == 0 ? 4 : shared)), HPE_SUCCESS);
+    const hpe::timepoint failed = launch_with(std::uint64_t{1} << 26, shared);
+    ASSERT_EQ(m.outcome(failed), HPE_ERROR_LAUNCH_FAILED);
+    const std::string words = m.set().take_failure_of(failed)->what();
+    EXPECT_NE(words.find(fmt::format("shared memory, offset {}, where the block has {} bytes",
+                                     (shared + 1023) / 1024 * 1024, shared)),
+              std::string::npos)
+        << words;
+    EXPECT_NE(words.find("kernel overrun"), std::string::npos) << words;
+  }
+  EXPECT_FALSE(m.device(0).lost());
+  m.finish(launch(0, {reinterpret_cast<std::uint32_t*>(results(0)), 12}));
 }
 
 TEST_P(ptx, modules_are_gone_once_they_are_unloaded) {
@@ -137,10 +180,10 @@ TEST_P(ptx, parameters_have_a_limit) {
   EXPECT_EQ(thrown_by([&] { m.stream(0).launch(kernel, {}, many); }), HPE_ERROR_INVALID_ARGUMENT);
 }
 
-TEST(ptx_of_gpus, is_not_supported) {
+TEST(ptx_of_gpus, is_not_there) {
   if (gpus().empty()) GTEST_SKIP() << "no GPU";
   const machine m(gpus().front());
-  EXPECT_EQ(thrown_by([&] { static_cast<void>(m.set().load_ptx({text})); }), HPE_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(m.set().ptx(), nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "runtime/device/soft/specification.h"
+#include "runtime/device/soft/shared/specification.h"
 
 #include <gtest/gtest.h>
 

@@ -12,6 +12,11 @@
 
 namespace device_test {
 
+const char* file_of_kernels() {
+  const char* const elsewhere = std::getenv("DEVICE_TEST_KERNELS");
+  return elsewhere != nullptr ? elsewhere : DEVICE_TEST_KERNELS;
+}
+
 std::vector<const char*> gpus() {
   return hpe::device::cuda::present() ? std::vector<const char*>{"cuda:1", "cuda"} : std::vector<const char*>{};
 }
@@ -42,9 +47,7 @@ environment::~environment() {
 
 machine::machine(const std::string& specification) : layout_(layout_for(18)) {
   set_ = hpe::device::open_devices(specification, layout_);
-  // Where the tests were taken to another machine, the variable says where the kernels are.
-  const char* kernels = std::getenv("DEVICE_TEST_KERNELS");
-  module_ = set_->load_module(kernels != nullptr ? kernels : DEVICE_TEST_KERNELS);
+  module_ = set_->load_module(file_of_kernels());
   for (unsigned d = 0; d < set_->size(); ++d)
     streams_.push_back(&set_->at(d).create_stream(hpe::device::priority::launch));
 }

@@ -25,6 +25,9 @@ inline constexpr std::size_t MiB = std::size_t{1} << 20;
 /// The specifications of CUDA devices to test; empty where there are none.
 [[nodiscard]] std::vector<const char*> gpus();
 
+/// Where the kernels of these tests are: as built, or where the variable DEVICE_TEST_KERNELS says on another machine.
+[[nodiscard]] const char* file_of_kernels();
+
 /// Host memory that devices can map: registered with a set for as long as this lives.
 class host_buffer {
  public:
@@ -68,7 +71,7 @@ class machine {
   [[nodiscard]] hpe::device::device& device(unsigned index) const { return set_->at(index); }
   [[nodiscard]] hpe::device::stream& stream(unsigned device) const { return *streams_[device]; }
   [[nodiscard]] unsigned size() const { return set_->size(); }
-  [[nodiscard]] const hpe::device::uvas_layout& layout() const { return layout_; }
+  [[nodiscard]] const hpe::uvas_layout& layout() const { return layout_; }
   /// The address of a byte in the segment of a device, or in the one after the last.
   [[nodiscard]] std::byte* address(unsigned segment, std::size_t offset = 0) const;
   template <class T>
@@ -89,7 +92,7 @@ class machine {
   [[nodiscard]] hpeStatus outcome(hpe::timepoint point) const;
 
  private:
-  hpe::device::uvas_layout layout_;
+  hpe::uvas_layout layout_;
   std::unique_ptr<hpe::device::device_set> set_;
   std::uint32_t module_ = 0;
   std::map<std::string, hpe::device::kernel_id> kernels_;

@@ -80,31 +80,32 @@ std::vector<std::string> words_of(const fs::path& file) {
   return words;
 }
 
-// The fields behind the name: state, parent.
-std::pair<char, pid_t> state_and_parent(pid_t process) {
+// The field behind the name.
+char state_of(pid_t process) {
   std::ifstream in("/proc/" + std::to_string(process) + "/stat");
   std::string line;
   std::getline(in, line);
   char state = 'X';
-  int parent = 0;
   const auto name_end = line.rfind(')');
-  if (name_end != std::string::npos) std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &parent);
-  return {state, parent};
+  if (name_end != std::string::npos && name_end + 2 < line.size()) state = line[name_end + 2];
+  return state;
 }
 
 }  // namespace
 
 bool is_running(pid_t process) {
-  const char state = state_and_parent(process).first;
+  const char state = state_of(process);
   return state != 'X' && state != 'Z';
 }
 
 pid_t process_of_device(int device) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
-    if (process == 0 || state_and_parent(process).second != ::getpid()) continue;
+    if (process == 0) continue;
     const auto words = words_of(entry.path() / "cmdline");
-    if (words.size() >= 2 && words[0].ends_with("hpe-softd") && words[1] == std::to_string(device)) return process;
+    if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[1] == std::to_string(device) &&
+        words[4] == std::to_string(::getpid()))
+      return process;
   }
   check(false, "there is no process of device " + std::to_string(device));
   return 0;

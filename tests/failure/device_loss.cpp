@@ -1,6 +1,8 @@
 // A device dies, killed in the middle of its work. Whoever waits for it goes on with an error, what the host has
 // survives, and the other devices do not notice.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <numeric>
@@ -151,6 +153,45 @@ TEST(DeviceLoss, WorkOfOtherDevicesThatWaitsForItGoesOn) {
   EXPECT_TRUE(child.well()) << child;
 }
 
+TEST(DeviceLoss, SurvivorsOfATeamAreReleased) {
+  const ended child = run_child([] {
+    const numbers arrived(1, hpe::on_device(0));
+    const numbers results(300, hpe::on_device(0));
+    std::vector<hpe::team_member<meet_parameters>> members;
+    for (int d = 0; d < 3; ++d)
+      members.push_back({d, hpe::grid(4), {arrived.data(), 1000, results.data() + std::ptrdiff_t{100} * d}});
+    hpe::launch_team(test_kernel().meet, members, {inout(arrived), inout(results)});
+    std::string told;
+    kill_during(1, [&] {
+      hpeStatus status = HPE_SUCCESS;
+      while ((status = hpeSynchronize()) != HPE_SUCCESS) told += std::string(hpeGetLastErrorMessage()) + "\n";
+    });
+    for (const char* words : {"device 1 is lost", "on device 0 was stopped, because device 1 is lost",
+                              "on device 2 was stopped, because device 1 is lost"})
+      check(told.find(words) != std::string::npos, told);
+    check_device_works(0);
+    check_device_works(2);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(DeviceLoss, ByAProgramThatClosesAllItsFilesIsTold) {
+  const ended child = run_child([] {
+    ::alarm(20);
+    const numbers a(mebi, hpe::on_device(0)), b(mebi, hpe::on_device(1));
+    hpe::fill(b.data(), 1, mebi * 4);
+    hpe::synchronize();
+    launch_forever(0, a);
+    ::closefrom(3);
+    check_prompt([] { check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST); });
+    std::vector<std::uint32_t> ordinary(mebi);
+    for (const numbers* each : {&a, &b})
+      check_prompt(
+          [&] { check_status(hpeMemcpy(each->data(), ordinary.data(), mebi * 4), HPE_ERROR_DEVICE_LOST, "is lost"); });
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
 TEST(DeviceLoss, WhatTheHostHasSurvives) {
   const ended child = run_child([] {
     const std::size_t n = 3 * mebi;
@@ -192,6 +233,58 @@ TEST(DeviceLoss, WhatTheHostHasSurvives) {
     check_all(2);
     check(hpe::pointer_info(written.data()).device == 2 && hpe::pointer_info(both.data()).device == 0);
   });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+// An array with parts on three devices, of which the host has a copy. Fills and copies that fail because of one home
+// leave the host and the other homes with the same bytes.
+TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
+  const ended child = run_child([] {
+    const std::size_t granule = hpe::granularity() / 4;
+    const std::size_t n = 3 * granule;
+    const numbers to(n, hpe::cyclic_distribution());
+    const numbers from(n, hpe::cyclic_distribution());
+    std::vector<std::uint32_t> ordinary(n, 77);
+    hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {to.data(), n, 0}, out(to));
+    hpe::fill(from.data(), 1, n * 4);
+    for (std::size_t i = 0; i < n; ++i) check(to[i] == i);
+    hpe::synchronize();
+    kill_device(1);
+
+    check_status(hpeMemset(to.data(), 9, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMemcpy(to.data(), from.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    check_status(hpeMemcpy(to.data(), ordinary.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+    // A copy may have brought a first part; each byte is the same for the host and for the device that has it.
+    const std::size_t parts[] = {0, 2};
+    for (const std::size_t part : parts) {
+      const std::size_t first = part * granule;
+      const numbers seen(granule, hpe::on_device(static_cast<int>(part)));
+      check_status(hpeMemcpy(seen.data(), to.data() + first, granule * 4), HPE_SUCCESS);
+      for (std::size_t i = 0; i < granule; ++i)
+        check(seen[i] == to[first + i], "a device sees other bytes than the host");
+    }
+    for (std::size_t i = granule; i < n; ++i) check(to[i] == i, "bytes behind the failure changed");
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+// The host wrote all of an array. A copy over it that fails before its first piece has been queued loses none of that.
+TEST(DeviceLoss, AFailedCopyKeepsWhatTheHostWrote) {
+  const ended child = run_child(
+      [] {
+        const std::size_t n = 16 * mebi;
+        const numbers a(n, hpe::on_device(1));
+        std::vector<std::uint32_t> ordinary(n, 77);
+        std::iota(a.begin(), a.end(), 0U);
+        kill_during(1, [&] {
+          hpeStatus status = hpeMemcpy(a.data(), ordinary.data(), n * 4);
+          if (status == HPE_SUCCESS) status = hpeSynchronize();
+          check_status(status, HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+        });
+        // What the copy had not reached is the host's still.
+        check(a[n - 1] == n - 1, "the end of the array, which the copy had not reached, is lost");
+      },
+      {{"HPE_SOFT_HOST_LINK", "24M:0"}, {"HPE_ROLLING_WINDOW", "0"}});
   EXPECT_TRUE(child.well()) << child;
 }
 

@@ -165,4 +165,20 @@ TEST(StrayAccess, IsSeenByTheProgramsHandlerWithItsAddress) {
   EXPECT_TRUE(child.well()) << child;
 }
 
+// The memory lies on the device first, so that its pages are closed, and is written by the host then.
+TEST(ForeignFault, AJumpIntoMemoryOfHpe) {
+  for (const bool open : {false, true}) {
+    const ended child = run_child([open] {
+      const numbers a(mebi);
+      hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
+      if (open) a[0] = 1;
+      const auto jump = [&] { reinterpret_cast<void (*)()>(a.data())(); };
+      const caught_fault f = catch_fault(jump);
+      check(f.happened && f.address == a.data());
+      jump();
+    });
+    EXPECT_TRUE(child.by_signal(SIGSEGV)) << child;
+  }
+}
+
 }  // namespace

@@ -94,6 +94,40 @@ TEST(BadLaunch, LeavesEverythingAsItWas) {
 
 std::uint64_t free_on(int device) { return hpe::device_info(device).memory_free; }
 
+TEST(Launches, WithMoreTilesThanCanBeCountedAreRefused) {
+  const ended child = run_child([] {
+    const hpeShape shape = {{0xffffffffU, 0xffffffffU, 2}, {1, 1, 1}};
+    const crash_parameters p{nullptr};
+    check_says(hpeLaunch(0, test_kernel().nothing.get(), &shape, &p, sizeof p, nullptr, 0), HPE_ERROR_INVALID_ARGUMENT,
+               {"4294967295 x 4294967295 x 2", "9223372036854775807"});
+    const hpeTeamMember member{0, shape, &p};
+    check_says(hpeLaunchTeam(&member, 1, test_kernel().nothing.get(), sizeof p, nullptr, 0), HPE_ERROR_INVALID_ARGUMENT,
+               {"4294967295 x 4294967295 x 2"});
+    hpeModule module = nullptr;
+    check_says(hpeModuleLoad(&module, ""), HPE_ERROR_INVALID_ARGUMENT, {"an empty path"});
+    check(module == nullptr);
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(Launches, BehindALongKernelDisturbNobodyHoweverManyThereAre) {
+  const ended child = run_child([] {
+    const numbers busy(1000, hpe::on_device(1));
+    const numbers other(mebi, hpe::on_device(1));
+    hpe::launch_on(1, test_kernel().fill, hpe::grid(1), {other.data(), other.size(), 0}, out(other));
+    hpe::synchronize();
+    constexpr std::uint32_t kernels = 2000, long_time = 5'000'000;
+    hpe::launch_on(1, test_kernel().increment, hpe::grid(1), {busy.data(), busy.size(), 1, long_time}, inout(busy));
+    check_prompt([&] {
+      for (std::uint32_t i = 1; i < kernels; ++i)
+        hpe::launch_on(1, test_kernel().increment, hpe::grid(1), {busy.data(), busy.size(), 1, 0}, inout(busy));
+      for (std::size_t i = 0; i < other.size(); i += 1000) check(other[i] == i);
+    });
+    check(busy[7] == kernels, std::to_string(busy[7]));
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
 TEST(OutOfMemory, NamesTheSizesAndLeaksNothing) {
   const ended child = run_child(
       [] {

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <thread>
+#include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
@@ -77,26 +80,57 @@ TEST(Signals, AHandlerFaultsWhileTheThreadThatItInterruptsWaitsInAFault) {
   EXPECT_TRUE(child.well()) << child;
 }
 
+// The names of the threads of this process that would take the signal.
+std::string threads_that_take(int signal) {
+  std::string names;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(entry.path() / "status");
+    std::string name;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("Name:")) name = line.substr(6);
+      if (!line.starts_with("SigBlk:")) continue;
+      const auto blocked = std::stoull(line.substr(8), nullptr, 16);
+      if ((blocked >> (signal - 1) & 1) == 0) names += name + ' ';
+    }
+  }
+  return names;
+}
+
+bool has_thread(const char* wanted) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
+    if (name == wanted) return true;
+  }
+  return false;
+}
+
 // A signal for the process goes to any thread that does not block it. The program's threads all do; hpe's own must not
 // be the ones that are left.
 TEST(Signals, AreNotForTheThreadsOfTheRuntime) {
-  const ended child = run_child([] {
-    const numbers a(mebi);
-    increment(a);
-    check(a[5] == 1);
-    touched_by_handler = a.data();
-    touched_count = a.size();
-    ::signal(SIGUSR1, touch);
-    sigset_t usr1;
-    sigemptyset(&usr1);
-    sigaddset(&usr1, SIGUSR1);
-    ::pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
-    ::kill(::getpid(), SIGUSR1);
-    std::this_thread::sleep_for(20ms);
-    check(handled == 0, "a thread of the runtime ran the program's handler");
-    ::pthread_sigmask(SIG_UNBLOCK, &usr1, nullptr);
-    check(handled == 1);
-  });
+  const ended child = run_child(
+      [] {
+        const numbers a(mebi);
+        const std::vector<std::uint32_t> source(mebi, 7);
+        check(hpeMemcpy(a.data(), source.data(), mebi * 4) == HPE_SUCCESS);
+        increment(a);
+        check(a[5] == 8);
+        for (const char* const name : {"hpe-copy", "hpe-monitor", "hpe-trace"}) check(has_thread(name), name);
+        touched_by_handler = a.data();
+        touched_count = a.size();
+        ::signal(SIGUSR1, touch);
+        sigset_t usr1;
+        sigemptyset(&usr1);
+        sigaddset(&usr1, SIGUSR1);
+        ::pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+        check(threads_that_take(SIGUSR1).empty(), threads_that_take(SIGUSR1));
+        ::kill(::getpid(), SIGUSR1);
+        std::this_thread::sleep_for(20ms);
+        check(handled == 0, "a thread of the runtime ran the program's handler");
+        ::pthread_sigmask(SIG_UNBLOCK, &usr1, nullptr);
+        check(handled == 1);
+      },
+      {{"HPE_COPY_THREADS", "3"}, {"HPE_TRACE", "/dev/null"}});
   EXPECT_TRUE(child.well()) << child;
 }
 

@@ -24,7 +24,7 @@ class lanes : public ::testing::Test {
     for (unsigned n = 0; n < count; ++n) {
       own_.push_back(std::make_unique<lane>(
           n, count,
-          lane_environment{env.devices, env.directory, env.regions, env.engine, env.views, env.announced, env.count},
+          lane_environment{{env.devices, env.engine, env.views}, env.granules, env.regions, env.announced, env.count},
           env.devices.create_gate()));
       gates.push_back(&own_.back()->gate());
     }
@@ -33,12 +33,12 @@ class lanes : public ::testing::Test {
   }
 
   [[nodiscard]] coherence::region& region_of(const void* p) const {
-    return runtime_->env().regions.at(runtime_->env().directory.find(p).region);
+    return runtime_->env().regions.at(runtime_->env().granules.find(p).region);
   }
   [[nodiscard]] coherence::block_state state_of(const void* p) const {
     coherence::region& r = region_of(p);
     const std::lock_guard lock(r.mutex);
-    return r.blocks[r.block_of(r.offset_of(p))].state;
+    return r.state(r.block_of(r.offset_of(p)));
   }
 
   std::unique_ptr<core::runtime> runtime_;
@@ -55,7 +55,7 @@ TEST_F(lanes, send_back_what_is_for_another) {
   runtime_->synchronize(-1);
   ASSERT_EQ(state_of(p), coherence::block_state::device);
 
-  const unsigned right = runtime_->env().directory.find(p).region % count;
+  const unsigned right = runtime_->env().granules.find(p).region % count;
   EXPECT_EQ(board_->ask(1 - right, p, false), verdict::retry);
   EXPECT_EQ(state_of(p), coherence::block_state::device) << "it was served by a lane that does not serve the region";
   EXPECT_EQ(board_->ask(right, p, false), verdict::retry);

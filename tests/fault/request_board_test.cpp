@@ -1,7 +1,11 @@
 #include "runtime/fault/request_board.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <csetjmp>
+#include <csignal>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -87,6 +91,91 @@ TEST_F(request_board_test, more_threads_than_slots_take_turns) {
     std::this_thread::yield();
   }
   for (std::thread& t : faulting) t.join();
+}
+
+thread_local sigjmp_buf out_of_the_wait;
+void jump_out(int /*signal*/) { siglongjmp(out_of_the_wait, 1); }
+
+/// Threads that give up the wait for an answer by a long jump from a handler, when their lane has taken their wish.
+class left_request : public request_board_test {
+ protected:
+  void SetUp() override {
+    struct sigaction action {};
+    action.sa_handler = jump_out;
+    ::sigaction(SIGUSR1, &action, nullptr);
+  }
+
+  /// In the thread that asks.
+  void ask_and_leave(std::uintptr_t wish) {
+    if (sigsetjmp(out_of_the_wait, 1) == 0) {
+      board.ask(0, reinterpret_cast<std::byte*>(wish), false);
+      ADD_FAILURE() << "nobody answered " << wish;
+    }
+  }
+  /// In the lane.
+  void send_away(pthread_t thread) {
+    const std::size_t before = taken.size();
+    while (taken.size() == before) board.take(0, taken);
+    ::pthread_kill(thread, SIGUSR1);
+  }
+  void answer_all() {
+    for (request* r : taken) r->answer(r->write() ? verdict::retry : verdict::not_ours);
+    taken.clear();
+  }
+  /// A wish that is answered, by a thread that may find no free request at first.
+  void expect_an_answer() {
+    std::atomic<int> answer{-1};
+    std::thread asking([&] { answer = board.ask(0, nullptr, true) == verdict::retry ? 1 : 0; });
+    while (answer == -1) {
+      board.take(0, taken);
+      answer_all();
+    }
+    asking.join();
+    EXPECT_EQ(answer, 1);
+  }
+
+  static constexpr std::size_t many = request_board::slot_count + 100;
+  device::gate* const only[1] = {gates[0].get()};
+  request_board board{only};
+  std::vector<request*> taken;
+};
+
+TEST_F(left_request, is_taken_back_by_the_next_wish_of_its_thread) {
+  std::thread asking([&] {
+    for (std::size_t n = 0; n < many; ++n) ask_and_leave(n);
+  });
+  for (std::size_t n = 0; n < many; ++n) {
+    send_away(asking.native_handle());
+    if (n % 300 == 299) answer_all();
+  }
+  asking.join();
+  expect_an_answer();
+}
+
+TEST_F(left_request, is_taken_back_when_its_thread_has_ended) {
+  for (std::size_t n = 0; n < many; ++n) {
+    std::thread asking([&] { ask_and_leave(n); });
+    send_away(asking.native_handle());
+    asking.join();
+    answer_all();
+  }
+  expect_an_answer();
+}
+
+TEST(awake_seats, are_free_again_when_they_are_left_or_their_time_is_over) {
+  using namespace std::chrono_literals;
+  awake_seats seats;
+  const awake_seats::clock::time_point now{100s};
+  auto* const first = seats.take(2, now, now + 5s);
+  auto* const second = seats.take(2, now, now + 10s);
+  ASSERT_TRUE(first != nullptr && second != nullptr && first != second);
+  EXPECT_EQ(seats.take(2, now, now + 5s), nullptr);
+  EXPECT_EQ(seats.take(2, now + 6s, now + 20s), first) << "nobody came back to leave it";
+  awake_seats::leave(*first, now + 5s);
+  EXPECT_EQ(seats.take(2, now + 7s, now + 20s), nullptr) << "it is another thread's by now";
+  awake_seats::leave(*second, now + 10s);
+  EXPECT_EQ(seats.take(2, now + 7s, now + 20s), second);
+  EXPECT_EQ(seats.take(0, now, now), nullptr);
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ TEST(escapes, ALostDeviceIsAnErrorOfInputAndOutput) {
     ::setenv("HPE_DEVICES", "soft:2", 1);
     const memory m(place::device, 100000);
     hpe::synchronize();
-    // Its process is the first child of this one.
-    std::FILE* list = ::popen(("pgrep -P " + std::to_string(::getpid()) + " -f 'softd 0'").c_str(), "r");
+    // Its process has this one's number as its last argument.
+    std::FILE* list = ::popen(("pgrep -f 'softd 0 .* " + std::to_string(::getpid()) + "$'").c_str(), "r");
     int process = 0;
     if (std::fscanf(list, "%d", &process) != 1) ::_exit(2);
     ::pclose(list);

@@ -7,39 +7,52 @@ import unittest
 from pathlib import Path
 
 CHECK = Path(__file__).parents[2] / "scripts" / "check-layers"
+TABLE = subprocess.run([sys.executable, CHECK, "--table"], capture_output=True, text=True, check=True).stdout
 
 # A tree that keeps all rules; each test adds or replaces one file.
 CLEAN = {
+    "CONTRIBUTING.md": f"# Contributing\n\n{TABLE}\nThe end.\n",
     "include/hpe/hpe.h": "#include <stddef.h>\n",
     "runtime/base/error.h": '#include <string>\n#include "hpe/hpe.h"\n',
     "runtime/os/futex.h": '#include "runtime/base/error.h"\n',
     "runtime/device/device.h": '#include "runtime/base/error.h"\n',
-    "runtime/device/open.cpp": '#include "runtime/device/soft/ring.h"\n',
-    "runtime/device/CMakeLists.txt": "hpe_layer(device SOURCES open.cpp soft/ring.cpp SEES base os)\n",
-    "runtime/device/soft/ring.h": '#include "runtime/device/device.h"\n#include "runtime/os/futex.h"\n',
-    "runtime/memory/region.h": '#include "runtime/device/device.h"\n#include "runtime/os/futex.h"\n',
-    "runtime/coherence/state.h": '#include "runtime/memory/region.h"\n',
-    "runtime/transfer/engine.h": '#include "runtime/device/device.h"\n',
+    "runtime/device/open.cpp": '#include "runtime/device/soft/owner/set.h"\n',
+    "runtime/device/CMakeLists.txt": "hpe_layer(device SOURCES open.cpp soft/shared/ring.cpp SEES base os)\n",
+    "runtime/device/soft/shared/ring.h": '#include "runtime/device/device.h"\n#include "runtime/os/futex.h"\n',
+    "runtime/device/soft/owner/set.h": '#include "runtime/device/soft/shared/ring.h"\n',
+    "runtime/device/soft/softd/main.cpp": '#include "runtime/device/soft/shared/ring.h"\n',
+    "runtime/memory/uvas.h": '#include "runtime/base/error.h"\n#include "runtime/os/futex.h"\n',
+    "runtime/coherence/state.h": '#include "runtime/base/error.h"\n',
+    "runtime/transfer/engine.h": '#include "runtime/device/device.h"\n#include "runtime/memory/uvas.h"\n',
     "runtime/fault/handler.h": '#include "runtime/transfer/engine.h"\n#include "runtime/coherence/state.h"\n',
     "runtime/trace/trace.h": '#include "runtime/base/error.h"\n',
-    "runtime/core/core.h": '#include "runtime/fault/handler.h"\n#include "runtime/device/soft/ring.h"\n',
-    "runtime/memory/CMakeLists.txt": "hpe_layer(memory SOURCES region.cpp SEES base os device LIBRARIES fmt::fmt)\n",
-    "interpose/mpi/send.cpp": '#include <mpi.h>\n#include "runtime/core/core.h"\n',
+    "runtime/core/work/device_work.h": '#include "runtime/fault/handler.h"\n#include "runtime/coherence/state.h"\n',
+    "runtime/core/memory/allocator.h": '#include "runtime/core/work/device_work.h"\n',
+    "runtime/core/operations/copier.h": '#include "runtime/core/memory/allocator.h"\n',
+    "runtime/core/sharing/exports.h": '#include "runtime/core/operations/copier.h"\n',
+    "runtime/core/runtime.h": '#include "runtime/core/sharing/exports.h"\n',
+    "runtime/core/api/launch.cpp": '#include "runtime/core/runtime.h"\n',
+    "runtime/memory/CMakeLists.txt": "hpe_layer(memory SOURCES uvas.cpp SEES base os LIBRARIES fmt::fmt)\n",
+    "interpose/mpi/send.cpp": '#include <mpi.h>\n#include "runtime/core/operations/copier.h"\n',
     "kernels/host/scale.cpp": '#include "hpe/hpe.h"\n',
     "apps/rtm/rtm_main.h": '#include "hpe/hpe.h"\n',
     "apps/hpe/main.cpp": '#include "apps/rtm/rtm_main.h"\n',
-    "tests/memory/region_test.cpp": '#include "runtime/core/core.h"\n#include "kernels/host/scale.cpp"\n',
+    "tests/memory/uvas_test.cpp": '#include "runtime/core/runtime.h"\n#include "kernels/host/scale.cpp"\n',
 }
+
+
+def write_tree(root, files):
+    for name, text in files.items():
+        path = Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 class LayersTest(unittest.TestCase):
     def check(self, **changed):
         """Runs the check on the clean tree with these files changed; gives its exit status and its lines."""
         with tempfile.TemporaryDirectory() as root:
-            for name, text in {**CLEAN, **changed}.items():
-                path = Path(root, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+            write_tree(root, {**CLEAN, **changed})
             done = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True, check=False)
             return done.returncode, done.stdout.splitlines()
 
@@ -62,22 +75,30 @@ class LayersTest(unittest.TestCase):
     def test_upward_includes(self):
         self.refuses("include/hpe/hpe.h", '#include "runtime/base/error.h"\n', "include sees only itself")
         self.refuses("runtime/base/error.h", '#include "runtime/os/futex.h"\n', "belongs to runtime/os")
-        self.refuses("runtime/memory/region.h", '#include "runtime/coherence/state.h"\n', "runtime/coherence")
-        self.refuses("runtime/fault/handler.h", '#include "runtime/core/core.h"\n', "runtime/core")
-        self.refuses("runtime/core/core.h", '#include "interpose/mpi/send.cpp"\n', "interpose")
+        self.refuses("runtime/memory/uvas.h", '#include "runtime/coherence/state.h"\n', "runtime/coherence")
+        self.refuses("runtime/fault/handler.h", '#include "runtime/core/runtime.h"\n', "runtime/core")
+        self.refuses("runtime/core/work/device_work.h", '#include "runtime/core/memory/allocator.h"\n', "runtime/core/memory")
+        self.refuses("runtime/core/memory/allocator.h", '#include "runtime/core/operations/copier.h"\n', "runtime/core/operations")
+        self.refuses("runtime/core/operations/copier.h", '#include "runtime/core/sharing/exports.h"\n', "runtime/core/sharing")
+        self.refuses("runtime/core/sharing/exports.h", '#include "runtime/core/runtime.h"\n', "belongs to runtime/core;")
+        self.refuses("runtime/core/runtime.h", '#include "runtime/core/api/launch.cpp"\n', "runtime/core/api")
+        self.refuses("runtime/core/api/launch.cpp", '#include "interpose/mpi/send.cpp"\n', "interpose")
 
     def test_sideways_includes(self):
         self.refuses("runtime/device/device.h", '#include "runtime/os/futex.h"\n', "runtime/os")
-        self.refuses("runtime/device/device.h", '#include "runtime/device/soft/ring.h"\n', "runtime/device/soft")
-        self.refuses("runtime/memory/region.h", '#include "runtime/device/soft/ring.h"\n', "runtime/device/soft")
+        self.refuses("runtime/device/device.h", '#include "runtime/device/soft/shared/ring.h"\n', "runtime/device/soft")
+        self.refuses("runtime/device/soft/owner/set.h", '#include "runtime/device/soft/softd/main.cpp"\n', "runtime/device/soft/softd")
+        self.refuses("runtime/device/soft/softd/main.cpp", '#include "runtime/device/soft/owner/set.h"\n', "runtime/device/soft/owner")
+        self.refuses("runtime/device/soft/shared/ring.h", '#include "runtime/device/soft/owner/set.h"\n', "runtime/device/soft/owner")
+        self.refuses("runtime/memory/uvas.h", '#include "runtime/device/device.h"\n', "runtime/device")
         self.refuses("runtime/os/futex.h", '#include "runtime/device/device.h"\n', "runtime/device")
         self.refuses("runtime/transfer/engine.h", '#include "runtime/coherence/state.h"\n', "runtime/coherence")
         self.refuses("runtime/trace/trace.h", '#include "runtime/os/futex.h"\n', "runtime/os")
         self.refuses("apps/rtm/rtm_main.h", '#include "apps/hpe/main.cpp"\n', "apps/hpe")
 
-    def test_coherence_sees_neither_os_nor_device(self):
-        for header in ("runtime/os/futex.h", "runtime/device/device.h", "runtime/device/soft/ring.h"):
-            self.refuses("runtime/coherence/state.h", f'#include "{header}"\n', "runtime/coherence sees runtime/base")
+    def test_coherence_sees_base_only(self):
+        for header in ("os/futex.h", "device/device.h", "device/soft/shared/ring.h", "memory/uvas.h"):
+            self.refuses("runtime/coherence/state.h", f'#include "runtime/{header}"\n', "runtime/coherence sees runtime/base, include")
 
     def test_programs_do_not_see_the_runtime(self):
         for file in ("apps/rtm/rtm_main.h", "apps/hpe/main.cpp", "kernels/host/scale.cpp"):
@@ -87,7 +108,7 @@ class LayersTest(unittest.TestCase):
         self.refuses("runtime/base/error.h", "\n\n  #  include <runtime/os/futex.h>\n", "runtime/os", line=3)
 
     def test_libraries_may_be_called_like_our_files(self):
-        status, lines = self.check(**{"runtime/device/soft/spawn.h": "#include <spawn.h>\n"})
+        status, lines = self.check(**{"runtime/device/soft/owner/spawn.h": "#include <spawn.h>\n"})
         self.assertEqual(status, 0, lines)
 
     def test_other_spellings(self):
@@ -102,6 +123,42 @@ class LayersTest(unittest.TestCase):
         self.refuses("runtime/memory/CMakeLists.txt", "\nhpe_layer(memory SOURCES a.cpp SEES base coherence)\n",
                      "hpe-memory links hpe-coherence", line=2)
         self.refuses("runtime/extra/CMakeLists.txt", "hpe_layer(extra SOURCES a.cpp)\n", "no row")
+
+    def test_a_folder_with_too_many_files(self):
+        files = {f"kernels/host/kernel_{number}.cpp": "\n" for number in range(27)}
+        status, lines = self.check(**files)
+        self.assertEqual(status, 0, lines)
+        status, lines = self.check(**files, **{"kernels/host/kernel_27.cpp": "\n"})
+        self.assertEqual(status, 1, lines)
+        self.assertEqual(lines[0], "kernels/host:1: 29 files; at most 28 are allowed")
+
+    def test_a_folder_that_may_be_larger_must_shrink(self):
+        files = {f"runtime/ptx/part_{number}.cpp": "\n" for number in range(100)}
+        status, lines = self.check(**files)
+        self.assertEqual(status, 1, lines)
+        self.assertRegex(lines[0], r"^runtime/ptx:1: 100 files; at most \d+ are allowed$")
+        status, lines = self.check(**{"runtime/ptx/part.cpp": "\n"})
+        self.assertEqual(status, 1, lines)
+        self.assertEqual(lines[0], "runtime/ptx:1: 1 files only; remove its exception in scripts/check-layers")
+
+    def test_a_file_with_too_many_lines(self):
+        status, lines = self.check(**{"runtime/os/futex.h": "\n" * 450})
+        self.assertEqual(status, 0, lines)
+        self.refuses("runtime/os/futex.h", "\n" * 451, "451 lines; at most 450 are allowed")
+
+    def test_short_files_are_counted_and_listed(self):
+        status, lines = self.check(**{"runtime/os/futex.h": "\n" * 40})
+        short = sum(name.startswith("runtime/") and not name.endswith("CMakeLists.txt") for name in CLEAN) - 1
+        self.assertIn(f"{short} files of the runtime have fewer than 40 lines", lines[-1])
+
+    def test_the_table_in_contributing(self):
+        self.refuses("CONTRIBUTING.md", "# Contributing\n", "the table of folders is not that of scripts/check-layers")
+        stale = f"# Contributing\n\n{TABLE.replace('address space', 'adress space')}\nThe end.\n"
+        self.refuses("CONTRIBUTING.md", stale, "--fix puts it there", line=3)
+        with tempfile.TemporaryDirectory() as root:
+            write_tree(root, {**CLEAN, "CONTRIBUTING.md": stale})
+            self.assertEqual(subprocess.run([sys.executable, CHECK, "--fix", root], capture_output=True, check=False).returncode, 0)
+            self.assertEqual(Path(root, "CONTRIBUTING.md").read_text(), CLEAN["CONTRIBUTING.md"])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-#include "runtime/memory/distribution.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
 #include "runtime/base/granule.h"
+#include "runtime/memory/granule_table.h"
 #include "tests/memory/expect_error.h"
 
 namespace {

@@ -2,13 +2,31 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/granule.h"
 #include "tests/memory/expect_error.h"
+
+namespace {
+
+thread_local bool out_of_memory = false;
+
+}  // namespace
+
+// NOLINTBEGIN(misc-new-delete-overloads): memory of malloc goes back by free
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  if (out_of_memory) throw std::bad_alloc();
+  if (void* const p = std::malloc(bytes)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t /*bytes*/) noexcept { std::free(p); }
+// NOLINTEND(misc-new-delete-overloads)
 
 namespace {
 
@@ -63,19 +81,41 @@ TEST(SmallObjects, FindKnowsEveryByteAndNoneBeyond) {
   EXPECT_EQ(objects.find(b + 512), std::nullopt) << "a free slot";
   EXPECT_EQ(objects.find(slab(3) - 1), std::nullopt);
   EXPECT_EQ(objects.find(slab(4)), std::nullopt);
-  EXPECT_EQ(objects.free(a), nullptr);
+  EXPECT_EQ(objects.free({a, 300}), nullptr);
   EXPECT_EQ(objects.find(a), std::nullopt);
+}
+
+TEST(SmallObjects, FindTheNeighbourBeforeAnAddress) {
+  small_objects objects;
+  EXPECT_EQ(objects.find_before(slab(0)), std::nullopt);
+  objects.add_slab(slab(3));
+  EXPECT_EQ(objects.find_before(slab(3)), std::nullopt) << "nothing is in the slab";
+  std::byte* a = objects.allocate(300);
+  std::byte* b = objects.allocate(300);
+  EXPECT_EQ(objects.find_before(a - 1), std::nullopt);
+  EXPECT_EQ(objects.find_before(a), (object{a, 300}));
+  EXPECT_EQ(objects.find_before(b - 1), (object{a, 300}));
+  EXPECT_EQ(objects.find_before(b + 1000), (object{b, 300}));
+  EXPECT_EQ(objects.find_before(slab(5) - 1), (object{b, 300}));
+  EXPECT_EQ(objects.find_before(slab(5)), std::nullopt) << "too far behind the slab";
+  objects.free({b, 300});
+  EXPECT_EQ(objects.find_before(b + 1000), (object{a, 300}));
 }
 
 TEST(SmallObjects, SayWhatCannotBeFreed) {
   small_objects objects;
   objects.add_slab(slab(0));
   std::byte* p = objects.allocate(1000);
-  expect_error(HPE_ERROR_NOT_A_REGION, "inside an allocation of 1000 bytes", [&] { objects.free(p + 8); });
-  expect_error(HPE_ERROR_NOT_A_REGION, "no allocation", [&] { objects.free(p + 1024); });
-  expect_error(HPE_ERROR_NOT_A_REGION, "no allocation", [&] { objects.free(slab(9)); });
-  EXPECT_EQ(objects.free(p), slab(0));
-  expect_error(HPE_ERROR_NOT_A_REGION, "no allocation", [&] { objects.free(p); });
+  const auto refused = [&](const object& what) {
+    expect_error(HPE_ERROR_NOT_A_REGION, "allocation of " + std::to_string(what.size) + " bytes",
+                 [&] { objects.free(what); });
+  };
+  refused({p + 8, 992});
+  refused({p + 1024, 1000});
+  refused({p, 999});
+  refused({slab(9), 1});
+  EXPECT_EQ(objects.free({p, 1000}), slab(0));
+  refused({p, 1000});
 }
 
 TEST(SmallObjects, EmptySlabsCanBeTakenBackOrServeAnotherSize) {
@@ -84,15 +124,62 @@ TEST(SmallObjects, EmptySlabsCanBeTakenBackOrServeAnotherSize) {
   std::byte* a = objects.allocate(100);
   std::byte* b = objects.allocate(100);
   EXPECT_FALSE(objects.remove_slab(slab(0)));
-  EXPECT_EQ(objects.free(b), nullptr);
-  EXPECT_EQ(objects.free(a), slab(0));
+  EXPECT_EQ(objects.free({b, 100}), nullptr);
+  EXPECT_EQ(objects.free({a, 100}), slab(0));
   std::byte* c = objects.allocate(9000);
   EXPECT_EQ(c, slab(0));
   EXPECT_FALSE(objects.remove_slab(slab(0))) << "it is in use again";
-  EXPECT_EQ(objects.free(c), slab(0));
+  EXPECT_EQ(objects.free({c, 9000}), slab(0));
   EXPECT_TRUE(objects.remove_slab(slab(0)));
   EXPECT_FALSE(objects.remove_slab(slab(0)));
   EXPECT_EQ(objects.allocate(100), nullptr);
+}
+
+TEST(SmallObjects, AreFreedWithoutMemory) {
+  small_objects objects;
+  objects.add_slab(slab(0));
+  std::vector<std::byte*> all;
+  while (std::byte* const p = objects.allocate(small_objects::largest)) all.push_back(p);
+  out_of_memory = true;
+  std::byte* empty = nullptr;
+  for (std::byte* const p : all) empty = objects.free({p, small_objects::largest});
+  const bool removed = empty != nullptr && objects.remove_slab(empty);
+  out_of_memory = false;
+  EXPECT_EQ(empty, slab(0));
+  EXPECT_TRUE(removed);
+}
+
+TEST(SmallObjects, WithoutMemoryForTheirTablesLeaveASlabEmpty) {
+  small_objects objects;
+  const auto refused = [](const auto& call) {
+    out_of_memory = true;
+    bool result = false;
+    try {
+      call();
+    } catch (const std::bad_alloc&) {
+      result = true;
+    }
+    out_of_memory = false;
+    return result;
+  };
+  EXPECT_TRUE(refused([&] { objects.add_slab(slab(0)); }));
+  EXPECT_FALSE(objects.remove_slab(slab(0))) << "the slab was refused";
+  objects.add_slab(slab(0));
+  EXPECT_TRUE(refused([&] { static_cast<void>(objects.allocate(100)); }));
+  EXPECT_TRUE(objects.remove_slab(slab(0)));
+}
+
+TEST(SmallObjects, TellWhetherOneIsAloneInItsSlab) {
+  small_objects objects;
+  objects.add_slab(slab(0));
+  std::byte* const a = objects.allocate(100);
+  EXPECT_TRUE(objects.alone({a, 100}));
+  EXPECT_FALSE(objects.alone({a, 99})) << "no such object";
+  std::byte* const b = objects.allocate(100);
+  EXPECT_FALSE(objects.alone({a, 100}));
+  objects.free({a, 100});
+  EXPECT_TRUE(objects.alone({b, 100}));
+  EXPECT_FALSE(objects.alone({a, 100})) << "it was freed";
 }
 
 // The oracle is an ordered map of what is live.
@@ -126,7 +213,7 @@ TEST(SmallObjects, AgreeWithAnOracle) {
       const auto [p, size] = *victim;
       ASSERT_EQ(objects.find(p + random() % size), (object{p, size}));
       const auto home = std::prev(in_slab.upper_bound(p));
-      std::byte* emptied = objects.free(p);
+      std::byte* emptied = objects.free({p, size});
       live.erase(victim);
       ASSERT_EQ(emptied, --home->second == 0 ? home->first : nullptr);
       if (emptied != nullptr && random() % 2 == 0) {
@@ -156,12 +243,12 @@ TEST(SmallObjects, ServeSeveralThreads) {
         } else {
           const std::size_t which = random() % mine.size();
           if (objects.find(mine[which].base + mine[which].size - 1) != mine[which]) ++wrong;
-          objects.free(mine[which].base);
+          objects.free(mine[which]);
           mine[which] = mine.back();
           mine.pop_back();
         }
       }
-      for (const object& o : mine) objects.free(o.base);
+      for (const object& o : mine) objects.free(o);
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);

@@ -5,7 +5,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -15,10 +17,17 @@
 
 namespace {
 
-// The processes that play this rank's devices.
-void kill_children() {
-  std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-  for (pid_t child = 0; list >> child;) ::kill(child, SIGKILL);
+// Kills the processes that play this rank's devices: their last argument is the process that owns them.
+void kill_devices() {
+  const std::string owner = std::to_string(::getpid());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    std::ifstream arguments(process != 0 ? entry.path() / "cmdline" : "/dev/null");
+    std::vector<std::string> words;
+    for (std::string word; std::getline(arguments, word, '\0');) words.push_back(word);
+    if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[1] != "-" && words[4] == owner)
+      ::kill(process, SIGKILL);
+  }
   ::usleep(300000);  // the runtime notices
 }
 
@@ -69,7 +78,7 @@ int main(int argc, char** argv) {
     if (rank == 1) {
       hpeMemset(p, 2, n);
       hpeSynchronize();
-      kill_children();
+      kill_devices();
       const int code = MPI_Send(p, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
       char text[MPI_MAX_ERROR_STRING];
       int length = 0;

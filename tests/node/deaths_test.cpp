@@ -1,8 +1,11 @@
 // Processes that are killed.
 
+#include <sys/wait.h>
+
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "tests/node/process.h"
 
@@ -95,13 +98,38 @@ TEST(Deaths, OfManyExportersLeaveNoMappings) {
   EXPECT_EQ(b.count(order::kind::descriptors), descriptors);
 }
 
+TEST(Deaths, LeaveStaleHandlesThatAreRefusedAtOnce) {
+  std::vector<hpeExport> stale;
+  std::vector<pid_t> children;
+  process unburied;
+  for (int i = 0; i < 3; ++i) {
+    process buried;
+    process& a = i == 2 ? unburied : buried;
+    stale.push_back(a.begin(a.allocate(MiB), 0, 1));
+    // A child keeps the sockets open: somebody still listens, but nobody will answer.
+    if (i > 0) children.push_back(static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value));
+    if (i < 2) a.kill();
+  }
+  siginfo_t end{};
+  ASSERT_EQ(::kill(unburied.pid(), SIGKILL), 0);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(unburied.pid()), &end, WEXITED | WNOWAIT), 0) << "it stays a zombie";
+  process a;
+  process b;
+  const hpeExport handle = a.begin(a.allocate(MiB), 0, 1);
+  EXPECT_TRUE(b.reachable(handle));
+  const auto begin = std::chrono::steady_clock::now();
+  for (const hpeExport& h : stale) EXPECT_FALSE(b.reachable(h));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 9s) << "a dead process was asked, which takes 10 s";
+  for (const pid_t child : children) ::kill(child, SIGKILL);
+}
+
 TEST(Deaths, AreNotHiddenByChildren) {
   process b;
   process a;
   const std::uint64_t memory = a.allocate(MiB);
   const hpeExport handle = a.begin(memory, 0, MiB);
   a.tell({.what = order::kind::fork_child, .seed = 1});
-  EXPECT_TRUE(b.reachable(handle)) << "a child that ended took the process out of the directory";
+  EXPECT_TRUE(b.reachable(handle)) << "a child that ended was taken for the process";
   const auto child = static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value);
   ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
   a.kill();

@@ -65,9 +65,6 @@ TEST(Handles, ThatWereMadeUpGiveNothing) {
   h.entry = 12345;
   refused(encode(h), "unused entry");
   h = *hpe::node::decode(good);
-  h.place = 0xffffffff;
-  EXPECT_FALSE(b.reachable(encode(h)));
-  h = *hpe::node::decode(good);
   h.process.words[1] ^= 1;
   refused(encode(h), "process");
   EXPECT_TRUE(b.check(to, 0, MiB, 9));

@@ -144,6 +144,22 @@ TEST(OpenMemory, IsGivenBackWhenAllAreGone) {
   expect_room_soon();
 }
 
+TEST(OpenMemory, IsReadAnewByItsOwnerAfterASecondExport) {
+  process a;
+  process b;
+  const std::uint64_t memory = a.allocate(MiB, 0);
+  a.fill(memory, 0, MiB, 61);
+  const hpeExport first = a.begin(memory, 0, MiB);
+  const std::uint64_t same = open(b, first).value;
+  EXPECT_TRUE(a.check(memory, 0, MiB, 61)) << "from a copy on the host";
+  b.fill(same, 0, MiB, 62);
+  const hpeExport second = a.begin(memory, 0, MiB);
+  EXPECT_TRUE(a.check(memory, 0, MiB, 62));
+  a.end(first);
+  a.end(second);
+  b.free(same);
+}
+
 TEST(OpenMemory, StaysOnItsDevice) {
   process a;
   process b;

@@ -33,7 +33,7 @@ struct order {
     repeat,       // number, bytes, seed: so many exports that begin and end -> number
     statistics,   // -> bytes_staged
     fork_child,   // a child that waits for a signal; if seed is 1, one that ends by exit() -> its process
-    private_shm   // gets a /dev/shm of its own -> 1 if that was possible
+    own_network   // gets a network name space of its own -> 1 if that was possible
   };
   kind what = kind::allocate;
   std::int32_t on = 0;

@@ -11,7 +11,8 @@
 
 namespace node_test {
 
-process::process(const std::string& devices, const std::vector<std::string>& variables) {
+process::process(const std::string& devices, const std::vector<std::string>& variables,
+                 const std::vector<std::string>& starter) {
   int to[2];
   int from[2];
   if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) std::abort();
@@ -19,17 +20,19 @@ process::process(const std::string& devices, const std::vector<std::string>& var
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_adddup2(&files, to[0], STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&files, from[1], STDOUT_FILENO);
-  std::vector<std::string> own{"HPE_DEVICES=" + devices, "HPE_SOFT_THREADS=1",
-                               "HPE_NODE_DIRECTORY=" + directory_name()};
+  std::vector<std::string> own{"HPE_DEVICES=" + devices, "HPE_SOFT_THREADS=1"};
   own.insert(own.end(), variables.begin(), variables.end());
   std::vector<char*> environment;
   for (std::string& v : own) environment.push_back(v.data());
   for (char** v = environ; *v != nullptr; ++v)
     if (std::string(*v).rfind("HPE_DEVICES=", 0) != 0) environment.push_back(*v);
   environment.push_back(nullptr);
-  char program[] = NODE_TEST_PROCESS;
-  char* arguments[] = {program, nullptr};
-  if (::posix_spawn(&pid_, program, &files, nullptr, arguments, environment.data()) != 0) std::abort();
+  std::vector<std::string> words = starter;
+  words.emplace_back(NODE_TEST_PROCESS);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (::posix_spawnp(&pid_, arguments[0], &files, nullptr, arguments.data(), environment.data()) != 0) std::abort();
   ::posix_spawn_file_actions_destroy(&files);
   ::close(to[0]);
   ::close(from[1]);
@@ -136,10 +139,6 @@ int process::reap() {
   pid_ = -1;
   return status;
 }
-
-std::string directory_name() { return "hpe-test-" + std::to_string(::getpid()); }
-
-std::filesystem::path directory_file() { return "/dev/shm/" + directory_name() + "-1-" + std::to_string(::geteuid()); }
 
 std::uint64_t fresh_seed() {
   const std::uint64_t seed = std::random_device{}();

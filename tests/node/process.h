@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,9 @@ namespace node_test {
 
 class process {
  public:
-  /// devices: as HPE_DEVICES has it. More variables as NAME=value.
-  explicit process(const std::string& devices = "soft:2", const std::vector<std::string>& variables = {});
+  /// devices: as HPE_DEVICES has it. More variables as NAME=value. starter: words of a command that starts the program.
+  explicit process(const std::string& devices = "soft:2", const std::vector<std::string>& variables = {},
+                   const std::vector<std::string>& starter = {});
   process(const process&) = delete;
   process& operator=(const process&) = delete;
   /// Ends it normally, if it still runs.
@@ -57,10 +57,6 @@ class process {
   int orders_ = -1;
   int reports_ = -1;
 };
-
-/// The node directory that the processes of this test use, and no others: its name, and its file.
-[[nodiscard]] std::string directory_name();
-[[nodiscard]] std::filesystem::path directory_file();
 
 /// A fresh seed, told when the test fails.
 [[nodiscard]] std::uint64_t fresh_seed();

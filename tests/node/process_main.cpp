@@ -1,7 +1,6 @@
 // A process that uses hpe and does what it reads from standard input (orders.h).
 
 #include <sched.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -194,9 +193,7 @@ class worker {
         return ::setresuid(static_cast<uid_t>(o.seed), static_cast<uid_t>(o.seed), static_cast<uid_t>(o.seed)) == 0;
       case connect_raw: return this->connect_raw(o);
       case fork_child: return fork_one(o.seed == 1);
-      case private_shm:
-        return ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-               ::mount("none", "/dev/shm", "tmpfs", 0, nullptr) == 0;
+      case own_network: return ::unshare(CLONE_NEWNET) == 0;
       case repeat: return this->repeat(o);
       case statistics: {
         hpeStatistics s{};

@@ -37,12 +37,17 @@ class command_line : public testing::Test {
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("hpe-rtm-" + std::to_string(getpid()));
     std::filesystem::create_directory(folder_);
+    before_ = std::filesystem::current_path();
+    std::filesystem::current_path(folder_);  // where images go whose place is not named
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    std::filesystem::current_path(before_);
+    std::filesystem::remove_all(folder_);
+  }
   [[nodiscard]] std::string in_folder(const std::string& name) const { return (folder_ / name).string(); }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, before_;
 };
 
 TEST_F(command_line, ImagesASmallModel) {

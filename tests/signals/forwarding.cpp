@@ -129,6 +129,37 @@ TEST_P(Forwarding, AddressesWithoutMappingAreToldAsSuch) {
   });
 }
 
+// Both a page that the entry would open for an access, and one that is open for reading and writing already.
+TEST_P(Forwarding, AJumpIntoDataIsTheProgramsOwnFault) {
+  expect_success([] {
+    start();
+    static sigjmp_buf back;
+    static volatile char* target;
+    set_action(action_with(
+        [](int, siginfo_t* info, void*) {
+          check(info->si_code == SEGV_ACCERR && info->si_addr == target);
+          calls = calls + 1;
+          siglongjmp(back, 1);
+        },
+        0));
+    target = GetParam() ? our_pages::add() : foreign_page();
+    for (int i = 1; i <= 2; ++i) {
+      if (sigsetjmp(back, 1) == 0) reinterpret_cast<void (*)()>(reinterpret_cast<std::uintptr_t>(target))();
+      check(calls == i);
+      open_foreign_page(const_cast<char*>(target));
+    }
+    check(our_pages::opened() == 0);
+  });
+}
+
+TEST_P(Forwarding, AJumpIntoDataIsDeathWithoutAHandler) {
+  expect_segv([] {
+    start();
+    const volatile char* const target = GetParam() ? our_pages::add() : foreign_page();
+    reinterpret_cast<void (*)()>(reinterpret_cast<std::uintptr_t>(target))();
+  });
+}
+
 TEST_P(Forwarding, PlainHandlersWork) {
   expect_success([] {
     start();

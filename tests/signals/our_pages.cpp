@@ -18,12 +18,12 @@ std::atomic<std::size_t> used{0};
 std::atomic<unsigned> opened_count{0};
 std::atomic<unsigned> write_count{0};
 
-hpe::os::fault_verdict open_page(const hpe::os::fault& f) noexcept {
+hpe::os::fault_verdict open_page(const hpe::os::access_violation& f) noexcept {
   const auto offset = static_cast<std::size_t>(static_cast<char*>(f.address) - pages.load());
   if (offset >= capacity * page) return hpe::os::fault_verdict::not_ours;
   ::mprotect(pages.load() + offset / page * page, page, PROT_READ | PROT_WRITE);
   ++opened_count;
-  if (f.access == hpe::os::fault_access::write) ++write_count;
+  if (f.kind == hpe::os::access_kind::write) ++write_count;
   errno = EDOM;  // the handler has to hide it
   return hpe::os::fault_verdict::retry;
 }

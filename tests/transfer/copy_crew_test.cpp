@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/no_more_threads.h"
+
 namespace {
 
 using hpe::transfer::copy_crew;
@@ -96,6 +98,19 @@ TEST(copy_crew, helpers_settle_once_and_only_where_they_are_needed) {
   }
   EXPECT_EQ(settled, helpers);
   EXPECT_EQ(to, from);
+}
+
+TEST(copy_crew, without_threads_the_caller_copies_alone) {
+  const hpe::testing::no_more_threads here;
+  std::atomic<unsigned> settled{0};
+  copy_crew crew(3, [&] { settled.fetch_add(1); });
+  const auto from = numbers(200000, 1);
+  for (int n = 0; n < 2; ++n) {
+    std::vector<std::uint64_t> to(from.size());
+    crew.copy(to.data(), from.data(), from.size() * 8);
+    EXPECT_EQ(to, from);
+  }
+  EXPECT_EQ(settled, 0u);
 }
 
 }  // namespace

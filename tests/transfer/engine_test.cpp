@@ -145,6 +145,33 @@ TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
   }
 }
 
+// Each kind of copy to a home comes after what it is told to come after: here a command that is queued later,
+// elsewhere.
+TEST_P(engine_test, every_copy_to_a_home_waits_for_its_points) {
+  std::byte* const to = soft.at(0);
+  std::byte* const registered = soft.space.alias(soft.at(1, mib));
+  const auto waits = [&](const char* what, const auto& queue) {
+    device::stream& other = soft.set->at(1).create_stream(priority::launch);
+    const timepoint before = other.fill(soft.at(1), 1, 1);
+    const timepoint later{before.timeline, before.value + 1};
+    const timepoint done = queue(points(&later, 1));
+    soft.wait(before);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(soft.set->reached(done)) << what;
+    (void)other.fill(soft.at(1), 1, 1);
+    soft.wait(done);
+  };
+  waits("copy_from_host", [&](points after) { return move.copy_from_host(0, to, registered, kib, after); });
+  waits("upload", [&](points after) { return move.upload(0, to, kib, after, priority::rolling); });
+  waits("download", [&](points after) { return move.download(0, to, kib, after, priority::prefetch); });
+  waits("fill", [&](points after) { return move.fill(0, to, 1, kib, after); });
+  waits("copy_foreign", [&](points after) { return move.copy_foreign(0, to, soft.at(0, mib), kib, after); });
+  waits("write", [&](points after) {
+    auto staged = move.borrow(0);
+    return move.write(0, to, staged, 0, kib, after);
+  });
+}
+
 TEST_P(engine_test, devices_copy_to_themselves_and_to_each_other) {
   const auto sent = noise(9 * buffer + 5, 3);
   timepoint done = write(0, soft.at(0), sent);

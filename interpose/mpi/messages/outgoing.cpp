@@ -3,7 +3,7 @@
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
-#include "runtime/core/host_access.h"
+#include "runtime/core/operations/host_access.h"
 
 namespace hpe::interpose::mpi {
 

@@ -7,7 +7,7 @@
 #include "interpose/mpi/messages/incoming.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/set_aside.h"
-#include "runtime/core/host_access.h"
+#include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::interpose::mpi {

@@ -1,8 +1,8 @@
 #include "runtime/device/cuda/cuda_device.h"
 
 #include "runtime/base/error.h"
-#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/device/checks.h"
 #include "runtime/device/cuda/cuda_set.h"
 
 namespace hpe::device::cuda {
@@ -79,17 +79,6 @@ memory_usage cuda_device::memory() const {
   return result;
 }
 
-void cuda_device::check_range(const void* address, std::size_t bytes) const {
-  const uvas_layout& layout = set_.layout();
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  HPE_REQUIRE(
-      bytes != 0 && bytes % granule_size == 0 && begin % granule_size == 0 && layout.contains(address) &&
-          bytes <= layout.base + layout.size() - begin,
-      HPE_ERROR_INVALID_ARGUMENT,
-      "{} bytes at {} cannot be backed by a device: possible are multiples of {} bytes inside the shared address space",
-      bytes, address, granule_size);
-}
-
 void cuda_device::check(CUresult result, const char* what) {
   if (kills_context(result)) {
     lose(result);
@@ -99,7 +88,7 @@ void cuda_device::check(CUresult result, const char* what) {
 }
 
 void cuda_device::map(void* address, std::size_t bytes) {
-  check_range(address, bytes);
+  require_granules(set_.layout(), address, bytes);
   require_alive();
   std::vector<CUdevice> users;
   for (unsigned d = 0; d < set_.size(); ++d)
@@ -116,10 +105,12 @@ void cuda_device::map(void* address, std::size_t bytes) {
   }
 }
 
-void cuda_device::unmap(void* address, std::size_t bytes) {
-  check_range(address, bytes);
-  const entered here(cu_, context_);
-  set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_);
+void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
+  log_failure_of("unmapping device memory", [&] {
+    require_granules(set_.layout(), address, bytes);
+    const entered here(cu_, context_);
+    set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_);
+  });
 }
 
 stream& cuda_device::create_stream(priority level) {

@@ -24,7 +24,7 @@ class cuda_device final : public device {
   [[nodiscard]] memory_usage memory() const override;
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
   void map(void* address, std::size_t bytes) override;
-  void unmap(void* address, std::size_t bytes) override;
+  void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
 
@@ -46,7 +46,6 @@ class cuda_device final : public device {
 
  private:
   void require_abilities() const;
-  void check_range(const void* address, std::size_t bytes) const;
   [[nodiscard]] int attribute(CUdevice_attribute which) const;
   void check(CUresult result, const char* what);
 

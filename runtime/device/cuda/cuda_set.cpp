@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "runtime/base/error.h"
+#include "runtime/device/checks.h"
 #include "runtime/device/cuda/cuda_gate.h"
+#include "runtime/device/observer.h"
 
 namespace hpe::device::cuda {
 
@@ -29,8 +31,9 @@ bool parse_peers(const std::string& text) {
 
 }  // namespace
 
-cuda_set::cuda_set(std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted)
-    : layout_(layout), peers_allowed_(parse_peers(wanted.cuda_peers)) {
+cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout,
+                   const options& wanted)
+    : cu_(entries), layout_(layout), peers_allowed_(parse_peers(wanted.cuda_peers)) {
   int found = 0;
   cu_.check(cu_.cuDeviceGetCount(&found), "counting GPUs");
   const auto most = std::min(static_cast<unsigned>(found), layout.segments);
@@ -81,18 +84,22 @@ void cuda_set::register_host(void* address, std::size_t bytes, int fd, std::int6
   host_->insert(reinterpret_cast<std::uintptr_t>(address), bytes, fd, offset);
 }
 
-void cuda_set::unregister_host(void* address, std::size_t bytes) {
-  const entered here(cu_, live_context());
-  host_->erase(reinterpret_cast<std::uintptr_t>(address), bytes);
+void cuda_set::unregister_host(void* address, std::size_t bytes) noexcept {
+  log_failure_of("unregistering host memory", [&] {
+    const entered here(cu_, live_context());
+    host_->erase(reinterpret_cast<std::uintptr_t>(address), bytes);
+  });
 }
 
 void cuda_set::expect_copies(const void* address, std::size_t bytes) {
   host_->expect(reinterpret_cast<std::uintptr_t>(address), bytes);
 }
 
-void cuda_set::release_host(void* address, std::size_t bytes) {
-  const entered here(cu_, live_context());
-  host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
+void cuda_set::release_host(void* address, std::size_t bytes) noexcept {
+  log_failure_of("letting go of host memory", [&] {
+    const entered here(cu_, live_context());
+    host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
+  });
 }
 
 std::vector<shared_part> cuda_set::share(void* address, std::size_t bytes) {
@@ -108,9 +115,11 @@ std::uint32_t cuda_set::import_memory(void* address, std::span<const shared_part
   return memory_->import_memory(reinterpret_cast<std::uintptr_t>(address), parts, users);
 }
 
-void cuda_set::drop_import(void* address, std::size_t bytes) {
-  const entered here(cu_, live_context());
-  memory_->unmap(reinterpret_cast<std::uintptr_t>(address), bytes, device_memory::foreign);
+void cuda_set::drop_import(void* address, std::size_t bytes) noexcept {
+  log_failure_of("unmapping memory of another process", [&] {
+    const entered here(cu_, live_context());
+    memory_->unmap(reinterpret_cast<std::uintptr_t>(address), bytes, device_memory::foreign);
+  });
 }
 
 std::vector<bool> cuda_set::alive() const {
@@ -125,13 +134,10 @@ std::uint32_t cuda_set::load_module(const std::string& path) {
   return kernels_->load(path, wanted);
 }
 
-std::unique_ptr<ptx_module> cuda_set::load_ptx(std::vector<std::string> /*texts*/) {
-  HPE_THROW(HPE_ERROR_NOT_SUPPORTED,
-            "modules of PTX run on soft devices (HPE_DEVICES=soft:N); on GPUs programs have CUDA for them");
-}
-
 kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
-  return kernels_->find(module, name, alive());
+  const kernel_id found = kernels_->find(module, name, alive());
+  if (observer() != nullptr) observer()->kernel_found(found.function, name);
+  return found;
 }
 
 cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
@@ -141,6 +147,7 @@ cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
               streams_.size());
   streams_.push_back(std::make_unique<cuda_stream>(*this, device, static_cast<std::uint32_t>(number), level));
   by_timeline_[number].store(streams_.back().get());
+  if (observer() != nullptr) observer()->stream_created(device.index(), static_cast<std::uint32_t>(number), level);
   return *streams_.back();
 }
 
@@ -170,11 +177,12 @@ bool cuda_set::wait(timepoint point, std::chrono::steady_clock::time_point deadl
 
 std::optional<error> cuda_set::status_of(timepoint point) const {
   cuda_stream* const stream = find_stream(point);
-  if (stream == nullptr || !stream->reached(point.value) || point.value <= stream->lost_after()) return std::nullopt;
-  return stream->device().loss();
+  if (stream == nullptr || !stream->reached(point.value)) return std::nullopt;
+  if (point.value > stream->lost_after()) return stream->device().loss();
+  return stream->failure_of(point.value);
 }
 
-std::optional<command_failure> cuda_set::take_failure_of(timepoint point) {
+std::optional<error> cuda_set::take_failure_of(timepoint point) {
   const auto found = status_of(point);
   if (!found) return std::nullopt;
   const std::lock_guard lock(failures_mutex_);
@@ -182,7 +190,7 @@ std::optional<command_failure> cuda_set::take_failure_of(timepoint point) {
   std::erase_if(failures_, [&](const auto& failure) {
     return failure.first == device && std::string_view(failure.second.what()) == found->what();
   });
-  return command_failure{*found, HPE_FAULT_NONE};
+  return found;
 }
 
 void cuda_set::failed(unsigned device, const error& what) {

@@ -24,26 +24,24 @@ namespace hpe::device::cuda {
 class cuda_set final : public device_set {
  public:
   /// wished: how many GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
-  cuda_set(std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
+  cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
   ~cuda_set() override;
 
   [[nodiscard]] unsigned size() const noexcept override { return static_cast<unsigned>(devices_.size()); }
   [[nodiscard]] device& at(unsigned index) override;
   void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) override;
-  void unregister_host(void* address, std::size_t bytes) override;
+  void unregister_host(void* address, std::size_t bytes) noexcept override;
   void expect_copies(const void* address, std::size_t bytes) override;
-  void release_host(void* address, std::size_t bytes) override;
+  void release_host(void* address, std::size_t bytes) noexcept override;
   std::vector<shared_part> share(void* address, std::size_t bytes) override;
   std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;
-  void drop_import(void* address, std::size_t bytes) override;
+  void drop_import(void* address, std::size_t bytes) noexcept override;
   std::uint32_t load_module(const std::string& path) override;
-  std::unique_ptr<ptx_module> load_ptx(std::vector<std::string> texts) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
-  std::optional<command_failure> take_failure_of(timepoint point) override;
-  std::vector<printed> take_output() override { return {}; }  // the driver prints it
+  std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;
   std::unique_ptr<gate> create_gate() override;
 

@@ -1,4 +1,7 @@
 // Order of locks: queue_, then pending_mutex_ of any one stream.
+//
+// Invariant: values in pending_ ascend. Only the last may lack its event: the command that the thread with queue_ is
+// queuing.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
@@ -55,6 +58,7 @@ cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t numbe
   // Lower numbers are served first.
   const int wished = std::clamp(greatest + static_cast<int>(level), greatest, least);
   cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
+  failures_.reserve(kept_failures);
 }
 
 cuda_stream::~cuda_stream() {
@@ -74,30 +78,80 @@ void cuda_stream::check(CUresult result, const char* what) {
   cu_.fail(result, what);
 }
 
-CUevent cuda_stream::take_event() {
-  {
-    const std::lock_guard lock(pending_mutex_);
-    if (!unused_.empty()) {
-      const CUevent e = unused_.back();
-      unused_.pop_back();
-      return e;
-    }
+CUevent cuda_stream::announce(std::uint32_t kernel) {
+  std::unique_lock lock(pending_mutex_);
+  if (unused_.empty()) {
+    unused_.reserve(events_made_ + 1);
+    lock.unlock();  // a device that is lost meanwhile takes the mutex
+    CUevent made = nullptr;
+    check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
+    lock.lock();
+    ++events_made_;
+    unused_.push_back(made);
   }
-  CUevent made = nullptr;
-  check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
-  return made;
+  pending_.push_back({submitted_.load(std::memory_order_relaxed) + 1, nullptr, kernel});
+  const CUevent done = unused_.back();
+  unused_.pop_back();
+  return done;
 }
 
-timepoint cuda_stream::submitted(std::uint32_t kernel) {
-  const CUevent done = take_event();
-  const CUresult recorded = cu_.cuEventRecord(done, stream_);
-  if (recorded != CUDA_SUCCESS) cu_.cuEventDestroy(done);
-  check(recorded, "recording an event");
+void cuda_stream::withdraw(CUevent done) noexcept {
   const std::lock_guard lock(pending_mutex_);
-  const std::uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
-  pending_.push_back({value, done, kernel});
+  pending_.pop_back();
+  unused_.push_back(done);
+}
+
+void cuda_stream::drain() noexcept {
+  if (const CUresult result = cu_.cuStreamSynchronize(stream_); result != CUDA_SUCCESS) device_.lose(result);
+}
+
+timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure) {
+  const bool followed = !failure && cu_.cuEventRecord(done, stream_) == CUDA_SUCCESS;
+  if (!followed) drain();
+  const std::lock_guard lock(pending_mutex_);
+  command& last = pending_.back();
+  const std::uint64_t value = last.value;
+  if (failure) {
+    if (failures_.size() == kept_failures) failures_.erase(failures_.begin());
+    failures_.emplace_back(value, *failure);
+  }
+  if (followed) {
+    last.done = done;
+  } else {
+    // Everything up to this command is done.
+    for (const command& c : pending_) unused_.push_back(c.done == nullptr ? done : c.done);
+    pending_.clear();
+    completed_.store(std::max(completed_.load(), value));
+  }
   submitted_.store(value);
   return {number_, value};
+}
+
+template <class Queue>
+timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) {
+  using clock = std::chrono::steady_clock;
+  command_observer* const told = set_.observer();
+  const clock::time_point asked = told != nullptr ? clock::now() : clock::time_point{};
+  device_.require_alive();
+  const entered here(cu_, device_.context());
+  const std::lock_guard lock(queue_);
+  const CUevent done = announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
+  std::size_t pieces = 0;
+  std::optional<error> failure;
+  try {
+    queue(pieces);
+  } catch (const std::exception& e) {
+    if (pieces == 0) {
+      withdraw(done);
+      throw;
+    }
+    const auto* const known = dynamic_cast<const error*>(&e);
+    failure = known != nullptr ? *known : error(HPE_ERROR_OUT_OF_MEMORY, e.what());
+  }
+  const timepoint point = queued(done, failure);
+  if (told != nullptr) told->queued(what, point, asked);
+  if (failure) set_.failed(device_.index(), *failure);
+  return point;
 }
 
 cuda_stream::side cuda_stream::check_range(const void* address, std::size_t bytes, const char* role) const {
@@ -147,19 +201,16 @@ timepoint cuda_stream::copy(void* destination, const void* source, std::size_t b
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
               "a device copies from or to its own or a peer's memory; both {} and {} are host memory", destination,
               source);
-  device_.require_alive();
-  const entered here(cu_, device_.context());
   std::vector<host_memory::use> uses;
-  const std::lock_guard lock(queue_);
   try {
-    for (std::size_t at = 0; at < bytes;)
-      at += queue_piece(number_of(destination) + at, to, number_of(source) + at, from, bytes - at, uses);
-    const timepoint point = submitted(0);
+    const observed_command what{observed_command::kind::copy, number_of(destination), number_of(source), bytes};
+    const timepoint point = submit(what, [&](std::size_t& pieces) {
+      for (std::size_t at = 0; at < bytes; ++pieces)
+        at += queue_piece(number_of(destination) + at, to, number_of(source) + at, from, bytes - at, uses);
+    });
     set_.host().done(uses, point);
     return point;
   } catch (...) {
-    // Pieces of it may run; they are over before their memory is anybody else's.
-    cu_.cuStreamSynchronize(stream_);
     set_.host().done(uses, {});
     throw;
   }
@@ -169,17 +220,16 @@ timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t b
   const side to = check_range(destination, bytes, "destination");
   HPE_REQUIRE(bytes == 0 || to == side::device, HPE_ERROR_NOT_SUPPORTED,
               "a device fills device memory; {} is host memory", destination);
-  device_.require_alive();
-  const entered here(cu_, device_.context());
-  const std::lock_guard lock(queue_);
-  const std::uintptr_t begin = number_of(destination);
-  for (std::uintptr_t at = begin; at < begin + bytes;) {
-    const auto piece = set_.memory().find(at);
-    const std::uintptr_t end = piece ? std::min(piece->end, begin + bytes) : begin + bytes;
-    check(cu_.cuMemsetD8Async(at, value, end - at, stream_), "queuing a fill");
-    at = end;
-  }
-  return submitted(0);
+  const observed_command what{observed_command::kind::fill, number_of(destination), 0, bytes};
+  return submit(what, [&](std::size_t& pieces) {
+    const std::uintptr_t end = number_of(destination) + bytes;
+    for (std::uintptr_t at = number_of(destination); at < end; ++pieces) {
+      const auto piece = set_.memory().find(at);
+      const std::uintptr_t stop = piece ? std::min(piece->end, end) : end;
+      check(cu_.cuMemsetD8Async(at, value, stop - at, stream_), "queuing a fill");
+      at = stop;
+    }
+  });
 }
 
 timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {
@@ -191,35 +241,36 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   std::size_t size = parameters.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-  const entered here(cu_, device_.context());
-  const std::lock_guard lock(queue_);
-  const CUresult result = launch_kernel(cu_, entry, shape, size == 0 ? nullptr : extra, stream_);
-  if (result != CUDA_SUCCESS && !kills_context(result))
-    HPE_THROW(
-        HPE_ERROR_INVALID_ARGUMENT,
-        "kernel \"{}\" is not launched by the CUDA driver: {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
-        "parameters)",
-        set_.kernels().name(kernel.function), cu_.words_for(result), shape.grid[0], shape.grid[1], shape.grid[2],
-        shape.block[0], shape.block[1], shape.block[2], size);
-  check(result, "launching a kernel");
-  return submitted(kernel.function + 1);
+  return submit({observed_command::kind::launch, 0, 0, 0, kernel.function}, [&](std::size_t& /*pieces*/) {
+    const CUresult result = launch_kernel(cu_, entry, shape, size == 0 ? nullptr : extra, stream_);
+    if (result != CUDA_SUCCESS && !kills_context(result))
+      HPE_THROW(
+          HPE_ERROR_INVALID_ARGUMENT,
+          "kernel \"{}\" is not launched by the CUDA driver: {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
+          "parameters)",
+          set_.kernels().name(kernel.function), cu_.words_for(result), shape.grid[0], shape.grid[1], shape.grid[2],
+          shape.block[0], shape.block[1], shape.block[2], size);
+    check(result, "launching a kernel");
+  });
 }
 
 timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
-  device_.require_alive();
-  const entered here(cu_, device_.context());
-  const std::lock_guard lock(queue_);
-  int result = 0;
-  {
-    // Once more, because the function may put another context in its place.
-    const entered for_function(cu_, device_.context());
-    result = function(stream_);
-  }
-  if (result == 0) return submitted(0);
-  // Pieces of it may run; they are over before their memory is used again.
-  check(cu_.cuStreamSynchronize(stream_), "waiting for work that the program queued");
-  HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} gave {} instead of 0",
-            device_.index(), result);
+  return submit({observed_command::kind::enqueue}, [&](std::size_t& /*pieces*/) {
+    int result = 0;
+    try {
+      // Once more, because the function may put another context in its place.
+      const entered for_function(cu_, device_.context());
+      result = function(stream_);
+    } catch (...) {
+      drain();
+      throw;
+    }
+    if (result == 0) return;
+    drain();
+    device_.require_alive();
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} gave {} instead of 0",
+              device_.index(), result);
+  });
 }
 
 void cuda_stream::wait(timepoint point) {
@@ -231,13 +282,14 @@ void cuda_stream::wait(timepoint point) {
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   other->hold(stream_, point.value);
+  if (set_.observer() != nullptr) set_.observer()->waits(number_, point);
 }
 
 void cuda_stream::hold(CUstream follower, std::uint64_t value) {
   const std::lock_guard lock(pending_mutex_);
   const auto found = std::lower_bound(pending_.begin(), pending_.end(), value,
                                       [](const command& c, std::uint64_t v) { return c.value < v; });
-  if (found == pending_.end()) return;  // done meanwhile
+  if (found == pending_.end() || found->value != value) return;  // done meanwhile
   const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
   // An event of a lost device holds up nobody.
   if (result != CUDA_SUCCESS && !kills_context(result)) cu_.fail(result, "waiting for an event");
@@ -246,6 +298,12 @@ void cuda_stream::hold(CUstream follower, std::uint64_t value) {
 timepoint cuda_stream::last() const {
   const std::uint64_t value = submitted_.load();
   return value == 0 ? timepoint{} : timepoint{number_, value};
+}
+
+std::optional<error> cuda_stream::failure_of(std::uint64_t value) const {
+  const std::lock_guard lock(pending_mutex_);
+  const auto found = std::ranges::find(failures_, value, [](const auto& failure) { return failure.first; });
+  return found == failures_.end() ? std::nullopt : std::optional<error>(found->second);
 }
 
 bool cuda_stream::reached(std::uint64_t value) noexcept {
@@ -257,7 +315,7 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (now < asked_ + query_time) return completed_.load() >= value;
     const uncaptured here(cu_);
-    while (!pending_.empty() && completed_.load() < value) {
+    while (!pending_.empty() && pending_.front().done != nullptr && completed_.load() < value) {
       result = cu_.cuEventQuery(pending_.front().done);
       if (result == CUDA_ERROR_NOT_READY) asked_ = std::chrono::steady_clock::now();
       if (result != CUDA_SUCCESS) break;

@@ -2,17 +2,23 @@
 
 /// One CUDA stream. Its commands are numbered from 1; behind each lies an event, by whose queries the stream knows how
 /// far it is.
+///
+/// A command may be several commands of the driver (pieces of a copy). If the driver refuses a later piece, the command
+/// counts as queued and as failed. An event is at hand before anything is queued; if it cannot be recorded behind the
+/// command, the stream waits here until the command is done.
 
 #include <atomic>
 #include <chrono>
 #include <deque>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/host_memory.h"
-#include "runtime/device/device.h"
+#include "runtime/device/observer.h"
 
 namespace hpe::device::cuda {
 
@@ -44,15 +50,19 @@ class cuda_stream final : public stream {
   [[nodiscard]] bool known_reached(std::uint64_t value) const noexcept { return completed_.load() >= value; }
   /// What was done when the device was lost; all while it is not.
   [[nodiscard]] std::uint64_t lost_after() const noexcept { return lost_after_.load(); }
+  /// How a command failed while the device lived. Of the last hundred.
+  [[nodiscard]] std::optional<error> failure_of(std::uint64_t value) const;
   /// Lets everything count as reached. Gives the name of the kernel that was next, or an empty one.
   std::string lose();
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);
 
  private:
+  static constexpr std::size_t kept_failures = 100;
+
   struct command {
     std::uint64_t value;
-    CUevent done;
+    CUevent done;          // null while the command is being queued
     std::uint32_t kernel;  // number of its function and 1; 0: no kernel
   };
   /// What one side of a copy is.
@@ -61,10 +71,20 @@ class cuda_stream final : public stream {
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
   [[nodiscard]] std::size_t queue_piece(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
                                         std::size_t bytes, std::vector<host_memory::use>& uses);
-  /// The caller has queued a command, under queue_, and hands it over.
-  timepoint submitted(std::uint32_t kernel);
+
+  /// Queues one command: queue(pieces) calls the driver and counts in `pieces` what the driver has taken. Rethrows what
+  /// queue throws if that is nothing.
+  template <class Queue>
+  timepoint submit(const observed_command& what, const Queue& queue);
+  /// Makes room for a command, under queue_, and takes the event that will lie behind it.
+  [[nodiscard]] CUevent announce(std::uint32_t kernel);
+  /// The announced command was not queued.
+  void withdraw(CUevent done) noexcept;
+  /// The announced command was queued, perhaps not whole.
+  timepoint queued(CUevent done, const std::optional<error>& failure);
+  /// Returns when nothing of this stream runs any more. The device is lost where the driver cannot tell.
+  void drain() noexcept;
   void check(CUresult result, const char* what);
-  [[nodiscard]] CUevent take_event();
 
   cuda_set& set_;
   cuda_device& device_;
@@ -75,10 +95,12 @@ class cuda_stream final : public stream {
   std::mutex queue_;  // held while a command is queued, which may take long when the driver's queue is full
   std::atomic<std::uint64_t> submitted_{0};
 
-  std::mutex pending_mutex_;  // held shortly
+  mutable std::mutex pending_mutex_;  // held shortly; guards what follows
   std::deque<command> pending_;
-  std::vector<CUevent> unused_;
-  std::chrono::steady_clock::time_point asked_{};  // when the first of pending_ was not ready yet
+  std::vector<CUevent> unused_;  // with room for all that were made
+  std::size_t events_made_ = 0;
+  std::vector<std::pair<std::uint64_t, error>> failures_;  // of commands; the oldest first, with room for all
+  std::chrono::steady_clock::time_point asked_{};          // when the first of pending_ was not ready yet
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> lost_after_{all};
 };

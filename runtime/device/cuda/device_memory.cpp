@@ -31,19 +31,16 @@ device_memory::device_memory(const driver& cu, const uvas_layout& layout)
     : cu_(cu), layout_(layout), reserved_(layout.segments) {}
 
 device_memory::~device_memory() {
-  for (const auto& [begin, it] : mappings_) {
-    cu_.cuMemUnmap(begin, it.end - begin);
-    cu_.cuMemRelease(it.memory);
+  for (const auto& [begin, mapped] : mappings_) {
+    cu_.cuMemUnmap(begin, mapped.end - begin);
+    cu_.cuMemRelease(mapped.value.memory);
   }
   for (unsigned s = 0; s < layout_.segments; ++s)
     if (reserved_[s]) cu_.cuMemAddressFree(layout_.base + s * layout_.segment_size, layout_.segment_size);
 }
 
 void device_memory::require_free(std::uintptr_t address, std::size_t bytes) const {
-  const auto after = mappings_.lower_bound(address);
-  const bool hits_next = after != mappings_.end() && after->first < address + bytes;
-  const bool hits_previous = after != mappings_.begin() && std::prev(after)->second.end > address;
-  HPE_REQUIRE(!hits_next && !hits_previous, HPE_ERROR_INVALID_ARGUMENT,
+  HPE_REQUIRE(!mappings_.overlaps(address, address + bytes), HPE_ERROR_INVALID_ARGUMENT,
               "a part of the {} bytes at {:#x} has memory behind it already", bytes, address);
 }
 
@@ -60,6 +57,8 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
       continue;
     }
     if (result == CUDA_SUCCESS) cu_.cuMemAddressFree(got, size);
+    // The placeholder again, unless somebody else was faster.
+    ::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
               "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); HPE_ADDRESS_BASE "
               "can name another place",
@@ -77,7 +76,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(home);
   if (shareable(home)) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  mapping made{address + bytes, device, 0, {}};
+  mapping made{device, 0, {}};
   const CUresult created = cu_.cuMemCreate(&made.memory, bytes, &properties, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY) {
     std::size_t free = 0;
@@ -98,15 +97,16 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
     cu_.cuMemRelease(made.memory);
     cu_.fail(result, "mapping device memory");
   }
-  mappings_.emplace(address, std::move(made));
+  mappings_.insert(address, address + bytes, std::move(made));
 }
 
 void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device) {
   const std::unique_lock lock(mutex_);
-  const auto first = mappings_.find(address);
+  const auto first = mappings_.from(address);
   auto last = first;
   std::uintptr_t at = address;
-  for (; last != mappings_.end() && last->first == at && at < address + bytes && last->second.device == device; ++last)
+  for (; last != mappings_.end() && last->first == at && at < address + bytes && last->second.value.device == device;
+       ++last)
     at = last->second.end;
   HPE_REQUIRE(at == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
@@ -114,7 +114,7 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     // What fails here belongs to a lost device.
     cu_.cuMemUnmap(it->first, it->second.end - it->first);
-    cu_.cuMemRelease(it->second.memory);
+    cu_.cuMemRelease(it->second.value.memory);
   }
 }
 
@@ -129,11 +129,12 @@ bool device_memory::shareable(CUdevice home) const {
 std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_t bytes) {
   const std::unique_lock lock(mutex_);
   std::vector<shared_part> parts;
-  auto it = mappings_.find(address);
+  auto it = mappings_.from(address);
   for (std::uintptr_t at = address; at < address + bytes; ++it) {
-    HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.device != foreign, HPE_ERROR_INVALID_ARGUMENT,
-                "the {} bytes at {:#x} to be shared are not whole ranges of device memory", bytes, address);
-    mapping& whole = it->second;
+    HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.value.device != foreign,
+                HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} to be shared are not whole ranges of device memory",
+                bytes, address);
+    mapping& whole = it->second.value;
     if (!whole.file) {
       HPE_REQUIRE(cu_.cuMemExportToShareableHandle != nullptr, HPE_ERROR_NOT_SUPPORTED,
                   "the CUDA driver shares no memory between processes");
@@ -144,14 +145,14 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
                   "the CUDA driver does not share this memory with other processes: {}", cu_.words_for(result));
       whole.file = os::file_descriptor(file);
     }
-    parts.push_back({whole.file.get(), 0, whole.end - at});
-    at = whole.end;
+    parts.push_back({whole.file.get(), 0, it->second.end - at});
+    at = it->second.end;
   }
   return parts;
 }
 
 void device_memory::import_part(std::uintptr_t address, const shared_part& part) {
-  mapping made{address + part.bytes, foreign, 0, {}};
+  mapping made{foreign, 0, {}};
   // The driver takes the descriptor as a pointer.
   const CUresult result = cu_.cuMemImportFromShareableHandle(&made.memory, pointer(static_cast<unsigned>(part.file)),
                                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -162,7 +163,7 @@ void device_memory::import_part(std::uintptr_t address, const shared_part& part)
     cu_.cuMemRelease(made.memory);
     cu_.fail(mapped, "mapping memory of another process");
   }
-  mappings_.emplace(address, std::move(made));
+  mappings_.insert(address, address + part.bytes, std::move(made));
 }
 
 std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<const shared_part> parts,
@@ -195,11 +196,9 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
 
 std::optional<device_memory::piece> device_memory::find(std::uintptr_t address) const {
   const std::shared_lock lock(mutex_);
-  auto found = mappings_.upper_bound(address);
-  if (found == mappings_.begin()) return std::nullopt;
-  --found;
-  if (address >= found->second.end) return std::nullopt;
-  return piece{found->second.device, found->second.end};
+  const auto found = mappings_.find(address);
+  if (found == mappings_.end()) return std::nullopt;
+  return piece{found->second.value.device, found->second.end};
 }
 
 }  // namespace hpe::device::cuda

@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
 
+#include "runtime/base/interval_map.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
 #include "runtime/os/file_descriptor.h"
@@ -49,12 +49,10 @@ class device_memory {
 
  private:
   struct mapping {
-    std::uintptr_t end;
     unsigned device;
     CUmemGenericAllocationHandle memory;
     os::file_descriptor file{};  // once it was shared
   };
-  using mappings = std::map<std::uintptr_t, mapping>;
 
   void require_free(std::uintptr_t address, std::size_t bytes) const;
   void reserve_around(std::uintptr_t address, std::size_t bytes);
@@ -65,7 +63,7 @@ class device_memory {
   const uvas_layout layout_;
   mutable std::shared_mutex mutex_;
   std::vector<bool> reserved_;  // by segment
-  mappings mappings_;           // by first address
+  interval_map<std::uintptr_t, mapping> mappings_;
 };
 
 }  // namespace hpe::device::cuda

@@ -10,7 +10,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/os/cores.h"
-#include "runtime/os/signals.h"
+#include "runtime/os/thread.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::cuda {
@@ -35,14 +35,6 @@ void* pointer(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): it was a pointer before
 }
 
-template <class Map>
-auto containing(Map& map, std::uintptr_t address) {
-  auto found = map.upper_bound(address);
-  if (found == map.begin()) return map.end();
-  --found;
-  return address < found->second.end ? found : map.end();
-}
-
 }  // namespace
 
 host_memory::host_memory(const driver& cu, const uvas_layout& layout, std::size_t budget, set_access set)
@@ -62,10 +54,8 @@ bool host_memory::in_space(std::uintptr_t address) const noexcept { return layou
 
 void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) {
   const std::lock_guard lock(mutex_);
-  const auto after = ranges_.lower_bound(address);
-  HPE_REQUIRE(bytes != 0 && containing(ranges_, address) == ranges_.end() &&
-                  (after == ranges_.end() || after->first >= address + bytes),
-              HPE_ERROR_INVALID_ARGUMENT, "a part of the {} bytes at {:#x} is registered already", bytes, address);
+  HPE_REQUIRE(bytes != 0 && !ranges_.overlaps(address, address + bytes), HPE_ERROR_INVALID_ARGUMENT,
+              "a part of the {} bytes at {:#x} is registered already", bytes, address);
   const bool for_kernels = in_space(address);
   if (for_kernels) {
     // The pages have to be usable while they are pinned; what is mapped over them later changes nothing.
@@ -77,18 +67,18 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
       HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes of host memory cannot be pinned for the devices: {}", bytes,
                 cu_.words_for(result));
     }
-    pieces_.emplace(address, piece{address + bytes, true, 0, {}, 0});
+    pieces_.insert(address, address + bytes, piece{true, 0, {}, 0});
   }
-  ranges_.emplace(address, range{address + bytes, for_kernels});
+  ranges_.insert(address, address + bytes, range{for_kernels});
 }
 
 void host_memory::erase(std::uintptr_t address, std::size_t bytes) {
   release(address, bytes);
   const std::lock_guard lock(mutex_);
   const auto found = ranges_.find(address);
-  HPE_REQUIRE(found != ranges_.end() && found->second.end == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
-              "the {} bytes at {:#x} were not registered", bytes, address);
-  if (found->second.in_space) os::unmap_to_reserved(pointer(address), bytes);
+  HPE_REQUIRE(found != ranges_.end() && found->first == address && found->second.end == address + bytes,
+              HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} were not registered", bytes, address);
+  if (found->second.value.in_space) os::unmap_to_reserved(pointer(address), bytes);
   ranges_.erase(found);
 }
 
@@ -102,19 +92,18 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
   }
   expected_ = std::move(kept);
   for (;;) {
-    auto p = containing(pieces_, address);
-    if (p == pieces_.end()) p = pieces_.lower_bound(address);
+    const auto p = pieces_.from(address);
     if (p == pieces_.end() || p->first >= end) return;
-    if (!p->second.pinned) {
+    if (!p->second.value.pinned) {
       changed_.wait(lock);
       continue;
     }
-    if (idle(p->second)) {
+    if (idle(p->second.value)) {
       unpin(p);
       continue;
     }
     // Others may use its neighbours: their copies are waited for without the mutex, and then it is looked for again.
-    const std::vector<timepoint> users = p->second.users;
+    const std::vector<timepoint> users = p->second.value.users;
     lock.unlock();
     for (const timepoint user : users) set_.wait(user);
     std::this_thread::yield();
@@ -124,7 +113,7 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
 
 std::optional<std::uintptr_t> host_memory::find(std::uintptr_t address) const {
   const std::lock_guard lock(mutex_);
-  const auto found = containing(ranges_, address);
+  const auto found = ranges_.find(address);
   if (found == ranges_.end()) return std::nullopt;
   return found->second.end;
 }
@@ -134,18 +123,19 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   auto p = pinned_piece(lock, address);
   if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes))) p = pinned_piece(lock, address);
   if (p == pieces_.end()) {
-    const auto next = pieces_.upper_bound(address);
+    auto next = pieces_.from(address);
+    if (next != pieces_.end() && next->first <= address) ++next;  // another thread is about it
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
-  ++p->second.busy;
-  p->second.age = ++clock_;
+  ++p->second.value.busy;
+  p->second.value.age = ++clock_;
   return {p->first, std::min(p->second.end, address + bytes)};
 }
 
 host_memory::pieces::iterator host_memory::pinned_piece(locked& lock, std::uintptr_t address) {
   for (;;) {
-    const auto p = containing(pieces_, address);
-    if (p == pieces_.end() || p->second.pinned) return p;
+    const auto p = pieces_.find(address);
+    if (p == pieces_.end() || p->second.value.pinned) return p;
     changed_.wait(lock);
   }
 }
@@ -154,7 +144,7 @@ void host_memory::done(std::span<const use> uses, timepoint by) {
   const std::lock_guard lock(mutex_);
   for (const use& u : uses) {
     if (u.piece == 0) continue;
-    piece& p = pieces_.at(u.piece);
+    piece& p = pieces_.find(u.piece)->second.value;
     --p.busy;
     if (by.none()) continue;
     const auto same = std::find_if(p.users.begin(), p.users.end(),
@@ -168,11 +158,11 @@ void host_memory::done(std::span<const use> uses, timepoint by) {
 }
 
 host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t bytes) const {
-  const auto in = std::prev(ranges_.upper_bound(address));
-  HPE_INVARIANT(address < in->second.end);
+  const auto in = ranges_.find(address);
+  HPE_INVARIANT(in != ranges_.end());
   gap result{address / smallest_piece * smallest_piece,
              round_up(address + std::min(bytes, largest_piece), smallest_piece)};
-  const auto next = pieces_.upper_bound(address);
+  const auto next = pieces_.from(address);  // the address is in none
   if (next != pieces_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
@@ -189,17 +179,17 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
 bool host_memory::pin(locked& lock, gap where) {
   const std::size_t bytes = where.end - where.begin;
   if (!make_room(bytes)) return false;
-  pieces_.emplace(where.begin, piece{where.end, false, 0, {}, 0});
+  pieces_.insert(where.begin, where.end, piece{false, 0, {}, 0});
   pinned_ += bytes;
   lock.unlock();
   os::populate_with_huge_pages(pointer(where.begin), bytes);
   const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE);
   lock.lock();
   if (result == CUDA_SUCCESS) {
-    pieces_.at(where.begin).pinned = true;
+    pieces_.find(where.begin)->second.value.pinned = true;
   } else {
     log(log_level::debug, "{} bytes of host memory cannot be pinned: {}", bytes, cu_.words_for(result));
-    pieces_.erase(where.begin);
+    pieces_.erase(pieces_.find(where.begin));
     pinned_ -= bytes;
   }
   changed_.notify_all();
@@ -209,18 +199,22 @@ bool host_memory::pin(locked& lock, gap where) {
 void host_memory::expect(std::uintptr_t address, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    const auto in = containing(ranges_, address);
+    const auto in = ranges_.find(address);
     if (bytes == 0 || in == ranges_.end()) return;
     const gap all{address / smallest_piece * smallest_piece,
                   std::min(round_up(address + bytes, smallest_piece), in->second.end)};
-    const auto there = containing(pieces_, all.begin);
+    const auto there = pieces_.find(all.begin);
     const bool nothing_left = there != pieces_.end() && there->second.end >= all.end;
     const bool known = std::any_of(expected_.begin(), expected_.end(),
                                    [&](const gap& g) { return g.begin <= all.begin && all.end <= g.end; });
     if (nothing_left || known) return;
     expected_.push_back(all);
-    const os::signals_blocked in_them;
-    while (threads_.size() < thread_count()) threads_.emplace_back([this] { pin_what_is_expected(); });
+    try {
+      while (threads_.size() < thread_count())
+        threads_.push_back(os::start_thread("hpe-pin", [this] { pin_what_is_expected(); }));
+    } catch (const error&) {
+      if (threads_.empty()) expected_.clear();  // it was a hint; copies pin what they need themselves
+    }
   }
   changed_.notify_all();
 }
@@ -229,8 +223,8 @@ host_memory::gap host_memory::next_expected() {
   while (!expected_.empty()) {
     gap& first = expected_.front();
     // Behind the piece that it begins in, up to the next one.
-    if (const auto in = containing(pieces_, first.begin); in != pieces_.end()) first.begin = in->second.end;
-    const auto next = pieces_.lower_bound(first.begin);
+    if (const auto in = pieces_.find(first.begin); in != pieces_.end()) first.begin = in->second.end;
+    const auto next = pieces_.from(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
     const std::size_t size = std::clamp(share, least_expected_piece, expected_piece);
     const gap result{first.begin,
@@ -265,8 +259,8 @@ bool host_memory::make_room(std::size_t bytes) {
   while (pinned_ + bytes > budget_) {
     auto oldest = pieces_.end();
     for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
-      if (!in_space(p->first) && p->second.pinned && idle(p->second) &&
-          (oldest == pieces_.end() || p->second.age < oldest->second.age))
+      if (!in_space(p->first) && p->second.value.pinned && idle(p->second.value) &&
+          (oldest == pieces_.end() || p->second.value.age < oldest->second.value.age))
         oldest = p;
     if (oldest == pieces_.end()) return false;
     unpin(oldest);

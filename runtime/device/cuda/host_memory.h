@@ -16,13 +16,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/interval_map.h"
 #include "runtime/base/timepoint.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
@@ -66,17 +66,15 @@ class host_memory {
 
  private:
   struct piece {
-    std::uintptr_t end;
     bool pinned = false;           // false: a thread is about it
     unsigned busy = 0;             // copies that are being queued
     std::vector<timepoint> users;  // the last of each timeline
     std::uint64_t age = 0;
   };
   struct range {
-    std::uintptr_t end;
     bool in_space;
   };
-  using pieces = std::map<std::uintptr_t, piece>;
+  using pieces = interval_map<std::uintptr_t, piece>;
 
   /// A stretch that is to be pinned, without pieces in it.
   struct gap {
@@ -103,10 +101,10 @@ class host_memory {
   const std::size_t budget_;
   const set_access set_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;         // a piece was pinned or could not be; something is expected; the end
-  std::map<std::uintptr_t, range> ranges_;  // by first address
-  pieces pieces_;                           // by first address
-  std::size_t pinned_ = 0;                  // or about to be
+  std::condition_variable changed_;  // a piece was pinned or could not be; something is expected; the end
+  interval_map<std::uintptr_t, range> ranges_;
+  pieces pieces_;
+  std::size_t pinned_ = 0;  // or about to be
   std::uint64_t clock_ = 0;
   std::deque<gap> expected_;  // may have pieces in them
   std::size_t idle_ = 0;      // of the threads

@@ -8,7 +8,7 @@
 namespace hpe::device::cuda {
 
 std::unique_ptr<device_set> open(const std::string& specification, const uvas_layout& layout, const options& wanted) {
-  return std::make_unique<cuda_set>(parse_count(specification), layout, wanted);
+  return std::make_unique<cuda_set>(driver(), parse_count(specification), layout, wanted);
 }
 
 bool present() {

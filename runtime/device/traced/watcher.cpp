@@ -1,19 +1,28 @@
 #include "runtime/device/traced/watcher.h"
 
-#include <pthread.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
+#include <utility>
+
+#include "runtime/os/thread.h"
 
 // Invariant, under the mutex: the front of a line is the oldest work of its stream that was not seen to end. The points
 // of `after` are taken off as they are reached; the last moves the line's `free` time.
 
 namespace hpe::device::traced {
 
-watcher::watcher(device_set& devices, trace::recorder& to)
-    : devices_(devices), to_(to), gate_(devices.create_gate()), thread_([this] { run(); }) {}
+watcher::watcher(device_set& devices, const uvas_layout& layout, trace::recorder& to)
+    : devices_(devices), layout_(layout), to_(to), gate_(devices.create_gate()) {
+  for (unsigned d = 0; d < devices.size(); ++d)
+    to_.name_group(1 + d, fmt::format("device {}: {}", d, devices.at(d).info().name));
+  to_.before_writing([this] { settle(); });
+  devices_.observe(this);
+  thread_ = os::start_thread("hpe-trace", [this] { run(); });
+}
 
 watcher::~watcher() {
+  devices_.observe(nullptr);
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -22,12 +31,37 @@ watcher::~watcher() {
   thread_.join();
 }
 
-void watcher::add(watched_work work) {
-  {
+void watcher::stream_created(unsigned device, std::uint32_t timeline, priority level) {
+  static constexpr const char* levels[] = {"copies that threads wait for", "launches and their copies", "prefetch",
+                                           "uploads behind writers"};
+  const std::lock_guard lock(mutex_);
+  const trace::track where{1 + device, rows_[device]++};
+  to_.name_row(where, fmt::format("stream {}: {}", where.row, levels[static_cast<unsigned>(level)]));
+  lines_[timeline].where = where;
+}
+
+void watcher::kernel_found(std::uint32_t function, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  kernels_[function] = to_.keep(name);
+}
+
+void watcher::queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept {
+  try {
     const std::lock_guard lock(mutex_);
-    lines_[work.point.timeline].queue.push_back(std::move(work));
+    line& its = lines_.at(point.timeline);
+    its.queue.push_back({command, point, std::exchange(its.after, {}), asked});
+  } catch (const std::bad_alloc&) {
+    return;  // the trace lacks it
   }
   gate_->ring();
+}
+
+void watcher::waits(std::uint32_t timeline, timepoint point) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    lines_.at(timeline).after.push_back(point);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the work seems to begin earlier
+  }
 }
 
 void watcher::settle() {
@@ -35,11 +69,32 @@ void watcher::settle() {
   look();
 }
 
+void watcher::record(const work& done, trace::track where, trace::clock::time_point begin,
+                     trace::clock::time_point end) {
+  const auto add = [&](trace::category what, const char* name) {
+    to_.add(what, name, where, begin, end, done.command.bytes);
+  };
+  const auto on_host = [&](std::uintptr_t address) {
+    return address < layout_.base || address - layout_.base >= layout_.size();
+  };
+  switch (done.command.what) {
+    case observed_command::kind::copy:
+      if (on_host(done.command.source)) return add(trace::category::copy, "copy to device");
+      return add(trace::category::copy, on_host(done.command.destination) ? "copy to host" : "copy between devices");
+    case observed_command::kind::fill: return add(trace::category::copy, "fill");
+    case observed_command::kind::launch: {
+      const auto found = kernels_.find(done.command.function);
+      return add(trace::category::kernel, found != kernels_.end() ? found->second : "kernel");
+    }
+    case observed_command::kind::enqueue: return add(trace::category::kernel, "work of the program");
+  }
+}
+
 std::vector<timepoint> watcher::look() {
   std::vector<timepoint> next;
   for (auto& [number, its] : lines_) {
     while (!its.queue.empty()) {
-      watched_work& w = its.queue.front();
+      work& w = its.queue.front();
       const auto now = trace::clock::now();
       if (std::erase_if(w.after, [&](timepoint p) { return devices_.reached(p); }) != 0) its.free = now;
       if (!devices_.reached(w.point)) {
@@ -48,7 +103,7 @@ std::vector<timepoint> watcher::look() {
         break;
       }
       // What it waited for may have been reached unseen: then it began somewhere between.
-      to_.add(w.what, w.name, w.where, std::min(std::max(its.free, w.queued), now), now, w.bytes);
+      record(w, its.where, std::min(std::max(its.free, w.asked), now), now);
       its.free = now;
       its.queue.pop_front();
     }
@@ -57,7 +112,6 @@ std::vector<timepoint> watcher::look() {
 }
 
 void watcher::run() {
-  ::pthread_setname_np(::pthread_self(), "hpe-trace");
   for (;;) {
     std::vector<timepoint> next;
     {

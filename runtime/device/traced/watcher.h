@@ -1,60 +1,68 @@
 #pragma once
 
-/// Finds out when queued work began and ended, and tells the recorder.
+/// Records the work of devices (HPE_TRACE): tells the recorder when kernels and copies began and ended.
+///
+/// A thread watches the timepoints, so ends are late by what it takes to wake it (some ten microseconds). Work is taken
+/// to begin when it was queued, what it waits for is reached, and its stream has finished what came before.
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "runtime/device/device.h"
+#include "runtime/device/observer.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::device::traced {
 
-/// Work of one stream, as it is queued.
-struct watched_work {
-  trace::category what{};
-  const char* name = nullptr;
-  trace::track where;
-  std::uint64_t bytes = 0;
-  std::vector<timepoint> after;  ///< of other streams
-  timepoint point;
-  trace::clock::time_point queued;
-};
-
 /// Any thread.
-class watcher {
+class watcher final : public command_observer {
  public:
-  /// Both outlive it.
-  watcher(device_set& devices, trace::recorder& to);
-  ~watcher();
+  /// Observes the devices from now on. They and the recorder outlive it.
+  watcher(device_set& devices, const uvas_layout& layout, trace::recorder& to);
+  ~watcher() override;
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
 
-  /// Work of one stream comes in the order in which it was queued.
-  void add(watched_work work);
+  void stream_created(unsigned device, std::uint32_t timeline, priority level) override;
+  void kernel_found(std::uint32_t function, const std::string& name) override;
+  void queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept override;
+  void waits(std::uint32_t timeline, timepoint point) noexcept override;
+
   /// Records what has ended by now.
   void settle();
 
  private:
+  struct work {
+    observed_command command;
+    timepoint point;
+    std::vector<timepoint> after;  // of other streams
+    trace::clock::time_point asked;
+  };
+  /// One stream.
   struct line {
-    std::deque<watched_work> queue;
+    trace::track where;
+    std::vector<timepoint> after;  // what the next work waits for
+    std::deque<work> queue;
     trace::clock::time_point free;  // when what came before had ended
   };
 
   void run();
   /// Under the mutex. Gives the points that something happens at.
   std::vector<timepoint> look();
+  void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end);
 
   device_set& devices_;
+  const uvas_layout layout_;
   trace::recorder& to_;
   const std::unique_ptr<gate> gate_;
-  std::mutex mutex_;
-  std::map<std::uint32_t, line> lines_;  // by timeline
+  std::mutex mutex_;                              // guards what follows
+  std::map<std::uint32_t, line> lines_;           // by timeline
+  std::map<unsigned, std::uint32_t> rows_;        // streams of a device
+  std::map<std::uint32_t, const char*> kernels_;  // names, by function
   bool stop_ = false;
   std::thread thread_;
 };

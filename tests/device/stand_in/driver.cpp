@@ -1,7 +1,9 @@
 // A CUDA driver for tests of what hpe says where it cannot work: of no device, too old, and the like. The variable
-// STAND_IN_DRIVER says which of them it plays. Its one GPU has memory that can be asked for and not had.
+// STAND_IN_DRIVER says which of them it plays. Its one GPU has memory that can be asked for and not had, but where it
+// plays "working": then memory of the host plays the GPU's, copies and fills are done at once, and kernels do nothing.
 #include <cuda.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -96,7 +98,76 @@ CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
   ::munmap(reinterpret_cast<void*>(address), size);  // NOLINT(performance-no-int-to-ptr): likewise
   return CUDA_SUCCESS;
 }
-CUresult cuMemCreate(CUmemGenericAllocationHandle* /*handle*/, std::size_t /*size*/,
-                     const CUmemAllocationProp* /*properties*/, unsigned long long /*flags*/) {
-  return CUDA_ERROR_OUT_OF_MEMORY;
+
+// A handle of memory is a descriptor and 1.
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp* /*properties*/,
+                     unsigned long long /*flags*/) {
+  if (!plays("working")) return CUDA_ERROR_OUT_OF_MEMORY;
+  const int file = ::memfd_create("stand-in-memory", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = static_cast<CUmemGenericAllocationHandle>(file) + 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  ::close(static_cast<int>(handle) - 1);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr address, std::size_t size, std::size_t /*offset*/, CUmemGenericAllocationHandle handle,
+                  unsigned long long /*flags*/) {
+  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): likewise
+  void* const got =
+      ::mmap(wished, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, static_cast<int>(handle) - 1, 0);
+  return got == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
+  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): likewise
+  ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemSetAccess(CUdeviceptr /*address*/, std::size_t /*size*/, const CUmemAccessDesc* /*access*/,
+                        std::size_t /*count*/) {
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostRegister(void* /*address*/, std::size_t /*size*/, unsigned /*flags*/) { return CUDA_SUCCESS; }
+CUresult cuMemHostUnregister(void* /*address*/) { return CUDA_SUCCESS; }
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream /*stream*/) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): likewise
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream /*stream*/) {
+  std::memset(reinterpret_cast<void*>(to), value, bytes);  // NOLINT(performance-no-int-to-ptr): likewise
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamQuery(CUstream /*stream*/) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream /*stream*/) { return CUDA_SUCCESS; }
+CUresult cuStreamWaitEvent(CUstream /*stream*/, CUevent /*event*/, unsigned /*flags*/) { return CUDA_SUCCESS; }
+CUresult cuEventCreate(CUevent* event, unsigned /*flags*/) {
+  *event = reinterpret_cast<CUevent>(new int);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent event) {
+  delete reinterpret_cast<int*>(event);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent /*event*/, CUstream /*stream*/) { return CUDA_SUCCESS; }
+CUresult cuEventQuery(CUevent /*event*/) { return CUDA_SUCCESS; }
+CUresult cuModuleLoadData(CUmodule* module, const void* /*image*/) {
+  *module = reinterpret_cast<CUmodule>(&context_object);
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule /*module*/) { return CUDA_SUCCESS; }
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule /*module*/, const char* /*name*/) {
+  *function = reinterpret_cast<CUfunction>(&context_object);
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction /*function*/, unsigned /*grid*/, unsigned /*grid*/, unsigned /*grid*/,
+                        unsigned /*block*/, unsigned /*block*/, unsigned /*block*/, unsigned /*shared*/,
+                        CUstream /*stream*/, void** /*parameters*/, void** /*extra*/) {
+  return CUDA_SUCCESS;
 }

@@ -1,0 +1,117 @@
+#pragma once
+
+/// Disjoint half-open ranges [begin, end) of keys, each with a value.
+///
+/// Built on std::map: finding takes logarithmic time, iterators and references stay valid until their interval is
+/// erased or merged. Not locked. Callers keep begin < end.
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <utility>
+
+namespace hpe {
+
+template <class Key, class Value>
+class interval_map {
+ public:
+  /// Behind its first key.
+  struct interval {
+    Key end;
+    Value value;
+  };
+  using map = std::map<Key, interval>;
+  using iterator = typename map::iterator;
+  using const_iterator = typename map::const_iterator;
+
+  [[nodiscard]] iterator begin() noexcept { return all_.begin(); }
+  [[nodiscard]] iterator end() noexcept { return all_.end(); }
+  [[nodiscard]] const_iterator begin() const noexcept { return all_.begin(); }
+  [[nodiscard]] const_iterator end() const noexcept { return all_.end(); }
+  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
+  void clear() noexcept { all_.clear(); }
+
+  /// The interval that contains the key, or the first one behind it.
+  [[nodiscard]] iterator from(Key at) { return from_in(all_, at); }
+  [[nodiscard]] const_iterator from(Key at) const { return from_in(all_, at); }
+
+  /// The interval that contains the key; end() if none does.
+  [[nodiscard]] iterator find(Key at) { return find_in(all_, at); }
+  [[nodiscard]] const_iterator find(Key at) const { return find_in(all_, at); }
+
+  /// Whether an interval has a part of the range.
+  [[nodiscard]] bool overlaps(Key begin, Key end) const {
+    const auto first = from(begin);
+    return first != all_.end() && first->first < end;
+  }
+
+  /// Adds an interval that overlaps none. Does not merge.
+  iterator insert(Key begin, Key end, Value value) {
+    return all_.emplace(begin, interval{end, std::move(value)}).first;
+  }
+
+  /// Adds an interval that overlaps none, as one with neighbours that touch it and have an equal value.
+  iterator insert_merged(Key begin, Key end, Value value) {
+    auto next = all_.lower_bound(begin);
+    if (next != all_.begin()) {
+      const auto before = std::prev(next);
+      if (before->second.end == begin && before->second.value == value) {
+        before->second.end = end;
+        return merge_with_next(before);
+      }
+    }
+    return merge_with_next(all_.emplace_hint(next, begin, interval{end, std::move(value)}));
+  }
+
+  /// Divides the interval that contains the key, if one begins before it. Gives the first interval that begins at the
+  /// key or behind it.
+  iterator split(Key at) {
+    const auto found = from(at);
+    if (found == all_.end() || !(found->first < at)) return found;
+    const auto tail = all_.emplace_hint(std::next(found), at, found->second);
+    found->second.end = at;
+    return tail;
+  }
+
+  /// Takes the range away; intervals keep what they have outside it.
+  void erase(Key begin, Key end) {
+    const auto last = split(end);
+    all_.erase(split(begin), last);
+  }
+  iterator erase(const_iterator position) { return all_.erase(position); }
+
+  /// Calls visit(begin, end, value) for the part of each interval that lies in the range, in their order.
+  template <class Visit>
+  void for_each(Key begin, Key end, const Visit& visit) const {
+    for (auto at = from(begin); at != all_.end() && at->first < end; ++at)
+      visit(std::max(at->first, begin), std::min(at->second.end, end), at->second.value);
+  }
+
+ private:
+  template <class Map>
+  static auto from_in(Map& all, Key at) {
+    const auto after = all.upper_bound(at);
+    if (after == all.begin()) return after;
+    const auto before = std::prev(after);
+    return at < before->second.end ? before : after;
+  }
+  template <class Map>
+  static auto find_in(Map& all, Key at) {
+    const auto found = from_in(all, at);
+    return found != all.end() && at < found->first ? all.end() : found;
+  }
+  iterator merge_with_next(iterator here) {
+    const auto next = std::next(here);
+    if (next != all_.end() && next->first == here->second.end && next->second.value == here->second.value) {
+      here->second.end = next->second.end;
+      all_.erase(next);
+    }
+    return here;
+  }
+
+  map all_;  // by first key
+};
+
+}  // namespace hpe

@@ -1,0 +1,59 @@
+#pragma once
+
+/// The states of consecutive blocks. They change by events of the protocol alone: transition() is the one door.
+/// Locked by the owner.
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/coherence/protocol.h"
+#include "runtime/coherence/read_ahead.h"
+
+namespace hpe::coherence {
+
+class block_states {
+ public:
+  /// Starts anew with so many blocks in one state: fresh, or device where the shadow still has the bytes of a freed
+  /// allocation.
+  void reset(std::uint64_t count, block_state initial = block_state::fresh);
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return blocks_.size(); }
+  [[nodiscard]] block_state operator[](std::uint64_t block) const noexcept { return blocks_[block].state; }
+
+  /// How many blocks are in another state than device: of these the host has a copy, gets one, or may write.
+  [[nodiscard]] std::uint64_t off_device() const noexcept { return off_device_; }
+
+  /// Whether some block was on the host, or on its way there, so that pages of the shadow exist.
+  [[nodiscard]] bool shadow_used() const noexcept { return shadow_used_; }
+
+  /// The blocks from `block` on, before `limit`, that are in its state.
+  [[nodiscard]] block_run same_from(std::uint64_t block, std::uint64_t limit) const noexcept;
+
+  /// Gives each block of the run the state that follows from the event (coherence::apply). The caller has carried out
+  /// what the event asks for.
+  void transition(block_run run, block_event event) noexcept;
+
+  /// The same for an event that starts a fetch, which gets this number.
+  void begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept;
+  /// Whether the block is being fetched, by the fetch of this number.
+  [[nodiscard]] bool fetched_by(std::uint64_t block, std::uint32_t number) const noexcept {
+    return blocks_[block].state == block_state::fetching && blocks_[block].fetch == number;
+  }
+
+  /// Whether the block was uploaded behind a writing host since the last device work on it.
+  [[nodiscard]] bool rolled(std::uint64_t block) const noexcept { return blocks_[block].rolled; }
+  void set_rolled(block_run run, bool rolled) noexcept;
+
+ private:
+  struct block {
+    block_state state = block_state::fresh;
+    bool rolled = false;
+    std::uint32_t fetch = 0;  // the number of the latest fetch
+  };
+
+  std::vector<block> blocks_;
+  std::uint64_t off_device_ = 0;
+  bool shadow_used_ = false;
+};
+
+}  // namespace hpe::coherence

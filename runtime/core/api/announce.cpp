@@ -1,0 +1,32 @@
+// The C interface: work that waits in queues of the program's.
+
+#include "hpe/announce.h"
+
+#include "runtime/core/api/guard.h"
+#include "runtime/core/runtime.h"
+
+using hpe::core::guarded;
+using hpe::core::runtime;
+
+hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnounce was given no place for the handle");
+    const auto named = hpe::core::require_accesses("work is announced", accesses, count);
+    *announcement = runtime::instance().announced_work().announce(homes, named).release();
+  });
+}
+
+hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement) {
+  return guarded([&] {
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedBegin was given no announcement");
+    runtime::instance().announced_work().begin(*announcement);
+  });
+}
+
+hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement) {
+  return guarded([&] {
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedEnd was given no announcement");
+    const std::unique_ptr<hpeAnnouncement_st> ended(announcement);
+    runtime::instance().announced_work().end(*ended);
+  });
+}

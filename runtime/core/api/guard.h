@@ -1,0 +1,60 @@
+#pragma once
+
+#include <new>
+#include <span>
+#include <string>
+
+#include "runtime/base/error.h"
+#include "runtime/core/work/environment.h"
+#include "runtime/trace/recorder.h"
+
+namespace hpe::core {
+
+/// The device that the calling thread chose with hpeSetDevice.
+[[nodiscard]] int current_device() noexcept;
+
+/// Turns HPE_CURRENT_DEVICE into the thread's device and checks that it exists.
+[[nodiscard]] unsigned device_or_current(const environment& env, int device);
+
+/// The accesses that a function of the C interface was given. work: the beginning of the sentence if they cannot be
+/// meant. Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than HPE_MAX_ACCESSES.
+[[nodiscard]] std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses,
+                                                          std::size_t count);
+
+/// Keeps the sentence that hpeGetLastErrorMessage gives the calling thread.
+void remember_error(const char* message) noexcept;
+
+/// While it lives, the calling thread runs a function of the program that hpe calls under its locks. Functions of the C
+/// interface that the thread calls meanwhile would wait for themselves, and fail instead.
+class inside_callback {
+ public:
+  inside_callback() noexcept;
+  ~inside_callback();
+  inside_callback(const inside_callback&) = delete;
+  inside_callback& operator=(const inside_callback&) = delete;
+};
+
+/// Throws HPE_ERROR_INVALID_ARGUMENT inside of one.
+void require_no_callback();
+
+/// Runs the body of a function of the C interface and turns what it throws into a status.
+template <class Body>
+hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
+  const trace::span here(trace::category::call, function);
+  try {
+    require_no_callback();
+    body();
+    return HPE_SUCCESS;
+  } catch (const error& e) {
+    remember_error(e.what());
+    return e.status();
+  } catch (const std::bad_alloc&) {
+    remember_error("the host has no memory left for the runtime's own records");
+    return HPE_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception& e) {
+    remember_error(e.what());
+    return HPE_ERROR_INTERNAL;
+  }
+}
+
+}  // namespace hpe::core

@@ -1,0 +1,203 @@
+// The C interface: errors, devices, options, statistics, synchronisation.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "hpe/placement.h"
+#include "runtime/core/api/guard.h"
+#include "runtime/core/runtime.h"
+
+namespace hpe::core {
+
+namespace {
+
+thread_local std::string last_error;
+thread_local int chosen_device = 0;
+thread_local bool in_callback = false;
+
+}  // namespace
+
+void remember_error(const char* message) noexcept {
+  try {
+    last_error = message;
+  } catch (const std::bad_alloc&) {
+    last_error.clear();
+  }
+}
+
+inside_callback::inside_callback() noexcept { in_callback = true; }
+inside_callback::~inside_callback() { in_callback = false; }
+
+void require_no_callback() {
+  HPE_REQUIRE(
+      !in_callback, HPE_ERROR_INVALID_ARGUMENT,
+      "a function of hpe was called by the function that hpeEnqueue calls, which can only queue work on its stream");
+}
+
+int current_device() noexcept { return chosen_device; }
+
+unsigned device_or_current(const environment& env, int device) {
+  if (device == HPE_CURRENT_DEVICE) device = chosen_device;
+  env.require_device(device);
+  return static_cast<unsigned>(device);
+}
+
+std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses, std::size_t count) {
+  HPE_REQUIRE(accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT, "{} with {} accesses at a null pointer",
+              work, count);
+  HPE_REQUIRE(count <= HPE_MAX_ACCESSES, HPE_ERROR_INVALID_ARGUMENT, "{} with {} accesses; at most {} are possible",
+              work, count, HPE_MAX_ACCESSES);
+  return {accesses, count};
+}
+
+}  // namespace hpe::core
+
+using hpe::core::guarded;
+using hpe::core::runtime;
+
+const char* hpeStatusName(hpeStatus status) {
+  switch (status) {
+#define HPE_NAME(name) \
+  case name: return #name;
+    HPE_NAME(HPE_SUCCESS)
+    HPE_NAME(HPE_ERROR_INVALID_ARGUMENT)
+    HPE_NAME(HPE_ERROR_NOT_A_REGION)
+    HPE_NAME(HPE_ERROR_OUT_OF_MEMORY)
+    HPE_NAME(HPE_ERROR_INVALID_DEVICE)
+    HPE_NAME(HPE_ERROR_NOT_FOUND)
+    HPE_NAME(HPE_ERROR_LAUNCH_FAILED)
+    HPE_NAME(HPE_ERROR_DEVICE_LOST)
+    HPE_NAME(HPE_ERROR_NOT_SUPPORTED)
+    HPE_NAME(HPE_ERROR_INITIALIZATION)
+    HPE_NAME(HPE_ERROR_FORKED)
+    HPE_NAME(HPE_ERROR_SYSTEM)
+    HPE_NAME(HPE_ERROR_INTERNAL)
+#undef HPE_NAME
+  }
+  return "unknown status";
+}
+
+int hpeVersion(void) { return HPE_VERSION; }
+
+const char* hpeGetLastErrorMessage(void) { return hpe::core::last_error.c_str(); }
+
+hpeStatus hpeInit(void) {
+  return guarded([] { runtime::instance(); });
+}
+
+hpeStatus hpeGetDeviceCount(int* count) {
+  return guarded([&] {
+    HPE_REQUIRE(count != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceCount was given no place for the count");
+    *count = static_cast<int>(runtime::instance().env().devices.size());
+  });
+}
+
+hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
+  return guarded([&] {
+    HPE_REQUIRE(info != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceInfo was given no place for the answer");
+    const auto& env = runtime::instance().env();
+    env.require_device(device);
+    hpe::device::device& it = env.devices.at(static_cast<unsigned>(device));
+    hpeDeviceInfo result{};
+    result.kind = it.info().kind;
+    std::strncpy(result.name, it.info().name.c_str(), sizeof result.name - 1);
+    const auto memory = it.memory();
+    result.memory_total = memory.total;
+    result.memory_free = memory.free;
+    result.compute_units = it.info().compute_units;
+    result.lost = it.lost() ? 1 : 0;
+    for (unsigned d = 0; d < env.devices.size(); ++d)
+      if (it.can_access(d)) result.peers |= std::uint64_t{1} << d;
+    *info = result;
+  });
+}
+
+hpeStatus hpeGetDeviceNumaNode(int device, int* node) {
+  return guarded([&] {
+    HPE_REQUIRE(node != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceNumaNode was given no place for the answer");
+    const auto& env = runtime::instance().env();
+    env.require_device(device);
+    *node = env.devices.at(static_cast<unsigned>(device)).info().numa_node;
+  });
+}
+
+hpeStatus hpeSetDevice(int device) {
+  return guarded([&] {
+    runtime::instance().env().require_device(device);
+    hpe::core::chosen_device = device;
+  });
+}
+
+hpeStatus hpeGetDevice(int* device) {
+  return guarded([&] {
+    HPE_REQUIRE(device != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDevice was given no place for the number");
+    *device = hpe::core::chosen_device;
+  });
+}
+
+hpeStatus hpeSynchronize(void) {
+  return guarded([] { runtime::instance().synchronize(-1); });
+}
+
+hpeStatus hpeSynchronizeDevice(int device) {
+  return guarded([&] {
+    auto& it = runtime::instance();
+    it.synchronize(static_cast<int>(hpe::core::device_or_current(it.env(), device)));
+  });
+}
+
+hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
+  return guarded([&] {
+    HPE_REQUIRE(options != nullptr && count != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeGetOptions was given no place for the table or for its length");
+    static const std::vector<hpeOptionInfo> table = [] {
+      std::vector<hpeOptionInfo> lines;
+      for (const auto& line : hpe::describe_options())
+        lines.push_back({line.variable.c_str(), line.initial.c_str(), line.sentence.c_str()});
+      return lines;
+    }();
+    *options = table.data();
+    *count = table.size();
+  });
+}
+
+namespace {
+
+// hpeStatistics and counters have the same members in the same order of meaning; this is the one list of pairs.
+template <class Visit>
+void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
+  visit(s.faults_read, c.faults_read);
+  visit(s.faults_write, c.faults_write);
+  visit(s.bytes_to_device, c.bytes_to_device);
+  visit(s.bytes_to_host, c.bytes_to_host);
+  visit(s.bytes_peer, c.bytes_peer);
+  visit(s.bytes_staged, c.bytes_staged);
+  visit(s.blocks_prefetched, c.blocks_prefetched);
+  visit(s.blocks_rolled, c.blocks_rolled);
+  visit(s.launches, c.launches);
+  visit(s.protections, c.protections);
+  visit(s.migrations, c.migrations);
+  visit(s.degraded, c.degraded);
+}
+
+}  // namespace
+
+hpeStatus hpeGetStatistics(hpeStatistics* statistics) {
+  return guarded([&] {
+    HPE_REQUIRE(statistics != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeGetStatistics was given no place for the answer");
+    hpeStatistics result{};
+    for_each_statistic(result, runtime::instance().count(),
+                       [](std::uint64_t& value, auto& counter) { value = counter.load(std::memory_order_relaxed); });
+    *statistics = result;
+  });
+}
+
+hpeStatus hpeResetStatistics(void) {
+  return guarded([] {
+    hpeStatistics ignored{};
+    for_each_statistic(ignored, runtime::instance().count(),
+                       [](std::uint64_t&, auto& counter) { counter.store(0, std::memory_order_relaxed); });
+  });
+}

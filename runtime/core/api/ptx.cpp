@@ -1,0 +1,117 @@
+// The C interface: modules of PTX.
+
+#include "hpe/ptx.h"
+
+#include <algorithm>
+
+#include "runtime/core/api/guard.h"
+#include "runtime/core/runtime.h"
+
+using hpe::core::guarded;
+using hpe::core::runtime;
+
+namespace {
+
+hpe::timepoint point_of(hpeWork work) { return {work.line, work.position}; }
+
+hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters, size_t parameter_size,
+                      const hpe::core::work_usage& usage) {
+  HPE_REQUIRE(kernel != nullptr && shape != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "a launch needs a kernel (hpeModuleGetKernel) and a shape");
+  HPE_REQUIRE(parameters != nullptr || parameter_size == 0, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, parameter_size);
+  hpe::device::shape blocks;
+  std::copy(std::begin(shape->grid), std::end(shape->grid), blocks.grid);
+  std::copy(std::begin(shape->block), std::end(shape->block), blocks.block);
+  std::copy(std::begin(shape->cluster), std::end(shape->cluster), blocks.cluster);
+  blocks.shared_bytes = shape->shared_bytes;
+  blocks.cooperative = shape->cooperative != 0;
+  auto& it = runtime::instance();
+  return it.ptx().launch(hpe::core::device_or_current(it.env(), device), kernel, blocks,
+                         {static_cast<const std::byte*>(parameters), parameter_size}, usage);
+}
+
+}  // namespace
+
+hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx was given no place for the module");
+    HPE_REQUIRE(texts != nullptr && count != 0, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx needs at least one text");
+    std::vector<std::string> copies;
+    for (size_t n = 0; n < count; ++n) {
+      HPE_REQUIRE(texts[n] != nullptr, HPE_ERROR_INVALID_ARGUMENT, "text {} of hpeModuleLoadPtx is a null pointer", n);
+      copies.emplace_back(texts[n]);
+    }
+    auto& it = runtime::instance();
+    *module = it.ptx().load(std::move(copies));
+    it.write_output_at_exit();
+  });
+}
+
+hpeStatus hpeModuleUnload(hpeModule module) {
+  return guarded([&] {
+    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleUnload was given no module");
+    runtime::instance().ptx().unload(module);
+  });
+}
+
+hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device) {
+  return guarded([&] {
+    HPE_REQUIRE(module != nullptr && name != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeModuleGetVariable needs a module and a name");
+    auto& it = runtime::instance();
+    const auto found = it.ptx().find_variable(module, name, hpe::core::device_or_current(it.env(), device));
+    if (address != nullptr) *address = found.address;
+    if (size != nullptr) *size = found.size;
+  });
+}
+
+hpeStatus hpeKernelGetInfo(hpeKernel kernel, hpeKernelInfo* info) {
+  return guarded([&] {
+    HPE_REQUIRE(kernel != nullptr && info != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeKernelGetInfo needs a kernel and a place for its description");
+    *info = runtime::instance().ptx().describe(kernel);
+  });
+}
+
+hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
+                        size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work) {
+  return guarded([&] {
+    const bool everything = count == HPE_ALL;
+    const auto named = hpe::core::require_accesses("a kernel is launched", accesses, everything ? 0 : count);
+    const hpe::timepoint point =
+        launch(device, kernel, shape, parameters, parameter_size, {.accesses = named, .everything = everything});
+    if (work != nullptr) *work = {point.value, point.timeline, 0};
+  });
+}
+
+hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
+                             size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work) {
+  return guarded([&] {
+    HPE_REQUIRE(after != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
+                "a kernel is launched after {} pieces of work at a null pointer", count);
+    std::vector<hpe::timepoint> points;
+    for (size_t n = 0; n < count; ++n) points.push_back(point_of(after[n]));
+    const hpe::timepoint point =
+        launch(device, kernel, shape, parameters, parameter_size, {.concurrent = true, .after = points});
+    if (work != nullptr) *work = {point.value, point.timeline, 0};
+  });
+}
+
+hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault) {
+  return guarded([&] {
+    if (fault != nullptr) *fault = HPE_FAULT_NONE;
+    if (const auto failure = runtime::instance().wait(point_of(work))) {
+      const hpe::device::ptx_capability* const ptx = runtime::instance().env().devices.ptx();
+      if (fault != nullptr && ptx != nullptr) *fault = ptx->fault_of(point_of(work));
+      throw *failure;
+    }
+  });
+}
+
+hpeStatus hpeWorkQuery(hpeWork work, int* done) {
+  return guarded([&] {
+    HPE_REQUIRE(done != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeWorkQuery was given no place for the answer");
+    *done = runtime::instance().env().devices.reached(point_of(work)) ? 1 : 0;
+  });
+}

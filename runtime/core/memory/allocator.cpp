@@ -1,0 +1,364 @@
+#include "runtime/core/memory/allocator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/fault/explain.h"
+
+// A region exists for others from the moment the granule table names it (last step of make_region) until `alive` is
+// cleared. From then on nothing fails: all memory that removing it takes is there before (prepare_removal). Its address
+// space is handed out again after its backing is gone.
+
+namespace hpe::core {
+
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+using coherence::region_kind;
+using coherence::region_layout;
+using memory::segment_kind;
+
+namespace {
+
+// Address space behind each region that nobody gets. Accesses past an end hit nothing, and the mappings of neighbours
+// are apart, so that protecting a whole region never splits one.
+constexpr std::size_t guard = 1;
+
+// An eighth of the machine's memory.
+std::uint64_t most_to_keep() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size() / 8; }
+
+void require_unexported(const region& r, byte_range bytes) HPE_REQUIRES(r.mutex) {
+  const bool exported = std::any_of(r.exports.begin(), r.exports.end(),
+                                    [&](const byte_range& e) { return e.begin < bytes.end && bytes.begin < e.end; });
+  HPE_REQUIRE(!exported, HPE_ERROR_INVALID_ARGUMENT,
+              "the allocation at {} is exported to other processes; hpeExportEnd comes before hpeFree",
+              static_cast<void*>(r.layout.base + bytes.begin));
+}
+
+std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_size) / granule_size; }
+
+}  // namespace
+
+allocator::allocator(const environment& env, node::exporter& others, memory::segment_allocator& foreign)
+    : env_(env),
+      others_(others),
+      backing_(env.devices, env.space),
+      mover_(env, backing_, others),
+      opened_(env, foreign),
+      kept_(env.space, env.devices, std::min(env.option.kept_memory, most_to_keep())),
+      host_segment_(env.space.segment_begin(segment_kind::host), env.space.layout().segment_size / granule_size),
+      striped_segment_(env.space.segment_begin(segment_kind::striped), env.space.layout().segment_size / granule_size) {
+  for (unsigned d = 0; d < env.devices.size(); ++d) {
+    device_segments_.push_back(std::make_unique<memory::segment_allocator>(
+        env.space.segment_begin(segment_kind::device, d), env.space.layout().segment_size / granule_size));
+    pools_.push_back(std::make_unique<pool>());
+    pools_.back()->kind = region_kind::device;
+    pools_.back()->home = d;
+  }
+  pools_.push_back(std::make_unique<pool>());
+  pools_.back()->kind = region_kind::host;
+  pools_.back()->home = memory::host_home;
+}
+
+memory::segment_allocator& allocator::segment_of(const std::byte* address) {
+  const memory::segment where = env_.space.segment_of(address);
+  switch (where.kind) {
+    case segment_kind::device: return *device_segments_[where.device];
+    case segment_kind::host: return host_segment_;
+    case segment_kind::striped: return striped_segment_;
+    case segment_kind::runtime:
+    case segment_kind::foreign: break;
+  }
+  HPE_THROW(HPE_ERROR_INTERNAL, "defect in hpe: a region in a segment that has none");
+}
+
+std::byte* allocator::allocate(std::size_t bytes, unsigned device) {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and gives no memory", device);
+  if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_[device]);
+  region_layout what;
+  what.kind = region_kind::device;
+  what.homes = {static_cast<std::uint16_t>(device)};
+  return make_region(bytes, std::move(what), *device_segments_[device]);
+}
+
+std::byte* allocator::allocate_host(std::size_t bytes) {
+  if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_.back());
+  region_layout what;
+  what.kind = region_kind::host;
+  what.homes = {memory::host_home};
+  return make_region(bytes, std::move(what), host_segment_);
+}
+
+std::byte* allocator::allocate_striped(std::size_t bytes, const hpeDistribution* distribution) {
+  require_size(bytes);
+  region_layout what;
+  what.kind = region_kind::striped;
+  what.homes = memory::distribute(distribution, granules_for(bytes), env_.devices.size());
+  return make_region(bytes, std::move(what), striped_segment_);
+}
+
+void allocator::require_size(std::size_t bytes) const {
+  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
+  HPE_REQUIRE(bytes <= env_.space.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
+              "{} bytes were asked for; an allocation may have {} (HPE_SEGMENT_SIZE)", bytes,
+              env_.space.layout().segment_size);
+}
+
+std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory::segment_allocator& segment) {
+  require_size(bytes);
+  const std::size_t granules = granules_for(bytes);
+  const std::size_t with_guard = granules + guard;
+  what.bytes = bytes;
+  what.extent = round_up(bytes, os::page_size());
+  what.block_size = coherence::choose_block_size(bytes, env_.option.block_size);
+  const bool reuse = what.kind != region_kind::host;
+  const std::optional<std::byte*> had = reuse ? kept_.take(segment, what.extent) : std::nullopt;
+  what.base = had ? *had : segment.allocate(with_guard);
+  if (what.base == nullptr) {
+    kept_.clear();
+    what.base = segment.allocate(with_guard);
+  }
+  HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
+              "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
+              env_.space.layout().segment_size);
+  std::byte* base = what.base;
+  bool backed = false;
+  try {
+    backing_.give(what);
+    backed = true;
+    if (!had) env_.space.map_view(base, what.extent, os::access::none);
+    publish(what, had.has_value());
+  } catch (...) {
+    if (backed) backing_.take(what);
+    kept_.drop({&segment, base, what.extent, with_guard});
+    throw;
+  }
+  return base;
+}
+
+void allocator::publish(const region_layout& what, bool at_home) {
+  std::uint64_t ahead = env_.option.prefetch_window;
+  if (what.kind != region_kind::host) ahead = std::min(ahead, env_.devices.at(what.homes[0]).info().most_ahead);
+  region& r = env_.regions.take(what.homes[0]);
+  try {
+    const lock_guard lock(r.mutex);
+    r.begin(what, ahead, env_.option.rolling_window, at_home ? block_state::device : block_state::fresh);
+  } catch (...) {
+    env_.regions.give_back(r);
+    throw;
+  }
+  env_.granules.assign(what.base, granules_for(what.bytes), {r.id, what.homes[0]});
+  if (what.homes.size() > 1)
+    for (std::size_t g = 0; g < what.homes.size(); ++g)
+      env_.granules.set_home(what.base + g * granule_size, 1, what.homes[g]);
+}
+
+std::byte* allocator::adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
+                            std::shared_ptr<const void> lease) {
+  const region_layout what = opened_.open(parts, first, bytes, std::move(lease));
+  try {
+    publish(what, false);
+  } catch (...) {
+    opened_.close(what);
+    throw;
+  }
+  return what.base + first;
+}
+
+void allocator::free(void* pointer) {
+  const allocation found = require(pointer);
+  HPE_REQUIRE(found.base == pointer, HPE_ERROR_NOT_A_REGION,
+              "{} lies {} bytes inside the allocation of {} bytes at {}; free that address", pointer,
+              static_cast<std::byte*>(pointer) - found.base, found.bytes, static_cast<void*>(found.base));
+  if (found.region->layout.small != nullptr) return free_small(found);
+  remove_region(*found.region);
+}
+
+void allocator::remove_region(region& r) {
+  removal what;
+  {
+    const lock_guard lock(r.mutex);
+    HPE_REQUIRE(r.alive, HPE_ERROR_NOT_A_REGION, "the allocation at {} was freed by another thread just now",
+                static_cast<void*>(r.layout.base));
+    require_unexported(r, r.whole());
+    what = prepare_removal(r);
+    r.end();
+  }
+  finish_removal(r, std::move(what));
+}
+
+allocator::removal allocator::prepare_removal(const region& r) {
+  removal result;
+  r.order.before_write(r.whole(), result.users);
+  result.give_back = [this, what = r.layout, shadow_used = r.blocks().shadow_used()] {
+    give_back_memory(what, shadow_used);
+  };
+  return result;
+}
+
+void allocator::finish_removal(region& r, removal&& what) noexcept {
+  const region_layout& was = r.layout;
+  env_.faults.look_again(r.id);  // who waits for its data is told that it was freed
+  env_.wait_for(what.users);
+  if (was.small == nullptr) env_.regions.note_freed({was.base + was.first, was.bytes - was.first});
+  env_.granules.clear(was.base, granules_for(was.bytes));
+  std::uint64_t shared = 0;
+  {
+    const lock_guard lock(r.mutex);
+    shared = std::exchange(r.shared, 0);
+  }
+  // Its memory stays for processes that have it open.
+  shared != 0 ? others_.retire(shared, std::move(what.give_back)) : what.give_back();
+  env_.regions.give_back(r);
+}
+
+void allocator::give_back_memory(const region_layout& what, bool shadow_used) noexcept {
+  if (env_.space.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
+  backing_.take(what);
+  const kept_memory::mapping left{&segment_of(what.base), what.base, what.extent, granules_for(what.bytes) + guard};
+  what.kind != region_kind::host&& shadow_used ? kept_.keep(left) : kept_.drop(left);
+}
+
+std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
+  require_size(bytes);
+  std::byte* object = nullptr;
+  while (object == nullptr && (object = from.objects.allocate(bytes)) == nullptr) {
+    const std::lock_guard lock(from.growing);
+    if ((object = from.objects.allocate(bytes)) != nullptr) break;
+    object = allocate_in_new_slab(bytes, from);
+  }
+  const allocation made = require(object);
+  try {
+    clear_small(made);
+  } catch (...) {
+    free_small(made);
+    throw;
+  }
+  return object;
+}
+
+std::byte* allocator::allocate_in_new_slab(std::size_t bytes, pool& to) {
+  region_layout what;
+  what.kind = to.kind;
+  what.homes = {static_cast<std::uint16_t>(to.home)};
+  what.small = &to.objects;
+  memory::segment_allocator& segment = to.kind == region_kind::host ? host_segment_ : *device_segments_[to.home];
+  std::byte* const slab = make_region(granule_size, std::move(what), segment);
+  bool added = false;
+  try {
+    to.objects.add_slab(slab);
+    added = true;
+    return to.objects.allocate(bytes);
+  } catch (...) {
+    // Another thread may have an object in it by now.
+    if (!added || to.objects.remove_slab(slab)) remove_region(env_.regions.at(env_.granules.find(slab).region));
+    throw;
+  }
+}
+
+void allocator::clear_small(const allocation& object) {
+  // The memory may have belonged to another object. Where a block is the host's or nobody's, the shadow is enough.
+  region& r = *object.region;
+  const byte_range bytes{r.offset_of(object.base), r.offset_of(object.base) + object.bytes};
+  {
+    const lock_guard lock(r.mutex);
+    bool on_host = r.single_copy();
+    if (!on_host) {
+      on_host = true;
+      const auto run = r.blocks_of(bytes);
+      for (std::uint64_t b = run.begin; b < run.end; ++b)
+        on_host = on_host && (r.state(b) == block_state::host || r.state(b) == block_state::fresh);
+    }
+    if (on_host) {
+      std::memset(env_.space.alias(object.base), 0, object.bytes);
+      return;
+    }
+  }
+  work::submission clear(env_, {{object.region, bytes, HPE_OUT}});
+  clear.submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
+    return env_.engine.fill(home, r.layout.base + part.begin, 0, part.size(), after.points());
+  });
+}
+
+void allocator::free_small(const allocation& object) {
+  region& r = *object.region;
+  memory::small_objects& objects = *r.layout.small;
+  const memory::small_objects::object small{object.base, object.bytes};
+  point_set users;
+  {
+    const lock_guard lock(r.mutex);
+    const std::uint64_t begin = r.offset_of(object.base);
+    require_unexported(r, {begin, begin + object.bytes});
+    r.order.before_write({begin, begin + object.bytes}, users);
+  }
+  env_.wait_for(users);
+  removal of_slab;
+  {
+    // Objects of a slab are freed one after the other: one that is not alone does not leave the slab empty.
+    const lock_guard lock(r.mutex);
+    if (objects.alone(small)) of_slab = prepare_removal(r);
+    std::byte* const empty = objects.free(small);
+    env_.regions.note_freed({object.base, object.bytes});
+    if (empty == nullptr || !objects.remove_slab(empty)) return;
+    r.end();
+  }
+  finish_removal(r, std::move(of_slab));
+}
+
+allocation allocator::find(const void* p) const {
+  const memory::granule_entry entry = env_.granules.find(p);
+  if (entry.region == 0) return {};
+  region& r = env_.regions.at(entry.region);
+  const lock_guard lock(r.mutex);
+  if (!r.alive || !r.contains(p)) return {};
+  if (r.layout.small == nullptr) {
+    const std::uint64_t offset = r.offset_of(p);
+    if (offset < r.layout.first || offset >= r.layout.bytes) return {};
+    return {&r, r.layout.base + r.layout.first, r.layout.bytes - r.layout.first};
+  }
+  const auto object = r.layout.small->find(p);
+  return object ? allocation{&r, object->base, object->size} : allocation{};
+}
+
+allocation allocator::require(const void* p) const {
+  const allocation found = find(p);
+  if (found.region != nullptr) return found;
+  HPE_REQUIRE(env_.space.contains(p), HPE_ERROR_NOT_A_REGION, "{} is not an address that hpe gave out", p);
+  HPE_THROW(HPE_ERROR_NOT_A_REGION, "{} lies in no allocation: {}", p,
+            fault::explain_stray_address(static_cast<const std::byte*>(p), env_.granules, env_.regions));
+}
+
+allocation allocator::require(const void* p, std::size_t bytes) const {
+  const allocation found = require(p);
+  const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(p) - found.base);
+  HPE_REQUIRE(bytes <= found.bytes - offset, HPE_ERROR_NOT_A_REGION,
+              "{} bytes at {} reach {} bytes past the end of the allocation of {} bytes at {}", bytes, p,
+              bytes - (found.bytes - offset), found.bytes, static_cast<void*>(found.base));
+  return found;
+}
+
+void allocator::migrate(const void* p, unsigned device) {
+  region& r = *require(p).region;
+  point_set users;
+  {
+    const lock_guard lock(r.mutex);
+    r.order.before_write(r.whole(), users);
+  }
+  env_.wait_for(users);  // most of the waiting, without the mutex
+
+  const lock_guard lock(r.mutex);
+  HPE_REQUIRE(r.alive && r.contains(p), HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");
+  HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
+              "the allocation at {} is host memory, which every device reaches where it is",
+              static_cast<void*>(r.layout.base));
+  mover_.move(r, device);
+}
+
+}  // namespace hpe::core

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/core/memory/backing.h"
+#include "runtime/core/memory/kept_memory.h"
+#include "runtime/core/memory/mover.h"
+#include "runtime/core/work/environment.h"
+#include "runtime/memory/segment_allocator.h"
+#include "runtime/memory/small_objects.h"
+#include "runtime/node/exporter.h"
+
+namespace hpe::core {
+
+/// A live allocation as the program knows it: all of a region, or a small object in one.
+struct allocation {
+  coherence::region* region = nullptr;
+  std::byte* base = nullptr;
+  std::uint64_t bytes = 0;  ///< as asked for
+};
+
+/// Makes, finds, moves and frees allocations. Any thread.
+class allocator {
+ public:
+  /// others: the processes that use memory of this one. foreign: addresses for memory of theirs.
+  allocator(const environment& env, node::exporter& others, memory::segment_allocator& foreign);
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, unsigned device);
+  [[nodiscard]] std::byte* allocate_host(std::size_t bytes);
+  [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
+
+  /// An allocation in memory of another process; see opened_memory::open.
+  [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
+                                 std::shared_ptr<const void> lease);
+
+  /// Waits for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts there, and
+  /// HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
+  void free(void* pointer);
+
+  /// The allocation that contains the byte at p; region nullptr if there is none.
+  [[nodiscard]] allocation find(const void* p) const;
+  /// The same, or HPE_ERROR_NOT_A_REGION with what the address is.
+  [[nodiscard]] allocation require(const void* p) const;
+  /// The same for a range that must lie in one allocation.
+  [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
+
+  /// Gives the region of an allocation another home. Any thread; others that use the region wait.
+  void migrate(const void* p, unsigned device);
+  /// The same under the region's mutex.
+  void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex) { mover_.move(r, device); }
+
+ private:
+  /// What small objects with one home share.
+  struct pool {
+    memory::small_objects objects;
+    coherence::region_kind kind;
+    unsigned home;
+    std::mutex growing;  ///< so that one thread at a time adds a slab, and none is added that nobody needs
+  };
+
+  /// What is left to do for a region once it has ended; made before, because it takes memory.
+  struct removal {
+    coherence::point_set users;
+    std::function<void()> give_back;
+  };
+
+  std::byte* allocate_small(std::size_t bytes, pool& from);
+  /// nullptr if other threads were faster.
+  std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
+  void free_small(const allocation& object);
+  void require_size(std::size_t bytes) const;
+  void publish(const coherence::region_layout& what, bool at_home);
+  std::byte* make_region(std::size_t bytes, coherence::region_layout description, memory::segment_allocator& segment);
+  void remove_region(coherence::region& r);
+  removal prepare_removal(const coherence::region& r) HPE_REQUIRES(r.mutex);
+  void finish_removal(coherence::region& r, removal&& what) noexcept;
+  void give_back_memory(const coherence::region_layout& what, bool shadow_used) noexcept;
+  memory::segment_allocator& segment_of(const std::byte* address);
+  void clear_small(const allocation& object);
+
+  environment env_;
+  node::exporter& others_;
+  backing backing_;
+  mover mover_;
+  opened_memory opened_;
+  kept_memory kept_;
+  std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
+  memory::segment_allocator host_segment_;
+  memory::segment_allocator striped_segment_;
+  std::vector<std::unique_ptr<pool>> pools_;  // of each device, then of the host
+};
+
+}  // namespace hpe::core

@@ -1,0 +1,131 @@
+#include "runtime/core/memory/loan_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
+
+// Addresses in free_ and in entries are aliases. Small classes are cut from whole granules and stay cut.
+
+namespace hpe::core {
+
+namespace {
+
+constexpr std::uintptr_t page = 4096;
+constexpr std::size_t most_idle = std::size_t{512} << 20;
+
+std::size_t size_of(unsigned size_class) { return std::size_t{1} << size_class; }
+
+// Granules of the runtime segment that are left alone: its lower half, or more where staging buffers need it.
+std::size_t first_granule(const environment& env) {
+  const std::size_t staging = round_up(env.engine.staging().bytes(), granule_size);
+  return std::max(env.space.layout().segment_size / 2, staging) / granule_size;
+}
+
+}  // namespace
+
+loan::loan(loan&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      memory_(std::exchange(other.memory_, nullptr)),
+      size_class_(other.size_class_),
+      busy_(std::move(other.busy_)) {}
+
+loan& loan::operator=(loan&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(data_, other.data_);
+  std::swap(memory_, other.memory_);
+  std::swap(size_class_, other.size_class_);
+  std::swap(busy_, other.busy_);
+  return *this;
+}
+
+loan::~loan() {
+  if (pool_ != nullptr) pool_->give_back(memory_, size_class_, std::move(busy_));
+}
+
+loan_pool::loan_pool(const environment& env)
+    : env_(env),
+      segment_(env.space.segment_begin(memory::segment_kind::runtime) + first_granule(env) * granule_size,
+               env.space.layout().segment_size / granule_size - first_granule(env)) {}
+
+loan loan_pool::take(std::size_t bytes, const void* like) {
+  const std::uintptr_t remainder = reinterpret_cast<std::uintptr_t>(like) % page;
+  HPE_REQUIRE(bytes <= size_of(largest) / 2, HPE_ERROR_OUT_OF_MEMORY,
+              "{} bytes of host memory were needed to hold a copy of device memory", bytes);
+  const unsigned size_class = std::max(smallest, static_cast<unsigned>(std::bit_width(bytes + remainder - 1)));
+  loan result;
+  std::byte* memory = take_free(size_class);
+  if (memory == nullptr) memory = make(size_class);
+  result.pool_ = this;
+  result.memory_ = memory;
+  result.data_ = memory + remainder;
+  result.size_class_ = size_class;
+  return result;
+}
+
+std::byte* loan_pool::take_free(unsigned size_class) {
+  entry found{nullptr, {}};
+  {
+    const lock_guard lock(mutex_);
+    auto& candidates = free_[size_class];
+    if (candidates.empty()) return nullptr;
+    auto best =
+        std::find_if(candidates.begin(), candidates.end(), [&](const entry& e) { return env_.reached(e.busy); });
+    if (best == candidates.end()) {
+      // More memory rather than waiting, while there is little of it.
+      if (idle_ < most_idle / 2) return nullptr;
+      best = candidates.begin();
+    }
+    found = std::move(*best);
+    candidates.erase(best);
+    idle_ -= size_of(size_class);
+  }
+  env_.wait_for(found.busy);
+  return found.memory;
+}
+
+std::byte* loan_pool::make(unsigned size_class) {
+  const std::size_t bytes = size_of(size_class);
+  std::byte* const address = segment_.allocate(std::max<std::size_t>(bytes / granule_size, 1));
+  HPE_REQUIRE(address != nullptr, HPE_ERROR_OUT_OF_MEMORY,
+              "no {} bytes of address space are left for copies of device memory (HPE_SEGMENT_SIZE)", bytes);
+  std::byte* const memory = env_.space.alias(address);
+  if (bytes < granule_size) {
+    const lock_guard lock(mutex_);
+    for (std::size_t at = bytes; at < granule_size; at += bytes) {
+      free_[size_class].push_front({memory + at, {}});
+      idle_ += bytes;
+    }
+  }
+  return memory;
+}
+
+void loan_pool::give_back(std::byte* memory, unsigned size_class, coherence::point_set busy) noexcept {
+  try {
+    {
+      const lock_guard lock(mutex_);
+      if (size_of(size_class) < granule_size || idle_ + size_of(size_class) <= most_idle) {
+        free_[size_class].push_front({memory, std::move(busy)});
+        idle_ += size_of(size_class);
+        return;
+      }
+    }
+    discard(memory, size_class, busy);
+  } catch (const std::exception& e) {
+    log(log_level::error, "{} bytes of host memory are lost to the runtime: {}", size_of(size_class), e.what());
+  }
+}
+
+void loan_pool::discard(std::byte* memory, unsigned size_class, const coherence::point_set& busy) {
+  env_.wait_for(busy);
+  std::byte* const address = env_.space.view(memory);
+  const bool unmapped = env_.space.unmap_view(address, size_of(size_class));
+  env_.devices.release_host(memory, size_of(size_class));
+  if (unmapped) segment_.free(address, size_of(size_class) / granule_size);
+}
+
+}  // namespace hpe::core

@@ -1,0 +1,101 @@
+#include "runtime/core/operations/announcer.h"
+
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/trace/profile.h"
+
+// An announcement is entered before views are closed, and no lane opens a view that one is in the way of: so there is
+// no moment in which CPU code could use the bytes without waiting.
+
+namespace hpe::core {
+
+using coherence::announced_thread;
+using coherence::region;
+using coherence::this_announced_thread;
+
+namespace {
+
+constexpr std::uint64_t all_homes = ~std::uint64_t{0};
+
+}  // namespace
+
+std::vector<announcer::use> announcer::resolve(std::span<const hpeAccess> accesses) const {
+  std::vector<use> uses;
+  for (const hpeAccess& a : accesses) {
+    HPE_REQUIRE(a.mode == HPE_IN || a.mode == HPE_OUT || a.mode == HPE_INOUT, HPE_ERROR_INVALID_ARGUMENT,
+                "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
+    if (!env_.space.contains(a.address)) continue;
+    const allocation found = memory_.require(a.address, a.size);
+    if (found.region->single_copy()) continue;
+    const std::uint64_t begin = found.region->offset_of(a.address);
+    const std::uint64_t end = a.size != 0 ? begin + a.size : found.region->offset_of(found.base) + found.bytes;
+    uses.push_back({found.region->id, {begin, end}, a.mode != HPE_IN});
+  }
+  return uses;
+}
+
+void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
+  std::vector<work::device_access> accesses;
+  for (std::uint32_t number = 1; homes != 0 && number < env_.regions.limit(); ++number) {
+    region& r = env_.regions.at(number);
+    if (!r.open_to_host) continue;
+    const lock_guard lock(r.mutex);
+    if (!r.alive || r.single_copy()) continue;
+    r.close_to_host();
+    if (r.open_to_host && (r.home_set() & homes) != 0) accesses.push_back({&r, r.whole(), HPE_INOUT, true});
+  }
+  // Whatever the work writes, the host's bytes go home first: work that comes before it may still read them.
+  for (const use& each : uses) {
+    region& r = env_.regions.at(each.region);
+    if (r.open_to_host) accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
+  }
+  if (accesses.empty()) return;
+  work::submission use(env_, std::move(accesses));
+  use.hand_over();
+}
+
+std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std::span<const hpeAccess> accesses) {
+  auto made = std::make_unique<hpeAnnouncement_st>();
+  if (trace::profile::active() != nullptr) made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
+  std::vector<use> uses = resolve(accesses);
+  if (homes == 0 && uses.empty()) return made;
+  made->number = env_.announced.add(homes, uses);
+  try {
+    release(homes, uses);
+  } catch (...) {
+    if (env_.announced.remove(made->number)) env_.faults.look_again();
+    throw;
+  }
+  return made;
+}
+
+void announcer::begin(hpeAnnouncement_st& work) const {
+  announced_thread& thread = this_announced_thread();
+  HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread does announced work already");
+  work.begun = true;
+  thread = {.at_work = true};
+  if (work.number != 0) trace::count_for(work.from.get());  // host functions are places of their own
+}
+
+void announcer::close_again(bool opened) const {
+  // Views that were opened for this thread alone would let others pass who wait for work.
+  try {
+    if (opened && env_.announced.any()) release(all_homes, {});
+  } catch (const error& e) {
+    log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users are told
+  }
+}
+
+void announcer::end(const hpeAnnouncement_st& work) const {
+  if (work.begun) {
+    announced_thread& thread = this_announced_thread();
+    const bool opened = std::exchange(thread, {}).used_a_view;
+    trace::count_for(nullptr);
+    close_again(opened);
+  }
+  if (work.number != 0 && env_.announced.remove(work.number)) env_.faults.look_again();
+}
+
+}  // namespace hpe::core

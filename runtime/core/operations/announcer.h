@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/core/memory/allocator.h"
+#include "runtime/trace/call_sites.h"
+
+/// What the handles of the C interface point to.
+struct hpeAnnouncement_st {
+  hpe::coherence::announcement_number number = 0;  ///< 0: it uses no memory that anybody would wait for
+  bool begun = false;                              ///< by the thread that will end it
+  std::unique_ptr<hpe::trace::call_stack> from;    ///< where it was made, if there is a profile
+};
+
+namespace hpe::core {
+
+/// Work that the program has queued elsewhere: see hpe/announce.h. Any thread.
+class announcer {
+ public:
+  announcer(const environment& env, allocator& memory) : env_(env), memory_(memory) {}
+
+  [[nodiscard]] std::unique_ptr<hpeAnnouncement_st> announce(std::uint64_t homes, std::span<const hpeAccess> accesses);
+  void begin(hpeAnnouncement_st& work) const;
+  void end(const hpeAnnouncement_st& work) const;
+
+ private:
+  using use = coherence::announcements::use;
+
+  [[nodiscard]] std::vector<use> resolve(std::span<const hpeAccess> accesses) const;
+  /// Closes the views of memory with these homes and of the uses.
+  void release(std::uint64_t homes, std::span<const use> uses) const;
+  void close_again(bool opened) const;
+
+  environment env_;
+  allocator& memory_;
+};
+
+}  // namespace hpe::core

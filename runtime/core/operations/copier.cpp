@@ -1,0 +1,294 @@
+#include "runtime/core/operations/copier.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/core/work/arrivals.h"
+#include "runtime/trace/measured.h"
+
+// Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
+// work that uses it. Everything else is device work like a kernel: released, ordered, and queued.
+//
+// Staging buffers come before the locks of regions: nobody waits for a buffer while it holds a region.
+
+namespace hpe::core {
+
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+using work::region_range;
+using work::submission;
+
+namespace {
+
+// Larger copies are queued in pieces, so that others get at the region in between. Each costs the caller some
+// microseconds before it can queue what comes next, perhaps the copy in the other direction.
+constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
+
+// A copy between homes uses no more buffers at once, so that one in the other direction finds some, too.
+constexpr std::size_t most_buffers = 4;
+
+bool homes_change_inside_blocks(const region_range& to, const region_range& from) {
+  if (from.region->layout.homes.size() == 1) return false;
+  const lock_guard lock(to.region->mutex);
+  return (to.range.begin - from.range.begin) % to.region->layout.block_size != 0;
+}
+
+}  // namespace
+
+region_range copier::resolve(const void* p, std::size_t bytes) const {
+  if (!env_.space.contains(p)) return {};
+  const allocation found = memory_.require(p, bytes);
+  const std::uint64_t begin = found.region->offset_of(p);
+  return {found.region, {begin, begin + bytes}};
+}
+
+void copier::wait_for_announced(const void* p, std::size_t bytes, bool write) const {
+  if (!env_.announced.any() || bytes == 0) return;
+  const region_range found = resolve(p, bytes);
+  if (found.region != nullptr) env_.wait_for_announced(*found.region, found.range, write);
+}
+
+void copier::copy_for_program(void* destination, const void* source, std::size_t bytes) {
+  wait_for_announced(source, bytes, false);
+  wait_for_announced(destination, bytes, true);
+  copy(destination, source, bytes);
+}
+
+void copier::fill_for_program(void* destination, std::uint8_t value, std::size_t bytes) {
+  wait_for_announced(destination, bytes, true);
+  fill(destination, value, bytes);
+}
+
+std::byte* copier::alias(const region_range& bytes) const { return env_.space.alias(bytes.address()); }
+
+void copier::copy(void* destination, const void* source, std::size_t bytes) {
+  if (bytes == 0) return;
+  HPE_REQUIRE(destination != nullptr && source != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "a copy of {} bytes has a null {}", bytes, destination == nullptr ? "destination" : "source");
+  const region_range to = resolve(destination, bytes);
+  const region_range from = resolve(source, bytes);
+  const auto distance = static_cast<std::uint64_t>(
+      std::abs(static_cast<std::byte*>(destination) - static_cast<const std::byte*>(source)));
+  HPE_REQUIRE(distance >= bytes, HPE_ERROR_INVALID_ARGUMENT, "the source and the destination of {} bytes overlap",
+              bytes);
+
+  if (to.region == nullptr && from.region == nullptr) {
+    std::memcpy(destination, source, bytes);
+    return;
+  }
+  using trace::way;
+  const way between = to.region == nullptr ? way::down_staged : way::across;
+  const trace::measured here(from.region == nullptr ? way::up_staged : between, bytes);
+  if (from.region == nullptr) {
+    copy_in(to, static_cast<const std::byte*>(source));
+  } else if (to.region == nullptr) {
+    copy_out(static_cast<std::byte*>(destination), from);
+  } else {
+    copy_across(to, from);
+  }
+}
+
+void copier::copy_in(const region_range& to, const std::byte* source) {
+  region& r = *to.region;
+  if (r.single_copy()) {
+    work::wait_for_users(to, true, env_.devices);
+    std::memcpy(alias(to), source, to.range.size());
+    return;
+  }
+  // The threads fill one buffer while the one before is queued, and need not meet in between.
+  struct begun {
+    byte_range range;
+    transfer::engine::filling piece;
+  };
+  std::optional<begun> last;
+  const auto queue_last = [&] {
+    if (!last) return;
+    queue_in({&r, last->range}, transfer::engine::filled(std::move(last->piece)));
+    last.reset();
+  };
+  for (std::uint64_t at = to.range.begin; at < to.range.end;) {
+    const std::uint64_t done = at - to.range.begin;
+    const std::uint64_t wished = transfer::next_piece(done, to.range.end - at, env_.engine.staging_size());
+    const std::uint64_t size = between_blocks(to, at, at + wished) - at;
+    const unsigned home = env_.likely_home(r.layout.base + at);
+    auto next = env_.engine.try_stage(home, source + done, size, to.range.size());
+    queue_last();
+    if (!next)
+      next.emplace(env_.engine.stage(home, source + done, size, to.range.size()));  // waits, and holds no buffer
+    last.emplace(begun{{at, at + size}, std::move(*next)});
+    at += size;
+  }
+  queue_last();
+}
+
+void copier::queue_in(const region_range& to, transfer::staged buffer) {
+  overwrite(to).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
+    return env_.engine.write(home, to.region->layout.base + part.begin, buffer, part.begin - to.range.begin,
+                             part.size(), after.points());
+  });
+}
+
+std::uint64_t copier::between_blocks(const region_range& to, std::uint64_t begin, std::uint64_t end) {
+  if (end == to.range.end) return end;
+  const lock_guard lock(to.region->mutex);
+  const std::uint64_t block = to.region->layout.block_size;
+  const std::uint64_t boundary = end / block * block;
+  return boundary > begin ? boundary : end;
+}
+
+submission copier::overwrite(const region_range& to) const {
+  return submission(env_, {{to.region, to.range, HPE_OUT}},
+                    [&](const work::device_access&) { to.require_homes(env_.devices); });
+}
+
+void copier::copy_out(std::byte* destination, const region_range& from) {
+  region& r = *from.region;
+  if (r.single_copy()) {
+    work::wait_for_users(from, false, env_.devices);
+    std::memcpy(destination, alias(from), from.range.size());
+    return;
+  }
+  arrivals under_way(env_.engine);
+  std::optional<transfer::staged> buffer;
+  for (std::uint64_t at = from.range.begin; at < from.range.end;) {
+    // Nothing is held from one turn to the next but a buffer, so each looks anew at what the next bytes need: to be
+    // waited for, a buffer, or the copy itself.
+    region_range next{&r, {at, at}};
+    bool on_host = false;
+    point_set writers;
+    bool queued = false;
+    {
+      const lock_guard lock(from.region->mutex);
+      r.mutex.assert_held();
+      from.require_alive();
+      on_host = work::host_has(r.state(r.block_of(at)));
+      next.range.end = work::end_of_same(r, at, from.range.end, work::host_has);
+      if (!on_host) {
+        const std::uint64_t most =
+            transfer::next_piece(at - from.range.begin, from.range.end - at, env_.engine.staging_size());
+        next.range.end = r.end_of_home(at, std::min(next.range.end, at + most));
+        r.order.before_read(next.range, writers);
+        queued = buffer && env_.reached(writers);
+      }
+      if (queued) {
+        const timepoint read = env_.engine.read(r.home_of(at), *buffer, next.address(), next.range.size());
+        const work::device_access access{&r, next.range, HPE_IN};
+        work::record(std::span(&access, 1), std::span(&read, 1), env_.devices);
+      }
+    }
+    std::byte* const into = destination + (at - from.range.begin);
+    const unsigned home = env_.likely_home(r.layout.base + at);
+    if (on_host) {
+      env_.engine.copy_on_host(home, into, alias(next), next.range.size());
+    } else if (queued) {
+      under_way.add(home, std::move(*buffer), into, next.range.size());
+      buffer.reset();
+    } else if (buffer || !env_.reached(writers)) {
+      // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even
+      // if the writers have just finished.
+      env_.wait_for(writers);
+      continue;
+    } else {
+      buffer.emplace(under_way.next_buffer(home));
+      continue;
+    }
+    at = next.range.end;
+  }
+  under_way.finish();
+}
+
+void copier::copy_across(const region_range& to, const region_range& from) {
+  region& t = *to.region;
+  region& f = *from.region;
+  if (t.single_copy() && f.single_copy()) {
+    work::wait_for_users(to, true, env_.devices);
+    work::wait_for_users(from, false, env_.devices);
+    std::memcpy(alias(to), alias(from), to.range.size());
+    return;
+  }
+  if (f.single_copy()) {
+    work::wait_for_users(from, false, env_.devices);
+    return copy_in(to, alias(from));
+  }
+  if (t.single_copy()) {
+    work::wait_for_users(to, true, env_.devices);
+    return copy_out(alias(to), from);
+  }
+  // Where homes of the source change inside blocks of the target, such a block is written by two commands. It is
+  // uploaded first then, so that it is whole if only one of them can be queued.
+  const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
+  std::deque<timepoint> under_way;  // of the pieces in buffers
+  for (std::uint64_t done = 0; done < to.range.size();) {
+    const std::uint64_t begin = done;
+    std::uint64_t stop = std::min(begin + piece_size, to.range.size());
+    // Where some homes need a buffer between them, it is there before the locks: which homes it will be is known later.
+    std::optional<transfer::staged> through;
+    if (!env_.engine.all_connected()) {
+      if (under_way.size() == most_buffers) {
+        env_.devices.wait(under_way.front(), std::chrono::steady_clock::time_point::max());
+        under_way.pop_front();
+      }
+      through.emplace(env_.engine.borrow(env_.likely_home(t.layout.base + to.range.begin + done)));
+      stop = begin + transfer::next_piece(begin, to.range.size() - begin, through->size());
+    }
+    stop = between_blocks(to, to.range.begin + begin, to.range.begin + stop) - to.range.begin;
+    submission work(env_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
+                           {&t, {to.range.begin + done, to.range.begin + stop}, target_mode}});
+    while (done < stop) {
+      const std::uint64_t source = from.range.begin + done;
+      const std::uint64_t target = to.range.begin + done;
+      const std::uint64_t size = std::min(f.end_of_home(source, source + (stop - done)) - source,
+                                          t.end_of_home(target, target + (stop - done)) - target);
+      const unsigned target_home = t.home_of(target);
+      const unsigned source_home = f.home_of(source);
+      const work::device_access piece[] = {{&f, {source, source + size}, HPE_IN},
+                                           {&t, {target, target + size}, target_mode}};
+      work.submit_piece(piece, [&](const point_set& after) {
+        std::byte* const into = t.layout.base + target;
+        const std::byte* const out_of = f.layout.base + source;
+        if (env_.engine.route_between(target_home, source_home) != transfer::route::peer_staged)
+          return env_.engine.copy(target_home, into, source_home, out_of, size, after.points());
+        return env_.engine.copy(target_home, into, source_home, out_of, size, after.points(), *through, done - begin);
+      });
+      done += size;
+    }
+    if (through) under_way.push_back(through->busy_until());
+  }
+}
+
+void copier::fill(void* destination, std::uint8_t value, std::size_t bytes) {
+  if (bytes == 0) return;
+  HPE_REQUIRE(destination != nullptr, HPE_ERROR_INVALID_ARGUMENT, "{} bytes at a null pointer were to be set", bytes);
+  const region_range to = resolve(destination, bytes);
+  if (to.region == nullptr) {
+    std::memset(destination, value, bytes);
+    return;
+  }
+  region& r = *to.region;
+  if (r.single_copy()) {
+    work::wait_for_users(to, true, env_.devices);
+    std::memset(alias(to), value, bytes);
+    return;
+  }
+  overwrite(to).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
+    return env_.engine.fill(home, r.layout.base + part.begin, value, part.size(), after.points());
+  });
+}
+
+void copier::prefetch(const void* p, std::size_t bytes, int where) {
+  const allocation found = memory_.require(p, bytes);
+  region& r = *found.region;
+  const std::uint64_t begin = r.offset_of(p);
+  const std::uint64_t end = bytes != 0 ? begin + bytes : r.offset_of(found.base) + found.bytes;
+  if (where == HPE_HOST) return env_.faults.prefetch(r.id, {begin, end});
+  env_.require_device(where);
+  const submission as_for_a_reading_kernel(env_, {{&r, {begin, end}, HPE_IN}});
+}
+
+}  // namespace hpe::core

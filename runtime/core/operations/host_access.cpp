@@ -1,0 +1,195 @@
+#include "runtime/core/operations/host_access.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/error.h"
+
+// No mutex is held while device work is waited for. What is found under a region's mutex may be different when it is
+// taken again, so each turn of a loop looks anew.
+
+namespace hpe::core {
+
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+using work::host_has;
+using work::region_range;
+
+namespace {
+
+// Bytes of a home that one command copies, so that others get at the link in between.
+constexpr std::uint64_t piece = std::uint64_t{64} << 20;
+
+bool host_owns(block_state s) noexcept { return s == block_state::host; }
+
+}  // namespace
+
+region_range host_access::locate(const void* p, std::size_t bytes) const {
+  const allocation found = memory_.require(p, bytes);
+  const std::uint64_t begin = found.region->offset_of(p);
+  return {found.region, {begin, begin + bytes}};
+}
+
+region_range host_access::resolve(const void* p, std::size_t bytes, host_use use) const {
+  const region_range found = locate(p, bytes);
+  env_.wait_for_announced(*found.region, found.range, use != host_use::read);
+  return found;
+}
+
+std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use) const {
+  const region_range what = use == host_use::read ? resolve(p, bytes, use) : locate(p, bytes);
+  const region& r = *what.region;
+  if (r.single_copy()) {
+    work::wait_for_users(what, use != host_use::read, env_.devices);
+    return env_.space.alias(p);
+  }
+  if (use != host_use::read) return nullptr;
+  const lock_guard lock(what.region->mutex);
+  r.mutex.assert_held();
+  what.require_alive();
+  const auto run = r.blocks_of(what.range);
+  for (std::uint64_t b = run.begin; b < run.end; ++b)
+    if (!host_has(r.state(b))) return nullptr;
+  return env_.space.alias(p);
+}
+
+loan host_access::borrow(const void* p, std::size_t bytes) { return loans_.take(bytes, p); }
+
+void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const {
+  if (pieces.empty()) return;
+  const region_range all = resolve(p, bytes, host_use::read);
+  if (all.region->single_copy()) {
+    work::wait_for_users(all, false, env_.devices);
+    for (const host_piece& one : pieces) std::memcpy(into + one.offset, env_.space.alias(p) + one.offset, one.bytes);
+    return;
+  }
+  std::vector<timepoint> copies;
+  for (const host_piece& one : pieces) {
+    const std::uint64_t begin = all.range.begin + one.offset;
+    read_piece(into + one.offset, {all.region, {begin, begin + one.bytes}}, copies);
+  }
+  finish(copies);
+}
+
+std::vector<timepoint> host_access::start_read(std::byte* into, const void* p, std::size_t bytes) const {
+  std::vector<timepoint> copies;
+  const region_range all = resolve(p, bytes, host_use::read);
+  if (all.region->single_copy()) {
+    work::wait_for_users(all, false, env_.devices);
+    std::memcpy(into, env_.space.alias(p), bytes);
+  } else {
+    read_piece(into, all, copies);
+  }
+  return copies;
+}
+
+bool host_access::reached(std::span<const timepoint> points) const { return work::reached(points, env_.devices); }
+
+void host_access::finish(std::span<const timepoint> points) const {
+  // All of them first: a copy that is still under way when another one has failed would write memory that is let go.
+  work::wait_for(points, env_.devices);
+  work::require_success(points, env_.devices);
+}
+
+void host_access::wait_for_writers(const void* p, std::size_t bytes) const {
+  work::wait_for_users(resolve(p, bytes, host_use::read), false, env_.devices);
+}
+
+void host_access::read_piece(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
+  try {
+    queue_reads(into, from, copies);
+  } catch (...) {
+    work::wait_for(copies, env_.devices);  // the memory at `into` may be let go
+    throw;
+  }
+}
+
+void host_access::queue_reads(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
+  region& r = *from.region;
+  for (std::uint64_t at = from.range.begin; at < from.range.end;) {
+    std::byte* const to = into + (at - from.range.begin);
+    std::uint64_t end = 0;
+    bool on_host = false;
+    point_set writers;
+    {
+      const lock_guard lock(from.region->mutex);
+      r.mutex.assert_held();
+      from.require_alive();
+      on_host = host_has(r.state(r.block_of(at)));
+      end = work::end_of_same(r, at, from.range.end, host_has);
+      if (!on_host) {
+        end = r.end_of_home(at, std::min(end, at + piece));
+        r.order.before_read({at, end}, writers);
+        if (env_.reached(writers)) {
+          copies.reserve(copies.size() + 1);
+          const timepoint copied = env_.engine.copy_to_host(r.home_of(at), to, r.layout.base + at, end - at);
+          const work::device_access access{&r, {at, end}, HPE_IN};
+          work::record(std::span(&access, 1), std::span(&copied, 1), env_.devices);
+          copies.push_back(copied);
+          at = end;
+          continue;
+        }
+      }
+    }
+    if (on_host) {
+      env_.engine.copy_on_host(env_.likely_home(r.layout.base + at), to, env_.space.alias(r.layout.base + at),
+                               end - at);
+      at = end;
+    } else {
+      env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
+    }
+  }
+}
+
+void host_access::write(void* p, loan& from, const std::byte* data, std::size_t bytes) const {
+  if (bytes == 0) return;
+  const region_range to = resolve(p, bytes, host_use::write);
+  region& r = *to.region;
+  if (r.single_copy()) {
+    work::wait_for_users(to, true, env_.devices);
+    std::memcpy(env_.space.alias(p), data, bytes);
+    return;
+  }
+  for (std::uint64_t at = to.range.begin; at < to.range.end;) {
+    const std::byte* const source = data + (at - to.range.begin);
+    std::uint64_t end = 0;
+    {
+      const lock_guard lock(to.region->mutex);
+      r.mutex.assert_held();
+      to.require_alive();
+      end = work::end_of_same(r, at, to.range.end, host_owns);
+      if (host_owns(r.state(r.block_of(at)))) {
+        // Under the mutex, so that no upload starts before all bytes are there.
+        std::memcpy(env_.space.alias(r.layout.base + at), source, end - at);
+        at = end;
+        continue;
+      }
+    }
+    write_home({&r, {at, end}}, from, source);
+    at = end;
+  }
+}
+
+void host_access::write_home(const region_range& to, loan& from, const std::byte* data) const {
+  region& r = *to.region;
+  work::submission work(env_, {{&r, to.range, HPE_OUT}},
+                        [&](const work::device_access&) { to.require_homes(env_.devices); });
+  work.submit_by_home(
+      [&](unsigned home, byte_range part, const point_set& after) {
+        const timepoint copied = env_.engine.copy_from_host(
+            home, r.layout.base + part.begin, data + (part.begin - to.range.begin), part.size(), after.points());
+        try {
+          from.busy_until(copied);
+        } catch (const std::bad_alloc&) {
+          work::wait_for(std::span(&copied, 1), env_.devices);  // the loan need not remember it then
+        }
+        return copied;
+      },
+      piece);
+}
+
+void host_access::settle(loan& l) const { env_.wait_for(l.busy()); }
+
+}  // namespace hpe::core

@@ -1,0 +1,221 @@
+#include "runtime/core/operations/launcher.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/error.h"
+
+namespace hpe::core {
+
+using coherence::point_set;
+using coherence::region;
+using work::device_access;
+using work::submission;
+
+namespace {
+
+const device::ptx_kernel& find_in(const loaded_ptx& module, const std::string& name) {
+  HPE_REQUIRE(module.on_devices != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {}: the module of PTX was unloaded (hpeModuleUnload)", name);
+  const auto& kernels = module.on_devices->kernels();
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == name; });
+  HPE_REQUIRE(found != kernels.end(), HPE_ERROR_NOT_FOUND,
+              "there is no kernel \"{}\" in the module of PTX, which has {}{}", name, kernels.size(),
+              kernels.empty() ? " kernels" : fmt::format(" kernels, as {}", kernels.front().name));
+  return *found;
+}
+
+}  // namespace
+
+launcher::launcher(const environment& env, allocator& memory) : env_(env), memory_(memory) {
+  for (unsigned d = 0; d < env.devices.size(); ++d) {
+    compute_.push_back(std::make_unique<compute>());
+    for (device::stream*& s : compute_.back()->streams) s = &env.devices.at(d).create_stream(device::priority::launch);
+  }
+}
+
+hpeModule launcher::load(const std::string& path) {
+  const std::lock_guard lock(modules_mutex_);
+  auto& entry = modules_[path];
+  if (entry == nullptr) {
+    auto loaded = std::make_unique<hpeModule_st>();
+    loaded->path = path;
+    loaded->id = env_.devices.load_module(path);
+    entry = std::move(loaded);
+  }
+  return entry.get();
+}
+
+hpeKernel launcher::find(hpeModule module, const std::string& name) {
+  const std::lock_guard lock(modules_mutex_);
+  const device::ptx_kernel* const ptx = module->ptx == nullptr ? nullptr : &find_in(*module->ptx, name);
+  auto& entry = module->kernels[name];
+  if (entry == nullptr)
+    entry = std::make_unique<hpeKernel_st>(hpeKernel_st{env_.devices.find_kernel(module->id, name), name, module, ptx});
+  return entry.get();
+}
+
+hpeModule launcher::keep(std::unique_ptr<hpeModule_st> module) {
+  const std::lock_guard lock(modules_mutex_);
+  return others_.emplace_back(std::move(module)).get();
+}
+
+std::vector<device_access> launcher::resolve(std::span<const hpeAccess> accesses) const {
+  std::vector<device_access> result;
+  result.reserve(accesses.size());
+  for (const hpeAccess& a : accesses) {
+    HPE_REQUIRE(a.mode == HPE_IN || a.mode == HPE_OUT || a.mode == HPE_INOUT, HPE_ERROR_INVALID_ARGUMENT,
+                "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
+    const allocation found = memory_.require(a.address, a.size);
+    const std::uint64_t begin = found.region->offset_of(a.address);
+    const std::uint64_t in_object = static_cast<std::uint64_t>(static_cast<const std::byte*>(a.address) - found.base);
+    const std::uint64_t bytes = a.size != 0 ? a.size : found.bytes - in_object;
+    result.push_back({found.region, {begin, begin + bytes}, a.mode});
+  }
+  return result;
+}
+
+std::vector<device_access> launcher::all_regions() const {
+  std::vector<device_access> result;
+  for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
+    region& r = env_.regions.at(number);
+    const lock_guard lock(r.mutex);
+    if (r.alive) result.push_back({&r, r.whole(), HPE_INOUT, true});
+  }
+  return result;
+}
+
+std::vector<device_access> launcher::regions_in_reach(unsigned device) const {
+  std::vector<device_access> result;
+  for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
+    region& r = env_.regions.at(number);
+    const lock_guard lock(r.mutex);
+    const device_access whole{&r, r.whole(), HPE_INOUT, true, true};
+    if (r.alive && reaches(device, whole)) result.push_back(whole);
+  }
+  return result;
+}
+
+bool launcher::reaches(unsigned device, const device_access& access) const {
+  const region& r = *access.region;
+  if (r.single_copy()) return true;
+  const device::device& it = env_.devices.at(device);
+  const auto reaches_home = [&](unsigned home) { return it.can_access(home) && !env_.devices.at(home).lost(); };
+  // Mostly it reaches all homes, and which of them the range has need not be looked at.
+  std::uint64_t rest = r.home_set();
+  while (rest != 0 && reaches_home(static_cast<unsigned>(std::countr_zero(rest)))) rest &= rest - 1;
+  if (rest == 0) return true;
+  for (std::uint64_t at = access.range.begin; at < access.range.end; at = r.end_of_home(at, access.range.end))
+    if (!reaches_home(r.home_of(at))) return false;
+  return true;
+}
+
+device::stream& launcher::choose_stream(unsigned device, const point_set& after) {
+  compute& c = *compute_[device];
+  // Behind what it waits for anyway, or else where nothing is queued.
+  for (device::stream* s : c.streams) {
+    const timepoint last = s->last();
+    const auto points = after.points();
+    if (!last.none() && std::find(points.begin(), points.end(), last) != points.end()) return *s;
+  }
+  for (device::stream* s : c.streams)
+    if (env_.devices.reached(s->last())) return *s;
+  return *c.streams[c.next.fetch_add(1, std::memory_order_relaxed) % streams_per_device];
+}
+
+device::stream& launcher::team_stream(unsigned device) {
+  compute& c = *compute_[device];
+  if (c.teams == nullptr) c.teams = &env_.devices.at(device).create_stream(device::priority::launch);
+  return *c.teams;
+}
+
+void launcher::require_there(unsigned device) const {
+  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
+}
+
+template <class Command>
+timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command) {
+  require_there(device);
+  // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
+  const auto move_here = [&](const device_access& access) {
+    access.region->mutex.assert_held();
+    if (!usage.concurrent && !reaches(device, access)) memory_.move(*access.region, device);
+  };
+  auto accesses = usage.concurrent   ? regions_in_reach(device)
+                  : usage.everything ? all_regions()
+                                     : resolve(usage.accesses);
+  for (const device_access& each : accesses)
+    if (!each.concurrent) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
+  submission work(env_, std::move(accesses), move_here);
+  const timepoint end = work.submit([&](point_set& after) {
+    for (const timepoint p : usage.after) after.add(p);
+    device::stream& stream = choose_stream(device, after);
+    for (const timepoint p : after.points()) stream.wait(p);
+    return command(work, stream);
+  });
+  counters::add(env_.count.launches, 1);
+  return end;
+}
+
+timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
+                           std::span<const std::byte> parameters, const work_usage& usage) {
+  // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
+  const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
+  return queue(device, usage, [&](submission& /*work*/, device::stream& stream) {
+    return stream.launch(kernel->id, shape, own_parameters);
+  });
+}
+
+void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
+  std::vector<std::vector<std::byte>> parameters;  // as in launch
+  for (const team_part& p : parts) {
+    require_there(p.device);
+    parameters.emplace_back(p.parameters.begin(), p.parameters.end());
+  }
+  const unsigned first = parts.front().device;
+  const auto bring_into_reach = [&](const device_access& access) {
+    const auto there = [&](const team_part& p) { return reaches(p.device, access); };
+    if (std::all_of(parts.begin(), parts.end(), there)) return;
+    for (const team_part& p : parts)
+      HPE_REQUIRE(env_.devices.at(p.device).can_access(first), HPE_ERROR_NOT_SUPPORTED,
+                  "kernel {} uses {} bytes at {} on a team that does not reach all of them, and device {} would not "
+                  "reach them on device {} either",
+                  kernel->name, access.range.size(),
+                  static_cast<void*>(access.region->layout.base + access.range.begin), p.device, first);
+    access.region->mutex.assert_held();
+    memory_.move(*access.region, first);
+  };
+  auto resolved = resolve(accesses);
+  for (const device_access& each : resolved) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
+  submission work(env_, std::move(resolved), bring_into_reach);
+  work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
+    points.reserve(parts.size());
+    const std::lock_guard lock(team_mutex_);
+    for (const team_part& p : parts)
+      for (const timepoint point : after.points()) team_stream(p.device).wait(point);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      device::shape shape = parts[i].shape;
+      for (const team_part& p : parts) shape.team |= 1U << p.device;
+      points.push_back(team_stream(parts[i].device).launch(kernel->id, shape, parameters[i]));
+    }
+  });
+  counters::add(env_.count.launches, parts.size());
+}
+
+void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
+  queue(device, usage, [&](submission& work, device::stream& stream) {
+    try {
+      return stream.enqueue(function);
+    } catch (...) {
+      work.abandon();
+      throw;
+    }
+  });
+}
+
+void launcher::add_last_points(unsigned device, point_set& points) const {
+  for (const device::stream* s : compute_[device]->streams) points.add(s->last());
+  if (const device::stream* const teams = compute_[device]->teams; teams != nullptr) points.add(teams->last());
+}
+
+}  // namespace hpe::core

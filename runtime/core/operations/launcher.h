@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/core/memory/allocator.h"
+#include "runtime/core/work/environment.h"
+#include "runtime/device/ptx_module.h"
+
+namespace hpe::core {
+
+/// What a module of PTX has besides kernels.
+struct loaded_ptx {
+  /// Memory of variables, by device::ptx_part; null where there are none. The managed part is the same on all devices.
+  using place = std::array<std::byte*, device::ptx_part_count>;
+  std::unique_ptr<device::ptx_module> on_devices;  ///< null once it is unloaded
+  std::vector<place> places;                       ///< of its variables, by device
+  std::mutex mutex;                                ///< guards what follows
+  coherence::point_set launches;
+};
+
+}  // namespace hpe::core
+
+/// What the handles of the C interface point to. They live as long as the runtime.
+struct hpeKernel_st {
+  hpe::device::kernel_id id;
+  std::string name;
+  hpeModule_st* module = nullptr;
+  const hpe::device::ptx_kernel* ptx = nullptr;  ///< of a module of PTX
+};
+struct hpeModule_st {
+  std::uint32_t id = 0;
+  std::string path;
+  std::map<std::string, std::unique_ptr<hpeKernel_st>> kernels;
+  std::unique_ptr<hpe::core::loaded_ptx> ptx;
+};
+
+namespace hpe::core {
+
+/// What a piece of device work uses, and what it runs behind.
+struct work_usage {
+  std::span<const hpeAccess> accesses{};
+  bool everything = false;             ///< any allocation, instead of accesses
+  bool concurrent = false;             ///< any allocation that the device reaches, and no order against other such work
+  std::span<const timepoint> after{};  ///< besides what the data demand
+};
+
+/// One device's part of a team's launch.
+struct team_part {
+  unsigned device;
+  device::shape shape;
+  std::span<const std::byte> parameters;
+};
+
+/// Modules, kernels and their launches. Any thread.
+class launcher {
+ public:
+  launcher(const environment& env, allocator& memory);
+
+  [[nodiscard]] hpeModule load(const std::string& path);
+  [[nodiscard]] hpeKernel find(hpeModule module, const std::string& name);
+  /// Keeps a module that does not come from a file.
+  hpeModule keep(std::unique_ptr<hpeModule_st> module);
+
+  /// See hpeLaunch.
+  timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
+                   const work_usage& usage);
+
+  /// See hpeLaunchTeam. At least one part, each on another device.
+  void launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses);
+
+  /// See hpeEnqueue. function is called under the locks of the regions.
+  void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
+
+  /// Adds the last point of each compute stream of a device.
+  void add_last_points(unsigned device, coherence::point_set& points) const;
+
+ private:
+  static constexpr std::size_t streams_per_device = 4;
+  struct compute {
+    std::array<device::stream*, streams_per_device> streams{};
+    /// Of nothing but parts of teams, which begin in the order of team_mutex_. Null before the first one.
+    std::atomic<device::stream*> teams{nullptr};
+    std::atomic<unsigned> next{0};
+  };
+
+  /// Releases the accesses and calls command with the stream to queue the work on; it gives the end of the work.
+  template <class Command>
+  timepoint queue(unsigned device, const work_usage& usage, const Command& command);
+  [[nodiscard]] std::vector<work::device_access> resolve(std::span<const hpeAccess> accesses) const;
+  [[nodiscard]] std::vector<work::device_access> all_regions() const;
+  /// For concurrent work: those that the device can use where they are.
+  [[nodiscard]] std::vector<work::device_access> regions_in_reach(unsigned device) const;
+  /// Under the region's mutex.
+  [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
+  device::stream& choose_stream(unsigned device, const coherence::point_set& after);
+  /// Under team_mutex_.
+  device::stream& team_stream(unsigned device);
+  void require_there(unsigned device) const;
+
+  environment env_;
+  allocator& memory_;
+  std::vector<std::unique_ptr<compute>> compute_;
+  std::mutex team_mutex_;  // one team is queued at a time; taken behind those of regions
+
+  std::mutex modules_mutex_;
+  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;  // by file
+  std::vector<std::unique_ptr<hpeModule_st>> others_;
+};
+
+}  // namespace hpe::core

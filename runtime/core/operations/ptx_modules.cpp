@@ -1,0 +1,226 @@
+#include "runtime/core/operations/ptx_modules.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::core {
+
+namespace {
+
+// Of CUDA, so that what runs here runs there.
+constexpr std::uint32_t most_threads = 1024;
+constexpr std::uint32_t most_shared = 227U << 10;
+constexpr std::uint32_t most_blocks[3] = {0x7fffffff, 65535, 65535};
+constexpr std::uint32_t widest_block[3] = {1024, 1024, 64};
+
+constexpr device::ptx_part all_parts[] = {device::ptx_part::global, device::ptx_part::constant,
+                                          device::ptx_part::managed};
+static_assert(std::size(all_parts) == device::ptx_part_count);
+
+constexpr std::size_t index_of(device::ptx_part part) { return static_cast<std::size_t>(part); }
+
+const loaded_ptx& require_ptx(hpeModule module) {
+  HPE_REQUIRE(module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED, "the module of {} is none of PTX", module->path);
+  HPE_REQUIRE(module->ptx->on_devices != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "the module of PTX was unloaded (hpeModuleUnload)");
+  return *module->ptx;
+}
+
+const device::ptx_kernel& require_ptx(hpeKernel kernel) {
+  HPE_REQUIRE(kernel->module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "kernel {} is none of PTX; such kernels are described by their sources and launched by hpeLaunch",
+              kernel->name);
+  static_cast<void>(require_ptx(kernel->module));
+  return *kernel->ptx;
+}
+
+[[noreturn]] void refuse(const device::ptx_kernel& kernel, const std::string& why) {
+  HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched with {}", kernel.name, why);
+}
+
+void check_cluster(const device::ptx_kernel& kernel, const device::shape& shape) {
+  const auto& own = kernel.required_cluster;
+  const bool has_own = own[0] != 0, asks = shape.asks_for_cluster();
+  if (!has_own && !asks) {
+    if (kernel.needs_cluster) refuse(kernel, "no clusters; it runs in clusters only");
+    return;
+  }
+  const auto* const sizes = asks ? shape.cluster : own.data();
+  const std::string cluster = fmt::format("clusters of {} x {} x {} blocks", sizes[0], sizes[1], sizes[2]);
+  if (has_own && !std::equal(own.begin(), own.end(), sizes))
+    refuse(kernel, fmt::format("{}; it demands {} x {} x {}", cluster, own[0], own[1], own[2]));
+  std::uint64_t blocks = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (sizes[i] == 0 || shape.grid[i] % sizes[i] != 0)
+      refuse(kernel, fmt::format("{}, which do not divide its {} blocks in dimension {}", cluster, shape.grid[i], i));
+    blocks *= std::min(sizes[i], kernel.max_cluster + 1);
+  }
+  if (blocks > kernel.max_cluster)
+    refuse(kernel, fmt::format("{}; {} blocks are possible", cluster, kernel.max_cluster));
+}
+
+void check(const device::ptx_kernel& kernel, const device::shape& shape, std::size_t parameter_bytes) {
+  std::uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (shape.grid[i] == 0 || shape.grid[i] > most_blocks[i])
+      refuse(kernel, fmt::format("{} blocks in dimension {}; 1 to {} are possible", shape.grid[i], i, most_blocks[i]));
+    if (shape.block[i] == 0 || shape.block[i] > widest_block[i])
+      refuse(kernel, fmt::format("{} threads of a block in dimension {}; 1 to {} are possible", shape.block[i], i,
+                                 widest_block[i]));
+    threads *= shape.block[i];
+  }
+  if (threads > std::min(kernel.max_threads, most_threads))
+    refuse(kernel,
+           fmt::format("{} threads in a block; {} are possible", threads, std::min(kernel.max_threads, most_threads)));
+  const auto& required = kernel.required_block;
+  if (required[0] != 0 && !std::equal(required.begin(), required.end(), shape.block))
+    refuse(kernel, fmt::format("blocks of {} x {} x {} threads; it demands {} x {} x {}", shape.block[0],
+                               shape.block[1], shape.block[2], required[0], required[1], required[2]));
+  if (shape.shared_bytes > most_shared || kernel.shared_bytes + shape.shared_bytes > most_shared)
+    refuse(kernel, fmt::format("{} bytes of shared memory in a block and {} dynamic ones; {} are possible together",
+                               kernel.shared_bytes, shape.shared_bytes, most_shared));
+  if (kernel.parameter_bytes > device::most_parameters)
+    refuse(kernel,
+           fmt::format("{} bytes of parameters; {} are possible", kernel.parameter_bytes, device::most_parameters));
+  if (parameter_bytes < kernel.parameter_bytes)
+    refuse(kernel, fmt::format("{} bytes of parameters; it has {}", parameter_bytes, kernel.parameter_bytes));
+  check_cluster(kernel, shape);
+}
+
+}  // namespace
+
+hpeModule ptx_modules::load(std::vector<std::string> texts) {
+  device::ptx_capability* const devices = env_.devices.ptx();
+  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "modules of PTX run on soft devices (HPE_DEVICES=soft:N); on GPUs programs have CUDA for them");
+  auto made = std::make_unique<hpeModule_st>();
+  made->path = "PTX";
+  made->ptx = std::make_unique<loaded_ptx>();
+  made->ptx->on_devices = devices->load(std::move(texts));
+  made->id = made->ptx->on_devices->id();
+  made->ptx->places.resize(env_.devices.size());
+  try {
+    place(*made);
+  } catch (...) {
+    free_variables(*made);
+    throw;
+  }
+  return launcher_.keep(std::move(made));
+}
+
+void ptx_modules::place(hpeModule_st& module) {
+  device::ptx_module& ptx = *module.ptx->on_devices;
+  std::byte* managed = nullptr;  // at home on the first device that is there
+  for (unsigned d = 0; d < env_.devices.size(); ++d) {
+    if (env_.devices.at(d).lost()) continue;
+    loaded_ptx::place& parts = module.ptx->places[d];
+    device::ptx_addresses addresses{};
+    for (const auto part : all_parts) {
+      std::byte*& at = parts[index_of(part)];
+      const bool is_there = part == device::ptx_part::managed && managed != nullptr;
+      if (const std::size_t bytes = ptx.bytes_of(part); bytes != 0)
+        at = is_there ? managed : memory_.allocate(bytes, d);
+      addresses[index_of(part)] = reinterpret_cast<std::uintptr_t>(at);
+    }
+    for (const device::ptx_contents& c : ptx.place(d, addresses)) {
+      if (c.part == device::ptx_part::managed && managed != nullptr) continue;
+      copies_.copy(parts[index_of(c.part)] + c.offset, c.bytes.data(), c.bytes.size());
+    }
+    managed = parts[index_of(device::ptx_part::managed)];
+  }
+}
+
+void ptx_modules::free_part(std::byte* part) noexcept {
+  // A failed free has changed nothing. Where memory was short for a moment, the next one succeeds.
+  constexpr int tries = 3;
+  for (int n = 1; n <= tries; ++n) {
+    try {
+      return memory_.free(part);
+    } catch (const std::exception& e) {
+      if (n == tries) log(log_level::warn, "variables of a module of PTX were not freed: {}", e.what());
+    }
+  }
+}
+
+void ptx_modules::free_variables(hpeModule_st& module) noexcept {
+  const std::byte* managed = nullptr;  // the same on each device
+  for (const loaded_ptx::place& place : module.ptx->places) {
+    for (std::byte* const part : place) {
+      if (part == nullptr || part == managed) continue;
+      if (part == place[index_of(device::ptx_part::managed)]) managed = part;
+      free_part(part);
+    }
+  }
+  module.ptx->places.clear();
+}
+
+void ptx_modules::unload(hpeModule module) {
+  static_cast<void>(require_ptx(module));
+  loaded_ptx& ptx = *module->ptx;
+  coherence::point_set launches;
+  std::unique_ptr<device::ptx_module> ending;
+  {
+    const std::lock_guard lock(ptx.mutex);
+    launches = ptx.launches;
+    ending = std::move(ptx.on_devices);
+  }
+  env_.wait_for(launches);
+  free_variables(*module);
+}
+
+ptx_modules::variable ptx_modules::find_variable(hpeModule module, const std::string& name, unsigned device) const {
+  const loaded_ptx& ptx = require_ptx(module);
+  const auto& variables = ptx.on_devices->variables();
+  const auto found = std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.name == name; });
+  HPE_REQUIRE(found != variables.end(), HPE_ERROR_NOT_FOUND,
+              "the module of PTX has no variable \"{}\" in global or constant memory", name);
+  std::byte* const part = ptx.places[device][index_of(found->part)];
+  HPE_REQUIRE(part != nullptr, HPE_ERROR_DEVICE_LOST, "device {} was lost before the module was loaded", device);
+  return {part + found->offset, found->size};
+}
+
+hpeKernelInfo ptx_modules::describe(hpeKernel kernel) const {
+  const device::ptx_kernel& k = require_ptx(kernel);
+  const device::ptx_module& module = *kernel->module->ptx->on_devices;
+  hpeKernelInfo info{};
+  info.parameter_count = static_cast<std::uint32_t>(k.parameter_offsets.size());
+  info.parameter_offsets = k.parameter_offsets.data();
+  info.parameter_sizes = k.parameter_sizes.data();
+  info.parameter_bytes = k.parameter_bytes;
+  info.shared_bytes = k.shared_bytes;
+  info.local_bytes = k.local_bytes;
+  info.constant_bytes = static_cast<std::uint32_t>(module.bytes_of(device::ptx_part::constant));
+  info.max_threads = k.max_threads;
+  std::copy(k.required_block.begin(), k.required_block.end(), info.required_block);
+  info.architecture = static_cast<std::int32_t>(module.architecture());
+  std::copy(k.required_cluster.begin(), k.required_cluster.end(), info.required_cluster);
+  info.max_cluster = k.max_cluster;
+  info.needs_cluster = k.needs_cluster ? 1 : 0;
+  return info;
+}
+
+timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
+                              std::span<const std::byte> parameters, work_usage usage) {
+  const device::ptx_kernel& k = require_ptx(kernel);
+  check(k, shape, parameters.size());
+  loaded_ptx& ptx = *kernel->module->ptx;
+
+  // What the program cannot name, because only the kernel knows it: the module's variables.
+  std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
+  for (const auto part : all_parts) {
+    const std::byte* const at = ptx.places[device][index_of(part)];
+    const hpeAccessMode mode = part == device::ptx_part::constant ? HPE_IN : HPE_INOUT;
+    if (at != nullptr) accesses.push_back({at, ptx.on_devices->bytes_of(part), mode});
+  }
+  usage.accesses = accesses;
+
+  const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
+  const std::lock_guard lock(ptx.mutex);
+  ptx.launches.add(point);
+  return point;
+}
+
+}  // namespace hpe::core

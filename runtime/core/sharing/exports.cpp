@@ -1,0 +1,111 @@
+// A region with exports is alive: who frees it looks at them under its mutex first.
+#include "runtime/core/sharing/exports.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/node/peer.h"
+
+namespace hpe::core {
+
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+
+node::memory_description exports::describe(const region& r) {
+  node::memory_description result;
+  if (r.single_copy()) {
+    result.host = true;
+    result.parts.push_back({env_.space.shadow_file(), env_.space.offset(r.layout.base), r.layout.extent});
+    return result;
+  }
+  for (const device::shared_part& part : env_.devices.share(r.layout.base, round_up(r.layout.bytes, granule_size)))
+    result.parts.push_back({part.file, part.offset, part.bytes});
+  return result;
+}
+
+void exports::require_homes(const region& r, byte_range range) const {
+  if (r.single_copy()) return;
+  for (std::uint64_t at = range.begin; at < range.end; at = r.end_of_home(at, range.end))
+    HPE_REQUIRE(!env_.devices.at(r.home_of(at)).lost(), HPE_ERROR_DEVICE_LOST,
+                "device {} is lost, and with it what was to be exported of the allocation at {}", r.home_of(at),
+                static_cast<void*>(r.layout.base));
+}
+
+node::handle exports::begin(const void* p, std::size_t bytes) {
+  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "0 bytes at {} were to be exported; the least is 1", p);
+  const allocation found = memory_.require(p, bytes);
+  region& r = *found.region;
+  HPE_REQUIRE(env_.space.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
+              "{} is memory of another process, opened here; the process that allocated it can export it", p);
+  const byte_range range{r.offset_of(p), r.offset_of(p) + bytes};
+  const byte_range object{r.offset_of(found.base), r.offset_of(found.base) + found.bytes};
+  bool written_by_others = false;
+  {
+    const lock_guard lock(r.mutex);
+    written_by_others = others_.is_open(r.shared);
+  }
+  point_set writers;
+  std::vector<timepoint> uploads;
+  node::handle result;
+  {
+    // What a kernel would find done that reads it; or writes it, where others may have, so that the host's copies go.
+    work::submission use(env_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
+                         [&](const work::device_access&) { require_homes(r, range); });
+    r.mutex.assert_held();
+    r.order.before_read(range, writers);
+    uploads.assign(use.uploads().begin(), use.uploads().end());
+    if (r.shared == 0) r.shared = others_.add(describe(r));
+    r.exports.push_back(object);
+    try {
+      result = others_.publish({r.shared, range.begin, bytes});
+      const lock_guard lock(mutex_);
+      exported_[result.token] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
+    } catch (...) {
+      r.exports.pop_back();
+      throw;
+    }
+    use.hand_over();
+  }
+  env_.wait_for(writers);
+  try {
+    require_homes(r, range);
+    work::require_success(uploads, env_.devices);
+  } catch (...) {
+    end(result);
+    throw;
+  }
+  return result;
+}
+
+void exports::end(const node::handle& h) {
+  const auto ended = others_.end(h);
+  if (!ended) node::peer::throw_ended();
+  live_export what;
+  {
+    const lock_guard lock(mutex_);
+    const auto found = exported_.find(h.token);
+    HPE_INVARIANT(found != exported_.end());
+    what = found->second;
+    exported_.erase(found);
+  }
+  region& r = *what.region;
+  // What others wrote is at the home alone.
+  if (others_.is_open(ended->memory)) {
+    work::submission use(env_, {{&r, {ended->offset, ended->offset + ended->bytes}, HPE_INOUT}});
+    use.hand_over();
+  }
+  const lock_guard lock(r.mutex);
+  r.exports.erase(std::find(r.exports.begin(), r.exports.end(), what.object));
+}
+
+std::optional<exports::range> exports::find(const node::handle& h) const {
+  if (!others_.find(h)) return std::nullopt;
+  const lock_guard lock(mutex_);
+  const auto found = exported_.find(h.token);
+  if (found == exported_.end()) return std::nullopt;
+  return found->second.bytes;
+}
+
+}  // namespace hpe::core

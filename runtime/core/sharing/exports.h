@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "runtime/base/thread_safety.h"
+#include "runtime/core/memory/allocator.h"
+#include "runtime/core/work/environment.h"
+#include "runtime/node/exporter.h"
+
+namespace hpe::core {
+
+/// Memory of this process that other processes read: hpeExportBegin and hpeExportEnd. Any thread.
+///
+/// What others read is the copy at the home. It is brought up to date like for a kernel that reads it, and waited for.
+/// While bytes of an allocation are exported, the allocation is neither freed nor moved.
+class exports {
+ public:
+  exports(const environment& env, allocator& memory, node::exporter& others)
+      : env_(env), memory_(memory), others_(others) {}
+
+  node::handle begin(const void* p, std::size_t bytes);
+  void end(const node::handle& h);
+
+  struct range {
+    const std::byte* base = nullptr;
+    std::size_t bytes = 0;
+  };
+  /// What a handle of this process names; empty if it is another's, or ended.
+  [[nodiscard]] std::optional<range> find(const node::handle& h) const;
+
+ private:
+  struct live_export {
+    coherence::region* region = nullptr;
+    coherence::byte_range object;  // the allocation
+    range bytes;
+  };
+
+  node::memory_description describe(const coherence::region& r);
+  void require_homes(const coherence::region& r, coherence::byte_range range) const;
+
+  environment env_;
+  allocator& memory_;
+  node::exporter& others_;
+  mutable mutex mutex_;
+  std::map<std::uint64_t, live_export> exported_ HPE_GUARDED_BY(mutex_);  // by token
+};
+
+}  // namespace hpe::core

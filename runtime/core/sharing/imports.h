@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "runtime/base/thread_safety.h"
+#include "runtime/core/memory/allocator.h"
+#include "runtime/core/operations/copier.h"
+#include "runtime/core/sharing/exports.h"
+#include "runtime/core/work/environment.h"
+#include "runtime/memory/segment_allocator.h"
+#include "runtime/node/peer.h"
+
+namespace hpe::core {
+
+/// Memory of other processes that this one reads: hpeExportReachable, hpeExportCopy and hpeExportOpen. Any thread.
+///
+/// An allocation of another process is imported as a whole when it is first copied from: the devices map it. Imports
+/// are kept for the next copies, at most `most_kept` of them, until the other process frees the allocation or dies,
+/// which is noticed at the next call.
+class imports {
+ public:
+  /// foreign: addresses for memory of other processes.
+  imports(const environment& env, allocator& memory, copier& copies, exports& own, node::neighbours& others,
+          memory::segment_allocator& foreign);
+  ~imports();
+
+  [[nodiscard]] bool reachable(const hpeExport& handle);
+  void copy(void* destination, const hpeExport& handle, std::size_t offset, std::size_t bytes);
+  [[nodiscard]] std::byte* open(const hpeExport& handle);
+
+ private:
+  class imported_memory;  // one allocation of another process, mapped
+  struct kept {
+    std::shared_ptr<const imported_memory> memory;
+    std::uint64_t used = 0;  // when, by count
+  };
+  using key = std::pair<node::process_key, std::uint64_t>;  // the process, its number of the memory
+
+  static constexpr std::size_t most_kept = 64;
+
+  std::shared_ptr<const imported_memory> find(const node::handle& h, node::peer& from, std::uint64_t memory);
+  void drop_ended();
+  void copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from, std::uint64_t source,
+                     std::size_t bytes);
+  void copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes);
+  void copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes);
+
+  environment env_;
+  allocator& memory_;
+  copier& copies_;
+  exports& own_;
+  node::neighbours& others_;
+  memory::segment_allocator& segment_;
+
+  mutex mutex_;
+  std::map<key, kept> kept_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t uses_ HPE_GUARDED_BY(mutex_) = 0;
+  std::chrono::steady_clock::time_point next_look_ HPE_GUARDED_BY(mutex_){};
+};
+
+}  // namespace hpe::core

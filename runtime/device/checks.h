@@ -1,0 +1,35 @@
+#pragma once
+
+/// What all families of devices check alike.
+
+#include <exception>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
+#include "runtime/base/uvas_layout.h"
+
+namespace hpe::device {
+
+/// Throws HPE_ERROR_INVALID_ARGUMENT unless a device can back the range: granules inside the UVAS, at least one.
+inline void require_granules(const uvas_layout& layout, const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  HPE_REQUIRE(
+      bytes != 0 && bytes % granule_size == 0 && begin % granule_size == 0 && layout.contains(address) &&
+          bytes <= layout.base + layout.size() - begin,
+      HPE_ERROR_INVALID_ARGUMENT,
+      "{} bytes at {} cannot be backed by a device: possible are multiples of {} bytes inside the shared address space",
+      bytes, address, granule_size);
+}
+
+/// Calls a function that takes something away, for callers that cannot handle a failure: the log tells it.
+template <class Function>
+void log_failure_of(const char* what, const Function& function) noexcept {
+  try {
+    function();
+  } catch (const std::exception& e) {
+    log(log_level::error, "{}: {}", what, e.what());
+  }
+}
+
+}  // namespace hpe::device

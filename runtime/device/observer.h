@@ -1,0 +1,39 @@
+#pragma once
+
+/// How traces learn what devices do.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "runtime/device/device.h"
+
+namespace hpe::device {
+
+/// A command as its stream tells of it.
+struct observed_command {
+  enum class kind : std::uint8_t { copy, fill, launch, enqueue };
+
+  kind what{};
+  std::uintptr_t destination = 0;  ///< of a copy or fill
+  std::uintptr_t source = 0;       ///< of a copy
+  std::size_t bytes = 0;
+  std::uint32_t function = 0;  ///< of a launch: kernel_id::function
+};
+
+/// Learns of all commands of a set (device_set::observe). Streams call it in the thread that queues, the calls of one
+/// stream in the order of its commands.
+class command_observer {
+ public:
+  virtual ~command_observer() = default;
+
+  virtual void stream_created(unsigned device, std::uint32_t timeline, priority level) = 0;
+  virtual void kernel_found(std::uint32_t function, const std::string& name) = 0;
+  /// asked: when the stream began to queue the command.
+  virtual void queued(const observed_command& command, timepoint point,
+                      std::chrono::steady_clock::time_point asked) noexcept = 0;
+  /// The next commands of a stream run after a point of another one.
+  virtual void waits(std::uint32_t timeline, timepoint point) noexcept = 0;
+};
+
+}  // namespace hpe::device

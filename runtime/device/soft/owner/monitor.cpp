@@ -1,0 +1,67 @@
+#include "runtime/device/soft/owner/monitor.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/os/thread.h"
+
+namespace hpe::device::soft {
+
+monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsigned, const std::string&)> on_death,
+                 std::chrono::milliseconds interval, std::function<void()> on_interval)
+    : processes_(std::move(processes)),
+      on_death_(std::move(on_death)),
+      interval_(interval),
+      on_interval_(std::move(on_interval)),
+      stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_) throw_system_error("eventfd");
+  auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
+  *memory_for_it = os::start_thread("hpe-monitor", [this] { watch(); });
+  thread_ = std::move(memory_for_it);
+}
+
+monitor::~monitor() {
+  if (!thread_) return;
+  ::eventfd_write(stop_.get(), 1);
+  thread_->join();
+}
+
+void monitor::forget() noexcept { static_cast<void>(thread_.release()); }
+
+bool monitor::wait_for_all(std::chrono::milliseconds at_most) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, at_most, [this] { return dead_ == processes_.size(); });
+}
+
+void monitor::tell(unsigned index, const std::string& how) {
+  on_death_(index, how);
+  const std::lock_guard lock(mutex_);
+  ++dead_;
+  changed_.notify_all();
+}
+
+void monitor::watch() {
+  std::vector<pollfd> watched;
+  for (const softd_process* process : processes_) watched.push_back({process->pidfd(), POLLIN, 0});
+  watched.push_back({stop_.get(), POLLIN, 0});
+  const int patience = interval_.count() == 0 ? -1 : static_cast<int>(interval_.count());
+  for (;;) {
+    if (::poll(watched.data(), watched.size(), patience) < 0) continue;
+    // A program that closes descriptors that it did not open has closed the sockets to its devices too, which end then.
+    const bool closed = (watched.back().revents & POLLNVAL) != 0;
+    for (unsigned i = 0; i < processes_.size(); ++i) {
+      if (watched[i].fd < 0 || (watched[i].revents == 0 && !closed)) continue;
+      watched[i].fd = -1;
+      const bool is_dead = (watched[i].revents & POLLIN) != 0;
+      tell(i, is_dead ? processes_[i]->reap() : "can no longer be reached: the program closed hpe's descriptors");
+    }
+    if (watched.back().revents != 0) return;
+    if (patience > 0) on_interval_();
+  }
+}
+
+}  // namespace hpe::device::soft

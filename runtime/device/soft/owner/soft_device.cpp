@@ -1,0 +1,190 @@
+#include "runtime/device/soft/owner/soft_device.h"
+
+#include <cstring>
+#include <optional>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/device/checks.h"
+#include "runtime/device/observer.h"
+#include "runtime/device/soft/owner/soft_set.h"
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::device::soft {
+
+soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node)
+    : set_(set), index_(index), process_(process) {
+  const fabric_configuration& shared = set.configuration();
+  const topology& shape = shared.shape;
+  properties_.kind = HPE_DEVICE_SOFT;
+  properties_.name = shape.switches == 1 ? fmt::format("soft device {}", index)
+                                         : fmt::format("soft device {} on switch {}", index, shape.switch_of(index));
+  properties_.memory_bytes = memory_bytes;
+  properties_.compute_units = shared.threads;
+  properties_.numa_node = numa_node;
+}
+
+memory_usage soft_device::memory() const {
+  const std::size_t total = properties_.memory_bytes;
+  return {total, total - used_.load()};
+}
+
+bool soft_device::can_access(unsigned peer) const noexcept {
+  return peer < set_.size() && set_.configuration().shape.peers(index_, peer);
+}
+
+void soft_device::take_capacity(std::size_t bytes) {
+  std::size_t used = used_.load();
+  do {
+    const std::size_t free = properties_.memory_bytes - used;
+    HPE_REQUIRE(
+        bytes <= free, HPE_ERROR_OUT_OF_MEMORY,
+        "device {} has {} bytes of memory left of {}; {} were asked for (HPE_SOFT_MEMORY sets how much there is)",
+        index_, free, properties_.memory_bytes, bytes);
+  } while (!used_.compare_exchange_weak(used, used + bytes));
+}
+
+void soft_device::map(void* address, std::size_t bytes) {
+  require_granules(set_.configuration().layout, address, bytes);
+  require_alive();
+  request what;
+  what.what = request::kind::map;
+  what.device = index_;
+  what.address = reinterpret_cast<std::uintptr_t>(address);
+  what.bytes = bytes;
+  request undo = what;
+  undo.what = request::kind::unmap;
+
+  take_capacity(bytes);
+  try {
+    set_.addresses().insert(what.address, bytes, {static_cast<int>(index_), 0});
+    try {
+      set_.ask([&](unsigned d) { return can_access(d); }, what, {}, &undo);
+    } catch (...) {
+      set_.addresses().erase(what.address, bytes, static_cast<int>(index_));
+      throw;
+    }
+  } catch (...) {
+    used_ -= bytes;
+    throw;
+  }
+}
+
+void soft_device::unmap(void* address, std::size_t bytes) noexcept {
+  log_failure_of("unmapping device memory", [&] {
+    require_granules(set_.configuration().layout, address, bytes);
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    request what;
+    what.what = request::kind::unmap;
+    what.device = index_;
+    what.address = begin;
+    what.bytes = bytes;
+    // Where memory is short for a moment, a second try succeeds; what threw has done nothing.
+    const auto twice = [](const auto& step) {
+      try {
+        step();
+      } catch (const std::bad_alloc&) {
+        step();
+      }
+    };
+    twice([&] { set_.addresses().erase(begin, bytes, static_cast<int>(index_)); });
+    used_ -= bytes;
+    twice([&] { set_.ask([&](unsigned d) { return can_access(d); }, what); });
+    os::discard(set_.memory_file(index_), begin - set_.configuration().layout.base, bytes);
+  });
+}
+
+stream& soft_device::create_stream(priority level) {
+  const std::lock_guard lock(mutex_);
+  if (lost()) throw error(HPE_ERROR_DEVICE_LOST, how_lost_);
+  request what;
+  what.what = request::kind::start_stream;
+  what.id = set_.shared().create_stream(index_, level);
+  set_.ask([&](unsigned d) { return d == index_; }, what);
+  soft_stream& made = *streams_.emplace_back(std::make_unique<soft_stream>(set_, *this, what.id));
+  if (set_.observer() != nullptr) set_.observer()->stream_created(index_, made.number(), level);
+  return made;
+}
+
+void soft_device::require_alive() const {
+  if (lost()) throw loss();
+}
+
+error soft_device::loss() const {
+  const std::lock_guard lock(mutex_);
+  return {HPE_ERROR_DEVICE_LOST, how_lost_};
+}
+
+void soft_device::condemn(const std::string& reason) {
+  {
+    const std::lock_guard lock(reason_mutex_);
+    if (reason_.empty()) reason_ = reason;
+  }
+  process_.kill();
+}
+
+void soft_device::look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit) {
+  if (lost()) return;
+  std::optional<std::string> reason;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stream : streams_)
+      if (!reason) reason = stream->overdue(now, limit);
+  }
+  if (reason) condemn(*reason);
+}
+
+void soft_device::lose(const std::string& how) {
+  if (ending_) return;
+  fabric& shared = set_.shared();
+  std::string reason;
+  {
+    const std::lock_guard lock(reason_mutex_);
+    const std::array<char, 256>& words = shared.status(index_).last_words;
+    reason = reason_.empty() ? std::string(words.data(), ::strnlen(words.data(), words.size())) : reason_;
+  }
+  if (!reason.empty()) reason += ", and ";
+  const std::lock_guard lock(mutex_);
+  how_lost_ = fmt::format("device {} is lost: {}its process {} {}", index_, reason, process_.pid(), how);
+  loss_order_ = shared.common().failure_order.fetch_add(1);
+  lost_ = true;
+  // Devices that wait for its work find that it is lost before they find that the work counts as done.
+  shared.configuration().lost.fetch_or(1U << index_);
+  for (const auto& stream : streams_) stream->lose();
+  shared.common().trouble.ring();
+  log(log_level::warn, "{}", how_lost_);
+}
+
+soft_stream* soft_device::stream_with_oldest_failure() {
+  soft_stream* oldest = nullptr;
+  for (const auto& stream : streams_)
+    if (stream->oldest_failure() != no_failure &&
+        (oldest == nullptr || stream->oldest_failure() < oldest->oldest_failure()))
+      oldest = stream.get();
+  return oldest;
+}
+
+std::uint64_t soft_device::oldest_failure() {
+  const std::lock_guard lock(mutex_);
+  soft_stream* stream = stream_with_oldest_failure();
+  return std::min(loss_order_, stream == nullptr ? no_failure : stream->oldest_failure());
+}
+
+error soft_device::take_oldest_failure() {
+  const std::lock_guard lock(mutex_);
+  soft_stream* stream = stream_with_oldest_failure();
+  if (stream != nullptr && stream->oldest_failure() < loss_order_) return stream->take_oldest_failure();
+  loss_order_ = no_failure;
+  return {HPE_ERROR_DEVICE_LOST, how_lost_};
+}
+
+void soft_device::leave_out_failure(timepoint point) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& stream : streams_)
+    if (stream->number() == point.timeline) {
+      if (stream->is_lost(point.value)) loss_order_ = no_failure;
+      stream->leave_out_failure(point.value);
+    }
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/soft/owner/soft_stream.h"
+#include "runtime/device/soft/owner/spawn.h"
+
+namespace hpe::device::soft {
+
+class soft_set;
+
+inline constexpr std::uint64_t no_failure = std::numeric_limits<std::uint64_t>::max();
+
+/// The owner's view of one device process.
+class soft_device final : public device {
+ public:
+  soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node);
+
+  [[nodiscard]] const properties& info() const noexcept override { return properties_; }
+  [[nodiscard]] memory_usage memory() const override;
+  [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
+  void map(void* address, std::size_t bytes) override;
+  void unmap(void* address, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
+  stream& create_stream(priority level) override;
+
+  [[nodiscard]] unsigned index() const noexcept { return index_; }
+
+  /// Throws HPE_ERROR_DEVICE_LOST if it is lost.
+  void require_alive() const;
+  /// What every use of a lost device says.
+  [[nodiscard]] error loss() const;
+
+  /// Kills its process, because of what `reason` says, in words that follow "device N is lost: ".
+  void condemn(const std::string& reason);
+  /// Condemns it if one of its streams is overdue.
+  void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
+
+  /// Its process ended: everything queued counts as reached. Called once, by the monitor.
+  void lose(const std::string& how);
+  /// The end of its process is no failure from now on.
+  void expect_end() noexcept { ending_ = true; }
+
+  // Under the set's lock for taking failures.
+  [[nodiscard]] std::uint64_t oldest_failure();
+  [[nodiscard]] error take_oldest_failure();
+  /// The failure of a command, or the loss of the device, was told.
+  void leave_out_failure(timepoint point);
+
+ private:
+  void take_capacity(std::size_t bytes);
+  [[nodiscard]] soft_stream* stream_with_oldest_failure();
+
+  soft_set& set_;
+  unsigned index_;
+  softd_process& process_;
+  properties properties_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<bool> ending_{false};
+
+  std::atomic<bool> lost_{false};
+  std::mutex reason_mutex_;
+  std::string reason_;        // for which it was condemned
+  mutable std::mutex mutex_;  // guards what follows; taken before those of streams
+  std::string how_lost_;      // does not change once lost_ is set
+  std::uint64_t loss_order_ = no_failure;
+  std::vector<std::unique_ptr<soft_stream>> streams_;
+};
+
+}  // namespace hpe::device::soft

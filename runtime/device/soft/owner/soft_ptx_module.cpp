@@ -1,0 +1,102 @@
+#include "runtime/device/soft/owner/soft_ptx_module.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/device/soft/owner/soft_set.h"
+#include "runtime/ptx/block.h"
+#include "runtime/ptx/parser.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+ptx_kernel describe(const ptx::function& f) {
+  constexpr std::uint32_t most_threads = 1024;
+  ptx_kernel result;
+  result.name = f.name;
+  for (const ptx::formal_parameter& p : f.formals) {
+    result.parameter_offsets.push_back(p.offset);
+    result.parameter_sizes.push_back(p.size);
+  }
+  result.parameter_bytes = f.formals_size;
+  result.shared_bytes = f.shared_size;
+  result.local_bytes = f.local_size;
+  result.max_threads = f.max_threads == 0 ? most_threads : std::min(f.max_threads, most_threads);
+  result.required_block = f.required_block;
+  result.required_cluster = f.cluster;
+  result.max_cluster =
+      f.max_cluster == 0 ? ptx::most_blocks_of_cluster : std::min(f.max_cluster, ptx::most_blocks_of_cluster);
+  result.needs_cluster = f.needs_cluster;
+  return result;
+}
+
+}  // namespace
+
+soft_ptx_module::soft_ptx_module(soft_set& set, std::vector<std::string> texts) : set_(set) {
+  HPE_REQUIRE(!texts.empty(), HPE_ERROR_INVALID_ARGUMENT, "a module of PTX needs at least one text");
+  texts_ = pack_texts(texts, text_bytes_);
+  program_ = ptx::parse(std::move(texts));
+  layout_ = lay_out(*program_);
+  for (const auto& f : program_->functions)
+    if (f->is_kernel && f->is_defined) kernels_.push_back(describe(*f));
+  for (std::size_t n = 0; n < program_->symbols.size(); ++n) {
+    const ptx_layout::place_in_part& place = layout_.places[n];
+    if (!place.is_there) continue;
+    variables_.push_back({program_->symbols[n].name, place.part, place.offset, program_->symbols[n].size});
+  }
+  id_ = set_.next_module();
+}
+
+soft_ptx_module::~soft_ptx_module() {
+  request what;
+  what.what = request::kind::unload_ptx;
+  what.id = id_;
+  try {
+    set_.ask([](unsigned) { return true; }, what);
+  } catch (const std::exception& e) {  // a device that cannot be told keeps it
+    log(log_level::warn, "a module of PTX was not unloaded: {}", e.what());
+  }
+}
+
+std::size_t soft_ptx_module::bytes_of(ptx_part part) const noexcept {
+  return layout_.bytes[static_cast<std::size_t>(part)];
+}
+
+std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addresses& parts) {
+  request what;
+  what.what = request::kind::load_ptx;
+  what.id = id_;
+  what.ptx_parts = parts;
+  what.bytes = text_bytes_;
+  const int file = texts_.get();
+  set_.ask([&](unsigned d) { return d == device; }, what, std::span(&file, 1));
+  return contents(parts);
+}
+
+// Neighbours are written together, with what is between them.
+std::vector<ptx_contents> soft_ptx_module::contents(const ptx_addresses& addresses) const {
+  constexpr std::size_t most_between = std::size_t{64} << 10;
+  const ptx::image image(program_, layout_.addresses(addresses));
+  std::array<std::vector<ptx_contents>, ptx_part_count> parts;  // by offset, as variables are laid out
+  for (std::uint32_t n = 0; n < layout_.places.size(); ++n) {
+    const ptx_layout::place_in_part& place = layout_.places[n];
+    const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();
+    if (bytes.empty()) continue;
+    auto& pieces = parts[static_cast<std::size_t>(place.part)];
+    if (pieces.empty() || place.offset > pieces.back().offset + pieces.back().bytes.size() + most_between)
+      pieces.push_back({place.part, place.offset, {}});
+    ptx_contents& piece = pieces.back();
+    piece.bytes.resize(place.offset - piece.offset + bytes.size());
+    std::memcpy(piece.bytes.data() + (place.offset - piece.offset), bytes.data(), bytes.size());
+  }
+  std::vector<ptx_contents> result;
+  for (auto& pieces : parts) std::move(pieces.begin(), pieces.end(), std::back_inserter(result));
+  return result;
+}
+
+}  // namespace hpe::device::soft

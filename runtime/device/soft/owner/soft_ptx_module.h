@@ -1,0 +1,37 @@
+#pragma once
+
+#include "runtime/device/soft/shared/ptx_layout.h"
+#include "runtime/os/file_descriptor.h"
+
+namespace hpe::device::soft {
+
+class soft_set;
+
+/// The owner's side of a module of PTX: parses the texts once, to describe them and to find what is wrong with them,
+/// and sends them to the devices, which parse them again when a kernel is launched.
+class soft_ptx_module final : public ptx_module {
+ public:
+  soft_ptx_module(soft_set& set, std::vector<std::string> texts);
+  ~soft_ptx_module() override;
+
+  [[nodiscard]] std::uint32_t id() const noexcept override { return id_; }
+  [[nodiscard]] const std::vector<ptx_kernel>& kernels() const noexcept override { return kernels_; }
+  [[nodiscard]] const std::vector<ptx_variable>& variables() const noexcept override { return variables_; }
+  [[nodiscard]] std::uint32_t architecture() const noexcept override { return program_->architecture; }
+  [[nodiscard]] std::size_t bytes_of(ptx_part part) const noexcept override;
+  std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) override;
+
+ private:
+  [[nodiscard]] std::vector<ptx_contents> contents(const ptx_addresses& parts) const;
+
+  soft_set& set_;
+  std::shared_ptr<const ptx::program> program_;
+  ptx_layout layout_;
+  std::vector<ptx_kernel> kernels_;
+  std::vector<ptx_variable> variables_;
+  os::file_descriptor texts_;
+  std::size_t text_bytes_ = 0;
+  std::uint32_t id_ = 0;
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,443 @@
+// Order of destruction: the monitor's thread ends before the devices that it reports to; processes are dead before
+// the fabric goes. In a child made by fork nothing is done to the parent's devices.
+#include "runtime/device/soft/owner/soft_set.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/rank.h"
+#include "runtime/device/checks.h"
+#include "runtime/device/observer.h"
+#include "runtime/device/soft/owner/soft_device.h"
+#include "runtime/device/soft/owner/soft_ptx_module.h"
+#include "runtime/os/cores.h"
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+constexpr std::uint64_t longest_timeout = 1'000'000;  // seconds
+
+unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
+  constexpr std::uint64_t most = 1024;
+  if (wanted != 0) return static_cast<unsigned>(std::min(wanted, most));
+  return std::max(1U, os::usable_cores() / shape.devices());
+}
+
+/// 0: the cores are not divided. Other processes that divide them too would leave some cores to several devices, and
+/// others to none.
+unsigned core_shares(const topology& shape, const options& wanted) {
+  if (wanted.soft_cores == "shares") return shape.devices();
+  if (wanted.soft_cores == "any") return 0;
+  HPE_REQUIRE(wanted.soft_cores == "auto", HPE_ERROR_INITIALIZATION,
+              "HPE_SOFT_CORES=\"{}\" is neither shares, any nor auto", wanted.soft_cores);
+  return rank_by_environment() != nullptr || wanted.soft_threads != 0 ? 0 : shape.devices();
+}
+
+/// One of the fabric's bells. Timelines that its sleeper waits for ring it when they advance.
+class soft_gate final : public gate {
+ public:
+  /// Takes over the index, which was taken from `free`, and gives it back there.
+  soft_gate(fabric& shared, std::atomic<std::uint64_t>& free, unsigned index)
+      : fabric_(shared),
+        free_(free),
+        bit_(std::uint64_t{1} << index),
+        bell_(shared.common().gates[index]),
+        seen_(bell_.rings()) {}
+  ~soft_gate() override { free_.fetch_or(bit_); }
+
+  void ring() noexcept override { bell_.ring(); }
+
+  void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) override {
+    const auto any_reached = [&] {
+      return std::any_of(points.begin(), points.end(), [&](timepoint point) {
+        const timeline* line = fabric_.find_timeline(point.timeline);
+        return line == nullptr || line->reached(point.value);
+      });
+    };
+    // Announced first, looked at afterwards: what advances between the two rings.
+    for (const timepoint point : points)
+      if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
+    if (!any_reached()) {
+      if (!spin_until([&] { return bell_.rings() != seen_; })) bell_.sleep(seen_, deadline);
+      seen_ = bell_.rings();
+    }
+    for (const timepoint point : points)
+      if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_and(~bit_);
+  }
+
+ private:
+  fabric& fabric_;
+  std::atomic<std::uint64_t>& free_;
+  std::uint64_t bit_;
+  doorbell& bell_;
+  std::uint32_t seen_;
+};
+
+}  // namespace
+
+std::unique_ptr<device_set> open(const topology& shape, const uvas_layout& layout, const options& wanted) {
+  return std::make_unique<soft_set>(shape, layout, wanted);
+}
+
+soft_set::soft_set(const topology& shape, const uvas_layout& layout, const options& wanted)
+    : owner_(::getpid()),
+      fabric_(shape),
+      output_(fabric_),
+      timeout_(std::min<std::uint64_t>(wanted.device_timeout, longest_timeout)),
+      requests_(shape.devices(), 0),
+      free_gates_(timeline::all) {
+  configure(layout, wanted);
+  start(wanted);
+  feeder_ = std::make_unique<feeder>(create_gate());
+  std::vector<softd_process*> watched;
+  for (const auto& process : processes_) watched.push_back(process.get());
+  constexpr std::chrono::milliseconds between_looks{100};
+  monitor_ = std::make_unique<monitor>(
+      std::move(watched), [this](unsigned index, const std::string& how) { devices_[index]->lose(how); },
+      timeout_.count() == 0 ? std::chrono::milliseconds(0) : between_looks,
+      [this] {
+        for (const auto& device : devices_) device->look_for_hanging(std::chrono::steady_clock::now(), timeout_);
+      });
+}
+
+void soft_set::configure(const uvas_layout& layout, const options& wanted) {
+  fabric_configuration& state = fabric_.configuration();
+  state.layout = layout;
+  state.threads = threads_of_each(state.shape, wanted.soft_threads);
+  state.core_shares = core_shares(state.shape, wanted);
+  HPE_REQUIRE(wanted.ptx_engine == "compiler" || wanted.ptx_engine == "interpreter", HPE_ERROR_INITIALIZATION,
+              "HPE_PTX_ENGINE=\"{}\" is neither compiler nor interpreter", wanted.ptx_engine);
+  state.interpret_ptx = wanted.ptx_engine == "interpreter";
+  state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
+  state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
+}
+
+void soft_set::start(const options& wanted) {
+  const unsigned count = configuration().shape.devices();
+  const std::vector<int> nodes = parse_nodes(wanted.soft_nodes, count);
+  const std::string program = find_softd(wanted.softd);
+  std::vector<int> descriptors{fabric_.file(), -1};
+  for (unsigned d = 0; d < count; ++d) {
+    memory_files_.push_back(os::create_memory_file("hpe-device", configuration().layout.size()));
+    descriptors.push_back(memory_files_.back().get());
+  }
+  request join;
+  join.id = fabric::stamp;
+  for (unsigned d = 0; d < count; ++d) {
+    processes_.push_back(std::make_unique<softd_process>(program, d, configuration().layout));
+    join.device = d;
+    descriptors[1] = output_.file(d);
+    send_request(processes_[d]->control(), join, descriptors);
+  }
+  for (unsigned d = 0; d < count; ++d) {
+    processes_[d]->await_start();
+    reply answer;
+    if (!receive_reply(processes_[d]->control(), answer))
+      HPE_THROW(HPE_ERROR_INITIALIZATION, "device {} did not start: {} {}", d, program, processes_[d]->reap());
+    HPE_REQUIRE(answer.status == HPE_SUCCESS, HPE_ERROR_INITIALIZATION, "device {} did not start: {}", d, answer.text);
+    devices_.push_back(std::make_unique<soft_device>(*this, d, *processes_[d], wanted.soft_memory, nodes[d]));
+  }
+}
+
+soft_set::~soft_set() {
+  if (::getpid() != owner_) {
+    monitor_->forget();
+    feeder_->forget();
+    static_cast<void>(feeder_.release());  // with its lock, which the thread may have held
+    return;
+  }
+  quit();
+}
+
+void soft_set::quit() noexcept {
+  constexpr std::chrono::milliseconds patience{1000};
+  for (const auto& device : devices_) device->expect_end();
+  request end;
+  end.what = request::kind::quit;
+  for (const auto& process : processes_) {
+    try {
+      send_request(process->control(), end, {});
+    } catch (const error&) {  // it will be killed instead
+      process->kill();
+    }
+  }
+  if (!monitor_->wait_for_all(patience)) {
+    for (const auto& process : processes_)
+      if (!process->reaped()) process->kill();
+    monitor_->wait_for_all(patience);
+  }
+  monitor_.reset();
+}
+
+device& soft_set::at(unsigned index) {
+  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}", index,
+              devices_.size());
+  return *devices_[index];
+}
+
+bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
+                   const request* undo) {
+  const std::lock_guard lock(asking_);
+  std::vector<unsigned> asked, agreed;
+  asked.reserve(size());  // nothing is sent where memory is short
+  agreed.reserve(size());
+  std::optional<error> refusal;
+  for (unsigned d = 0; d < size() && !refusal; ++d) {
+    if (!wanted(d) || devices_[d]->lost()) continue;
+    if (what.what == request::kind::unmap) {
+      if (send_in_any_case(d, what)) asked.push_back(d);
+      continue;
+    }
+    try {
+      if (send(d, what, descriptors)) asked.push_back(d);
+    } catch (const error& e) {
+      refusal = e;
+    }
+  }
+  for (const unsigned d : asked) {
+    reply answer;
+    if (!receive(d, answer)) continue;
+    if (answer.status == HPE_SUCCESS)
+      agreed.push_back(d);
+    else if (!refusal)
+      refusal = error(answer.status, std::string(answer.text, ::strnlen(answer.text, sizeof answer.text)));
+  }
+  if (!refusal) return !asked.empty();
+  for (const unsigned d : agreed) {
+    reply ignored;
+    if (undo != nullptr && send_in_any_case(d, *undo)) receive(d, ignored);
+  }
+  throw error(*refusal);
+}
+
+bool soft_set::send_in_any_case(unsigned device, const request& what) {
+  // What the system refuses for want of memory may go through a moment later.
+  constexpr int tries = 3;
+  constexpr std::chrono::milliseconds between_tries{1};
+  for (int n = 1;; ++n) {
+    try {
+      return send(device, what, {});
+    } catch (const error& e) {
+      if (n < tries) {
+        std::this_thread::sleep_for(between_tries);
+        continue;
+      }
+      devices_[device]->condemn(fmt::format("it could not be told that memory was taken away: {}", e.what()));
+      return false;
+    }
+  }
+}
+
+bool soft_set::send(unsigned device, request what, std::span<const int> descriptors) {
+  HPE_REQUIRE(processes_[device]->control_is_open(), HPE_ERROR_SYSTEM,
+              "device {} can no longer be reached: the program closed hpe's descriptors", device);
+  what.number = ++requests_[device];
+  return send_request(processes_[device]->control(), what, descriptors);
+}
+
+bool soft_set::receive(unsigned device, reply& answer) {
+  const int socket = processes_[device]->control();
+  for (;;) {
+    pollfd waiting{socket, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, timeout_.count() == 0 ? -1 : static_cast<int>(timeout_.count() * 1000));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0)
+      devices_[device]->condemn(
+          fmt::format("it did not answer a request for {} s (HPE_DEVICE_TIMEOUT)", timeout_.count()));
+    if (ready < 0 || !receive_reply(socket, answer)) return false;
+    // Older ones answer requests that were given up.
+    if (answer.number == requests_[device]) return true;
+  }
+}
+
+std::string soft_set::name_of_function(std::uint32_t function) const {
+  const std::lock_guard lock(names_mutex_);
+  return function < functions_.size() ? functions_[function] : fmt::format("number {}", function);
+}
+
+void soft_set::register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  addresses_.insert(begin, bytes, {});
+  request what;
+  what.what = request::kind::register_host;
+  what.address = begin;
+  what.bytes = bytes;
+  what.offset = offset;
+  request undo = what;
+  undo.what = request::kind::unregister_host;
+  try {
+    ask([](unsigned) { return true; }, what, std::span(&fd, 1), &undo);
+  } catch (...) {
+    addresses_.erase(begin, bytes, host_location);
+    throw;
+  }
+}
+
+void soft_set::unregister_host(void* address, std::size_t bytes) noexcept {
+  log_failure_of("unregistering host memory",
+                 [&] { forget(request::kind::unregister_host, address, bytes, host_location); });
+}
+
+std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
+  std::vector<shared_part> parts;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const auto piece = addresses_.find(at);
+    HPE_REQUIRE(piece && piece->where.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
+                "the {} bytes at {} to be shared are not all device memory: at {:#x}", bytes, address, at);
+    const std::uintptr_t end = std::min(piece->end, begin + bytes);
+    parts.push_back(
+        {memory_file(static_cast<unsigned>(piece->where.device)), at - configuration().layout.base, end - at});
+    at = end;
+  }
+  return parts;
+}
+
+std::uint32_t soft_set::import_memory(void* address, std::span<const shared_part> parts) {
+  const auto everybody = [](unsigned) { return true; };
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::size_t bytes = 0;
+  for (const shared_part& part : parts) bytes += part.bytes;
+  addresses_.insert(begin, bytes, {foreign_location, 0});
+  std::size_t done = 0;
+  try {
+    for (const shared_part& part : parts) {
+      request what;
+      what.what = request::kind::import_memory;
+      what.address = begin + done;
+      what.bytes = part.bytes;
+      what.offset = static_cast<std::int64_t>(part.offset);
+      request undo = what;
+      undo.what = request::kind::drop_import;
+      HPE_REQUIRE(ask(everybody, what, std::span(&part.file, 1), &undo), HPE_ERROR_DEVICE_LOST, "all devices are lost");
+      done += part.bytes;
+    }
+  } catch (...) {
+    if (done != 0) drop_import(address, done);
+    addresses_.erase(begin + done, bytes - done, foreign_location);
+    throw;
+  }
+  return (std::uint32_t{1} << size()) - 1;
+}
+
+void soft_set::drop_import(void* address, std::size_t bytes) noexcept {
+  log_failure_of("unmapping memory of another process",
+                 [&] { forget(request::kind::drop_import, address, bytes, foreign_location); });
+}
+
+void soft_set::forget(request::kind how, void* address, std::size_t bytes, int location) {
+  request what;
+  what.what = how;
+  what.address = reinterpret_cast<std::uintptr_t>(address);
+  what.bytes = bytes;
+  addresses_.erase(what.address, bytes, location);
+  ask([](unsigned) { return true; }, what);
+}
+
+std::uint32_t soft_set::load_module(const std::string& path) {
+  // Devices keep the folder that the program was in when it started them.
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(path, ignored);
+  request what;
+  what.what = request::kind::load_module;
+  what.set_text(is_file ? std::filesystem::absolute(path).string() : path);
+  what.id = next_module();
+  HPE_REQUIRE(ask([](unsigned) { return true; }, what), HPE_ERROR_DEVICE_LOST, "all devices are lost");
+  return what.id;
+}
+
+std::uint32_t soft_set::next_module() {
+  const std::lock_guard lock(asking_);
+  return modules_++;
+}
+
+std::unique_ptr<ptx_module> soft_set::load(std::vector<std::string> texts) {
+  return std::make_unique<soft_ptx_module>(*this, std::move(texts));
+}
+
+kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
+  request what;
+  what.what = request::kind::find_kernel;
+  what.module = module;
+  what.set_text(name);
+  {
+    const std::lock_guard lock(asking_);
+    HPE_REQUIRE(module < modules_, HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, module);
+  }
+  {
+    const std::lock_guard lock(names_mutex_);
+    what.id = static_cast<std::uint32_t>(functions_.size());
+    functions_.push_back(name);
+  }
+  HPE_REQUIRE(ask([](unsigned) { return true; }, what), HPE_ERROR_DEVICE_LOST, "all devices are lost");
+  if (observer() != nullptr) observer()->kernel_found(what.id, name);
+  return {module, what.id};
+}
+
+soft_device& soft_set::device_of(timepoint point) const { return *devices_[fabric::device_of(point.timeline)]; }
+
+bool soft_set::reached(timepoint point) const noexcept {
+  const timeline* line = fabric_.find_timeline(point.timeline);
+  return line == nullptr || line->reached(point.value);
+}
+
+bool soft_set::wait(timepoint point, std::chrono::steady_clock::time_point deadline) {
+  return fabric_.find_timeline(point.timeline) == nullptr || fabric_.wait(point.timeline, point.value, deadline);
+}
+
+std::optional<error> soft_set::status_of(timepoint point) const {
+  const timeline* line = fabric_.find_timeline(point.timeline);
+  if (line == nullptr || !line->reached(point.value)) return std::nullopt;
+  if (point.value > line->lost_after.load()) return device_of(point).loss();
+  if (const auto found = line->failures.find(point.value)) return error(found->status, found->sentence);
+  return std::nullopt;
+}
+
+std::optional<error> soft_set::take_failure_of(timepoint point) {
+  const auto found = status_of(point);
+  if (!found) return std::nullopt;
+  const std::lock_guard lock(failures_);
+  device_of(point).leave_out_failure(point);
+  return found;
+}
+
+hpeFault soft_set::fault_of(timepoint point) const {
+  const timeline* line = fabric_.find_timeline(point.timeline);
+  const auto record = line == nullptr ? std::nullopt : line->failures.find(point.value);
+  return record ? record->fault : HPE_FAULT_NONE;
+}
+
+std::optional<error> soft_set::take_failure(int device) {
+  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
+              device, size());
+  const std::lock_guard lock(failures_);
+  soft_device* oldest = nullptr;
+  for (const auto& candidate : devices_) {
+    if (device >= 0 && candidate->index() != static_cast<unsigned>(device)) continue;
+    if (candidate->oldest_failure() == no_failure) continue;
+    if (oldest == nullptr || candidate->oldest_failure() < oldest->oldest_failure()) oldest = candidate.get();
+  }
+  if (oldest == nullptr) return std::nullopt;
+  return oldest->take_oldest_failure();
+}
+
+std::unique_ptr<gate> soft_set::create_gate() {
+  std::uint64_t free = free_gates_.load();
+  do {
+    HPE_REQUIRE(free != 0, HPE_ERROR_NOT_SUPPORTED, "there are {} gates; soft devices have no more", max_gates);
+  } while (!free_gates_.compare_exchange_weak(free, free & (free - 1)));
+  return std::make_unique<soft_gate>(fabric_, free_gates_, static_cast<unsigned>(std::countr_zero(free)));
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,115 @@
+#pragma once
+
+/// The owner's side of the soft devices.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/options.h"
+#include "runtime/device/device.h"
+#include "runtime/device/ptx_module.h"
+#include "runtime/device/soft/owner/feeder.h"
+#include "runtime/device/soft/owner/monitor.h"
+#include "runtime/device/soft/shared/address_table.h"
+#include "runtime/device/soft/shared/control.h"
+#include "runtime/device/soft/shared/fabric.h"
+#include "runtime/device/soft/shared/output.h"
+
+namespace hpe::device::soft {
+
+class soft_device;
+class soft_stream;
+
+/// Starts the devices. Throws HPE_ERROR_INITIALIZATION.
+std::unique_ptr<device_set> open(const topology& shape, const uvas_layout& layout, const options& wanted);
+
+class soft_set final : public device_set, public ptx_capability {
+ public:
+  soft_set(const topology& shape, const uvas_layout& layout, const options& wanted);
+  ~soft_set() override;
+
+  [[nodiscard]] unsigned size() const noexcept override { return static_cast<unsigned>(devices_.size()); }
+  [[nodiscard]] device& at(unsigned index) override;
+  void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) override;
+  void unregister_host(void* address, std::size_t bytes) noexcept override;
+  void expect_copies(const void* /*address*/, std::size_t /*bytes*/) override {}
+  void release_host(void* /*address*/, std::size_t /*bytes*/) noexcept override {
+  }  // a mapped file changes its pages itself
+  std::vector<shared_part> share(void* address, std::size_t bytes) override;
+  std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;
+  void drop_import(void* address, std::size_t bytes) noexcept override;
+  std::uint32_t load_module(const std::string& path) override;
+  kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
+  [[nodiscard]] bool reached(timepoint point) const noexcept override;
+  bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
+  std::optional<error> take_failure_of(timepoint point) override;
+  std::optional<error> take_failure(int device) override;
+  std::unique_ptr<gate> create_gate() override;
+
+  [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
+  std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
+  std::vector<printed> take_output() override { return output_.take(); }
+  [[nodiscard]] hpeFault fault_of(timepoint point) const override;
+
+  // For its devices and streams:
+
+  [[nodiscard]] fabric& shared() noexcept { return fabric_; }
+  [[nodiscard]] const fabric_configuration& configuration() const noexcept { return fabric_.configuration(); }
+  [[nodiscard]] address_table& addresses() noexcept { return addresses_; }
+  [[nodiscard]] int memory_file(unsigned device) const noexcept { return memory_files_[device].get(); }
+
+  /// Moves the stream's waiting commands into its ring, soon and from another thread.
+  void feed(soft_stream& hungry) { feeder_->add(hungry); }
+  [[nodiscard]] std::string name_of_function(std::uint32_t function) const;
+
+  [[nodiscard]] std::uint32_t next_module();
+  [[nodiscard]] std::uint64_t next_launch() noexcept { return launches_.fetch_add(1) + 1; }
+
+  /// Asks all devices for which wanted(index) holds and which are not lost, and waits for their replies. Throws the
+  /// first error that one replies or that the request met on its way to one, after `undo` was asked of those that had
+  /// agreed. A device that dies meanwhile counts as having agreed: its memory and kernels are gone anyway. False if
+  /// no device is left to be asked.
+  bool ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
+           const request* undo = nullptr);
+
+ private:
+  void configure(const uvas_layout& layout, const options& wanted);
+  void start(const options& wanted);
+  /// For requests that take memory away. A device that cannot be told would go on using the memory: it counts as lost.
+  bool send_in_any_case(unsigned device, const request& what);
+  // Under asking_, false when the device is gone:
+  bool send(unsigned device, request what, std::span<const int> descriptors);
+  bool receive(unsigned device, reply& answer);
+  void quit() noexcept;
+  /// Has all devices take away memory that is not their own, and takes it out of the table.
+  void forget(request::kind how, void* address, std::size_t bytes, int location);
+  [[nodiscard]] soft_device& device_of(timepoint point) const;
+
+  pid_t owner_;
+  fabric fabric_;
+  output_reader output_;
+  address_table addresses_;
+  std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its place in the UVAS
+  std::vector<std::unique_ptr<softd_process>> processes_;
+  std::vector<std::unique_ptr<soft_device>> devices_;
+  std::chrono::seconds timeout_;           // of a command or request; 0: none
+  mutable std::mutex asking_;              // one conversation at a time
+  std::vector<std::uint32_t> requests_;    // by device: the number of the last one; under asking_
+  std::mutex failures_;                    // taking failures
+  std::atomic<std::uint64_t> free_gates_;  // shared with the gates
+  std::atomic<std::uint64_t> launches_{0};
+  std::uint32_t modules_ = 0;  // under asking_
+  mutable std::mutex names_mutex_;
+  std::vector<std::string> functions_;  // their names; under names_mutex_
+  std::unique_ptr<feeder> feeder_;
+  std::unique_ptr<monitor> monitor_;
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/device/observer.h"
+#include "runtime/device/soft/shared/fabric.h"
+
+namespace hpe::device::soft {
+
+class soft_device;
+class soft_set;
+
+/// The producing end of one command ring. What finds no room there waits in a queue of the owner's, in order.
+class soft_stream final : public stream {
+ public:
+  soft_stream(soft_set& set, soft_device& device, unsigned index);
+
+  timepoint copy(void* destination, const void* source, std::size_t bytes) override;
+  timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) override;
+  timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) override;
+  timepoint enqueue(const std::function<int(void*)>& function) override;
+  void wait(timepoint point) override;
+  [[nodiscard]] timepoint last() const override;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// Whether the command was queued or ran when the device was lost.
+  [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
+
+  // For the feeder.
+
+  /// Moves waiting commands into the ring as far as there is room. True when none is left.
+  bool feed();
+  /// When half of the ring is free.
+  [[nodiscard]] timepoint point_of_room() const;
+
+  /// The device is lost: everything counts as reached.
+  void lose();
+
+  /// What the stream has been at for longer than `limit` since the first look that found it there, in words that follow
+  /// "device N is lost: "; none if it is at nothing, or waits for another stream. For one thread that looks again and
+  /// again.
+  [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
+                                                   std::chrono::seconds limit);
+
+  // For taking failures, under the set's lock: the next one's place in the order of all, no_failure if there is none.
+  [[nodiscard]] std::uint64_t oldest_failure();
+  [[nodiscard]] error take_oldest_failure();
+  /// The failure of a command was told.
+  void leave_out_failure(std::uint64_t value);
+
+ private:
+  enum class side : bool { host, device };
+  struct waiting_command {
+    command what;
+    std::vector<std::byte> parameters;
+  };
+
+  timepoint submit(const command& what, std::span<const std::byte> parameters = {});
+  /// Tells the observer what was queued.
+  void tell(command_observer& to, const command& what, timepoint point,
+            std::chrono::steady_clock::time_point asked) const;
+  side check(const void* address, std::size_t bytes, const char* role) const;
+
+  // Under the mutex:
+  [[nodiscard]] std::uint64_t completed() const noexcept;
+  [[nodiscard]] bool has_room() const noexcept { return in_ring_ - completed() < ring_slots; }
+  void put(const command& what, std::span<const std::byte> parameters);
+  bool feed_locked();
+
+  [[nodiscard]] std::uint64_t failures() const noexcept;
+
+  soft_set& set_;
+  soft_device& device_;
+  timeline& line_;
+  command_ring& ring_;
+  std::uint32_t number_;
+  std::atomic<std::uint64_t> issued_{0};  // the number of the last command
+  mutable std::mutex mutex_;              // guards what follows
+  std::uint64_t in_ring_ = 0;             // the number of the last command that was put there
+  std::deque<waiting_command> waiting_;
+
+  // Of the one who looks for commands that do not end:
+  std::uint64_t seen_completed_ = timeline::all;  // before the first look
+  std::chrono::steady_clock::time_point seen_at_{};
+
+  // Of those who take failures, under the set's lock:
+  std::uint64_t failures_taken_ = 0;
+  std::set<std::uint64_t> left_out_;  // values of failures behind failures_taken_ that were told already
+};
+
+}  // namespace hpe::device::soft

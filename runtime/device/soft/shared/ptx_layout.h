@@ -1,0 +1,34 @@
+#pragma once
+
+/// What the owner and the devices know alike about a module of PTX: its texts, and where its variables lie in its parts
+/// of memory.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/device/ptx_module.h"
+#include "runtime/os/file_descriptor.h"
+#include "runtime/ptx/image.h"
+
+namespace hpe::device::soft {
+
+struct ptx_layout {
+  struct place_in_part {
+    ptx_part part = ptx_part::global;
+    bool is_there = false;  // false: shared, or empty
+    std::size_t offset = 0;
+  };
+  std::vector<place_in_part> places;                // by symbol of the program
+  std::array<std::size_t, ptx_part_count> bytes{};  // by part
+
+  [[nodiscard]] std::vector<std::uint64_t> addresses(const ptx_addresses& parts) const;
+};
+
+[[nodiscard]] ptx_layout lay_out(const ptx::program& program);
+
+/// The texts in a memory file, and back.
+[[nodiscard]] os::file_descriptor pack_texts(const std::vector<std::string>& texts, std::size_t& bytes);
+[[nodiscard]] std::vector<std::string> unpack_texts(int file, std::size_t bytes);
+
+}  // namespace hpe::device::soft

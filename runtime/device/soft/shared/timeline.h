@@ -1,0 +1,73 @@
+#pragma once
+
+/// How far a stream is, in memory shared by the owner and all devices. Commands of a stream are numbered from 1.
+///
+/// Written by: the owner (submitted), the stream's device (completed, failures), and, once that device is dead, the
+/// owner's monitor (completed, lost_after).
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "hpe/hpe.h"
+#include "hpe/ptx.h"
+#include "runtime/device/soft/shared/doorbell.h"
+
+namespace hpe::device::soft {
+
+/// A failed command. Text that does not fit is cut.
+struct failure {
+  std::uint64_t value = 0;  // the command's number
+  std::uint64_t order = 0;  // among the failures of all streams
+  hpeStatus status = HPE_SUCCESS;
+  std::string sentence;
+  hpeFault fault = HPE_FAULT_NONE;
+};
+
+/// The last failures of one stream. One writer, any readers; a record that is being overwritten is skipped.
+class failure_log {
+ public:
+  static constexpr std::uint64_t kept = 128;
+
+  void append(const failure& what) noexcept;
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
+  /// The first failure that is still kept.
+  [[nodiscard]] std::uint64_t first_kept() const noexcept { return count() > kept ? count() - kept : 0; }
+  /// The index-th failure since the start; empty if it is no longer kept.
+  [[nodiscard]] std::optional<failure> at(std::uint64_t index) const;
+  [[nodiscard]] std::optional<failure> find(std::uint64_t value) const;
+
+ private:
+  struct record {
+    mutable std::atomic<std::uint64_t> value{0};  // 0 while it is written
+    std::uint64_t order = 0;
+    hpeStatus status = HPE_SUCCESS;
+    hpeFault fault = HPE_FAULT_NONE;
+    char sentence[612] = "";
+  };
+
+  std::atomic<std::uint64_t> count_{0};
+  std::array<record, kept> records_{};
+};
+
+/// Sleeping places that a completion can ring; a timeline has one bit for each.
+inline constexpr unsigned max_gates = 64;
+using gate_bells = std::array<doorbell, max_gates>;
+
+struct timeline {
+  static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+
+  alignas(64) std::atomic<std::uint64_t> submitted{0};
+  doorbell work;                                        // rung when submitted grows
+  alignas(64) std::atomic<std::uint64_t> completed{0};  // fabric::complete
+  std::atomic<std::uint64_t> gates{0};                  // which gates ring when completed grows
+  std::atomic<std::uint64_t> lost_after{all};           // once the device is lost: how far it was
+  failure_log failures;
+
+  [[nodiscard]] bool reached(std::uint64_t value) const noexcept { return completed.load() >= value; }
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,117 @@
+#include "runtime/device/soft/softd/copy.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/device/soft/softd/guard.h"
+#include "runtime/os/copy.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+// The links between two places; none when both are the same.
+struct path {
+  std::array<link_clock*, 2> links{};
+  unsigned length = 0;
+  const link_limit* limit = nullptr;
+
+  [[nodiscard]] bool limited() const { return length != 0 && limit->bytes_per_second != 0; }
+  [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
+};
+
+// `self` copies. Of the links to a device of another process, the one at this end is known and charged: the port of the
+// device here. Between such a device and the host, that is the port of the device that copies.
+path find_path(fabric& shared, unsigned self, int from, int to) {
+  fabric_common& state = shared.common();
+  const fabric_configuration& limits = shared.configuration();
+  constexpr unsigned up = 0;
+  constexpr unsigned down = 1;
+  if (from == foreign_location || to == foreign_location) {
+    const int here = from == foreign_location ? to : from;
+    const unsigned port = here >= 0 ? static_cast<unsigned>(here) : self;
+    return {{&state.ports[port][from == foreign_location ? down : up]}, 1, &limits.peer_limit};
+  }
+  if (from == to) return {};
+  if (from == host_location)
+    return {{&state.host_links[limits.shape.switch_of(static_cast<unsigned>(to))][down]}, 1, &limits.host_limit};
+  if (to == host_location)
+    return {{&state.host_links[limits.shape.switch_of(static_cast<unsigned>(from))][up]}, 1, &limits.host_limit};
+  return {{&state.ports[static_cast<unsigned>(from)][up], &state.ports[static_cast<unsigned>(to)][down]},
+          2,
+          &limits.peer_limit};
+}
+
+void* local(std::uintptr_t address, const address_table::piece& where) {
+  return reinterpret_cast<void*>(address + static_cast<std::uintptr_t>(where.where.shift));  // NOLINT
+}
+
+void plain_copy(void* destination, const void* source, std::size_t bytes) noexcept {
+  std::memcpy(destination, source, bytes);
+}
+
+template <class Body>
+void guarded(Body body) {
+  const auto crashed = run_guarded(body);
+  if (!crashed) return;
+  HPE_REQUIRE(
+      crashed->signal != SIGBUS, HPE_ERROR_OUT_OF_MEMORY,
+      "a copy found no memory behind {:#x}: the machine has none left, or the file of registered memory became shorter",
+      crashed->address);
+  HPE_THROW(HPE_ERROR_INTERNAL, "a copy crashed at {:#x} with signal {}", crashed->address, crashed->signal);
+}
+
+}  // namespace
+
+address_table::piece copy_engine::find(std::uintptr_t address) const {
+  const auto found = memory_.find(address);
+  HPE_REQUIRE(found, HPE_ERROR_INVALID_ARGUMENT, "the memory at {:#x} was taken away while a queued copy used it",
+              address);
+  return *found;
+}
+
+void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
+  std::uint64_t latency = 0;  // paid once
+  std::uint64_t arrival = 0;  // of what is on its way, in the links' time; 0 before the first limited link
+  while (bytes > 0) {
+    const auto to = find(destination);
+    const auto from = find(source);
+    std::size_t piece = std::min({bytes, to.end - destination, from.end - source});
+    const path way = find_path(shared_, device_, from.where.device, to.where.device);
+    if (way.limited()) {
+      if (arrival == 0) arrival = link_time();
+      latency = std::max(latency, way.limit->latency_ns);
+      piece = std::min(piece, piece_size(*way.limit));
+      arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
+    }
+    memory_.prepare_for_writing(local(destination, to), piece);
+    // What is short stays in the caches. Staging buffers are emptied while they are there; what is longer, or goes to a
+    // device, is not.
+    constexpr std::size_t is_short = std::size_t{256} << 10;
+    const bool through_caches = piece < (to.where.device == host_location ? granule_size : is_short);
+    guarded([&] {
+      (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), piece);
+    });
+    if (way.limited()) approach(arrival);
+    destination += piece;
+    source += piece;
+    bytes -= piece;
+  }
+  if (arrival != 0) wait_until(arrival + latency);
+}
+
+void copy_engine::fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const {
+  while (bytes > 0) {
+    const auto to = find(destination);
+    const std::size_t piece = std::min<std::size_t>(bytes, to.end - destination);
+    memory_.prepare_for_writing(local(destination, to), piece);
+    guarded([&] { std::memset(local(destination, to), value, piece); });
+    destination += piece;
+    bytes -= piece;
+  }
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,123 @@
+#include "runtime/device/soft/softd/executor.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <bit>
+#include <csignal>
+#include <optional>
+#include <thread>
+
+#include "runtime/base/error.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+std::string describe(const device_engines& engines, const crash& what) {
+  switch (what.signal) {
+    case SIGFPE: return "arithmetic error, as a division of integers by zero (SIGFPE)";
+    case SIGILL: return fmt::format("illegal instruction at {:#x} (SIGILL)", what.address);
+    case SIGBUS: return fmt::format("no memory is left behind {:#x} (SIGBUS)", what.address);
+    default: break;
+  }
+  if (what.code == SI_KERNEL) return "illegal access to an address that cannot exist (SIGSEGV)";
+  return fmt::format("illegal access to {:#x}, which is not mapped on device {}{} (SIGSEGV)", what.address,
+                     engines.device, engines.memory.contains(what.address) ? "" : " and is no address of hpe");
+}
+
+class executor {
+ public:
+  executor(device_engines& engines, unsigned stream)
+      : engines_(engines),
+        number_(fabric::timeline_number(engines.device, stream)),
+        line_(*engines.shared.find_timeline(number_)),
+        ring_(engines.shared.ring(engines.device, stream)) {}
+
+  [[noreturn]] void run() {
+    ::pthread_setname_np(::pthread_self(), "softd-stream");
+    // Links keep time by sleeping; by default a sleep may end 50 us late.
+    constexpr unsigned long slack_ns = 1000;
+    ::prctl(PR_SET_TIMERSLACK, slack_ns);
+    for (std::uint64_t value = 1;; ++value) {
+      await(value);
+      engines_.order.fetch_add(1, std::memory_order_acquire);
+      try {
+        execute(ring_.slot(value), value);
+      } catch (const error& e) {
+        fail(value, e.status(), e.what());
+      } catch (const std::exception& e) {
+        fail(value, HPE_ERROR_INTERNAL, e.what());
+      }
+      engines_.order.fetch_add(1, std::memory_order_release);
+      engines_.shared.complete(number_, value);
+    }
+  }
+
+ private:
+  void await(std::uint64_t value) {
+    timeline& line = line_;
+    const auto there = [&] { return line.submitted.load() >= value; };
+    if (spin_until(there)) return;
+    for (;;) {
+      const std::uint32_t seen = line.work.rings();
+      if (there()) return;
+      line.work.sleep(seen, doorbell::deadline::max());
+    }
+  }
+
+  void execute(const command& what, std::uint64_t value) {
+    switch (what.what) {
+      case command::kind::copy: return engines_.copier.copy(what.destination, what.source, what.bytes, ring_.level);
+      case command::kind::fill:
+        return engines_.copier.fill(what.destination, static_cast<std::uint8_t>(what.value), what.bytes);
+      case command::kind::launch: return launch(what, value);
+      case command::kind::wait: return wait(what);
+    }
+  }
+
+  void launch(const command& what, std::uint64_t value) {
+    const auto& kernel = engines_.kernels.at(what.function);
+    const void* const parameters = ring_.parameters_of(value);
+    if (kernel.ptx) {
+      if (const auto trouble = engines_.ptx.run(*kernel.ptx, kernel.name, what, parameters))
+        fail(value, HPE_ERROR_LAUNCH_FAILED,
+             fmt::format("on device {}, {}", engines_.device, trouble->sentence).c_str(), trouble->fault);
+      return;
+    }
+    const auto lost_members = [&] { return what.team & engines_.shared.configuration().lost.load(); };
+    std::optional<tile_pool::trouble> trouble{{make_stop(), {}}};
+    if (lost_members() == 0) trouble = engines_.pool.run(kernel.body, parameters, what.grid, what.team);
+    if (trouble && trouble->signal && is_stop(*trouble->signal))
+      HPE_THROW(HPE_ERROR_LAUNCH_FAILED,
+                "kernel \"{}\" on device {} was stopped, because device {} is lost, which has another part of its "
+                "team's launch",
+                kernel.name, engines_.device, std::countr_zero(lost_members()));
+    if (!trouble) return;
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel \"{}\" on device {}: {}", kernel.name, engines_.device,
+              trouble->signal ? describe(engines_, *trouble->signal) : "it threw " + trouble->exception);
+  }
+
+  // The owner lets everybody through whose device is lost.
+  void wait(const command& what) {
+    HPE_INVARIANT(engines_.shared.find_timeline(what.timeline) != nullptr);
+    engines_.shared.wait(what.timeline, what.point, doorbell::deadline::max());
+  }
+
+  void fail(std::uint64_t value, hpeStatus status, const char* sentence, hpeFault fault = HPE_FAULT_NONE) {
+    line_.failures.append({value, engines_.shared.common().failure_order.fetch_add(1), status, sentence, fault});
+  }
+
+  device_engines& engines_;
+  std::uint32_t number_;
+  timeline& line_;
+  command_ring& ring_;
+};
+
+}  // namespace
+
+void start_executor(device_engines& engines, unsigned stream) {
+  std::thread([&engines, stream] { executor(engines, stream).run(); }).detach();
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,135 @@
+// hpe-softd: the process that a soft device is. The owner starts it with the device's number, the place of the UVAS and
+// its own number of process; everything else comes over the socket that is descriptor 3.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "runtime/base/error.h"
+#include "runtime/device/soft/shared/control.h"
+#include "runtime/device/soft/softd/executor.h"
+#include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/keeper.h"
+#include "runtime/device/soft/softd/watchdog.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+// No destructors, no exit handlers: other threads are still at work.
+[[noreturn]] void end_process(int status) {
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
+// Everything a joined device has. Lives until the process ends.
+class server {
+ public:
+  server(unsigned device, address_space& memory, std::vector<os::file_descriptor> descriptors)
+      : device_(device),
+        memory_(memory),
+        fabric_(std::move(descriptors.at(0)), device),
+        pool_(fabric_.configuration().threads, device, fabric_.configuration().core_shares),
+        output_(std::move(descriptors.at(1)), fabric_.status(device).output) {
+    descriptors.erase(descriptors.begin(), descriptors.begin() + 2);
+    memory_.set_files(std::move(descriptors));
+    start_watchdog(device_, fabric_, pool_);
+  }
+
+  void answer(const request& what, std::vector<os::file_descriptor>& descriptors) {
+    switch (what.what) {
+      case request::kind::map: return memory_.map(what.device, what.address, what.bytes);
+      case request::kind::unmap: return memory_.unmap(what.device, what.address, what.bytes);
+      case request::kind::register_host:
+        return memory_.register_host(what.address, what.bytes, descriptors.at(0).get(), what.offset);
+      case request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
+      case request::kind::import_memory:
+        return memory_.import_memory(what.address, what.bytes, descriptors.at(0).get(), what.offset);
+      case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
+      case request::kind::load_module: return kernels_.load(what.id, what.text);
+      case request::kind::load_ptx:
+        return kernels_.load(
+            what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.ptx_parts,
+                                                         fabric_.configuration().interpret_ptx));
+      case request::kind::unload_ptx: return kernels_.unload(what.id);
+      case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
+      case request::kind::start_stream: return start_executor(engines_, what.id);
+      case request::kind::quit: end_process(0);
+      case request::kind::join: break;
+    }
+    HPE_THROW(HPE_ERROR_INTERNAL, "device {} was asked for what it does not know", device_);
+  }
+
+ private:
+  unsigned device_;
+  address_space& memory_;
+  fabric fabric_;
+  kernel_table kernels_;
+  tile_pool pool_;
+  output_writer output_;
+  ptx_runner ptx_{memory_, pool_, output_};
+  device_engines engines_{device_, fabric_, memory_, copy_engine(device_, fabric_, memory_), kernels_, pool_, ptx_};
+};
+
+template <class Action>
+reply reply_of(Action action) {
+  reply result;
+  try {
+    action();
+  } catch (const error& e) {
+    result.fail(e.status(), e.what());
+  } catch (const std::exception& e) {
+    result.fail(HPE_ERROR_INTERNAL, e.what());
+  }
+  return result;
+}
+
+}  // namespace
+
+/// Serves requests until the owner asks to quit or is dead, and ends the process. `memory` holds the address space; if
+/// that could not be taken, `refusal` is what the owner is told instead.
+[[noreturn]] void serve(unsigned device, std::unique_ptr<address_space> memory, const std::string& refusal) {
+  std::unique_ptr<server> joined;
+  request what;
+  std::vector<os::file_descriptor> descriptors;
+  while (receive_request(control_descriptor, what, descriptors)) {
+    reply result = reply_of([&] {
+      if (joined) return joined->answer(what, descriptors);
+      HPE_REQUIRE(memory, HPE_ERROR_INITIALIZATION, "{}", refusal);
+      HPE_REQUIRE(what.what == request::kind::join && what.id == fabric::stamp, HPE_ERROR_INITIALIZATION,
+                  "hpe-softd and the library that started it are of different builds of hpe");
+      joined = std::make_unique<server>(device, *memory, std::move(descriptors));
+    });
+    result.number = what.number;
+    if (!send_reply(control_descriptor, result)) break;
+  }
+  end_process(0);
+}
+
+}  // namespace hpe::device::soft
+
+int main(int argc, char** argv) {
+  using namespace hpe::device::soft;
+  if (argc != 5 || ::fcntl(control_descriptor, F_SETFD, FD_CLOEXEC) != 0) {
+    std::fputs("hpe-softd runs one soft device; hpe starts it when a program uses soft devices\n", stderr);
+    return EXIT_FAILURE;
+  }
+  start_below_keeper(argv[1]);
+  // The address space first, before threads, heaps and libraries of kernels can be in its way.
+  const hpe::uvas_layout layout{std::strtoull(argv[2], nullptr, 0), std::strtoull(argv[3], nullptr, 0), 1};
+  std::unique_ptr<address_space> memory;
+  std::string refusal;
+  try {
+    memory = std::make_unique<address_space>(layout);
+    install_crash_handlers();
+  } catch (const hpe::error& e) {
+    memory.reset();
+    refusal = e.what();
+  }
+  // What kernels print is seen line by line, also from a device that is killed.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);
+}

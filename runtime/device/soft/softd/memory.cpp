@@ -1,0 +1,120 @@
+#include "runtime/device/soft/softd/memory.h"
+
+#include <mutex>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+
+namespace hpe::device::soft {
+
+namespace {
+
+void* pointer(std::uintptr_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are data here
+}
+
+}  // namespace
+
+bool page_tables::filled(std::uintptr_t number) const {
+  const std::shared_lock lock(mutex_);
+  return filled_.contains(number);
+}
+
+void page_tables::prepare(void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t last = (begin + bytes) / unit;
+  // Units that are written in part are left to faults.
+  for (std::uintptr_t number = (begin + unit - 1) / unit; number < last;) {
+    if (filled(number)) {
+      ++number;
+      continue;
+    }
+    const std::uintptr_t first = number;
+    while (number < last && !filled(number)) ++number;
+    os::populate_for_writing(reinterpret_cast<void*>(first * unit), (number - first) * unit);  // NOLINT
+    const std::unique_lock lock(mutex_);
+    for (std::uintptr_t n = first; n < number; ++n) filled_.insert(n);
+  }
+}
+
+void page_tables::forget(const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const std::unique_lock lock(mutex_);
+  if (filled_.empty()) return;
+  for (std::uintptr_t number = begin / unit; number * unit < begin + bytes; ++number) filled_.erase(number);
+}
+
+address_space::address_space(const uvas_layout& layout)
+    : layout_(layout), space_(layout.base, layout.size(), granule_size) {
+  HPE_REQUIRE(
+      reinterpret_cast<std::uintptr_t>(space_.data()) == layout.base, HPE_ERROR_INITIALIZATION,
+      "the {} bytes at {:#x} are not free in the process of a soft device; HPE_ADDRESS_BASE can name another place",
+      layout.size(), layout.base);
+}
+
+void address_space::map(unsigned device, std::uintptr_t address, std::size_t bytes) {
+  os::map_file(pointer(address), bytes, os::access::read_write, files_.at(device).get(), address - layout_.base);
+  table_.insert(address, bytes, {static_cast<int>(device), 0});
+}
+
+void address_space::unmap(unsigned device, std::uintptr_t address, std::size_t bytes) {
+  table_.erase(address, bytes, static_cast<int>(device));
+  take_away(address, bytes);
+}
+
+bool address_space::holds(std::uintptr_t address, std::size_t bytes) const {
+  for (std::uintptr_t at = address; at < address + bytes;) {
+    const auto piece = contains(at) ? table_.find(at) : std::nullopt;
+    if (!piece) return false;
+    at = piece->end;
+  }
+  return true;
+}
+
+void address_space::take_away(std::uintptr_t address, std::size_t bytes) {
+  pages_.forget(pointer(address), bytes);
+  os::unmap_to_reserved(pointer(address), bytes);
+}
+
+void address_space::register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
+  const auto file_offset = static_cast<std::uint64_t>(offset);
+  if (contains(address)) {
+    os::map_file(pointer(address), bytes, os::access::read_write, file, file_offset);
+    table_.insert(address, bytes, {});
+    return;
+  }
+  // Well below the UVAS, where programs have nothing by default: a kernel that is given a pointer to ordinary memory of
+  // the program shall fault, and not find other memory there.
+  constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
+  const std::uintptr_t below =
+      layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
+  os::reservation place(below, bytes, os::page_size());
+  os::map_file(place.data(), bytes, os::access::read_write, file, file_offset);
+  table_.insert(address, bytes, {host_location, place.data() - static_cast<std::byte*>(pointer(address))});
+  registered_.emplace(address, std::move(place));
+}
+
+void address_space::unregister_host(std::uintptr_t address, std::size_t bytes) {
+  if (contains(address)) {
+    table_.erase(address, bytes, host_location);
+    return take_away(address, bytes);
+  }
+  const auto found = registered_.find(address);
+  HPE_REQUIRE(found != registered_.end() && found->second.size() == bytes, HPE_ERROR_INVALID_ARGUMENT,
+              "{} bytes of host memory at {:#x} were not registered as one", bytes, address);
+  table_.erase(address, bytes, host_location);
+  pages_.forget(found->second.data(), bytes);
+  registered_.erase(found);
+}
+
+void address_space::import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
+  os::map_file(pointer(address), bytes, os::access::read_write, file, static_cast<std::uint64_t>(offset));
+  table_.insert(address, bytes, {foreign_location, 0});
+}
+
+void address_space::drop_import(std::uintptr_t address, std::size_t bytes) {
+  table_.erase(address, bytes, foreign_location);
+  take_away(address, bytes);
+}
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,76 @@
+#pragma once
+
+/// The address space of a device process: the UVAS at the addresses that the owner knows, with memory behind the parts
+/// that this device can access and nothing behind the rest, so that a stray access faults; and host memory that was
+/// registered, wherever it fits.
+
+#include <map>
+#include <shared_mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/soft/shared/address_table.h"
+#include "runtime/os/file_descriptor.h"
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::device::soft {
+
+/// Fills this process's page tables ahead of large writes, once for each part of its memory: filling them in one call
+/// costs half of what the page faults cost, and asking for what is filled already costs more than a look-up here.
+class page_tables {
+ public:
+  /// What follows writes [address, address + bytes) of mapped memory. Any thread.
+  void prepare(void* address, std::size_t bytes);
+
+  /// The range is mapped anew, or no more.
+  void forget(const void* address, std::size_t bytes);
+
+ private:
+  static constexpr std::size_t unit = std::size_t{64} << 10;
+
+  [[nodiscard]] bool filled(std::uintptr_t number) const;
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_set<std::uintptr_t> filled_;  // numbers of units that were wholly written
+};
+
+class address_space {
+ public:
+  /// Takes the address space. First thing in the process, before anything else may lie there. Throws
+  /// HPE_ERROR_INITIALIZATION.
+  explicit address_space(const uvas_layout& layout);
+
+  void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
+
+  // Requests of the owner, which asks for one at a time.
+  void map(unsigned device, std::uintptr_t address, std::size_t bytes);
+  void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
+  void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
+  void unregister_host(std::uintptr_t address, std::size_t bytes);
+  void import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
+  void drop_import(std::uintptr_t address, std::size_t bytes);
+
+  /// What is behind an address of the program. Any thread.
+  [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
+  /// Whether kernels may touch these bytes. Any thread.
+  [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;
+  /// What follows writes to mapped memory, at addresses of this process. Any thread.
+  void prepare_for_writing(void* local, std::size_t bytes) { pages_.prepare(local, bytes); }
+
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
+    return layout_.contains(reinterpret_cast<const void*>(address));
+  }
+
+ private:
+  void take_away(std::uintptr_t address, std::size_t bytes);
+
+  uvas_layout layout_;
+  os::reservation space_;
+  std::vector<os::file_descriptor> files_;                // by device
+  std::map<std::uintptr_t, os::reservation> registered_;  // outside the UVAS; by the program's address
+  address_table table_;
+  page_tables pages_;
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,139 @@
+// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in under the
+// lock, so once it is off the list and the count is zero, nobody has it.
+#include "runtime/device/soft/softd/pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#include "runtime/os/cores.h"
+
+namespace hpe::device::soft {
+
+struct tile_pool::job {
+  hpeHostKernel body;
+  const void* parameters;
+  const std::uint32_t (&grid)[3];
+  std::uint64_t tiles;
+  std::uint32_t team;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> stop{false};
+  std::vector<pthread_t> threads{};     // of a team's launch: those that run tiles; under the pool's lock
+  unsigned helpers = 0;                 // under the pool's lock
+  std::optional<trouble> went_wrong{};  // under `reporting`
+  std::mutex reporting{};
+
+  [[nodiscard]] bool begun() const { return next.load(std::memory_order_relaxed) >= tiles; }
+
+  void report(trouble what) {
+    next.store(tiles);
+    const std::lock_guard lock(reporting);
+    if (!went_wrong) went_wrong = std::move(what);
+  }
+};
+
+tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
+    : threads_(threads), share_(share), shares_(shares) {
+  // They live as long as the process.
+  for (unsigned i = 1; i < threads; ++i) std::thread([this] { help(); }).detach();
+}
+
+std::optional<tile_pool::trouble> tile_pool::run(hpeHostKernel body, const void* parameters,
+                                                 const std::uint32_t (&grid)[3], std::uint32_t team) {
+  keep_to_cores();
+  job task{body, parameters, grid, std::uint64_t{grid[0]} * grid[1] * grid[2], team};
+  const bool shared = threads_ > 1 && task.tiles > 1;
+  if (team != 0) {
+    const std::lock_guard lock(mutex_);
+    teams_.push_back(&task);
+  }
+  if (shared) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(&task);
+    wanted_.notify_all();
+  }
+  work(task);
+  if (shared) {
+    std::unique_lock lock(mutex_);
+    open_.remove(&task);
+    left_.wait(lock, [&] { return task.helpers == 0; });
+  }
+  if (team != 0) {
+    const std::lock_guard lock(mutex_);
+    teams_.remove(&task);
+    if (task.stop && !task.went_wrong) task.went_wrong = trouble{make_stop(), {}};
+  }
+  return std::move(task.went_wrong);
+}
+
+void tile_pool::help() {
+  ::pthread_setname_np(::pthread_self(), "softd-unit");
+  keep_to_cores();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found = std::find_if(open_.begin(), open_.end(), [](const job* task) { return !task->begun(); });
+    if (found == open_.end()) {
+      wanted_.wait(lock);
+      continue;
+    }
+    job& task = **found;
+    ++task.helpers;
+    lock.unlock();
+    work(task);
+    lock.lock();
+    if (--task.helpers == 0) left_.notify_all();
+  }
+}
+
+void tile_pool::keep_to_cores() const {
+  thread_local bool kept = false;
+  if (shares_ != 0 && !kept) os::keep_to_share(share_, shares_);
+  kept = true;
+}
+
+bool tile_pool::stop_teams(std::uint32_t lost) {
+  const std::lock_guard lock(mutex_);
+  bool left = false;
+  for (job* const task : teams_) {
+    if ((task->team & lost) == 0) continue;
+    left = true;
+    task->stop = true;
+    task->next = task->tiles;
+    for (const pthread_t thread : task->threads) stop_thread(thread);
+  }
+  return !left;
+}
+
+void tile_pool::work(job& task) {
+  if (task.team == 0) return run_tiles(task);
+  {
+    const std::lock_guard lock(mutex_);
+    task.threads.push_back(::pthread_self());
+  }
+  run_tiles(task);
+  const std::lock_guard lock(mutex_);
+  std::erase(task.threads, ::pthread_self());
+}
+
+void tile_pool::run_tiles(job& task) const {
+  for (;;) {
+    // Large shares first, small ones at the end, so that all threads end together.
+    const std::uint64_t left = task.tiles - std::min(task.tiles, task.next.load(std::memory_order_relaxed));
+    const std::uint64_t share = threads_ == 1 ? task.tiles : std::max<std::uint64_t>(1, left / (2 * threads_));
+    const std::uint64_t begin = task.next.fetch_add(share);
+    if (begin >= task.tiles) return;
+    const hpeTiles tiles{begin, std::min(task.tiles, begin + share), {task.grid[0], task.grid[1], task.grid[2]}};
+    auto body = [&] { task.body(task.parameters, &tiles); };
+    try {
+      if (const auto crashed = run_guarded(body, &task.stop)) task.report({crashed, {}});
+    } catch (const std::exception& e) {
+      task.report({std::nullopt, e.what()});
+    } catch (...) {
+      task.report({std::nullopt, "something that is no std::exception"});
+    }
+  }
+}
+
+}  // namespace hpe::device::soft

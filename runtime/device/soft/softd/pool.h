@@ -1,0 +1,55 @@
+#pragma once
+
+/// The compute units of a soft device: threads that share the tiles of launches.
+
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hpe/kernel.h"
+#include "runtime/device/soft/softd/guard.h"
+
+namespace hpe::device::soft {
+
+class tile_pool {
+ public:
+  /// How a launch went wrong: by a signal (is_stop: it was stopped), or by an exception with these words.
+  struct trouble {
+    std::optional<crash> signal;
+    std::string exception;
+  };
+
+  /// `threads` counts the caller of run, which works as well. All of them keep to share `share` of the cores, which are
+  /// divided into `shares`; 0: they run anywhere.
+  tile_pool(unsigned threads, unsigned share, unsigned shares);
+
+  /// Runs all tiles and returns when they are done. After trouble in one tile no further ones are begun. Any thread;
+  /// launches that run at the same time share the threads.
+  /// `team`: the devices that run parts of the launch, bit d; 0: this one alone.
+  std::optional<trouble> run(hpeHostKernel body, const void* parameters, const std::uint32_t (&grid)[3],
+                             std::uint32_t team = 0);
+
+  /// Stops the launches whose teams have one of these devices. True if none of them is left. Any thread.
+  bool stop_teams(std::uint32_t lost);
+
+ private:
+  struct job;
+
+  [[noreturn]] void help();
+  void work(job& task);
+  void run_tiles(job& task) const;
+  void keep_to_cores() const;
+
+  unsigned threads_, share_, shares_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::condition_variable left_;
+  std::list<job*> teams_;  // launches of teams
+  std::list<job*> open_;   // launches with tiles that nobody has begun, perhaps
+};
+
+}  // namespace hpe::device::soft

@@ -1,0 +1,149 @@
+// The first thread with a fault leaves it in the launch and stops the pool's other threads by an exception.
+#include "runtime/device/soft/softd/ptx.h"
+
+#include <csignal>
+#include <exception>
+
+#include "runtime/base/error.h"
+#include "runtime/device/soft/shared/ptx_layout.h"
+#include "runtime/ptx/interpreter.h"
+#include "runtime/ptx/launch.h"
+#include "runtime/ptx/parser.h"
+
+namespace hpe::device::soft {
+
+loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
+                                     bool interpret)
+    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), interpret_(interpret) {}
+
+void loaded_ptx_module::prepare() {
+  const std::shared_ptr<const ptx::program> program = ptx::parse(unpack_texts(texts_.get(), bytes_));
+  auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
+  if (!interpret_) compiled_ = ptx::compile(*image);
+  image_ = std::move(image);
+  texts_.reset();
+}
+
+const ptx::function& loaded_ptx_module::find(const std::string& kernel) {
+  std::call_once(prepared_, [this] { prepare(); });
+  const ptx::function* const found = image_->program().find_kernel(kernel);
+  HPE_REQUIRE(found != nullptr, HPE_ERROR_NOT_FOUND, "there is no kernel \"{}\" in the module of PTX", kernel);
+  return *found;
+}
+
+std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& kernel) {
+  if (compiled_) return compiled_->engine_for(kernel);
+  return std::make_shared<ptx::interpreter>(image_->program());
+}
+
+namespace {
+
+struct stopped final : std::exception {};
+
+struct running_launch {
+  loaded_ptx_module& module;
+  ptx::launch_configuration configuration;
+  bool cooperative = false;
+  std::mutex mutex{};
+  std::optional<ptx::fault> fault{};  // under the mutex
+  std::string printed{};              // likewise
+
+  [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
+
+  void run(std::uint64_t first, std::uint64_t last) {
+    auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
+                             : ptx::run_blocks(*make_engine(), configuration, first, last);
+    if (!found) return;
+    const std::lock_guard lock(mutex);
+    if (!fault) fault = std::move(found);
+    throw stopped{};
+  }
+};
+
+void run_share(const void* launch, const hpeTiles* blocks) {
+  (*static_cast<running_launch* const*>(launch))->run(blocks->begin, blocks->end);
+}
+
+ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
+
+hpeFault fault_of(ptx::fault::reason why) noexcept {
+  using reason = ptx::fault::reason;
+  switch (why) {
+    case reason::none: return HPE_FAULT_NONE;
+    case reason::address: return HPE_FAULT_ADDRESS;
+    case reason::misaligned: return HPE_FAULT_MISALIGNED;
+    case reason::surface:
+    case reason::trap: return HPE_FAULT_TRAP;
+    case reason::assertion: return HPE_FAULT_ASSERT;
+    case reason::stack: return HPE_FAULT_STACK;
+    case reason::deadlock: return HPE_FAULT_DEADLOCK;
+    case reason::bad_function:
+    case reason::illegal: return HPE_FAULT_INSTRUCTION;
+  }
+  return HPE_FAULT_OTHER;
+}
+
+// Names of C++ can be long, and what follows them is to be read.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most = 200;
+  return name.size() <= most ? name : name.substr(0, most) + "...";
+}
+
+// Outside of the kernel's own code: in a function that it called, as printf with a pointer to nothing.
+ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& kernel) {
+  if (!what.signal) return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", kernel, what.exception)};
+  const bool is_access = what.signal->signal == SIGSEGV || what.signal->signal == SIGBUS;
+  return {is_access ? HPE_FAULT_ADDRESS : HPE_FAULT_OTHER,
+          fmt::format("kernel {}: a function that it called failed at address {:#x} (signal {})", kernel,
+                      what.signal->address, what.signal->signal)};
+}
+
+ptx_runner::trouble describe(ptx::fault what) {
+  what.kernel = shortened(what.kernel);
+  return {fault_of(what.why), what.message()};
+}
+
+}  // namespace
+
+std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, const std::string& kernel,
+                                                   const command& what, const void* parameters) {
+  const ptx::function& function = module.find(kernel);
+  // Compiled here, so that what is wrong with it is no fault of a block.
+  static_cast<void>(module.engine_for(function));
+
+  ptx::surroundings around;
+  running_launch launch{module, {}, what.cooperative};
+  around.print = [&launch](std::string_view text) {
+    const std::lock_guard lock(launch.mutex);
+    launch.printed += text;
+  };
+  around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
+    return memory_.holds(address, bytes) || heap_.contains(address, bytes);
+  };
+  around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
+  around.release = [this](void* memory) { heap_.release(memory); };
+
+  ptx::launch_configuration& c = launch.configuration;
+  c.image = &module.image();
+  c.kernel = &function;
+  c.grid = dimensions_of(what.grid);
+  c.block = dimensions_of(what.block);
+  if (what.cluster[0] != 0) c.cluster = dimensions_of(what.cluster);
+  c.dynamic_shared = what.shared_bytes;
+  c.parameters = parameters;
+  c.number = what.number;
+  c.surroundings = &around;
+
+  static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
+  const running_launch* const argument = &launch;
+  const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
+
+  output_.append(what.number, launch.printed, false);
+  if (launch.fault && launch.fault->why == ptx::fault::reason::assertion)
+    output_.append(what.number, launch.fault->detail + "\n", true);
+  if (launch.fault) return describe(*launch.fault);
+  if (trouble) return describe(*trouble, shortened(kernel));
+  return std::nullopt;
+}
+
+}  // namespace hpe::device::soft

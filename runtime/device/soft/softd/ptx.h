@@ -1,0 +1,69 @@
+#pragma once
+
+/// Modules of PTX and their launches, in a device process.
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "runtime/device/ptx_module.h"
+#include "runtime/device/soft/shared/fabric.h"
+#include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/softd/heap.h"
+#include "runtime/device/soft/softd/memory.h"
+#include "runtime/device/soft/softd/pool.h"
+#include "runtime/os/file_descriptor.h"
+#include "runtime/ptx/compiler.h"
+#include "runtime/ptx/image.h"
+
+namespace hpe::device::soft {
+
+/// A module of PTX in a device process: parsed when its first kernel is launched. Any thread.
+class loaded_ptx_module {
+ public:
+  /// texts: as pack_texts made it. parts: where its variables are.
+  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts, bool interpret);
+
+  /// Throws HPE_ERROR_NOT_FOUND.
+  [[nodiscard]] const ptx::function& find(const std::string& kernel);
+  /// After find.
+  [[nodiscard]] const ptx::image& image() const { return *image_; }
+  /// Runs blocks of a kernel in one thread. Compiles it when it is first asked for. After find.
+  [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel);
+
+ private:
+  void prepare();
+
+  os::file_descriptor texts_;
+  std::size_t bytes_;
+  ptx_addresses parts_;
+  bool interpret_;
+  std::once_flag prepared_;
+  std::unique_ptr<ptx::image> image_;
+  std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
+};
+
+/// Runs kernels of PTX on the threads of a device. Any thread.
+class ptx_runner {
+ public:
+  ptx_runner(const address_space& memory, tile_pool& pool, output_writer& output)
+      : memory_(memory), pool_(pool), output_(output) {}
+
+  /// How a kernel failed.
+  struct trouble {
+    hpeFault fault = HPE_FAULT_OTHER;
+    std::string sentence;
+  };
+
+  /// What the kernel printed is in the output when this returns. Throws hpe::error where it cannot be started.
+  std::optional<trouble> run(loaded_ptx_module& module, const std::string& kernel, const command& what,
+                             const void* parameters);
+
+ private:
+  const address_space& memory_;
+  tile_pool& pool_;
+  output_writer& output_;
+  kernel_heap heap_;
+};
+
+}  // namespace hpe::device::soft

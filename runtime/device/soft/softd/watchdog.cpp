@@ -1,0 +1,91 @@
+#include "runtime/device/soft/softd/watchdog.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "runtime/device/soft/softd/guard.h"
+
+// Nothing here may call malloc once a kernel has crashed: its lock may be held for ever.
+
+namespace hpe::device::soft {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+class watchdog {
+ public:
+  watchdog(unsigned device, fabric& shared, tile_pool& pool) : device_(device), shared_(shared), pool_(pool) {}
+
+  [[noreturn]] void run() {
+    ::pthread_setname_np(::pthread_self(), "softd-watch");
+    doorbell& trouble = shared_.common().trouble;
+    for (;;) {
+      constexpr std::chrono::milliseconds between_attempts{20};
+      const std::uint32_t seen = trouble.rings();
+      const bool calm = check_teams() & check_recoveries();
+      trouble.sleep(seen, calm ? clock::time_point::max() : clock::now() + between_attempts);
+    }
+  }
+
+ private:
+  /// Since when there was trouble, and at which state of affairs.
+  struct patience {
+    clock::time_point since = clock::time_point::max();
+    std::uint64_t state = 0;
+
+    bool is_over(std::uint64_t now_at, std::chrono::milliseconds limit) {
+      if (since == clock::time_point::max() || state != now_at) *this = {clock::now(), now_at};
+      return clock::now() - since > limit;
+    }
+  };
+
+  bool check_teams() {
+    const std::uint32_t lost = shared_.configuration().lost.load();
+    if (lost == 0 || pool_.stop_teams(lost)) {
+      teams_ = {};
+      return true;
+    }
+    if (teams_.is_over(lost, std::chrono::milliseconds(1000)))
+      end_process("a kernel waited for a team's device that is lost and could not be stopped");
+    return false;
+  }
+
+  bool check_recoveries() {
+    const recoveries now = count_recoveries();
+    if (now.begun == now.ended) {
+      recoveries_ = {};
+      return true;
+    }
+    if (recoveries_.is_over(now.ended, std::chrono::milliseconds(1500)))
+      end_process("a kernel that crashed or was stopped left the memory allocator of its process locked");
+    return false;
+  }
+
+  [[noreturn]] void end_process(std::string_view why) {
+    std::array<char, 256>& words = shared_.status(device_).last_words;
+    std::copy_n(why.begin(), std::min(why.size(), words.size() - 1), words.begin());
+    ::_exit(EXIT_FAILURE);
+  }
+
+  unsigned device_;
+  fabric& shared_;
+  tile_pool& pool_;
+  patience teams_;
+  patience recoveries_;
+};
+
+}  // namespace
+
+void start_watchdog(unsigned device, fabric& shared, tile_pool& pool) {
+  ring_at_recoveries(shared.common().trouble);
+  std::thread([device, &shared, &pool] { watchdog(device, shared, pool).run(); }).detach();
+}
+
+}  // namespace hpe::device::soft

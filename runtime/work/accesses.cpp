@@ -1,0 +1,106 @@
+#include "runtime/work/accesses.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/base/error.h"
+
+namespace hpe::work {
+
+using coherence::byte_range;
+using coherence::point_set;
+
+namespace {
+
+constexpr auto forever = std::chrono::steady_clock::time_point::max();
+
+}  // namespace
+
+void region_range::require_alive() const {
+  HPE_REQUIRE(region->alive && range.end <= region->layout.extent, HPE_ERROR_NOT_A_REGION,
+              "the allocation of the bytes to use was freed by another thread just now");
+}
+
+void region_range::require_homes(device::device_set& devices) const {
+  if (region->single_copy()) return;
+  region->for_each_home(range, [&](unsigned home, byte_range) {
+    HPE_REQUIRE(!devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
+                "device {} is lost and takes no data; the allocation at {} can be migrated to another device "
+                "(hpeMigrate)",
+                home, static_cast<void*>(region->layout.base));
+  });
+}
+
+void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices) {
+  point_set users;
+  {
+    const lock_guard lock(bytes.region->mutex);
+    bytes.require_alive();
+    before_write ? bytes.region->order.before_write(bytes.range, users)
+                 : bytes.region->order.before_read(bytes.range, users);
+  }
+  wait_for(users.points(), devices);
+}
+
+bool host_has(coherence::block_state state) noexcept {
+  using enum coherence::block_state;
+  return state == host || state == shared || state == fresh;
+}
+
+std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::uint64_t end,
+                          bool (*has)(coherence::block_state) noexcept) {
+  std::uint64_t b = r.block_of(begin);
+  const bool first = has(r.state(b));
+  const std::uint64_t last = r.block_of(end - 1);
+  while (b < last && has(r.state(b + 1)) == first) ++b;
+  return std::min(r.bytes_of({b, b + 1}).end, end);
+}
+
+void collect(std::span<const device_access> accesses, device::device_set& devices, point_set& after) {
+  for (const device_access& access : accesses) {
+    access.region->mutex.assert_held();
+    auto& order = access.region->order;
+    if (order.crowded()) order.forget([&](timepoint p) { return devices.reached(p); });
+    if (access.concurrent) {
+      order.before_concurrent(access.range, after);
+    } else if (access.mode == HPE_IN) {
+      order.before_read(access.range, after);
+    } else {
+      order.before_write(access.range, after);
+    }
+  }
+}
+
+void record(std::span<const device_access> accesses, std::span<const timepoint> points,
+            device::device_set& devices) noexcept {
+  try {
+    for (const device_access& access : accesses) {
+      access.region->mutex.assert_held();
+      auto& order = access.region->order;
+      if (access.concurrent) {
+        for (const timepoint point : points) order.record_concurrent(access.range, point);
+      } else if (access.mode == HPE_IN) {
+        for (const timepoint point : points) order.record_read(access.range, point);
+      } else {
+        order.record_writes(access.range, points);
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    for (const timepoint point : points) devices.wait(point, forever);
+  }
+}
+
+void wait_for(std::span<const timepoint> points, device::device_set& devices) {
+  for (const timepoint p : points) devices.wait(p, forever);
+}
+
+bool reached(std::span<const timepoint> points, const device::device_set& devices) {
+  return std::all_of(points.begin(), points.end(), [&](timepoint p) { return devices.reached(p); });
+}
+
+void require_success(std::span<const timepoint> points, const device::device_set& devices) {
+  for (const timepoint p : points)
+    if (const auto failure = devices.status_of(p)) throw *failure;
+}
+
+}  // namespace hpe::work

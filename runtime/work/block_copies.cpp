@@ -1,0 +1,90 @@
+#include "runtime/work/block_copies.h"
+
+#include "runtime/base/error.h"
+#include "runtime/trace/profile.h"
+
+namespace hpe::work {
+
+using coherence::block_event;
+using coherence::block_run;
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::point_set;
+using coherence::region;
+
+std::vector<timepoint> upload(const resources& with, region& r, block_run run, device::priority level) {
+  std::vector<timepoint> copies;
+  if (r.single_copy()) {
+    r.transition(run, block_event::flush);
+    return copies;
+  }
+  const byte_range bytes = r.bytes_of(run);
+  r.for_each_home(bytes, [&](unsigned home, byte_range part) {
+    const device_access access{&r, part, HPE_OUT};
+    copies.reserve(copies.size() + 1);
+    copies.push_back(queue_ordered(std::span(&access, 1), with.devices, [&](const point_set& after) {
+      return with.engine.upload(home, r.layout.base + part.begin, part.size(), after.points(), level);
+    }));
+    trace::moved(r.layout.base, r.layout.bytes, part.size(), true);
+    r.mutex.assert_held();
+    const block_run sent = r.blocks_within({bytes.begin, part.end});
+    r.transition({run.begin, sent.end}, block_event::flush);
+    run.begin = sent.end;
+  });
+  return copies;
+}
+
+void download(const resources& with, region& r, block_run run, device::priority level, std::vector<timepoint>& copies) {
+  if (r.single_copy()) return;
+  r.for_each_home(r.bytes_of(run), [&](unsigned home, byte_range part) {
+    copies.reserve(copies.size() + 1);
+    const timepoint copied = with.engine.download(home, r.layout.base + part.begin, part.size(), {}, level);
+    const device_access access{&r, part, HPE_IN};
+    record(std::span(&access, 1), std::span(&copied, 1), with.devices);
+    trace::moved(r.layout.base, r.layout.bytes, part.size(), false);
+    copies.push_back(copied);
+  });
+}
+
+void bring_to_host(const resources& with, region& r) {
+  point_set users;
+  r.order.before_write(r.whole(), users);
+  wait_for(users.points(), with.devices);
+  const auto only_at_home = [&](std::uint64_t b) HPE_REQUIRES(r.mutex) {
+    return r.state(b) == block_state::device || r.state(b) == block_state::fetching;
+  };
+  std::vector<timepoint> copies;
+  try {
+    for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
+      if (only_at_home(b)) download(with, r, {b, b + 1}, device::priority::launch, copies);
+  } catch (...) {
+    wait_for(copies, with.devices);  // nobody else waits for copies that write the shadow of blocks in state device
+    throw;
+  }
+  wait_for(copies, with.devices);
+  require_success(copies, with.devices);
+  r.transition(r.all_blocks(), block_event::brought_to_host);
+}
+
+void degrade_to_host(const resources& with, region& r) {
+  bring_to_host(with, r);
+  r.transition(r.all_blocks(), block_event::host_write);  // fresh ones read as zero in the shadow
+  with.views.degrade(r);
+}
+
+std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
+  // All of the view is closed first, which takes no further mapping, so that no write of the host is lost.
+  HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
+              "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
+  std::vector<timepoint> copies;
+  for (std::uint64_t b = 0; b < r.blocks().count(); ++b) {
+    if (r.state(b) != block_state::host) continue;
+    const std::vector<timepoint> queued = upload(with, r, {b, b + 1}, device::priority::launch);
+    copies.insert(copies.end(), queued.begin(), queued.end());
+  }
+  r.transition(r.all_blocks(), block_event::device_write);
+  with.views.degrade(r);
+  return copies;
+}
+
+}  // namespace hpe::work

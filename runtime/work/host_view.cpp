@@ -1,0 +1,40 @@
+#include "runtime/work/host_view.h"
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::work {
+
+using coherence::block_state;
+
+os::access access_for(block_state state) noexcept {
+  switch (state) {
+    case block_state::shared: return os::access::read;
+    case block_state::host: return os::access::read_write;
+    case block_state::fresh:
+    case block_state::device:
+    case block_state::fetching: break;
+  }
+  return os::access::none;
+}
+
+bool host_view::set(const coherence::region& r, coherence::block_run run, os::access allowed) {
+  const coherence::byte_range bytes = r.bytes_of(run);
+  if (bytes.empty()) return true;
+  counters::add(count_.protections, 1);
+  return os::protect(r.layout.base + bytes.begin, bytes.size(), allowed);
+}
+
+void host_view::degrade(coherence::region& r) {
+  log(log_level::warn,
+      "the kernel has no room for more mappings (vm.max_map_count); from now on the allocation of {} bytes at {} is "
+      "kept "
+      "coherent as a whole, which is slower",
+      r.layout.bytes, static_cast<const void*>(r.layout.base));
+  r.collapse();
+  counters::add(count_.degraded, 1);
+  HPE_REQUIRE(os::protect(r.layout.base, r.layout.extent, access_for(r.state(0))), HPE_ERROR_SYSTEM,
+              "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
+}
+
+}  // namespace hpe::work

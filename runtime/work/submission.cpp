@@ -1,0 +1,130 @@
+#include "runtime/work/submission.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+
+// Invariants:
+//  - Regions are locked in the order of their numbers, here and nowhere else more than one at a time, so threads that
+//    queue work on the same regions cannot wait for each other in a circle.
+//  - Views are closed before the work is queued; states change behind it. A view that is more closed than the state
+//    allows is always right: the next access opens it.
+//  - A block of the host's that is overwritten without an upload has one copy until the piece that overwrites it has
+//  been
+//    queued, and a piece writes all of such a block. So there is no moment in which parts of both copies are valid.
+
+namespace hpe::work {
+
+using coherence::apply;
+using coherence::block_event;
+using coherence::block_run;
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::region;
+
+submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare)
+    : with_(with), accesses_(std::move(accesses)) {
+  // Pure writes last: a block that one access overwrites and another one reads must have its old bytes.
+  std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
+    return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
+  });
+  lock_regions();
+  try {
+    if (prepare)
+      for (const device_access& access : accesses_) prepare(access);
+    for (const device_access& access : accesses_) release(access);
+  } catch (...) {
+    unlock_regions();
+    throw;
+  }
+}
+
+submission::~submission() { unlock_regions(); }
+
+void submission::lock_regions() {
+  for (const device_access& access : accesses_)
+    if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
+  for (region* r : regions_) r->mutex.lock();
+  // The object may have become another region's, which threads that do not order themselves can make happen.
+  const auto gone = [](const device_access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
+    return !a.region->alive || a.range.end > a.region->layout.extent;
+  };
+  std::erase_if(accesses_, [&](const device_access& a) { return a.if_alive && gone(a); });
+  if (std::none_of(accesses_.begin(), accesses_.end(), gone)) return;
+  unlock_regions();
+  HPE_THROW(HPE_ERROR_NOT_A_REGION, "an allocation that was to be used was freed by another thread just now");
+}
+
+void submission::unlock_regions() noexcept {
+  for (region* r : regions_) r->mutex.unlock();
+  regions_.clear();
+}
+
+void submission::release(const device_access& access) {
+  region& r = *access.region;
+  r.mutex.assert_held();
+  if (r.blocks().off_device() == 0) return;
+  // Of host memory there is one copy, and its order with CPU code is left to the program.
+  if (access.concurrent && r.single_copy()) return;
+  r.writer.released();
+
+  const block_run run = r.blocks_of(access.range);
+  const auto event_for = [&](std::uint64_t b) HPE_REQUIRES(r.mutex) {
+    if (access.mode == HPE_IN) return block_event::device_read;
+    const byte_range bytes = r.bytes_of({b, b + 1});
+    const bool whole = bytes.begin >= access.range.begin && std::min(bytes.end, r.layout.bytes) <= access.range.end;
+    // The one block of a degraded region may be written in several pieces.
+    return access.mode == HPE_OUT && whole && !r.degraded ? block_event::device_overwrite : block_event::device_write;
+  };
+  // Neighbours in the same state with the same event are handled together.
+  for (std::uint64_t b = run.begin; b < run.end && !r.degraded;) {
+    const block_event event = event_for(b);
+    std::uint64_t end = b + 1;
+    while (end < run.end && r.state(end) == r.state(b) && event_for(end) == event) ++end;
+    release_run(r, {b, end}, event);
+    b = end;
+  }
+  if (r.degraded) release_run(r, {0, 1}, event_for(0));
+}
+
+void submission::release_run(region& r, block_run run, block_event event) {
+  const auto actions = apply(r.state(run.begin), event).actions;
+  // Views are closed before an upload reads the shadow, so that no write of the host is lost.
+  const auto add = [&](const std::vector<timepoint>& more) {
+    uploads_.insert(uploads_.end(), more.begin(), more.end());
+  };
+  bool mappings_left = true;
+  if (actions.close) mappings_left = with_.views.set(r, run, os::access::none);
+  if (actions.open_read) mappings_left = with_.views.set(r, run, os::access::read);
+  if (!mappings_left) {
+    std::erase_if(pending_, [&](const pending_change& c) { return c.region == &r; });
+    return add(degrade_to_homes(with_, r));
+  }
+  r.set_rolled(run, false);
+  if (actions.upload) add(upload(with_, r, run, device::priority::launch));
+  if (apply(r.state(run.begin), event).next != r.state(run.begin)) pending_.push_back({&r, run, event});
+}
+
+void submission::queued(std::span<const device_access> piece, std::span<const timepoint> points) noexcept {
+  if (!points.empty()) record(piece, points, with_.devices);
+  for (const device_access& access : piece) {
+    access.region->mutex.assert_held();
+    const block_run used = access.region->blocks_of(access.range);
+    for (const pending_change& c : pending_) {
+      if (c.region != access.region) continue;
+      const block_run both{std::max(used.begin, c.run.begin), std::min(used.end, c.run.end)};
+      if (both.begin < both.end) access.region->transition(both, c.event);
+    }
+  }
+}
+
+void submission::abandon() noexcept {
+  for (const pending_change& c : pending_) {
+    c.region->mutex.assert_held();
+    if (c.event != block_event::device_read) c.region->transition(c.run, block_event::abandoned);
+  }
+  pending_.clear();
+}
+
+}  // namespace hpe::work

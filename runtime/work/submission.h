@@ -1,0 +1,119 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "runtime/work/block_copies.h"
+
+namespace hpe::work {
+
+/// Device work on regions as a transaction: the release of the consistency model. Launches, fills and copies of all
+/// kinds use regions through it and in no other way.
+///
+/// The constructor locks the regions of the accesses, closes the views of what will be written, and queues the uploads
+/// of what the host wrote. The work is then submitted, whole or piece by piece, each piece ordered behind what its
+/// bytes depend on. A block changes its state when the piece that uses it has been queued. So whatever fails, and
+/// whenever, each block is in the state that follows from what was really queued:
+///
+///   - Work that was queued is in the regions' order: whoever uses its bytes next waits for it.
+///   - A block whose piece was not queued is as before, though its view may be closed and an upload of it may have been
+///     queued. The next access opens the view.
+///
+/// The destructor unlocks the regions. Nothing here waits for device work. Of one thread.
+///
+///   submission work(with, {{&r, range, HPE_OUT}});
+///   work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) { return ...; });
+class submission {
+ public:
+  /// Called for each access when its region is locked, before views are closed.
+  using preparation = std::function<void(const device_access&)>;
+
+  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and what the preparation and queuing uploads throw.
+  submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {});
+  ~submission();
+  submission(const submission&) = delete;
+  submission& operator=(const submission&) = delete;
+
+  /// Queues the whole work as one command: queue(after) gives its timepoint, and has queued nothing if it throws. It
+  /// may add to `after` what else the work is to wait for.
+  template <class Queue>
+  timepoint submit(const Queue& queue) {
+    coherence::point_set after;
+    collect(accesses_, with_.devices, after);
+    const timepoint point = queue(after);
+    queued(accesses_, std::span(&point, 1));
+    return point;
+  }
+
+  /// Queues the whole work as commands of several devices that do it together: queue(after, points) adds their
+  /// timepoints. If it throws, the work counts as queued if one of the commands was.
+  template <class Queue>
+  void submit_together(const Queue& queue) {
+    coherence::point_set after;
+    collect(accesses_, with_.devices, after);
+    std::vector<timepoint> points;
+    try {
+      queue(static_cast<const coherence::point_set&>(after), points);
+    } catch (...) {
+      if (!points.empty()) queued(accesses_, points);
+      throw;
+    }
+    queued(accesses_, points);
+  }
+
+  /// Queues a part of the work, with the accesses that this part has of those of the work. No piece of an HPE_OUT
+  /// access ends inside a block that the access writes whole; coherence::region::end_of_piece tells where one may end.
+  template <class Queue>
+  timepoint submit_piece(std::span<const device_access> piece, const Queue& queue) {
+    coherence::point_set after;
+    collect(piece, with_.devices, after);
+    const timepoint point = queue(static_cast<const coherence::point_set&>(after));
+    queued(piece, std::span(&point, 1));
+    return point;
+  }
+
+  /// Queues the only access home by home, in pieces of at most `most` bytes: queue(home, part, after).
+  template <class Queue>
+  void submit_by_home(const Queue& queue, std::uint64_t most = ~std::uint64_t{0}) {
+    const device_access all = accesses_.front();
+    for (device_access piece = all; piece.range.begin < all.range.end; piece.range.begin = piece.range.end) {
+      piece.range.end = all.region->end_of_piece(piece.range.begin, all.range.end, most);
+      submit_piece(std::span(&piece, 1), [&](const coherence::point_set& after) {
+        return queue(all.region->home_of(piece.range.begin), piece.range, after);
+      });
+    }
+  }
+
+  /// The uploads that the constructor queued: each of them, because each can fail.
+  [[nodiscard]] std::span<const timepoint> uploads() const noexcept { return uploads_; }
+
+  /// The bytes are used from now on by work that is not queued here: announced work, and other processes.
+  void hand_over() noexcept { queued(accesses_, {}); }
+
+  /// Work whose queuing failed after parts of it may have run, and of which nothing runs any more: where the host has a
+  /// copy of bytes that it may have written, that copy is valid; elsewhere the home is as the parts left it.
+  void abandon() noexcept;
+
+ private:
+  /// Blocks that change their state when the work on them has been queued.
+  struct pending_change {
+    coherence::region* region;
+    coherence::block_run run;
+    coherence::block_event event;
+  };
+
+  // The analysis cannot follow locks in a container.
+  void lock_regions() HPE_NO_THREAD_SAFETY_ANALYSIS;
+  void unlock_regions() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+  void release(const device_access& access);
+  void release_run(coherence::region& r, coherence::block_run run, coherence::block_event event) HPE_REQUIRES(r.mutex);
+  void queued(std::span<const device_access> piece, std::span<const timepoint> points) noexcept;
+
+  const resources with_;
+  std::vector<device_access> accesses_;      // by region, pure writes last
+  std::vector<coherence::region*> regions_;  // locked, by number
+  std::vector<pending_change> pending_;
+  std::vector<timepoint> uploads_;
+};
+
+}  // namespace hpe::work

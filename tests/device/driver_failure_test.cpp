@@ -1,0 +1,209 @@
+// Makes each call to the CUDA driver fail once, in everything that devices and streams do. DEVICE_TEST_GPUS names the
+// devices: those of this machine, or the stand-in's.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "runtime/base/granule.h"
+#include "runtime/device/cuda/cuda_set.h"
+#include "runtime/os/virtual_memory.h"
+#include "tests/device/failing_driver.h"
+#include "tests/device/kernels.h"
+#include "tests/device/support.h"
+
+namespace device_test {
+namespace {
+
+using hpe::timepoint;
+using hpe::device::priority;
+
+constexpr std::size_t granule = hpe::granule_size;
+
+/// One GPU with a failing driver, a mapped range of two pieces, a stream, and host memory.
+class failing_machine {
+ public:
+  failing_machine() {
+    for (const std::size_t at : {std::size_t{0}, granule}) device().map(address(at), granule);
+    other_last_ = other_->fill(address(), 0, granule);
+  }
+
+  [[nodiscard]] hpe::device::device_set& set() { return *set_; }
+  [[nodiscard]] hpe::device::device& device() { return set_->at(0); }
+  [[nodiscard]] hpe::device::stream& stream() { return *stream_; }
+  [[nodiscard]] std::byte* address(std::size_t at = 0) const {
+    return reinterpret_cast<std::byte*>(layout_.base + at);  // NOLINT(performance-no-int-to-ptr): of the layout
+  }
+  [[nodiscard]] std::byte* host() const { return host_->data(); }
+  [[nodiscard]] timepoint elsewhere() const { return other_last_; }
+  timepoint launch() {
+    const load_parameters none{};
+    return stream_->launch(kernel_, {}, std::as_bytes(std::span(&none, 1)));
+  }
+  /// Whether all bytes of the mapped range are `value`; whatever was queued has ended then.
+  bool holds(std::uint8_t value) {
+    stream_->copy(host(), address(), 2 * granule);
+    EXPECT_TRUE(set_->wait(stream_->last(), in(5s)));
+    return std::all_of(host(), host() + 2 * granule, [&](std::byte b) { return b == std::byte{value}; });
+  }
+
+ private:
+  // Its segments are reserved, as the runtime reserves them.
+  const hpe::uvas_layout layout_ = layout_for(2);
+  hpe::os::reservation space_{layout_.base, layout_.size(), granule};
+  std::unique_ptr<hpe::device::device_set> set_ =
+      std::make_unique<hpe::device::cuda::cuda_set>(failing_driver(), 1, layout_, hpe::options{});
+  std::optional<host_buffer> host_{std::in_place, *set_, 2 * granule};
+  hpe::device::kernel_id kernel_ = set_->find_kernel(set_->load_module(file_of_kernels()), "empty");
+  hpe::device::stream* stream_ = &device().create_stream(priority::launch);
+  hpe::device::stream* other_ = &device().create_stream(priority::prefetch);
+  timepoint other_last_;
+};
+
+struct scenario {
+  const char* name;
+  std::function<timepoint(failing_machine&)> run;  // none() where nothing is queued
+};
+
+timepoint nothing(const std::function<void()>& call) {
+  call();
+  return {};
+}
+
+std::vector<scenario> scenarios() {
+  return {{"map", [](auto& m) { return nothing([&] { m.device().map(m.address(8 * granule), granule); }); }},
+          {"copy", [](auto& m) { return m.stream().copy(m.address(), m.host(), 2 * granule); }},
+          {"fill", [](auto& m) { return m.stream().fill(m.address(), 0x77, 2 * granule); }},
+          {"launch", [](auto& m) { return m.launch(); }},
+          {"enqueue", [](auto& m) { return m.stream().enqueue([](void*) { return 0; }); }},
+          {"wait", [](auto& m) { return nothing([&] { m.stream().wait(m.elsewhere()); }); }},
+          {"stream", [](auto& m) { return nothing([&] { m.device().create_stream(priority::launch); }); }}};
+}
+
+/// What a scenario came to.
+struct outcome {
+  std::string failed_entry;  // empty: too few calls
+  std::optional<hpe::error> thrown;
+  timepoint point;
+};
+
+outcome run(failing_machine& m, const scenario& what, std::uint64_t call, CUresult with) {
+  outcome result;
+  fail_call(call, with);
+  try {
+    result.point = what.run(m);
+  } catch (const hpe::error& e) {
+    result.thrown = e;
+  }
+  result.failed_entry = stop_failing();
+  return result;
+}
+
+class driver_failures : public testing::TestWithParam<const char*> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(driver_failures);
+INSTANTIATE_TEST_SUITE_P(cuda, driver_failures, testing::ValuesIn(DEVICE_TEST_GPUS), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+});
+
+TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
+  for (const scenario& what : scenarios()) {
+    for (std::uint64_t call = 1;; ++call) {
+      failing_machine m;
+      m.stream().fill(m.address(), 0x11, 2 * granule);
+      ASSERT_TRUE(m.holds(0x11));
+      std::fill_n(m.host(), 2 * granule, std::byte{0x77});
+      const std::uint64_t launched = successes_of("cuLaunchKernel");
+
+      const outcome came = run(m, what, call, CUDA_ERROR_NOT_PERMITTED);
+      if (came.failed_entry.empty()) {
+        EXPECT_FALSE(came.thrown) << what.name;
+        EXPECT_GT(call, 1U) << what.name << " calls no driver";
+        break;
+      }
+      SCOPED_TRACE(std::string(what.name) + ": call " + std::to_string(call) + ", " + came.failed_entry);
+      const bool is_launch = std::string_view(what.name) == "launch";
+      const bool writes = std::string_view(what.name) == "copy" || std::string_view(what.name) == "fill";
+      if (came.thrown) {
+        EXPECT_NE(came.thrown->status(), HPE_ERROR_INTERNAL);
+        EXPECT_NE(std::string(came.thrown->what()).find("CUDA_ERROR"), std::string::npos) << came.thrown->what();
+        EXPECT_EQ(successes_of("cuLaunchKernel"), launched) << "thrown, and the kernel runs";
+        if (!m.device().lost()) {
+          EXPECT_TRUE(m.holds(0x11)) << "thrown, and bytes changed";
+        }
+      } else {
+        EXPECT_TRUE(m.set().wait(came.point, in(5s)));
+        const auto failure = m.set().status_of(came.point);
+        if (failure) {
+          const auto told = m.set().take_failure(0);
+          ASSERT_TRUE(told);
+          EXPECT_STREQ(told->what(), failure->what());
+        }
+        if (is_launch && !failure) {
+          EXPECT_EQ(successes_of("cuLaunchKernel"), launched + 1);
+        }
+        if (writes && !failure) {
+          EXPECT_TRUE(m.holds(0x77)) << "the command succeeded, and wrote nothing";
+        }
+      }
+
+      if (m.device().lost()) continue;
+      // Everything works afterwards, at the same addresses too.
+      EXPECT_FALSE(m.set().take_failure(-1));
+      if (std::string_view(what.name) == "map" && !came.thrown) m.device().unmap(m.address(8 * granule), granule);
+      m.device().map(m.address(8 * granule), granule);
+      m.launch();
+      m.stream().fill(m.address(), 0x55, 2 * granule);
+      EXPECT_TRUE(m.holds(0x55));
+      EXPECT_FALSE(m.set().status_of(m.stream().last()));
+    }
+    for (const auto& [made, gone] : {std::pair{"cuMemCreate", "cuMemRelease"},
+                                     {"cuMemMap", "cuMemUnmap"},
+                                     {"cuMemAddressReserve", "cuMemAddressFree"},
+                                     {"cuEventCreate", "cuEventDestroy"},
+                                     {"cuStreamCreateWithPriority", "cuStreamDestroy"}})
+      EXPECT_EQ(successes_of(made), successes_of(gone)) << what.name << " leaks what " << made << " gives";
+  }
+}
+
+TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothing_waits) {
+  for (const scenario& what : scenarios()) {
+    for (std::uint64_t call = 1;; ++call) {
+      failing_machine m;
+      const outcome came = run(m, what, call, CUDA_ERROR_LAUNCH_FAILED);
+      if (came.failed_entry.empty()) break;
+      SCOPED_TRACE(std::string(what.name) + ": call " + std::to_string(call) + ", " + came.failed_entry);
+      EXPECT_TRUE(m.set().wait(m.stream().last(), in(5s)));
+      EXPECT_TRUE(m.set().wait(came.point, in(5s)));
+      if (m.device().lost()) {
+        EXPECT_EQ(thrown_by([&] { m.launch(); }), HPE_ERROR_DEVICE_LOST);
+      }
+    }
+  }
+}
+
+TEST_P(driver_failures, addresses_that_the_driver_refuses_stay_reserved) {
+  const std::size_t segment = layout_for(2).segment_size;
+  std::string entry;
+  for (std::uint64_t call = 1; entry != "cuMemAddressReserve"; ++call) {
+    failing_machine m;
+    fail_call(call, CUDA_ERROR_OUT_OF_MEMORY);
+    const hpeStatus status = thrown_by([&] { m.device().map(m.address(segment), granule); });
+    entry = stop_failing();
+    ASSERT_FALSE(entry.empty()) << "no address is reserved";
+    if (entry != "cuMemAddressReserve") continue;
+    EXPECT_EQ(status, HPE_ERROR_OUT_OF_MEMORY);
+    void* const taken = ::mmap(m.address(segment), granule, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    EXPECT_EQ(taken, MAP_FAILED) << "another mapping finds room in the shared address space";
+    if (taken != MAP_FAILED) ::munmap(taken, granule);
+    m.device().map(m.address(segment), granule);
+  }
+}
+
+}  // namespace
+}  // namespace device_test

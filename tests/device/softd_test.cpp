@@ -1,0 +1,259 @@
+// The parts of a device's process, and what it shares with its owner, each by itself.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/device/soft/shared/address_table.h"
+#include "runtime/device/soft/shared/fabric.h"
+#include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/softd/copy.h"
+#include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/heap.h"
+#include "runtime/device/soft/softd/pool.h"
+#include "runtime/os/virtual_memory.h"
+#include "tests/device/layout.h"
+
+namespace hpe::device::soft {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
+  constexpr std::size_t size = 64 << 10, quarter = size / 4;
+  kernel_heap heap(size);
+  // By the order in which three neighbours are released: alone, before a free one, behind one, between two.
+  for (const auto& order : {std::array{0, 1, 2}, std::array{2, 1, 0}, std::array{0, 2, 1}, std::array{1, 0, 2}}) {
+    std::array<void*, 3> pieces{};
+    for (void*& piece : pieces) piece = heap.allocate(quarter);
+    void* const last = heap.allocate(quarter);
+    ASSERT_NE(last, nullptr);
+    EXPECT_EQ(heap.allocate(16), nullptr);
+    for (const int n : order) heap.release(pieces[static_cast<std::size_t>(n)]);
+    void* const merged = heap.allocate(3 * quarter);
+    EXPECT_EQ(merged, pieces[0]);
+    heap.release(last);
+    heap.release(merged);
+    void* const all = heap.allocate(size);
+    EXPECT_NE(all, nullptr);
+    heap.release(all);
+    heap.release(all);  // is no allocation any more
+  }
+  EXPECT_EQ(heap.allocate(0), nullptr);
+  EXPECT_EQ(heap.allocate(size + 1), nullptr);
+}
+
+// A place whose use is a SIGBUS: mapped behind the end of its file.
+std::byte* behind_a_file(const os::file_descriptor& file) {
+  void* const place = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  return static_cast<std::byte*>(place) + 4096;
+}
+
+TEST(guard, locates_what_a_body_touched) {
+  install_crash_handlers();
+  const os::file_descriptor file = os::create_memory_file("hpe-test", 4096);
+  std::byte* const missing = behind_a_file(file);
+  const auto expect = [](int signal, volatile std::byte* address) {
+    auto body = [&] { *address = std::byte{1}; };
+    const auto found = run_guarded(body);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->signal, signal);
+    EXPECT_EQ(found->address, reinterpret_cast<std::uintptr_t>(address));
+    EXPECT_GT(found->code, 0);
+    EXPECT_FALSE(is_stop(*found));
+  };
+  expect(SIGBUS, missing + 8);
+  expect(SIGSEGV, reinterpret_cast<std::byte*>(0x40));
+  std::byte here{};
+  auto fine = [&] { here = std::byte{2}; };
+  EXPECT_FALSE(run_guarded(fine));
+  EXPECT_EQ(here, std::byte{2});
+  const recoveries now = count_recoveries();
+  EXPECT_EQ(now.begun, now.ended);
+  ::munmap(missing - 4096, 8192);
+}
+
+TEST(guard, stops_what_asks_for_it_and_nothing_else) {
+  install_crash_handlers();
+  std::atomic<bool> stop{false}, there{false};
+  std::optional<crash> found;
+  std::thread spinning([&] {
+    auto body = [&] {
+      there = true;
+      for (;;) relax();
+    };
+    found = run_guarded(body, &stop);
+  });
+  while (!there) std::this_thread::yield();
+  stop_thread(spinning.native_handle());
+  std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(found);
+  stop = true;
+  stop_thread(spinning.native_handle());
+  spinning.join();
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(is_stop(*found));
+}
+
+void spin(const void* running, const hpeTiles* /*tiles*/) {
+  auto* const count = *static_cast<std::atomic<int>* const*>(running);
+  ++*count;
+  for (;;) relax();
+}
+
+TEST(tile_pool, stops_launches_of_teams_that_lost_a_device) {
+  install_crash_handlers();
+  auto& pool = *new tile_pool(2, 0, 0);  // its threads live as long as the process
+  std::atomic<int> running{0};
+  std::atomic<int>* const argument = &running;
+  std::optional<tile_pool::trouble> trouble;
+  std::thread launch([&] { trouble = pool.run(spin, &argument, {2, 1, 1}, 0b101); });
+  while (running == 0) std::this_thread::yield();
+  EXPECT_TRUE(pool.stop_teams(0b010));
+  std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(trouble);
+  while (!pool.stop_teams(0b100)) std::this_thread::sleep_for(1ms);
+  launch.join();
+  ASSERT_TRUE(trouble && trouble->signal);
+  EXPECT_TRUE(is_stop(*trouble->signal));
+}
+
+TEST(address_table, joins_and_divides_ranges) {
+  address_table table;
+  table.insert(0x1000, 0x1000, {0, 0});
+  table.insert(0x3000, 0x1000, {0, 0});
+  table.insert(0x2000, 0x1000, {0, 0});
+  EXPECT_EQ(table.find(0x1fff)->end, 0x4000U);
+  EXPECT_THROW(table.insert(0x3fff, 1, {0, 0}), error);
+  EXPECT_THROW(table.insert(0xfff, 2, {0, 0}), error);
+  EXPECT_THROW(table.insert(0x8000, 0, {0, 0}), error);
+  table.insert(0x4000, 0x1000, {1, 0});
+  EXPECT_EQ(table.find(0x3fff)->end, 0x4000U);
+  EXPECT_THROW(table.erase(0x3000, 0x1800, 0), error);
+  table.erase(0x2000, 0x800, 0);
+  EXPECT_FALSE(table.find(0x2000));
+  EXPECT_EQ(table.find(0x1000)->end, 0x2000U);
+  EXPECT_EQ(table.find(0x2800)->end, 0x4000U);
+  EXPECT_EQ(table.find(0x4000)->where.device, 1);
+}
+
+class output : public testing::Test {
+ protected:
+  static constexpr std::uint64_t header_bytes = 24;
+
+  fabric shared{topology{1, 1}};
+  output_reader reader{shared};
+  std::atomic<std::uint64_t>& written = shared.status(0).output;
+  output_writer writer{os::file_descriptor(::dup(reader.file(0))), written};
+};
+
+TEST_F(output, comes_in_the_order_of_launches) {
+  writer.append(2, "second", false);
+  writer.append(1, "first", true);
+  const auto taken = reader.take();
+  ASSERT_EQ(taken.size(), 2U);
+  EXPECT_EQ(taken[0].text, "first");
+  EXPECT_TRUE(taken[0].is_error);
+  EXPECT_EQ(taken[1].text, "second");
+  writer.append(3, "third", false);
+  EXPECT_EQ(reader.take().at(0).text, "third");
+  EXPECT_TRUE(reader.take().empty());
+}
+
+TEST_F(output, whose_count_is_wrong_ends) {
+  writer.append(1, "first", false);
+  for (const std::uint64_t count : {written.load() + 1, ~std::uint64_t{0}}) {
+    written = count;
+    EXPECT_TRUE(reader.take().empty());
+  }
+  written = sizeof(std::uint64_t);
+  writer.append(2, "second", false);
+  EXPECT_TRUE(reader.take().empty());
+}
+
+TEST_F(output, that_goes_backwards_ends) {
+  writer.append(1, "first", false);
+  EXPECT_EQ(reader.take().size(), 1U);
+  written = header_bytes;
+  EXPECT_TRUE(reader.take().empty());
+}
+
+TEST_F(output, whose_sizes_are_wrong_ends) {
+  for (const std::uint64_t size : {std::uint64_t{6}, ~std::uint64_t{0}, ~std::uint64_t{0} - header_bytes + 1}) {
+    fabric own{topology{1, 1}};
+    output_reader from(own);
+    output_writer to(os::file_descriptor(::dup(from.file(0))), own.status(0).output);
+    to.append(1, "first", false);
+    ASSERT_EQ(::pwrite(from.file(0), &size, sizeof size, 8), 8);
+    EXPECT_TRUE(from.take().empty()) << size;
+    EXPECT_TRUE(from.take().empty()) << size;
+  }
+}
+
+TEST_F(output, that_ends_within_a_header_ends) {
+  writer.append(1, "first", false);
+  written = header_bytes - 1;
+  EXPECT_TRUE(reader.take().empty());
+}
+
+TEST(link, is_reserved_for_the_time_that_a_piece_takes_and_no_longer) {
+  link_clock first, second;
+  const std::array<link_clock*, 2> path{&first, &second};
+  const link_limit limit{1'000'000'000, 0};  // a byte per nanosecond
+  const std::uint64_t ready = link_time() + 1'000'000;
+  EXPECT_EQ(reserve_path(path, limit, 5000, ready, priority::launch, false), ready + 5000);
+  EXPECT_EQ(first.busy_until, ready + 5000);
+  EXPECT_EQ(second.busy_until, ready + 5000);
+  // The next piece follows; one that is ready later begins later.
+  EXPECT_EQ(reserve_path(path, limit, 1000, ready, priority::launch, false), ready + 6000);
+  EXPECT_EQ(reserve_path(path, limit, 1000, ready + 50000, priority::launch, false), ready + 51000);
+  for (const auto& claim : first.claimed_until) EXPECT_EQ(claim, 0U);
+}
+
+TEST(link, is_claimed_only_by_who_has_more_to_send) {
+  link_clock clock;
+  const std::array<link_clock*, 1> path{&clock};
+  const link_limit limit{1'000'000'000, 0};
+  const std::uint64_t ready = link_time();
+  const std::uint64_t arrival = reserve_path(path, limit, 1000, ready, priority::launch, true);
+  EXPECT_GT(clock.claimed_until[static_cast<unsigned>(priority::launch)], arrival);
+  EXPECT_EQ(clock.claimed_until[static_cast<unsigned>(priority::waiting_host)], 0U);
+  // The more urgent does not wait for the claim.
+  EXPECT_EQ(reserve_path(path, limit, 1000, arrival, priority::waiting_host, false), arrival + 1000);
+  // The less urgent one does.
+  EXPECT_GE(reserve_path(path, limit, 1000, ready, priority::rolling, false),
+            clock.claimed_until[static_cast<unsigned>(priority::launch)]);
+}
+
+TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
+  fabric shared{topology{1, 1}};
+  shared.configuration().host_limit = {std::uint64_t{1} << 30, 0};
+  const uvas_layout layout = device_test::layout_for(2);
+  address_space memory(layout);
+  std::vector<os::file_descriptor> files;
+  files.push_back(os::create_memory_file("hpe-test", layout.size()));
+  memory.set_files(std::move(files));
+  memory.map(0, layout.base, granule_size);
+  const os::file_descriptor host = os::create_memory_file("hpe-test", granule_size);
+  memory.register_host(layout.base + granule_size, granule_size, host.get(), 0);
+  const copy_engine engine(0, shared, memory);
+  const std::uint64_t begin = link_time();
+  engine.copy(layout.base, layout.base + granule_size, granule_size, priority::launch);
+  const link_clock& up = shared.common().host_links[0][0];
+  const link_clock& down = shared.common().host_links[0][1];
+  EXPECT_GE(down.busy_until, begin + 1'900'000);  // 2 MiB at 1 GiB per second are 1.95 ms
+  EXPECT_LE(down.busy_until, link_time());        // the copy returned when all had arrived
+  EXPECT_EQ(up.busy_until, 0U);
+  // The last piece claims nothing beyond its arrival.
+  EXPECT_LT(down.claimed_until[static_cast<unsigned>(priority::launch)], down.busy_until);
+}
+
+}  // namespace
+}  // namespace hpe::device::soft

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <pthread.h>
+
+#include <cstddef>
+
+namespace hpe::testing {
+
+/// While it lives, no thread can be made in this process: the stack of each would have to be larger than the address
+/// space.
+class no_more_threads {
+ public:
+  no_more_threads() noexcept {
+    ::pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    ::pthread_getattr_default_np(&huge);
+    ::pthread_attr_setstacksize(&huge, std::size_t{1} << 47);
+    ::pthread_setattr_default_np(&huge);
+    ::pthread_attr_destroy(&huge);
+  }
+  ~no_more_threads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+  no_more_threads(const no_more_threads&) = delete;
+  no_more_threads& operator=(const no_more_threads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+}  // namespace hpe::testing

@@ -1,0 +1,197 @@
+// The parts of runtime/node themselves, exporter and importer in one process.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/node/exporter.h"
+#include "runtime/node/peer.h"
+
+namespace node_test {
+namespace {
+
+using hpe::node::export_table;
+using hpe::node::export_view;
+using hpe::node::exported;
+
+// ---- the export table ------------------------------------------------------------------------------
+
+// A page of the table that cannot be written stops publish() between two of its stores.
+const std::atomic<std::uint64_t>* watched_token = nullptr;
+std::byte* closed_page = nullptr;
+std::uint64_t token_at_stop = 0;
+int stops = 0;
+
+void stopped(int /*signal*/) {
+  ++stops;
+  token_at_stop = watched_token->load();
+  if (::mprotect(closed_page, 4096, PROT_READ | PROT_WRITE) != 0) std::abort();
+}
+
+std::byte* mapping_of(const export_table& table) {
+  // The table's own mapping is the one of its file; a second one tells which bytes to look for.
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  char line[512];
+  std::byte* found = nullptr;
+  const std::string inode = [&] {
+    struct stat s {};
+    ::fstat(table.file(), &s);
+    return " " + std::to_string(s.st_ino) + " ";
+  }();
+  while (found == nullptr && std::fgets(line, sizeof line, maps) != nullptr)
+    if (std::strstr(line, inode.c_str()) != nullptr && std::strstr(line, "rw-s") != nullptr)
+      found = reinterpret_cast<std::byte*>(std::strtoull(line, nullptr, 16));
+  std::fclose(maps);
+  return found;
+}
+
+TEST(ExportTable, PublishesATokenAfterItsBytes) {
+  export_table table;
+  std::byte* const base = mapping_of(table);
+  ASSERT_NE(base, nullptr);
+  // Entries lie one behind the other; one of them lies in two pages.
+  constexpr exported marked{0x1122334455667788, 0x99aabbccddeeff00, 0x1020304050607080};
+  constexpr std::size_t searched = 64 << 10;
+  const export_table::key first = table.publish(marked);
+  auto* at = static_cast<std::byte*>(::memmem(base, searched, &first.token, sizeof first.token));
+  ASSERT_NE(at, nullptr);
+  constexpr std::size_t entry_size = 32;
+  std::uint32_t entry = first.entry;
+  while (reinterpret_cast<std::uintptr_t>(at) % 4096 + entry_size <= 4096) {
+    const export_table::key next = table.publish(marked);
+    ASSERT_EQ(next.entry, ++entry);
+    at += entry_size;
+    ASSERT_EQ(std::memcmp(at, &next.token, sizeof next.token), 0);
+    ASSERT_TRUE(table.end(next));
+    if (reinterpret_cast<std::uintptr_t>(at) % 4096 + entry_size > 4096) break;
+    ASSERT_EQ(table.publish(marked).entry, entry) << "an entry that ended is used again";
+  }
+  watched_token = reinterpret_cast<const std::atomic<std::uint64_t>*>(at);
+  closed_page = at + entry_size - reinterpret_cast<std::uintptr_t>(at + entry_size) % 4096;
+  stops = 0;
+  struct sigaction before {};
+  struct sigaction now {};
+  now.sa_handler = stopped;
+  ASSERT_EQ(::sigaction(SIGSEGV, &now, &before), 0);
+  ASSERT_EQ(::mprotect(closed_page, 4096, PROT_READ), 0);
+  const export_table::key last = table.publish(marked);
+  ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
+  EXPECT_EQ(last.entry, entry);
+  EXPECT_EQ(stops, 1);
+  EXPECT_EQ(token_at_stop, 0U) << "a reader finds an entry whose bytes are not there yet";
+  EXPECT_EQ(table.find(last), marked);
+}
+
+TEST(ExportTable, TellsReadersWhatWasRetired) {
+  export_table table;
+  table.retire(1);
+  export_view view{hpe::os::file_descriptor(::dup(table.file()))};
+  EXPECT_TRUE(view.retired().memories.empty()) << "before the view was made";
+  table.retire(7);
+  table.retire(8);
+  EXPECT_EQ(view.retired().memories, (std::vector<std::uint64_t>{7, 8}));
+  EXPECT_TRUE(view.retired().memories.empty());
+  for (std::uint64_t n = 0; n < 5000; ++n) table.retire(n);
+  EXPECT_TRUE(view.retired().all);
+  EXPECT_FALSE(view.retired().all);
+}
+
+// ---- exporter and neighbours -----------------------------------------------------------------------
+
+struct source {
+  hpe::os::file_descriptor file = hpe::os::create_memory_file("node-test", 4096);
+  hpe::node::exporter exporter;
+  const std::uint64_t memory = exporter.add({true, {{file.get(), 0, 4096}}});
+  const hpe::node::handle handle = exporter.publish({memory, 16, 100});
+};
+
+TEST(Neighbours, AreConnectedToOnce) {
+  constexpr int threads = 4;
+  for (int round = 0; round < 50; ++round) {
+    source from;
+    hpe::node::neighbours others;
+    std::barrier together(threads);
+    std::set<std::shared_ptr<hpe::node::peer>> found;
+    std::mutex mutex;
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back([&] {
+        together.arrive_and_wait();
+        auto p = others.find(from.handle);
+        const std::lock_guard lock(mutex);
+        found.insert(std::move(p));
+      });
+    for (std::thread& t : all) t.join();
+    ASSERT_EQ(found.size(), 1U);
+    ASSERT_NE(*found.begin(), nullptr);
+    EXPECT_EQ((*found.begin())->find(from.handle), (exported{from.memory, 16, 100}));
+  }
+}
+
+TEST(Neighbours, CanBeListedWhileMoreAreFound) {
+  std::vector<std::unique_ptr<source>> sources;
+  for (int i = 0; i < 60; ++i) sources.push_back(std::make_unique<source>());
+  hpe::node::neighbours others;
+  std::atomic<bool> done{false};
+  std::thread listing([&] {
+    std::size_t last = 0;
+    while (!done) {
+      const auto all = others.all();
+      EXPECT_GE(all.size(), last);
+      for (const auto& [key, process] : all) EXPECT_TRUE(process->alive());
+      EXPECT_TRUE(others.forget_dead().empty());
+      last = all.size();
+    }
+  });
+  for (const auto& from : sources) EXPECT_NE(others.find(from->handle), nullptr);
+  done = true;
+  listing.join();
+  EXPECT_EQ(others.all().size(), sources.size());
+}
+
+TEST(Neighbours, AreAskedForMemoryAndGiveItBackLast) {
+  source from;
+  hpe::node::neighbours others;
+  const auto peer = others.find(from.handle);
+  ASSERT_NE(peer, nullptr);
+  EXPECT_EQ(peer->describe(from.handle).what, (exported{from.memory, 16, 100}));
+  const hpe::node::answer opened = peer->open(from.handle);
+  ASSERT_EQ(opened.memory.parts.size(), 1U);
+  EXPECT_TRUE(opened.memory.host);
+  EXPECT_TRUE(from.exporter.is_open(from.memory));
+  EXPECT_EQ(from.exporter.end(from.handle), (exported{from.memory, 16, 100}));
+  EXPECT_FALSE(from.exporter.end(from.handle));
+  EXPECT_THROW((void)peer->describe(from.handle), hpe::error);
+  std::atomic<bool> given_back{false};
+  from.exporter.retire(from.memory, [&] { given_back = true; });
+  EXPECT_FALSE(given_back);
+  peer->close(from.memory);
+  for (int i = 0; i < 1000 && !given_back; ++i) ::usleep(5000);
+  EXPECT_TRUE(given_back);
+  EXPECT_EQ(peer->retired().memories, std::vector<std::uint64_t>{from.memory});
+}
+
+TEST(Neighbours, ThatDoNotExistAreNotFound) {
+  hpe::node::neighbours others;
+  hpe::node::handle h;
+  h.process = {{hpe::node::random_number(), hpe::node::random_number()}};
+  EXPECT_EQ(others.find(h), nullptr);
+  EXPECT_TRUE(others.all().empty());
+}
+
+}  // namespace
+}  // namespace node_test

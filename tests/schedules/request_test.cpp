@@ -1,0 +1,115 @@
+#include "runtime/fault/request.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/schedules/explore.h"
+
+namespace {
+
+using hpe::fault::verdict;
+using request = hpe::fault::basic_request<schedules::model>;
+using schedules::explorer;
+
+std::byte* address(std::uintptr_t n) {
+  return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): a name for a wish
+}
+
+/// What a thread does in a fault. None of these addresses is ours but those with odd numbers.
+verdict ask(request& r, std::uintptr_t n) {
+  auto mine = r.post(address(n), true, false);
+  for (; !mine; mine = r.post(address(n), true, false)) schedules::model::relax();
+  auto result = r.answered(*mine);
+  for (; !result; result = r.answered(*mine)) r.sleep(*mine);
+  r.leave(*mine);
+  return *result;
+}
+
+/// What a lane does, until it has answered so many.
+void answer(request& r, int count) {
+  while (count > 0) {
+    if (!r.take()) {
+      schedules::model::relax();
+      continue;
+    }
+    const auto n = reinterpret_cast<std::uintptr_t>(r.address()) >> 12;
+    r.answer(n % 2 == 1 ? verdict::retry : verdict::not_ours);
+    --count;
+  }
+}
+
+TEST(request, each_thread_gets_the_answer_to_its_own_wish_in_every_order) {
+  std::unique_ptr<request> shared;
+  const std::size_t orders = explorer::explore(
+      2,
+      [&]() -> explorer::threads {
+        shared = std::make_unique<request>();
+        return {[&] { EXPECT_EQ(ask(*shared, 1), verdict::retry); },
+                [&] { EXPECT_EQ(ask(*shared, 2), verdict::not_ours); }, [&] { answer(*shared, 2); }};
+      },
+      [&] { ASSERT_TRUE(shared->is_free()); });
+  EXPECT_GT(orders, 100u);
+}
+
+// A thread posts a wish and jumps out of the wait, at once or a bit later; its next fault takes the request back.
+TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
+  std::unique_ptr<request> shared;
+  bool over = false;
+  const std::size_t orders = explorer::explore(
+      3,
+      [&]() -> explorer::threads {
+        shared = std::make_unique<request>();
+        over = false;
+        return {[&] {
+                  (void)shared->post(address(2), true, false);
+                  (void)shared->is_free();  // a step
+                  shared->take_back();
+                  EXPECT_EQ(ask(*shared, 1), verdict::retry);
+                  over = true;
+                },
+                [&] {
+                  while (!over) {
+                    if (shared->take()) {
+                      const auto n = reinterpret_cast<std::uintptr_t>(shared->address()) >> 12;
+                      shared->answer(n % 2 == 1 ? verdict::retry : verdict::not_ours);
+                    } else {
+                      schedules::model::relax();
+                    }
+                  }
+                }};
+      },
+      [&] { ASSERT_TRUE(shared->is_free()); });
+  EXPECT_GT(orders, 20u);
+}
+
+// A handler interrupts the wait and faults itself, in the same thread or in one that took its place: what the wait was
+// for is taken back, and the thread does its access again.
+TEST(request, one_that_is_taken_back_from_a_thread_that_waits_lets_it_go_on_in_every_order) {
+  std::unique_ptr<request> shared;
+  bool over = false;
+  const std::size_t orders = explorer::explore(
+      3,
+      [&]() -> explorer::threads {
+        shared = std::make_unique<request>();
+        over = false;
+        return {[&] {
+                  EXPECT_EQ(ask(*shared, 1), verdict::retry);
+                  over = true;
+                },
+                [&] {
+                  shared->take_back();
+                  shared->take_back();
+                },
+                [&] {
+                  while (!over) {
+                    if (shared->take()) shared->answer(verdict::retry);
+                    schedules::model::relax();
+                  }
+                }};
+      },
+      [&] { ASSERT_TRUE(shared->is_free()); });
+  EXPECT_GT(orders, 100u);
+}
+
+}  // namespace

@@ -1,0 +1,217 @@
+// Starts the processes that run a sweep, listens to them, and ends those that hang.
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "tests/sweep/runner.h"
+
+namespace sweep {
+
+namespace {
+
+namespace fs = std::filesystem;
+using clock = std::chrono::steady_clock;
+
+// A run takes milliseconds. One that takes this long is looked at, and one that takes the other is stuck: a machine
+// that others share may stall for a while.
+constexpr std::chrono::seconds slow{2};
+constexpr std::chrono::seconds stuck{15};
+
+std::string first_line(const fs::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line, '\n');
+  return line;
+}
+
+// What each thread of a process waits in.
+void print_threads(pid_t process) {
+  const std::string debugger = "gdb -p " + std::to_string(process) +
+                               " -batch -ex 'set pagination off' -ex 'thread apply all bt 14' 2>/dev/null "
+                               "| grep -E '^(#|Thread)'";
+  if (std::getenv("HPE_SWEEP_GDB") != nullptr && std::system(debugger.c_str()) == 0) return;
+  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task"))
+    std::printf("    %s in %s, system call %s\n", first_line(task.path() / "comm").c_str(),
+                first_line(task.path() / "wchan").c_str(), first_line(task.path() / "syscall").c_str());
+}
+
+// The functions on the way to the call that failed. The driver's own addresses are those of the process.
+void print_stack(const note& from) {
+  std::string command = "addr2line -f -C -s -e /proc/" + std::to_string(::getpid()) + "/exe";
+  Dl_info self{};
+  ::dladdr(reinterpret_cast<void*>(&print_stack), &self);
+  for (int i = 2; i < from.depth; ++i) {
+    char number[32];
+    std::snprintf(number, sizeof number, " %#lx", std::uintptr_t(from.frames[i]) - std::uintptr_t(self.dli_fbase) - 1);
+    command += number;
+  }
+  command += " | sed -n '1~2s/^/      /p' | grep hpe::";
+  std::fflush(stdout);
+  (void)!std::system(command.c_str());
+}
+
+void remove_shared(pid_t process) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/dev/shm", ignored))
+    if (entry.path().filename().string().starts_with(node_directory(process))) fs::remove(entry.path(), ignored);
+}
+
+struct process {
+  pid_t id = 0;
+  int from = -1;
+};
+
+process start(const sweep_of& which, note* noted) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::exit(3);
+  std::fflush(nullptr);
+  const pid_t id = ::fork();
+  if (id == 0) {
+    ::close(ends[0]);
+    // A process group of its own, which also has its devices.
+    ::setpgid(0, 0);
+    injected().note_at(noted);
+    ::_exit(run_sweep(which, ends[1]));
+  }
+  ::close(ends[1]);
+  return {id, ends[0]};
+}
+
+// One line, without its end; false when the process has closed the pipe or nothing came in time.
+class lines {
+ public:
+  explicit lines(int from) : from_(from) {}
+
+  enum class outcome { line, ended, late };
+  outcome next(std::string& line, clock::time_point deadline) {
+    for (;;) {
+      const auto end = rest_.find('\n');
+      if (end != std::string::npos) {
+        line = rest_.substr(0, end);
+        rest_.erase(0, end + 1);
+        return outcome::line;
+      }
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
+      pollfd readable{from_, POLLIN, 0};
+      if (left <= 0 || ::poll(&readable, 1, static_cast<int>(left)) == 0) return outcome::late;
+      char buffer[4096];
+      const ssize_t n = ::read(from_, buffer, sizeof buffer);
+      if (n <= 0) return outcome::ended;
+      rest_.append(buffer, static_cast<std::size_t>(n));
+    }
+  }
+
+ private:
+  int from_;
+  std::string rest_;
+};
+
+}  // namespace
+
+tally& tally::operator+=(const tally& other) {
+  calls += other.calls;
+  failures += other.failures;
+  findings += other.findings;
+  hangs += other.hangs;
+  crashes += other.crashes;
+  return *this;
+}
+
+tally drive(const sweep_of& which, bool verbose) {
+  tally result;
+  sweep_of next = which;
+  // The process notes here what it made to fail, for the case that it tells no more.
+  auto* const noted =
+      static_cast<note*>(::mmap(nullptr, sizeof(note), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const auto print = [&](std::uint64_t k, const std::string& what) {
+    std::printf("%s %s %s, call %lu: %s\n", which.what->name, name_of(which.kind),
+                which.first == order::host_first ? "host first" : "devices first", k, what.c_str());
+    std::fflush(stdout);
+  };
+  for (bool done = false; !done;) {
+    const process p = start(next, noted);
+    lines in(p.from);
+    std::uint64_t at = 0;
+    bool replaced = false;
+    auto begun = clock::now();
+    bool looked_at = false;
+    bool hung = false;
+    std::string line;
+    for (;;) {
+      const auto outcome = in.next(line, begun + (looked_at ? stuck : slow));
+      if (outcome == lines::outcome::ended) break;
+      if (outcome == lines::outcome::late) {
+        if (!std::exchange(looked_at, true)) {
+          if (!verbose) continue;
+          print(at, "takes long; its threads:");
+          print_threads(p.id);
+          continue;
+        }
+        ++result.hangs;
+        hung = true;
+        print(at, std::string(noted->text) + ": HANGS; its threads:");
+        print_threads(p.id);
+        if (verbose) print_stack(*noted);
+        break;
+      }
+      char* rest = nullptr;
+      const std::uint64_t number = std::strtoull(line.c_str() + line.find(' '), &rest, 10);
+      if (line.starts_with("at ")) {
+        if (at != 0) ++result.failures;
+        at = number;
+        begun = clock::now();
+        looked_at = false;
+      } else if (line.starts_with("finding ")) {
+        ++result.findings;
+        print(number, rest);
+        if (verbose) print_stack(*noted);
+      } else if (line.starts_with("again ")) {
+        ++result.failures;
+        next.k = number;
+        replaced = true;
+      } else if (line.starts_with("done ")) {
+        result.calls = number;
+        done = true;
+      }
+    }
+    // Whatever its devices do, they end with it.
+    if (!done && !replaced) ::kill(p.id, SIGKILL);
+    int status = 0;
+    ::waitpid(p.id, &status, 0);
+    ::kill(-p.id, SIGKILL);
+    ::close(p.from);
+    remove_shared(p.id);
+    if (done || replaced) continue;
+    if (at == 0) {
+      ++result.crashes;
+      print(0, "the process ended before it began");
+      break;
+    }
+    if (!hung) {
+      ++result.crashes;
+      print(at, std::string(noted->text) + (WIFSIGNALED(status)
+                                                ? std::string(": ENDED by signal ") + ::strsignal(WTERMSIG(status))
+                                                : ": ENDED with status " + std::to_string(WEXITSTATUS(status))));
+      if (verbose) print_stack(*noted);
+    }
+    ++result.failures;
+    next.k = at + which.stride;
+  }
+  ::munmap(noted, sizeof(note));
+  return result;
+}
+
+}  // namespace sweep

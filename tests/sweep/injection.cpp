@@ -1,0 +1,113 @@
+#include "tests/sweep/injection.h"
+
+#include <execinfo.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <new>
+
+namespace sweep {
+
+namespace {
+
+// Threads of the runtime never say that they are the test.
+constinit thread_local bool calls_count = true;
+
+constinit injector the_injector;
+
+}  // namespace
+
+constinit std::atomic<std::int64_t> live{0};
+
+const char* name_of(failure kind) noexcept {
+  switch (kind) {
+    case failure::none: return "none";
+    case failure::refusal: return "refusal";
+    case failure::late: return "late";
+    case failure::loss_before: return "loss_before";
+    case failure::loss_after: return "loss_after";
+    case failure::system_call: return "system_call";
+    case failure::allocation: return "allocation";
+  }
+  return "";
+}
+
+void injector::arm(failure kind, std::uint64_t k) noexcept {
+  kind_.store(failure::none);
+  calls_ = 0;
+  fired_ = false;
+  k_ = k;
+  armed_for_ = kind;
+  kind_.store(kind);
+}
+
+bool injector::due(failure kind, const char* what, int device) noexcept {
+  if (kind_.load(std::memory_order_acquire) != kind || !calls_count) return false;
+  if (calls_.fetch_add(1) + 1 != k_) return false;
+  if (device < 0)
+    std::snprintf(note_->text, sizeof note_->text, "%s", what);
+  else
+    std::snprintf(note_->text, sizeof note_->text, "%s on device %d", what, device);
+  note_->depth = ::backtrace(note_->frames, std::size(note_->frames));
+  fired_ = true;
+  return true;
+}
+
+injector& injected() noexcept { return the_injector; }
+
+void this_thread_is_the_test() noexcept {
+  calls_count = false;
+  void* frame = nullptr;
+  static_cast<void>(::backtrace(&frame, 1));  // loads what it needs
+}
+
+runtime_call::runtime_call() noexcept : before_(calls_count) { calls_count = true; }
+runtime_call::~runtime_call() { calls_count = before_; }
+
+test_code::test_code() noexcept : before_(calls_count) { calls_count = false; }
+test_code::~test_code() { calls_count = before_; }
+
+std::int64_t live_objects() noexcept { return live.load(); }
+
+}  // namespace sweep
+
+namespace {
+
+void* allocate(std::size_t bytes, std::size_t alignment, bool may_throw) {
+  void* p = nullptr;
+  if (!sweep::injected().due(sweep::failure::allocation, "operator new"))
+    p = alignment == 0 ? std::malloc(bytes != 0 ? bytes : 1)
+                       : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (p != nullptr)
+    sweep::live.fetch_add(1, std::memory_order_relaxed);
+  else if (may_throw)
+    throw std::bad_alloc();
+  return p;
+}
+
+void release(void* p) noexcept {
+  if (p != nullptr) sweep::live.fetch_sub(1, std::memory_order_relaxed);
+  std::free(p);
+}
+
+}  // namespace
+
+// NOLINTBEGIN(misc-new-delete-overloads): one allocator for all of them
+void* operator new(std::size_t bytes) { return allocate(bytes, 0, true); }
+void* operator new[](std::size_t bytes) { return allocate(bytes, 0, true); }
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept { return allocate(bytes, 0, false); }
+void* operator new[](std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept { return allocate(bytes, 0, false); }
+void* operator new(std::size_t bytes, std::align_val_t a) { return allocate(bytes, std::size_t(a), true); }
+void* operator new[](std::size_t bytes, std::align_val_t a) { return allocate(bytes, std::size_t(a), true); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete[](void* p) noexcept { release(p); }
+void operator delete(void* p, std::size_t /*bytes*/) noexcept { release(p); }
+void operator delete[](void* p, std::size_t /*bytes*/) noexcept { release(p); }
+void operator delete(void* p, std::align_val_t /*a*/) noexcept { release(p); }
+void operator delete[](void* p, std::align_val_t /*a*/) noexcept { release(p); }
+void operator delete(void* p, std::size_t /*bytes*/, std::align_val_t /*a*/) noexcept { release(p); }
+void operator delete[](void* p, std::size_t /*bytes*/, std::align_val_t /*a*/) noexcept { release(p); }
+void operator delete(void* p, const std::nothrow_t& /*tag*/) noexcept { release(p); }
+void operator delete[](void* p, const std::nothrow_t& /*tag*/) noexcept { release(p); }
+// NOLINTEND(misc-new-delete-overloads)

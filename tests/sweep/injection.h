@@ -1,0 +1,95 @@
+#pragma once
+
+/// Which call fails. A run is armed with a kind of failure and a number k; the k-th call of that kind which the runtime
+/// makes, in any of its threads, fails. Only the runtime's calls count: those of the test's own code do not.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace sweep {
+
+enum class failure : std::uint8_t {
+  none,
+  refusal,      ///< an operation of the device interface throws, and has done nothing
+  late,         ///< a queued command is accepted, and fails when its turn comes
+  loss_before,  ///< the device dies before an operation, which finds it dead
+  loss_after,   ///< the device dies behind an operation
+  system_call,  ///< a system call fails
+  allocation,   ///< operator new throws
+};
+inline constexpr failure all_failures[] = {failure::refusal,    failure::late,        failure::loss_before,
+                                           failure::loss_after, failure::system_call, failure::allocation};
+
+[[nodiscard]] const char* name_of(failure kind) noexcept;
+
+/// The words by which a message of the runtime shows that it tells of an injected failure of the device interface.
+inline constexpr const char* mark = "by the sweep";
+
+/// What was made to fail, in words, and where the runtime made the call.
+struct note {
+  char text[64] = {};
+  int depth = 0;
+  void* frames[24] = {};
+};
+
+class injector {
+ public:
+  void arm(failure kind, std::uint64_t k) noexcept;
+  void disarm() noexcept { kind_.store(failure::none); }
+
+  /// Counts one call; true if this is the one to fail. `what` lives for ever. Safe wherever the runtime calls.
+  bool due(failure kind, const char* what, int device = -1) noexcept;
+
+  [[nodiscard]] bool fired() const noexcept { return fired_.load(); }
+  /// What failed latest, in words.
+  [[nodiscard]] const char* what() const noexcept { return note_->depth != 0 ? note_->text : "nothing"; }
+  /// Keeps the note where another process sees it.
+  void note_at(note* place) noexcept { note_ = place; }
+  [[nodiscard]] std::uint64_t calls() const noexcept { return calls_.load(); }
+  [[nodiscard]] failure armed_for() const noexcept { return armed_for_; }
+
+ private:
+  std::atomic<failure> kind_{failure::none};
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<bool> fired_{false};
+  failure armed_for_ = failure::none;
+  std::uint64_t k_ = 0;
+  note own_note_;
+  note* note_ = &own_note_;
+};
+
+[[nodiscard]] injector& injected() noexcept;
+
+/// The calling thread is the test's: calls count only inside of runtime_call.
+void this_thread_is_the_test() noexcept;
+
+/// While it lives, calls of the test's thread are the runtime's.
+class runtime_call {
+ public:
+  runtime_call() noexcept;
+  ~runtime_call();
+  runtime_call(const runtime_call&) = delete;
+  runtime_call& operator=(const runtime_call&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// The opposite, for code of the test that the runtime calls.
+class test_code {
+ public:
+  test_code() noexcept;
+  ~test_code();
+  test_code(const test_code&) = delete;
+  test_code& operator=(const test_code&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Objects that operator new made and nobody deleted yet.
+[[nodiscard]] std::int64_t live_objects() noexcept;
+
+}  // namespace sweep

@@ -1,0 +1,82 @@
+// The sweep: each operation of a device and each system call that the runtime makes in a scenario fails once, and all
+// that the runtime promises is looked at afterwards. How SQLite tests what it does when memory runs out.
+//
+//   test-sweep [scenario...] [--kind <kind>] [--every <n>] [--call <k>] [--order host|devices]
+//
+// --every: only every n-th call fails; --call: begins with that one. Alone it runs everything.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/sweep/runner.h"
+
+namespace {
+
+using namespace sweep;
+
+struct wishes {
+  std::vector<std::string> scenarios;
+  std::optional<std::string> kind;
+  std::optional<order> first;
+  std::uint64_t every = 1;
+  std::uint64_t call = 1;
+  bool verbose = false;
+};
+
+wishes read(int count, char** arguments) {
+  wishes result;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    const char* const next = i + 1 < count ? arguments[i + 1] : "";
+    if (word == "--kind") result.kind = next;
+    if (word == "--every") result.every = std::max(1UL, std::strtoul(next, nullptr, 10));
+    if (word == "--call") result.call = std::max(1UL, std::strtoul(next, nullptr, 10));
+    if (word == "--order") result.first = std::strcmp(next, "host") == 0 ? order::host_first : order::devices_first;
+    if (word == "--verbose") result.verbose = true;
+    if (!word.starts_with("--"))
+      result.scenarios.push_back(word);
+    else if (word != "--verbose")
+      ++i;
+  }
+  return result;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count == 3 && std::strcmp(arguments[1], "--other") == 0) return other_process(arguments[2]);
+  const wishes wanted = read(count, arguments);
+  tally all;
+  std::size_t ran = 0;
+  for (const scenario& s : scenarios()) {
+    const auto& names = wanted.scenarios;
+    if (!names.empty() && std::find(names.begin(), names.end(), s.name) == names.end()) continue;
+    ++ran;
+    for (const failure kind : all_failures) {
+      if (wanted.kind && *wanted.kind != name_of(kind)) continue;
+      for (const order first : {order::host_first, order::devices_first}) {
+        if (wanted.first ? first != *wanted.first : s.starts && first != order::host_first) continue;
+        // A loss and a failed start take a process each, and there are very many allocations.
+        const bool costly = s.starts || kind == failure::loss_before || kind == failure::loss_after;
+        const std::uint64_t stride = wanted.every * (costly ? 3 : kind == failure::allocation ? 5 : 1);
+        const std::uint64_t offset = first == order::devices_first ? stride / 2 : 0;
+        const tally t =
+            drive({&s, kind, first, wanted.call + (wanted.call == 1 ? offset : 0), wanted.every == 0 ? 1 : stride},
+                  wanted.verbose);
+        all += t;
+        std::printf("%-18s %-12s %-13s %5lu calls, %4lu failed, %3lu findings, %lu hangs, %lu crashes\n", s.name,
+                    name_of(kind), first == order::host_first ? "host first" : "devices first", t.calls, t.failures,
+                    t.findings, t.hangs, t.crashes);
+        std::fflush(stdout);
+      }
+    }
+  }
+  std::printf("%zu scenarios, %lu calls, %lu failures, %lu findings, %lu hangs, %lu crashes\n", ran, all.calls,
+              all.failures, all.findings, all.hangs, all.crashes);
+  return ran == 0 || all.findings + all.hangs + all.crashes != 0 ? 1 : 0;
+}

@@ -1,0 +1,121 @@
+#include "tests/sweep/resources.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "hpe/hpe.h"
+#include "runtime/core/runtime.h"
+#include "tests/sweep/injection.h"
+
+namespace sweep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::int64_t entries_of(const char* folder, const std::string& prefix = {}) {
+  std::error_code ignored;
+  std::int64_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    count += entry.path().filename().string().starts_with(prefix) ? 1 : 0;
+  return count;
+}
+
+// Mappings of the C library (heaps, stacks) come and go by its own rules and have no file.
+std::int64_t mappings_of_files() {
+  std::ifstream in("/proc/self/maps");
+  std::int64_t count = 0;
+  for (std::string line; std::getline(in, line);)
+    count += line.find("/memfd:") != std::string::npos || line.find("/dev/shm/") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+void look_into_runtime(resources& result) {
+  const auto& env = hpe::core::runtime::instance().env();
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (std::uint32_t number = 1; number < env.regions.limit(); ++number) {
+    auto& r = env.regions.at(number);
+    bool mine = false;
+    while (!(mine = r.mutex.try_lock()) && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+    if (!mine) {
+      ++result.locked;
+      continue;
+    }
+    result.regions += r.alive ? 1 : 0;
+    r.mutex.unlock();
+  }
+  std::vector<hpe::transfer::staged> all;
+  while (auto buffer = env.engine.try_borrow(0)) all.push_back(std::move(*buffer));
+  result.buffers = static_cast<std::int64_t>(all.size());
+}
+
+}  // namespace
+
+std::map<int, pid_t> device_processes() {
+  std::map<int, pid_t> result;
+  const std::string self = std::to_string(::getpid());
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process == 0) continue;
+    std::ifstream in(entry.path() / "cmdline");
+    std::vector<std::string> words;
+    for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+    if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[4] == self && words[1].front() != '-')
+      result[std::atoi(words[1].c_str())] = process;
+  }
+  return result;
+}
+
+resources of_process() {
+  const test_code here;
+  resources result;
+  result.descriptors = entries_of("/proc/self/fd");
+  result.mappings = mappings_of_files();
+  result.shared = entries_of("/dev/shm", "hpe-");
+  result.processes = static_cast<std::int64_t>(device_processes().size());
+  return result;
+}
+
+resources of_runtime() {
+  const test_code here;
+  resources result = of_process();
+  look_into_runtime(result);
+  int count = 0;
+  (void)hpeGetDeviceCount(&count);
+  for (int d = 0; d < count; ++d) {
+    hpeDeviceInfo info{};
+    (void)hpeGetDeviceInfo(d, &info);
+    result.device_memory.push_back(info.lost != 0 ? -1 : static_cast<std::int64_t>(info.memory_free));
+  }
+  return result;
+}
+
+std::string difference(const resources& before, const resources& after) {
+  std::string result;
+  const auto compare = [&](const char* what, std::int64_t was, std::int64_t now) {
+    if (was != now)
+      result +=
+          std::string(result.empty() ? "" : ", ") + what + " " + std::to_string(was) + " -> " + std::to_string(now);
+  };
+  compare("descriptors", before.descriptors, after.descriptors);
+  // What was kept for later allocations may be gone.
+  if (after.mappings > before.mappings) compare("mappings", before.mappings, after.mappings);
+  compare("files in /dev/shm", before.shared, after.shared);
+  compare("processes", before.processes, after.processes);
+  compare("regions", before.regions, after.regions);
+  compare("free staging buffers", before.buffers, after.buffers);
+  compare("locked regions", before.locked, after.locked);
+  for (std::size_t d = 0; d < std::min(before.device_memory.size(), after.device_memory.size()); ++d)
+    if (after.device_memory[d] >= 0)
+      compare(("free bytes of device " + std::to_string(d)).c_str(), before.device_memory[d], after.device_memory[d]);
+  return result;
+}
+
+}  // namespace sweep

@@ -1,0 +1,36 @@
+#pragma once
+
+/// What a process and its devices hold. What a run leaves behind shows as a difference.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sweep {
+
+struct resources {
+  std::int64_t descriptors = 0;
+  std::int64_t mappings = 0;                ///< of files, and in the address space of hpe
+  std::int64_t shared = 0;                  ///< files of hpe in /dev/shm
+  std::int64_t processes = 0;               ///< of devices
+  std::int64_t regions = 0;                 ///< allocations alive
+  std::int64_t buffers = 0;                 ///< staging buffers that are free
+  std::int64_t locked = 0;                  ///< regions whose mutex somebody keeps
+  std::vector<std::int64_t> device_memory;  ///< free, by device; -1: lost
+};
+
+/// The processes of this one's devices, by device.
+[[nodiscard]] std::map<int, pid_t> device_processes();
+
+/// What the system shows, of a process that may have no runtime.
+[[nodiscard]] resources of_process();
+/// That, and what the runtime and its devices hold.
+[[nodiscard]] resources of_runtime();
+
+/// What differs, as a sentence; empty if nothing does.
+[[nodiscard]] std::string difference(const resources& before, const resources& after);
+
+}  // namespace sweep

@@ -1,0 +1,168 @@
+#include "tests/sweep/runner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "tests/sweep/resources.h"
+
+namespace sweep {
+
+namespace {
+
+class reporter {
+ public:
+  explicit reporter(int to) : to_(to) {}
+
+  void line(const std::string& text) const {
+    const std::string whole = text + "\n";
+    for (std::size_t at = 0; at < whole.size();) {
+      const ssize_t n = ::write(to_, whole.data() + at, whole.size() - at);
+      if (n <= 0) ::_exit(3);
+      at += static_cast<std::size_t>(n);
+    }
+  }
+  void finding(std::uint64_t k, const std::string& text) const {
+    line("finding " + std::to_string(k) + " " + injected().what() + ": " + text);
+  }
+
+ private:
+  int to_;
+};
+
+class worker {
+ public:
+  worker(const sweep_of& which, int report_to) : which_(which), to_(report_to) {}
+
+  int run() {
+    if (which_.what->starts) return run_start();
+    clean_run(0, "before any failure");
+    clean_run(0, "before any failure");
+    const resources before = of_runtime();
+    for (std::uint64_t k = which_.k;; k += which_.stride) {
+      to_.line("at " + std::to_string(k));
+      objects_ = live_objects();
+      run_once(k);
+      if (!injected().fired()) {
+        to_.line("done " + std::to_string(injected().calls()));
+        return 0;
+      }
+      const bool lost = any_lost();
+      resources after = of_runtime();
+      if (lost) after.processes = before.processes;
+      // A connection to another process that is made anew later leaves nothing behind.
+      after.descriptors = std::max(after.descriptors, before.descriptors);
+      const std::string left = difference(before, after);
+      if (!left.empty()) to_.finding(k, "left behind: " + left);
+      if (!lost) clean_run(k, "afterwards");
+      if (lost || !left.empty() || broken_) return go_on_with(k + which_.stride);
+    }
+  }
+
+ private:
+  int go_on_with(std::uint64_t k) const {
+    to_.line("again " + std::to_string(k));
+    return 0;
+  }
+
+  void run_once(std::uint64_t k) {
+    world w(which_.first, [&](const std::string& what) {
+      broken_ = true;  // what comes later would be told again and again
+      to_.finding(k, what);
+    });
+    w.prepare();
+    try {
+      which_.what->run(w, [&] { injected().arm(which_.kind, k); });
+    } catch (const action_over&) {
+    }
+    injected().disarm();
+    w.end_of_failures();
+    w.verify();
+    w.free_all();
+  }
+
+  // The same without failures.
+  void clean_run(std::uint64_t k, const char* when) {
+    injected().arm(failure::none, 0);
+    world w(which_.first, [&](const std::string& what) {
+      broken_ = true;
+      to_.finding(k, std::string(when) + ": " + what);
+    });
+    w.prepare();
+    which_.what->run(w, [] {});
+    w.synchronize();
+    w.verify();
+    w.free_all();
+  }
+
+  // Each run is the start of a process.
+  int run_start() {
+    const std::uint64_t k = which_.k;
+    to_.line("at " + std::to_string(k));
+    const resources before = of_process();
+    injected().arm(which_.kind, k);
+    hpeStatus status = HPE_SUCCESS;
+    {
+      const runtime_call counted;
+      status = hpeInit();
+    }
+    injected().disarm();
+    const std::uint64_t calls = injected().calls();
+    if (!injected().fired()) {
+      to_.line("done " + std::to_string(calls));
+      return 0;
+    }
+    if (status != HPE_SUCCESS) {
+      const std::string told = hpeGetLastErrorMessage();
+      if (status == HPE_ERROR_INTERNAL || told.empty())
+        to_.finding(k, std::string("hpeInit gave ") + hpeStatusName(status) + " (\"" + told + "\")");
+      const std::string left = difference(before, of_process());
+      if (!left.empty()) to_.finding(k, "left behind: " + left);
+    }
+    const bool killed = which_.kind == failure::loss_before || which_.kind == failure::loss_after;
+    while (killed && status == HPE_SUCCESS && !any_lost()) std::this_thread::yield();
+    if (!any_lost()) clean_run(k, "afterwards");
+    return go_on_with(k + which_.stride);
+  }
+
+  static bool any_lost() {
+    int count = 0;
+    (void)hpeGetDeviceCount(&count);
+    for (int d = 0; d < count; ++d) {
+      hpeDeviceInfo info{};
+      if (hpeGetDeviceInfo(d, &info) == HPE_SUCCESS && info.lost != 0) return true;
+    }
+    return false;
+  }
+
+  const sweep_of& which_;
+  const reporter to_;
+  std::int64_t objects_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace
+
+std::string node_directory(pid_t process) { return "hpe-sweep-" + std::to_string(process); }
+
+int run_sweep(const sweep_of& which, int report_to) {
+  this_thread_is_the_test();
+  install_touch_handler();
+  ::setenv("HPE_DEVICES", which.what->devices, 1);
+  // What allocations leave for later ones would look like a leak.
+  ::setenv("HPE_KEPT_MEMORY", "0", 0);
+  ::setenv("HPE_SOFT_MEMORY", "256M", 0);
+  ::setenv("HPE_SOFT_THREADS", "1", 0);
+  ::setenv("HPE_STAGING_CHUNK", "64k", 0);
+  ::setenv("HPE_STAGING_BUFFERS", "6", 0);
+  ::setenv("HPE_LOG", "silent", 0);
+  // A directory of processes of its own, which the driver removes.
+  ::setenv("HPE_NODE_DIRECTORY", node_directory(::getpid()).c_str(), 1);
+  for (const auto& [name, value] : which.what->variables) ::setenv(name, value, 1);
+  return worker(which, report_to).run();
+}
+
+}  // namespace sweep

@@ -1,0 +1,63 @@
+#pragma once
+
+/// A scenario, and the process that runs it with one failure after the other.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sweep/injection.h"
+#include "tests/sweep/world.h"
+
+namespace sweep {
+
+struct scenario {
+  const char* name;
+  const char* devices;  ///< HPE_DEVICES
+  std::vector<std::pair<const char*, const char*>> variables;
+  /// Makes what it needs, calls `arm`, and does what is to fail.
+  std::function<void(world&, const std::function<void()>& arm)> run;
+  bool starts = false;  ///< the start of the runtime itself is what fails
+};
+
+[[nodiscard]] std::span<const scenario> scenarios();
+/// Those with a second process.
+[[nodiscard]] std::vector<scenario> sharing_scenarios();
+/// What that second process does.
+int other_process(const std::string& role);
+
+struct sweep_of {
+  const scenario* what = nullptr;
+  failure kind = failure::none;
+  order first = order::host_first;
+  std::uint64_t k = 1;
+  std::uint64_t stride = 1;
+};
+
+/// In a process of its own. What it found goes to the driver, as lines:
+///   at <k>             this run begins
+///   finding <k> <text>
+///   again <k>          the process is of no more use; another one goes on with k
+///   done <calls>       so many calls there are, and all were made to fail
+int run_sweep(const sweep_of& which, int report_to);
+/// The beginning of the names of what such a process has in /dev/shm.
+[[nodiscard]] std::string node_directory(pid_t process);
+
+/// Runs one kind of failure of one scenario in such processes, and watches them.
+struct tally {
+  std::uint64_t calls = 0;
+  std::uint64_t failures = 0;  ///< injected
+  std::uint64_t findings = 0;
+  std::uint64_t hangs = 0;
+  std::uint64_t crashes = 0;
+
+  tally& operator+=(const tally& other);
+};
+[[nodiscard]] tally drive(const sweep_of& which, bool verbose);
+
+}  // namespace sweep

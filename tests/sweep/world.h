@@ -1,0 +1,152 @@
+#pragma once
+
+/// A program that uses hpe, with a model of what its memory holds. Each operation is a call of the C interface (or a
+/// touch by CPU code) and what it does to the model; a failed operation leaves each byte as before or as after it, and
+/// verify() finds out which, with the same answer from the host and from the devices.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hpe/hpe.h"
+#include "hpe/ptx.h"
+#include "tests/sweep/failing_set.h"
+
+namespace sweep {
+
+/// Bytes of which no block or page looks like the next.
+[[nodiscard]] std::vector<std::uint8_t> pattern(std::size_t bytes, std::uint8_t first);
+
+/// What a byte may be.
+enum class knowledge : std::uint8_t {
+  exact,    ///< as the model says
+  either,   ///< that, or the other value
+  unknown,  ///< anything, the same for host and device
+  anything  ///< a copy that failed late was to bring it to its home: host and device may differ
+};
+
+struct memory {
+  std::uint8_t* data = nullptr;
+  std::size_t bytes = 0;
+  bool on_host = false;  ///< hpeMallocHost
+  bool told = false;     ///< something is wrong with it, which is told once
+  std::vector<std::uint8_t> model;
+  std::vector<std::uint8_t> other;
+  std::vector<knowledge> known;
+  std::vector<bool> host_valid;  ///< by block: the host had a valid copy when the latest operation began
+};
+
+struct part {
+  memory* of = nullptr;
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+/// Which view is looked at first.
+enum class order : std::uint8_t { host_first, devices_first };
+
+/// Ends an action early: what it would do from here on depends on what was lost.
+struct action_over {};
+
+class world {
+ public:
+  /// report gets one sentence for each thing that is wrong.
+  world(order first, std::function<void(const std::string&)> report);
+
+  [[nodiscard]] unsigned devices() const noexcept { return devices_; }
+  /// Whether the latest operation succeeded.
+  [[nodiscard]] bool succeeded() const noexcept { return status_ == HPE_SUCCESS; }
+
+  // Allocation gives nullptr if it failed.
+  memory* allocate(std::size_t bytes, int device);
+  memory* allocate_host(std::size_t bytes);
+  memory* allocate_striped(std::size_t bytes, std::size_t chunk = 0);
+  void free(memory* m);
+  void free_all();
+
+  // CPU code.
+  void write(const part& p, std::uint8_t first);
+  void read(const part& p);
+
+  void set(const part& p, std::uint8_t value);
+  void copy(const part& to, const part& from);
+  void copy_in(const part& to, std::uint8_t first);
+  void copy_out(const part& from);
+  void prefetch(const part& p, int where);
+  void advise(memory* m, hpeAdvice advice);
+  void migrate(memory* m, int device);
+
+  /// Adds a number to bytes on a device: HPE_INOUT, or HPE_ALL.
+  void launch_add(int device, const part& p, std::uint8_t by, bool everything = false);
+  void launch_copy(int device, const part& to, const part& from);
+  /// Each member adds to its own part of the bytes.
+  void team_add(const std::vector<int>& on, const part& p, std::uint8_t by);
+  void enqueue(int device, const part& p);
+  void synchronize();
+
+  /// Any other call of hpe: what it does to memory, if it succeeds, and after it.
+  hpeStatus call(const char* name, const std::function<hpeStatus()>& function,
+                 const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes = {});
+  /// Takes memory that somebody else allocated into the model.
+  memory* adopt(void* data, std::vector<std::uint8_t> contents);
+
+  void report(const std::string& what) { report_(what); }
+  /// Runs before the memory is freed, however the action ends.
+  void at_end(std::function<void()> cleanup) { cleanups_.push_back(std::move(cleanup)); }
+  /// Nothing fails from here on; what failed late is told now, if nobody was told before.
+  void end_of_failures();
+  /// Compares all memory with the model, as the host and as the devices see it.
+  void verify();
+  /// Small allocations on all devices that verification itself needs; before the first verify().
+  void prepare();
+
+ private:
+  void begin_operation();
+  void end_operation(const char* name, const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes);
+  void check_message(const char* name);
+  void mark_late_failure(const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes);
+  [[nodiscard]] memory* add(void* data, std::size_t bytes, bool on_host);
+  void mark_lost_work(const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes);
+  static void set_known(const part& p, knowledge what);
+
+  struct view {
+    std::vector<std::uint8_t> bytes;
+    std::vector<bool> readable;  ///< by block
+  };
+  [[nodiscard]] view host_view(const memory& m);
+  [[nodiscard]] view device_view(const memory& m);
+  void compare(memory& m, const view& host, const view& devices);
+  [[nodiscard]] bool may_be_gone(const memory& m, std::size_t block) const;
+
+  order first_;
+  std::function<void(const std::string&)> report_;
+  unsigned devices_ = 0;
+  hpeKernel copy_bytes_ = nullptr;
+  hpeKernel add_to_bytes_ = nullptr;
+  std::vector<std::unique_ptr<memory>> all_;
+  std::vector<std::function<void()>> cleanups_;
+  std::vector<std::uint8_t*> probes_;  // on each device; device_view copies there
+  hpeStatus status_ = HPE_SUCCESS;
+  std::string message_;
+  std::string operation_;  ///< the latest one
+  bool fired_before_ = false;
+  bool over_ = false;  ///< the action ends with the next operation
+  bool told_ = false;  ///< somebody was told of the injected failure
+};
+
+/// The unit of the model's host_valid and of what is gone with a device: no smaller than a block of hpe.
+inline constexpr std::size_t model_block = std::size_t{64} << 10;
+inline constexpr std::size_t granule = std::size_t{2} << 20;
+/// The most that device_view copies at once.
+inline constexpr std::size_t probe_bytes = granule;
+
+/// Copies bytes as CPU code does, from or to memory of hpe; false if that raised SIGSEGV.
+[[nodiscard]] bool touch(void* to, const void* from, std::size_t bytes);
+/// Takes faults that hpe does not answer. Before hpe starts.
+void install_touch_handler();
+
+}  // namespace sweep

@@ -1,0 +1,213 @@
+// Submissions that fail at each possible place: what was queued is ordered and counts, and all other bytes are as
+// before, the same for the host and for devices.
+
+#include "runtime/work/submission.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/core/runtime.h"
+
+namespace hpe::work {
+namespace {
+
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::point_set;
+
+constexpr std::size_t block = std::size_t{64} << 10;
+constexpr int old_byte = 3;
+constexpr int new_byte = 9;
+
+class submissions : public ::testing::Test {
+ protected:
+  static constexpr std::size_t bytes = 3 * granule_size;  // one granule on each device
+
+  submissions() {
+    options chosen;
+    chosen.devices = "soft:3";
+    chosen.block_size = block;
+    chosen.rolling_window = 0;  // what the host wrote stays the host's
+    runtime_ = std::make_unique<core::runtime>(chosen);
+    data_ = runtime_->memory().allocate_striped(bytes, nullptr);
+    runtime_->copies().fill(data_, old_byte, bytes);
+  }
+
+  [[nodiscard]] const core::environment& env() const { return runtime_->env(); }
+  [[nodiscard]] coherence::region& region() const { return env().regions.at(env().granules.find(data_).region); }
+  [[nodiscard]] block_state state_of(std::size_t offset) const {
+    const hpe::lock_guard lock(region().mutex);
+    return region().state(region().block_of(offset));
+  }
+
+  void host_reads_all() {
+    ASSERT_TRUE(std::all_of(data_, data_ + bytes, [](std::byte b) { return b == std::byte{old_byte}; }));
+    ASSERT_EQ(state_of(0), block_state::shared);
+  }
+  void host_writes_all() {
+    std::fill(data_, data_ + bytes, std::byte{old_byte});
+    ASSERT_EQ(state_of(0), block_state::host);
+  }
+
+  /// Fills the range home by home; the command with this number, counted from 0, cannot be queued.
+  void fill_but_fail_at(byte_range range, unsigned failing) {
+    submission work(env(), {{&region(), range, HPE_OUT}});
+    unsigned next = 0;
+    work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
+      if (next++ == failing) HPE_THROW(HPE_ERROR_DEVICE_LOST, "the test refuses a command");
+      return env().engine.fill(home, data_ + part.begin, new_byte, part.size(), after.points());
+    });
+  }
+
+  /// The byte at an offset as devices see it: through a copy between homes.
+  [[nodiscard]] int on_devices(std::size_t offset) {
+    std::byte* const copy = runtime_->memory().allocate(1, 2);
+    runtime_->copies().copy(copy, data_ + offset, 1);
+    const int value = std::to_integer<int>(*copy);
+    runtime_->memory().free(copy);
+    return value;
+  }
+
+  void expect_everywhere(std::size_t offset, int value, bool host_first) {
+    SCOPED_TRACE(offset);
+    if (host_first) {
+      EXPECT_EQ(std::to_integer<int>(data_[offset]), value);
+    }
+    EXPECT_EQ(on_devices(offset), value);
+    EXPECT_EQ(std::to_integer<int>(data_[offset]), value);
+  }
+
+  std::unique_ptr<core::runtime> runtime_;
+  std::byte* data_ = nullptr;
+};
+
+TEST_F(submissions, that_fail_part_way_leave_the_same_bytes_to_host_and_devices) {
+  for (const bool host_writes : {false, true})
+    for (const bool host_first : {false, true})
+      for (unsigned failing = 0; failing < 3; ++failing) {
+        SCOPED_TRACE(testing::Message() << "host writes " << host_writes << ", host first " << host_first
+                                        << ", command " << failing);
+        runtime_->copies().fill(data_, old_byte, bytes);
+        host_writes ? host_writes_all() : host_reads_all();
+        EXPECT_THROW(fill_but_fail_at({0, bytes}, failing), error);
+        for (unsigned home = 0; home < 3; ++home)
+          expect_everywhere(home * granule_size + 5, home < failing ? new_byte : old_byte, host_first);
+      }
+}
+
+TEST_F(submissions, that_fail_part_way_keep_the_host_bytes_beside_those_of_a_partial_block) {
+  host_writes_all();
+  const byte_range range{granule_size - 100, granule_size + 100};  // parts of two blocks with two homes
+  EXPECT_THROW(fill_but_fail_at(range, 1), error);
+  expect_everywhere(granule_size - 101, old_byte, false);
+  expect_everywhere(granule_size - 100, new_byte, false);
+  expect_everywhere(granule_size + 99, old_byte, false);
+}
+
+TEST_F(submissions, that_queue_nothing_change_no_state) {
+  host_reads_all();
+  { const submission only_looks(env(), {{&region(), region().whole(), HPE_OUT}}); }
+  EXPECT_EQ(state_of(0), block_state::shared);
+  host_writes_all();
+  { const submission overwrites(env(), {{&region(), region().whole(), HPE_OUT}}); }
+  EXPECT_EQ(state_of(0), block_state::host) << "nothing was uploaded, so the host has the only copy";
+  { const submission reads_and_writes(env(), {{&region(), region().whole(), HPE_INOUT}}); }
+  EXPECT_EQ(state_of(0), block_state::shared) << "the upload was queued";
+  expect_everywhere(7, old_byte, true);
+}
+
+TEST_F(submissions, are_waited_for_by_the_next_user_of_what_was_queued) {
+  host_reads_all();
+  EXPECT_THROW(fill_but_fail_at({0, bytes}, 2), error);
+  const hpe::lock_guard lock(region().mutex);
+  point_set readers;
+  region().order.before_read({0, granule_size}, readers);
+  EXPECT_FALSE(readers.empty());
+  point_set of_the_rest;
+  region().order.before_read({2 * granule_size, bytes}, of_the_rest);
+  for (const timepoint p : of_the_rest.points()) EXPECT_TRUE(env().devices.reached(p)) << "only what came before";
+}
+
+TEST_F(submissions, that_several_devices_do_together_count_if_one_part_was_queued) {
+  host_reads_all();
+  submission work(env(), {{&region(), region().whole(), HPE_OUT}});
+  EXPECT_THROW(work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
+    points.push_back(env().engine.fill(0, data_, new_byte, granule_size, after.points()));
+    HPE_THROW(HPE_ERROR_DEVICE_LOST, "the test refuses the second part");
+  }),
+               error);
+  region().mutex.assert_held();
+  EXPECT_EQ(region().state(0), block_state::device);
+  EXPECT_EQ(region().state(region().blocks().count() - 1), block_state::device);
+}
+
+TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
+  host_reads_all();
+  {
+    submission work(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    // A part of the work runs, and is waited for.
+    env().devices.wait(env().engine.fill(0, data_, new_byte, block, {}), std::chrono::steady_clock::time_point::max());
+    work.abandon();
+  }
+  EXPECT_EQ(state_of(0), block_state::host);
+  expect_everywhere(5, old_byte, false);
+
+  // Where only the home has a copy, it is as the part left it.
+  runtime_->copies().fill(data_, old_byte, bytes);
+  {
+    submission work(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    env().devices.wait(env().engine.fill(0, data_, new_byte, block, {}), std::chrono::steady_clock::time_point::max());
+    work.abandon();
+  }
+  expect_everywhere(5, new_byte, true);
+  expect_everywhere(block + 5, old_byte, true);
+}
+
+TEST_F(submissions, hand_bytes_over_without_work) {
+  host_writes_all();
+  {
+    submission use(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    use.hand_over();
+  }
+  EXPECT_EQ(state_of(0), block_state::device) << "others may write it now";
+  EXPECT_EQ(state_of(granule_size), block_state::host);
+  expect_everywhere(5, old_byte, true);
+}
+
+TEST_F(submissions, of_regions_that_were_freed_are_refused) {
+  coherence::region& r = region();
+  const byte_range whole = r.whole();
+  runtime_->memory().free(data_);
+  EXPECT_THROW(submission(env(), {{&r, whole, HPE_IN}}), error);
+  EXPECT_TRUE(r.mutex.try_lock()) << "a refused submission keeps no lock";
+  r.mutex.unlock();
+  EXPECT_NO_THROW(submission(env(), {{&r, whole, HPE_IN, true}})) << "left out";
+}
+
+// An upload behind the host starts behind a kernel that still reads the home.
+TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
+  host_reads_all();
+  device::stream& stream = env().devices.at(0).create_stream(device::priority::launch);
+  const timepoint before = stream.fill(data_, old_byte, 1);
+  const timepoint gate{before.timeline, before.value + 1};
+  coherence::region& r = region();
+  {
+    const hpe::lock_guard lock(r.mutex);
+    r.order.record_read({0, granule_size}, gate);
+    r.transition({0, 1}, coherence::block_event::host_write);
+    upload(env(), r, {0, 1}, device::priority::rolling);
+    EXPECT_EQ(r.state(0), block_state::shared);
+    point_set uploads;
+    r.order.before_read({0, block}, uploads);
+    EXPECT_FALSE(reached(uploads.points(), env().devices)) << "the reader has not finished";
+  }
+  (void)stream.fill(data_, old_byte, 1);
+  expect_everywhere(5, old_byte, true);
+}
+
+}  // namespace
+}  // namespace hpe::work
