@@ -1,10 +1,8 @@
 // What dlopen, dlsym and dlvsym do in addition (dl_entries.S):
-// - a program that opens the driver gets the shim, by whatever path it names it; without a driver it gets what the
-// dynamic
-//   linker says;
-// - a look-up of an entry of the driver in a library gives what the driver itself has under that name, or its hook. So
-// a
-//   name that this driver lacks is not found, and one that is newer than hpe passes through.
+// - A program that opens the driver gets the shim, whichever path it gives. Without a driver it gets the dynamic
+//   linker's answer.
+// - A look-up of a driver entry in a library gives the driver's own function of that name, or the hook for it. A name
+//   that this driver lacks is not found; a name that is newer than hpe passes through.
 #include <dlfcn.h>
 
 #include <cstring>

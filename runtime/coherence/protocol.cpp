@@ -11,10 +11,9 @@
 //    only after shared or device was entered from host, useless fetches only after device was entered from fetching,
 //    so host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is
 //    one, and the launch that made the fetch useless, and is queued behind it, is another.
-//  - Device work that fails part-way (abandoned) leaves the shadow as the valid copy where there is one, and the home
-//  as
-//    the work left it elsewhere. Either way one copy stays valid for host and devices alike; a fetch of the home from
-//    before the work is useless.
+//  - Device work that fails part-way (abandoned) leaves the shadow as the valid copy where there is one. Elsewhere the
+//    home stays as the work left it. Either way one copy is valid for host and devices alike. A fetch of the home that
+//    began before the work is useless.
 
 namespace hpe::coherence {
 

@@ -24,8 +24,8 @@ std::vector<timepoint> upload(const resources& with, coherence::region& r, coher
                               device::priority level) HPE_REQUIRES(r.mutex);
 
 /// Queues the copy of blocks to the shadow, which no thread can see, and adds the copies to `copies`: each of them,
-/// because each can fail. The home's
-/// writers have finished. If this throws, the copies that were queued are in `copies`. Under the region's mutex.
+/// because each can fail. The home's writers have finished. If this throws, the copies that were queued are in
+/// `copies`. Under the region's mutex.
 void download(const resources& with, coherence::region& r, coherence::block_run run, device::priority level,
               std::vector<timepoint>& copies) HPE_REQUIRES(r.mutex);
 

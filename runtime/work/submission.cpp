@@ -10,9 +10,8 @@
 //    queue work on the same regions cannot wait for each other in a circle.
 //  - Views are closed before the work is queued; states change behind it. A view that is more closed than the state
 //    allows is always right: the next access opens it.
-//  - A block of the host's that is overwritten without an upload has one copy until the piece that overwrites it has
-//  been
-//    queued, and a piece writes all of such a block. So there is no moment in which parts of both copies are valid.
+//  - A block of the host's that is overwritten without an upload has one copy until the piece that overwrites it is
+//    queued, and a piece writes all of such a block. So at no moment are parts of both copies valid.
 
 namespace hpe::work {
 
