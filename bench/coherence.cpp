@@ -164,6 +164,5 @@ int main(int argc, char** argv) {
   look_ups(arguments.repeats, results);
   launches(arguments.repeats, results);
   streams(arguments.repeats, results);
-  hpe::bench::print("coherence", results, arguments.json);
-  return 0;
+  return hpe::bench::report("coherence", results, arguments);
 }

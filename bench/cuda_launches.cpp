@@ -77,8 +77,7 @@ int main(int argc, char** argv) {
   ::setenv("HPE_DEVICES", "soft:1", 0);
   std::vector<result> results;
   for (const int allocations : {4, 64}) measure(allocations, given.repeats, results);
-  hpe::bench::print("small launches of CUDA on a soft device, each of " + std::to_string(in_a_row) + ", " +
-                        hpe::bench::load_of_machine(),
-                    results, given.json);
-  return EXIT_SUCCESS;
+  return hpe::bench::report("small launches of CUDA on a soft device, each of " + std::to_string(in_a_row) + ", " +
+                                hpe::bench::load_of_machine(),
+                            results, given);
 }

@@ -127,6 +127,5 @@ int main(int argc, char** argv) {
   measure(handle, chosen.repeats, results);
   ::close(input[1]);
   ::waitpid(other, nullptr, 0);
-  hpe::bench::print("memory of other processes", results, chosen.json);
-  return EXIT_SUCCESS;
+  return hpe::bench::report("memory of other processes", results, chosen);
 }

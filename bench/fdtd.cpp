@@ -79,7 +79,6 @@ int main(int argc, char** argv) {
                          time_of_one / time, "x", "", true});
     }
   }
-  hpe::bench::print("wave stencil, " + std::to_string(cells) + "^3 cells, " + hpe::device_info(0).name, results,
-                    arguments.json);
-  return 0;
+  return hpe::bench::report("wave stencil, " + std::to_string(cells) + "^3 cells, " + hpe::device_info(0).name, results,
+                            arguments);
 }

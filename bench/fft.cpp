@@ -83,12 +83,10 @@ int main(int argc, char** argv) {
       argc, argv, "Fourier transforms through hpe, against FFTW, or cuFFT, cufftXt and copies by hand");
   const std::string title = "fft, " + hpe::bench::load_of_machine();
   if (!hpe::bench::on_gpus()) {
-    hpe::bench::print(title, hpe::bench::transforms_against_fftw(arguments.repeats), arguments.json);
-    return 0;
+    return hpe::bench::report(title, hpe::bench::transforms_against_fftw(arguments.repeats), arguments);
   }
   table all(arguments.repeats);
   const int devices = hpe::device_count();
   devices == 1 ? one_gpu(all) : several_gpus(all, devices);
-  hpe::bench::print(title, all.rows(), arguments.json);
-  return 0;
+  return hpe::bench::report(title, all.rows(), arguments);
 }

@@ -205,9 +205,9 @@ int main(int argc, char** argv) {
     }
     charts.push_back(std::move(c));
   }
-  hpe::bench::print("files", results, arguments.json);
+  const int status = hpe::bench::report("files", results, arguments);
   if (!picture.empty())
     hpe::bench::write_file(picture,
                            hpe::bench::draw("A file and a device: " + std::string(hpe::device_info(0).name), charts));
-  return 0;
+  return status;
 }

@@ -1,5 +1,6 @@
 #include "bench/measure.h"
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,9 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bench/commit.h"
+#include "bench/plot.h"
 #include "bench/processor_time.h"
 
 namespace hpe::bench {
@@ -33,6 +38,23 @@ timing summary(std::vector<sample> values) {
   const double processor = middle->processor;
   std::sort(values.begin(), values.end(), [](const sample& a, const sample& b) { return a.seconds < b.seconds; });
   return {middle->seconds, values.front().seconds, values.back().seconds, processor};
+}
+
+/// The processor's name and the number of cores.
+std::string this_machine() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string name = "unknown processor";
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
+      name = line.substr(line.find(": ") + 2);
+      break;
+    }
+  return fmt::format("{}, {} cores", name, std::thread::hardware_concurrency());
+}
+
+nlohmann::json as_json(const result& r) {
+  return {{"what", r.what},     {"value", r.value}, {"unit", r.unit},
+          {"spread", r.spread}, {"bar", r.bar},     {"reached", r.reached}};
 }
 
 }  // namespace
@@ -79,31 +101,9 @@ std::string load_of_machine() {
   return fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency());
 }
 
-void print(const std::string& title, const std::vector<result>& results, const std::string& json) {
-  fmt::print("{}\n", title);
-  for (const result& r : results)
-    fmt::print("  {:<66} {:>10.3f} {:<5} {:<17} {:<10} {}\n", r.what, r.value, r.unit, r.spread, r.bar,
-               r.bar.empty() ? "" : (r.reached ? "reached" : "MISSED"));
-  if (json.empty()) return;
-  std::FILE* file = std::fopen(json.c_str(), "w");
-  if (file == nullptr) {
-    fmt::print(stderr, "{}: cannot be written: {}\n", json, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-    std::exit(1);                                                                   // NOLINT(concurrency-mt-unsafe)
-  }
-  fmt::print(file, "[\n");
-  for (std::size_t i = 0; i < results.size(); ++i)
-    fmt::print(
-        file,
-        "  {{\"what\": \"{}\", \"value\": {}, \"unit\": \"{}\", \"spread\": \"{}\", \"bar\": \"{}\", \"reached\": "
-        "{}}}{}\n",
-        results[i].what, results[i].value, results[i].unit, results[i].spread, results[i].bar, results[i].reached,
-        i + 1 < results.size() ? "," : "");
-  fmt::print(file, "]\n");
-  std::fclose(file);
-}
-
 arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more) {
   arguments result;
+  result.about = sentence;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--describe") {
@@ -113,7 +113,7 @@ arguments parse(int argc, char** argv, const char* sentence, const std::vector<o
     if (word == "--help") {
       fmt::print(
           "{}\n\n  --repeats N   counted runs of each measurement (default {})\n  --json FILE   write the table as "
-          "JSON too\n",
+          "JSON too\n  --enforce     exit with status 1 if a figure misses its bar\n",
           sentence, result.repeats);
       for (const option& o : more) fmt::print("  {:<13} {}\n", o.name + " " + o.value, o.help);
       std::exit(0);  // NOLINT(concurrency-mt-unsafe)
@@ -127,12 +127,36 @@ arguments parse(int argc, char** argv, const char* sentence, const std::vector<o
       result.repeats = static_cast<unsigned>(std::atoi(argv[++i]));
     } else if (word == "--json" && i + 1 < argc) {
       result.json = argv[++i];
+    } else if (word == "--enforce") {
+      result.enforce = true;
     } else {
       fmt::print(stderr, "{}: unknown or incomplete option {}; --help lists what there is\n", argv[0], word);
       std::exit(2);  // NOLINT(concurrency-mt-unsafe)
     }
   }
   return result;
+}
+
+int report(const std::string& title, const std::vector<result>& results, const arguments& given) {
+  fmt::print("{}\n", title);
+  for (const result& r : results)
+    fmt::print("  {:<66} {:>10.3f} {:<5} {:<17} {:<10} {}\n", r.what, r.value, r.unit, r.spread, r.bar,
+               r.bar.empty() ? "" : (r.reached ? "reached" : "MISSED"));
+  if (!given.json.empty()) {
+    nlohmann::json table{{"program", ::program_invocation_short_name},
+                         {"about", given.about},
+                         {"title", title},
+                         {"commit", HPE_COMMIT},
+                         {"machine", this_machine()},
+                         {"time", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
+                         {"repeats", given.repeats},
+                         {"results", nlohmann::json::array()}};
+    for (const result& r : results) table["results"].push_back(as_json(r));
+    write_file(given.json, table.dump(2) + '\n');
+  }
+  const bool missed =
+      std::any_of(results.begin(), results.end(), [](const result& r) { return !r.bar.empty() && !r.reached; });
+  return given.enforce && missed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 }  // namespace hpe::bench

@@ -56,14 +56,13 @@ struct result {
   std::string spread = {};
 };
 
-/// Prints the table; `json` names a file for the same as JSON ("" for none).
-void print(const std::string& title, const std::vector<result>& results, const std::string& json);
-
 /// What every benchmark's command line understands. --describe prints one sentence and ends the program; --help
 /// likewise.
 struct arguments {
+  std::string about;  ///< the sentence that says what the benchmark measures
   unsigned repeats = 7;
-  std::string json;
+  std::string json;      ///< a file for the table as JSON; empty: none
+  bool enforce = false;  ///< a bar that is missed is a failure
 };
 
 /// An option of one benchmark alone: --name VALUE.
@@ -74,5 +73,10 @@ struct option {
   std::string* place;
 };
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more = {});
+
+/// Prints the table and writes its JSON, with the program, the commit, the machine and the time: an object that
+/// scripts/measurements reads. Gives the program's exit status: 1 if bars are enforced and one was missed, else 0. A
+/// JSON file that cannot be written ends the program with status 1.
+[[nodiscard]] int report(const std::string& title, const std::vector<result>& results, const arguments& given);
 
 }  // namespace hpe::bench

@@ -235,6 +235,5 @@ int main(int argc, char** argv) {
         {fmt::format("{}: native code to interpreter", c.name), to_interpreter, "x", ">= 20", to_interpreter >= 20});
     results.push_back({fmt::format("{}: first launch, with compilation", c.name), first * 1e3, "ms", "", true});
   }
-  hpe::bench::print("PTX without a GPU, one thread", results, arguments.json);
-  return 0;
+  return hpe::bench::report("PTX without a GPU, one thread", results, arguments);
 }

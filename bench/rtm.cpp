@@ -218,6 +218,5 @@ int main(int argc, char** argv) {
   }
   const std::string size =
       std::to_string(grid.layout.nx) + " x " + std::to_string(grid.layout.ny) + " x " + std::to_string(grid.layout.nz);
-  hpe::bench::print("rtm, " + size + " points", results, arguments.json);
-  return 0;
+  return hpe::bench::report("rtm, " + size + " points", results, arguments);
 }

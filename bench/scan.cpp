@@ -170,6 +170,6 @@ int main(int argc, char** argv) {
     m.against_copy<std::int32_t>(soft_bytes, soft_bytes / sizeof(std::int32_t), one, "int32, one soft device", 0);
     m.against_copy<std::int32_t>(soft_bytes, 1024, one, "int32 in problems of 1024, one soft device", 0);
   }
-  hpe::bench::print(fmt::format("scan on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), m.results,
-                    a.json);
+  return hpe::bench::report(fmt::format("scan on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()),
+                            m.results, a);
 }

@@ -119,13 +119,12 @@ int main(int argc, char** argv) {
   const hpeDeviceInfo first = hpe::device_info(0);
   std::vector<result> results;
   const auto finish = [&] {
-    hpe::bench::print(fmt::format("sort on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()), results,
-                      a.json);
+    return hpe::bench::report(fmt::format("sort on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()),
+                              results, a);
   };
   if (first.kind == HPE_DEVICE_SOFT) {
     results = hpe::bench::sorts_against_boost(a.repeats);
-    finish();
-    return 0;
+    return finish();
   }
   const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
   const std::string what = fmt::format("{} uint32", keys.size());
@@ -143,5 +142,5 @@ int main(int argc, char** argv) {
     add_steps(results, where, several);
   }
   if (devices > 1) add_merges(results, a.repeats);
-  finish();
+  return finish();
 }

@@ -100,6 +100,6 @@ int main(int argc, char** argv) {
     lines.push_back({"  of what each way reaches alone", value, "x", bytes == 4 * mebi ? ">= 0.9" : "", value >= 0.9,
                      fmt::format("(fastest {:.3f})", of(&timing::fastest))});
   }
-  print(fmt::format("two-way: {}, {}", hpe::device_info(0).name, hpe::bench::load_of_machine()), lines, arguments.json);
-  return 0;
+  return report(fmt::format("two-way: {}, {}", hpe::device_info(0).name, hpe::bench::load_of_machine()), lines,
+                arguments);
 }

@@ -6,8 +6,5 @@
 int main(int argc, char** argv) {
   const hpe::bench::arguments options = hpe::bench::parse(
       argc, argv, "the wave-step kernel against a copy of the same bytes: on a GPU, or else on the cores");
-  if (hpe::bench::on_gpus())
-    hpe::bench::measure_device_step(options);
-  else
-    hpe::bench::measure_host_step(options);
+  return hpe::bench::on_gpus() ? hpe::bench::measure_device_step(options) : hpe::bench::measure_host_step(options);
 }

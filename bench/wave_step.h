@@ -12,9 +12,9 @@
 namespace hpe::bench {
 
 /// On the cores of this machine, for every instruction set that it has.
-void measure_host_step(const arguments& options);
+[[nodiscard]] int measure_host_step(const arguments& options);
 
 /// On device 0, a GPU.
-void measure_device_step(const arguments& options);
+[[nodiscard]] int measure_device_step(const arguments& options);
 
 }  // namespace hpe::bench

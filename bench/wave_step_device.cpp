@@ -73,7 +73,7 @@ class stepper {
 
 }  // namespace
 
-void hpe::bench::measure_device_step(const arguments& options) {
+int hpe::bench::measure_device_step(const arguments& options) {
   std::vector<result> results;
   for (const std::int64_t cells : {512, 768, 1024}) {
     stepper it(cells);
@@ -86,5 +86,5 @@ void hpe::bench::measure_device_step(const arguments& options) {
     results.push_back({name + ": step, 16 bytes a point", stepped * 1e-9, "GB/s", "", true});
     results.push_back({name + ": step, of the copy rate", stepped / copied, "", ">= 0.7", stepped >= bar * copied});
   }
-  print("wave step on " + std::string(device_info(0).name), results, options.json);
+  return report("wave step on " + std::string(device_info(0).name), results, options);
 }

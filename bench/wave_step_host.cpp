@@ -51,7 +51,7 @@ void together(unsigned threads, const std::function<void(unsigned)>& work) {
 
 }  // namespace
 
-void hpe::bench::measure_host_step(const arguments& options) {
+int hpe::bench::measure_host_step(const arguments& options) {
   constexpr std::int64_t cells = 512;
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 
@@ -119,6 +119,6 @@ void hpe::bench::measure_host_step(const arguments& options) {
     results.push_back(
         {name + ", of the copy rate", stepped / copied, "", c.bar > 0 ? ">= 0.5" : "", stepped >= c.bar * copied});
   }
-  hpe::bench::print("wave step, " + std::to_string(cells) + "^3 points, " + std::to_string(threads) + " threads",
-                    results, options.json);
+  return hpe::bench::report(
+      "wave step, " + std::to_string(cells) + "^3 points, " + std::to_string(threads) + " threads", results, options);
 }

@@ -41,13 +41,14 @@ void figure::compare(const std::string& what, double ratio, double bar) {
   results_.push_back({"  " + what, ratio, "x", bar > 0 ? fmt::format(">= {:.2f}", bar) : "", ratio >= bar});
 }
 
-void figure::finish(const std::string& title, const std::string& json, const std::string& svg) const {
-  print(title, results_, json);
-  if (svg.empty()) return;
+int figure::finish(const std::string& title, const arguments& given, const std::string& svg) const {
+  const int status = report(title, results_, given);
+  if (svg.empty()) return status;
   std::vector<chart> charts{{"Latency", {}, {"microseconds", scale::decades}, latency_},
                             {"Bandwidth", {}, {"GB/s", scale::decades}, bandwidth_}};
   for (chart& c : charts) c.x = {"bytes of a message", scale::sizes};
   write_file(svg, draw(title, charts));
+  return status;
 }
 
 }  // namespace hpe::bench

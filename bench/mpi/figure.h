@@ -19,8 +19,8 @@ class figure {
   /// A ratio that belongs to what was added last; bar 0: none is asked for.
   void compare(const std::string& what, double ratio, double bar);
 
-  /// Prints the table; json and svg name files, "" for none.
-  void finish(const std::string& title, const std::string& json, const std::string& svg) const;
+  /// Reports the table and gives the exit status; svg names a file for the picture, "" for none.
+  [[nodiscard]] int finish(const std::string& title, const arguments& given, const std::string& svg) const;
 
  private:
   std::vector<result> results_;

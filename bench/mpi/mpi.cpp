@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   const devices where;
   hpe::bench::figure results;
   measure(results, where, smallest, last, against == "pinned", arguments.repeats);
-  if (rank() == 0) results.finish(where.title, arguments.json, svg);
+  const int status = rank() == 0 ? results.finish(where.title, arguments, svg) : EXIT_SUCCESS;
   MPI_Finalize();
-  return 0;
+  return status;
 }

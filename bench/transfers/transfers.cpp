@@ -43,8 +43,7 @@ int main(int argc, char** argv) {
   } else if (devices > 1) {
     staged_exchange(t, gpu, raw_gpu(1));
   }
-  print(fmt::format("transfers: {}, {} devices{}", hpe::device_info(0).name, devices,
-                    direct ? "" : ", HPE_CUDA_PEERS=off: what peers do through the host"),
-        t.lines, arguments.json);
-  return 0;
+  return report(fmt::format("transfers: {}, {} devices{}", hpe::device_info(0).name, devices,
+                            direct ? "" : ", HPE_CUDA_PEERS=off: what peers do through the host"),
+                t.lines, arguments);
 }

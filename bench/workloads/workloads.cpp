@@ -28,8 +28,7 @@ int soft_bars(const arguments& given) {
     if (some.empty()) fmt::print("fft: left out: hpe was built without FFTW\n");
     rows.insert(rows.end(), some.begin(), some.end());
   }
-  print(fmt::format("bars of {} soft devices, {}", device_count(), load_of_machine()), rows, given.json);
-  return 0;
+  return report(fmt::format("bars of {} soft devices, {}", device_count(), load_of_machine()), rows, given);
 }
 
 int run(int argc, char** argv) {
@@ -62,11 +61,11 @@ int run(int argc, char** argv) {
     return 2;
   }
   const std::string machine = fmt::format("{} x {}", device_count(), device_info(0).name);
-  print(fmt::format("workloads on {}, {}", machine, load_of_machine()), rows, given.json);
-  if (picture.empty()) return 0;
+  const int status = report(fmt::format("workloads on {}, {}", machine, load_of_machine()), rows, given);
+  if (picture.empty()) return status;
   write_file(picture + "-speed-up.svg", draw("Speed-up over one device: " + machine, speed_ups));
   write_file(picture + "-exchange.svg", draw("Share of time in exchange: " + machine, exchanges));
-  return 0;
+  return status;
 }
 
 }  // namespace

@@ -1,0 +1,7 @@
+# Writes OUTPUT, a header that defines HPE_COMMIT: the commit of SOURCE, with "+" behind it where files differ from it.
+execute_process(COMMAND git -C ${SOURCE} describe --always --abbrev=10 --exclude=* --dirty=+
+  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit)
+  set(commit "unknown")
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#pragma once\n#define HPE_COMMIT \"${commit}\"\n")
