@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,6 +28,7 @@ struct {
   std::mutex mutex;
   accepted_work work;
   device_write late;
+  std::shared_mutex choosing;  // held while a command becomes the one that fails late
   int killed = -1;
   // Commands that failed late, and whether somebody took the failure.
   std::map<std::pair<std::uint32_t, std::uint64_t>, bool> failed;
@@ -104,7 +106,10 @@ class failing_stream final : public device::stream {
   template <class Command>
   timepoint queue(const char* what, const device_write& writes, Command command) {
     return perform_on(owner_, index_, what, HPE_ERROR_SYSTEM, [&] {
-      if (injected().due(failure::late, what, static_cast<int>(index_))) return fail_late(writes);
+      {
+        const std::shared_lock choosing(record.choosing);
+        if (injected().due(failure::late, what, static_cast<int>(index_))) return fail_late(writes);
+      }
       const timepoint point = command();
       const test_code here;
       const std::lock_guard lock(record.mutex);
@@ -252,6 +257,8 @@ accepted_work accepted() {
   const std::lock_guard lock(record.mutex);
   return record.work;
 }
+
+void await_late_command() { const std::unique_lock chosen(record.choosing); }
 
 device_write late_command() {
   const std::lock_guard lock(record.mutex);

@@ -25,6 +25,8 @@ void forget_accepted();
 
 /// What the command that fails late would have done: writing bytes (nowhere: a launch).
 [[nodiscard]] device_write late_command();
+/// After injected().disarm(): from now on no thread of the runtime makes a command the one that fails late.
+void await_late_command();
 
 /// The device that was killed, -1: none.
 [[nodiscard]] int killed_device();

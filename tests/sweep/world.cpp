@@ -82,7 +82,15 @@ void world::prepare() {
 
 // ---- operations ---------------------------------------------------------------------------------------------------
 
+// A command of the runtime's own threads fails between two operations of the scenario: it belongs to neither.
+void world::account_for_late_failure() {
+  if (injected().armed_for() != failure::late || !injected().fired() || accounted_) return;
+  mark_late_failure({});
+  over_ = true;
+}
+
 void world::begin_operation() {
+  account_for_late_failure();
   if (over_ && injected().armed_for() != failure::none) {
     over_ = false;
     throw action_over();
@@ -137,6 +145,8 @@ void world::end_operation(const char* name, const changes& writes) {
 }
 
 void world::mark_late_failure(const changes& writes) {
+  accounted_ = true;
+  await_late_command();
   // What the operation made of bytes that did not arrive.
   for (const auto& [p, bytes] : writes) set_known(p, knowledge::unknown);
   const device_write late = late_command();
@@ -192,9 +202,11 @@ void world::check_message(const char* name) {
 }
 
 void world::end_of_failures() {
+  injected().disarm();
+  await_late_command();
+  account_for_late_failure();
   over_ = false;
   const bool late = injected().fired() && injected().armed_for() == failure::late;
-  injected().disarm();
   if (hpeSynchronize() == HPE_SUCCESS) {
     if (late && !told_) report_("nobody was told of the failure");
     return;

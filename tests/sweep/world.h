@@ -108,6 +108,7 @@ class world {
   void begin_operation();
   void end_operation(const char* name, const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes);
   void check_message(const char* name);
+  void account_for_late_failure();
   void mark_late_failure(const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes);
   [[nodiscard]] memory* add(void* data, std::size_t bytes, bool on_host);
   void mark_lost_work(const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes);
@@ -134,8 +135,9 @@ class world {
   std::string message_;
   std::string operation_;  ///< the latest one
   bool fired_before_ = false;
-  bool over_ = false;  ///< the action ends with the next operation
-  bool told_ = false;  ///< somebody was told of the injected failure
+  bool accounted_ = false;  ///< what a command that failed late leaves is in the model
+  bool over_ = false;       ///< the action ends with the next operation
+  bool told_ = false;       ///< somebody was told of the injected failure
 };
 
 /// The unit of the model's host_valid and of what is gone with a device: no smaller than a block of hpe.

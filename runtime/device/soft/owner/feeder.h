@@ -33,13 +33,16 @@ class feeder {
 
  private:
   void run();
-  /// Sleeps until one of these streams has plenty of room, or another one was added.
-  void sleep(std::span<soft_stream* const> hungry);
+  /// Sleeps until one of the streams that are still hungry has plenty of room, or another one was added.
+  void sleep();
 
   std::unique_ptr<gate> gate_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<soft_stream*> hungry_;  // under the mutex; with room for all streams
+  // With room for all streams: the thread asks for no memory.
+  std::vector<soft_stream*> hungry_;        // added; under the mutex
+  std::vector<soft_stream*> still_hungry_;  // of the thread
+  std::vector<timepoint> room_;             // of the thread
   std::atomic<bool> added_{false};
   bool stop_ = false;  // under the mutex
   std::unique_ptr<std::thread> thread_;

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <cerrno>
+#include <new>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -19,6 +19,8 @@ monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsig
       on_interval_(std::move(on_interval)),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_system_error("eventfd");
+  for (const softd_process* process : processes_) watched_.push_back({process->pidfd(), POLLIN, 0});
+  watched_.push_back({stop_.get(), POLLIN, 0});
   auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
   *memory_for_it = os::start_thread("hpe-monitor", [this] { watch(); });
   thread_ = std::move(memory_for_it);
@@ -37,7 +39,12 @@ bool monitor::wait_for_all(std::chrono::milliseconds at_most) {
   return changed_.wait_for(lock, at_most, [this] { return dead_ == processes_.size(); });
 }
 
-void monitor::tell(unsigned index, const std::string& how) {
+void monitor::tell(unsigned index, bool is_dead) {
+  std::string how = "ended";  // short enough to need no memory
+  try {
+    how = is_dead ? processes_[index]->reap() : "can no longer be reached: the program closed hpe's descriptors";
+  } catch (const std::bad_alloc&) {  // the process is reaped; only the words for its end are missing
+  }
   on_death_(index, how);
   const std::lock_guard lock(mutex_);
   ++dead_;
@@ -45,22 +52,21 @@ void monitor::tell(unsigned index, const std::string& how) {
 }
 
 void monitor::watch() {
-  std::vector<pollfd> watched;
-  for (const softd_process* process : processes_) watched.push_back({process->pidfd(), POLLIN, 0});
-  watched.push_back({stop_.get(), POLLIN, 0});
   const int patience = interval_.count() == 0 ? -1 : static_cast<int>(interval_.count());
   for (;;) {
-    if (::poll(watched.data(), watched.size(), patience) < 0) continue;
+    if (::poll(watched_.data(), watched_.size(), patience) < 0) continue;
     // A program that closes descriptors that it did not open has closed the sockets to its devices too, which end then.
-    const bool closed = (watched.back().revents & POLLNVAL) != 0;
+    const bool closed = (watched_.back().revents & POLLNVAL) != 0;
     for (unsigned i = 0; i < processes_.size(); ++i) {
-      if (watched[i].fd < 0 || (watched[i].revents == 0 && !closed)) continue;
-      watched[i].fd = -1;
-      const bool is_dead = (watched[i].revents & POLLIN) != 0;
-      tell(i, is_dead ? processes_[i]->reap() : "can no longer be reached: the program closed hpe's descriptors");
+      if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;
+      watched_[i].fd = -1;
+      tell(i, (watched_[i].revents & POLLIN) != 0);
     }
-    if (watched.back().revents != 0) return;
-    if (patience > 0) on_interval_();
+    if (watched_.back().revents != 0) return;
+    try {
+      if (patience > 0) on_interval_();
+    } catch (const std::bad_alloc&) {  // the next interval tries again
+    }
   }
 }
 

@@ -13,7 +13,7 @@
 namespace hpe::device::soft {
 
 soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node)
-    : set_(set), index_(index), process_(process) {
+    : set_(set), index_(index), process_(process), how_lost_(fmt::format("device {} is lost", index)) {
   const fabric_configuration& shared = set.configuration();
   const topology& shape = shared.shape;
   properties_.kind = HPE_DEVICE_SOFT;
@@ -134,25 +134,31 @@ void soft_device::look_for_hanging(std::chrono::steady_clock::time_point now, st
   if (reason) condemn(*reason);
 }
 
-void soft_device::lose(const std::string& how) {
+void soft_device::lose(const std::string& how) noexcept {
   if (ending_) return;
   fabric& shared = set_.shared();
-  std::string reason;
-  {
-    const std::lock_guard lock(reason_mutex_);
-    const std::array<char, 256>& words = shared.status(index_).last_words;
-    reason = reason_.empty() ? std::string(words.data(), ::strnlen(words.data(), words.size())) : reason_;
-  }
-  if (!reason.empty()) reason += ", and ";
   const std::lock_guard lock(mutex_);
-  how_lost_ = fmt::format("device {} is lost: {}its process {} {}", index_, reason, process_.pid(), how);
+  try {
+    std::string reason;
+    {
+      const std::lock_guard reason_lock(reason_mutex_);
+      const std::array<char, 256>& words = shared.status(index_).last_words;
+      reason = reason_.empty() ? std::string(words.data(), ::strnlen(words.data(), words.size())) : reason_;
+    }
+    if (!reason.empty()) reason += ", and ";
+    how_lost_ = fmt::format("device {} is lost: {}its process {} {}", index_, reason, process_.pid(), how);
+  } catch (const std::bad_alloc&) {  // the device is lost without these words too
+  }
   loss_order_ = shared.common().failure_order.fetch_add(1);
   lost_ = true;
   // Devices that wait for its work find that it is lost before they find that the work counts as done.
   shared.configuration().lost.fetch_or(1U << index_);
   for (const auto& stream : streams_) stream->lose();
   shared.common().trouble.ring();
-  log(log_level::warn, "{}", how_lost_);
+  try {
+    log(log_level::warn, "{}", how_lost_);
+  } catch (const std::bad_alloc&) {  // each operation that fails tells it
+  }
 }
 
 soft_stream* soft_device::stream_with_oldest_failure() {

@@ -218,7 +218,14 @@ void softd_process::kill() noexcept { ::syscall(SYS_pidfd_send_signal, pidfd_.ge
 std::string softd_process::reap() {
   keeper_report report;
   std::vector<os::file_descriptor> none;
-  const std::size_t got = os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)), none);
+  const auto receive = [&] {
+    return os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)), none);
+  };
+  std::size_t got = receive();
+  if (got != sizeof report) {  // the device lives, or nobody is left to report its end
+    kill();
+    got = receive();
+  }
   siginfo_t ignored{};
   ::waitid(P_PIDFD, static_cast<id_t>(keeper_pidfd_.get()), &ignored, WEXITED);  // fails at once if it is no child
   reaped_ = true;
