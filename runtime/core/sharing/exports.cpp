@@ -57,14 +57,20 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
     if (r.shared == 0) r.shared = others_.add(describe(r));
+    std::map<std::uint64_t, live_export> made;  // from its publication on, nothing fails
+    made[0] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
     r.exports.push_back(object);
     try {
       result = others_.publish({r.shared, range.begin, bytes});
-      const lock_guard lock(mutex_);
-      exported_[result.token] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
     } catch (...) {
       r.exports.pop_back();
       throw;
+    }
+    auto node = made.extract(made.begin());
+    node.key() = result.token;
+    {
+      const lock_guard lock(mutex_);
+      exported_.insert(std::move(node));
     }
     use.hand_over();
   }
@@ -73,39 +79,49 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
     require_homes(r, range);
     work::require_success(uploads, env_.devices);
   } catch (...) {
-    end(result);
+    forget(result);
     throw;
   }
   return result;
 }
 
 void exports::end(const node::handle& h) {
-  const auto ended = others_.end(h);
-  if (!ended) node::peer::throw_ended();
-  live_export what;
-  {
-    const lock_guard lock(mutex_);
-    const auto found = exported_.find(h.token);
-    HPE_INVARIANT(found != exported_.end());
-    what = found->second;
-    exported_.erase(found);
-  }
-  region& r = *what.region;
-  // What others wrote is at the home alone.
-  if (others_.is_open(ended->memory)) {
-    work::submission use(env_, {{&r, {ended->offset, ended->offset + ended->bytes}, HPE_INOUT}});
+  const auto what = live(h);
+  const auto named = others_.find(h);
+  if (!what || !named) node::peer::throw_ended();
+  // What others wrote is at the home alone. This comes first, because it can fail.
+  if (others_.is_open(named->memory)) {
+    work::submission use(env_, {{what->region, {named->offset, named->offset + named->bytes}, HPE_INOUT}});
     use.hand_over();
   }
-  const lock_guard lock(r.mutex);
-  r.exports.erase(std::find(r.exports.begin(), r.exports.end(), what.object));
+  if (!forget(h)) node::peer::throw_ended();
 }
 
-std::optional<exports::range> exports::find(const node::handle& h) const {
+bool exports::forget(const node::handle& h) noexcept {
+  if (!others_.end(h)) return false;
+  decltype(exported_)::node_type ended;
+  {
+    const lock_guard lock(mutex_);
+    ended = exported_.extract(h.token);
+  }
+  region& r = *ended.mapped().region;
+  const lock_guard lock(r.mutex);
+  r.exports.erase(std::find(r.exports.begin(), r.exports.end(), ended.mapped().object));
+  return true;
+}
+
+std::optional<exports::live_export> exports::live(const node::handle& h) const {
   if (!others_.find(h)) return std::nullopt;
   const lock_guard lock(mutex_);
   const auto found = exported_.find(h.token);
   if (found == exported_.end()) return std::nullopt;
-  return found->second.bytes;
+  return found->second;
+}
+
+std::optional<exports::range> exports::find(const node::handle& h) const {
+  const auto found = live(h);
+  if (!found) return std::nullopt;
+  return found->bytes;
 }
 
 }  // namespace hpe::core

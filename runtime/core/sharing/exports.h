@@ -37,6 +37,9 @@ class exports {
   };
 
   node::memory_description describe(const coherence::region& r);
+  [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;
+  /// Ends it, whatever others did with the bytes. False if it had ended.
+  bool forget(const node::handle& h) noexcept;
   void require_homes(const coherence::region& r, coherence::byte_range range) const;
 
   environment env_;
