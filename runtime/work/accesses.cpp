@@ -1,6 +1,7 @@
 #include "runtime/work/accesses.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "runtime/base/error.h"
@@ -40,6 +41,16 @@ void wait_for_users(const region_range& bytes, bool before_write, device::device
                  : bytes.region->order.before_read(bytes.range, users);
   }
   wait_for(users.points(), devices);
+}
+
+void await_room(const region_range& bytes, device::device_set& devices) {
+  std::uint64_t homes = 0;
+  {
+    const lock_guard lock(bytes.region->mutex);
+    bytes.require_alive();
+    bytes.region->for_each_home(bytes.range, [&](unsigned home, byte_range) { homes |= std::uint64_t{1} << home; });
+  }
+  for (; homes != 0; homes &= homes - 1) devices.at(static_cast<unsigned>(std::countr_zero(homes))).await_room();
 }
 
 bool host_has(coherence::block_state state) noexcept {

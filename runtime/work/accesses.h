@@ -28,6 +28,9 @@ struct region_range {
 /// HPE_ERROR_NOT_A_REGION if the allocation was freed. Without the mutex.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
 
+/// Waits until the homes of the bytes have room for more commands (device::device::await_room). Without the mutex.
+void await_room(const region_range& bytes, device::device_set& devices);
+
 /// Whether the host's copy of a block in this state is good: of fresh blocks it reads as zero.
 [[nodiscard]] bool host_has(coherence::block_state state) noexcept;
 /// The end, at most `end`, of the blocks from `begin` on that satisfy `has` as the first does.

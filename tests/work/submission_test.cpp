@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -27,11 +28,15 @@ class submissions : public ::testing::Test {
  protected:
   static constexpr std::size_t bytes = 3 * granule_size;  // one granule on each device
 
-  submissions() {
+  submissions() { start(""); }
+
+  void start(const char* host_link) {
+    runtime_.reset();
     options chosen;
     chosen.devices = "soft:3";
     chosen.block_size = block;
     chosen.rolling_window = 0;  // what the host wrote stays the host's
+    chosen.soft_host_link = host_link;
     runtime_ = std::make_unique<core::runtime>(chosen);
     data_ = runtime_->memory().allocate_striped(bytes, nullptr);
     runtime_->copies().fill(data_, old_byte, bytes);
@@ -165,6 +170,67 @@ TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
   }
   expect_everywhere(5, new_byte, true);
   expect_everywhere(block + 5, old_byte, true);
+}
+
+TEST_F(submissions, that_are_abandoned_leave_bytes_that_can_be_migrated) {
+  for (const bool host_reads : {false, true}) {
+    runtime_->copies().fill(data_, old_byte, bytes);
+    if (host_reads) host_reads_all();
+    {
+      submission work(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
+      env().devices.wait(env().engine.fill(0, data_, new_byte, block, {}),
+                         std::chrono::steady_clock::time_point::max());
+      work.abandon();
+    }
+    runtime_->memory().migrate(data_, host_reads ? 1 : 2);
+    expect_everywhere(5, host_reads ? old_byte : new_byte, false);
+    expect_everywhere(block + 5, old_byte, false);
+    expect_everywhere(bytes - 1, old_byte, false);
+  }
+}
+
+// A copy that nobody waits for would write over what the host writes next.
+TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
+  start("16M");
+  device::device& second = env().devices.at(1);
+  second.unmap(data_ + granule_size, granule_size);  // so copies from there are refused
+  coherence::region& r = region();
+  {
+    const hpe::lock_guard lock(r.mutex);
+    EXPECT_THROW(bring_to_host(env(), r), error);
+    point_set copies;
+    r.order.before_write({0, granule_size}, copies);
+    EXPECT_FALSE(copies.empty()) << "those of the first home were queued";
+    EXPECT_TRUE(reached(copies.points(), env().devices));
+    EXPECT_EQ(r.state(0), block_state::device);
+  }
+  second.map(data_ + granule_size, granule_size);
+  expect_everywhere(5, old_byte, true);
+}
+
+// A program that queues without end is held up, and holds up nobody else.
+TEST_F(submissions, are_not_queued_without_end) {
+  coherence::region& r = region();
+  device::stream& stream = env().devices.at(0).create_stream(device::priority::launch);
+  const timepoint before = stream.fill(data_, old_byte, 1);
+  {
+    const hpe::lock_guard lock(r.mutex);
+    r.order.record_write({0, block}, {before.timeline, before.value + 1});
+  }
+  constexpr int all = 20000;
+  std::atomic<int> queued{0};
+  std::thread program([&] {
+    for (; queued < all; ++queued) runtime_->copies().fill(data_, queued % 100, block);
+  });
+  for (int seen = -1; seen != queued && queued < all;) {
+    seen = queued;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  EXPECT_LT(queued, all / 2);
+  EXPECT_EQ(on_devices(granule_size), old_byte) << "the region is free for others";
+  (void)stream.fill(data_ + granule_size - 1, old_byte, 1);
+  program.join();
+  expect_everywhere(5, (all - 1) % 100, true);
 }
 
 TEST_F(submissions, hand_bytes_over_without_work) {

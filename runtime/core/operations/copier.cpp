@@ -222,6 +222,7 @@ void copier::copy_across(const region_range& to, const region_range& from) {
   }
   // Where homes of the source change inside blocks of the target, such a block is written by two commands. It is
   // uploaded first then, so that it is whole if only one of them can be queued.
+  work::await_room(to, env_.devices);
   const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
   std::deque<timepoint> under_way;  // of the pieces in buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
@@ -276,6 +277,7 @@ void copier::fill(void* destination, std::uint8_t value, std::size_t bytes) {
     std::memset(alias(to), value, bytes);
     return;
   }
+  work::await_room(to, env_.devices);
   overwrite(to).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
     return env_.engine.fill(home, r.layout.base + part.begin, value, part.size(), after.points());
   });

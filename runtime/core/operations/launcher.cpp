@@ -146,6 +146,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
                                      : resolve(usage.accesses);
   for (const device_access& each : accesses)
     if (!each.concurrent) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
+  env_.devices.at(device).await_room();
   submission work(env_, std::move(accesses), move_here);
   const timepoint end = work.submit([&](point_set& after) {
     for (const timepoint p : usage.after) after.add(p);
@@ -187,6 +188,7 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
   };
   auto resolved = resolve(accesses);
   for (const device_access& each : resolved) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
+  for (const team_part& p : parts) env_.devices.at(p.device).await_room();
   submission work(env_, std::move(resolved), bring_into_reach);
   work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
