@@ -185,6 +185,7 @@ void world::check_message(const char* name) {
       break;
     case failure::system_call: break;
     case failure::allocation:
+    case failure::allocations:
       if (status_ != HPE_ERROR_OUT_OF_MEMORY) wrong("and not that memory is short");
       break;
     case failure::none: break;

@@ -13,6 +13,7 @@ namespace hpe::core {
 namespace {
 
 thread_local std::string last_error;
+thread_local const char* last_sentence = "";  // last_error, or words that take no memory
 thread_local int chosen_device = 0;
 thread_local bool in_callback = false;
 
@@ -21,8 +22,9 @@ thread_local bool in_callback = false;
 void remember_error(const char* message) noexcept {
   try {
     last_error = message;
+    last_sentence = last_error.c_str();
   } catch (const std::bad_alloc&) {
-    last_error.clear();
+    last_sentence = "the host has no memory left, not even for the sentence that belongs to this error";
   }
 }
 
@@ -80,7 +82,7 @@ const char* hpeStatusName(hpeStatus status) {
 
 int hpeVersion(void) { return HPE_VERSION; }
 
-const char* hpeGetLastErrorMessage(void) { return hpe::core::last_error.c_str(); }
+const char* hpeGetLastErrorMessage(void) { return hpe::core::last_sentence; }
 
 hpeStatus hpeInit(void) {
   return guarded([] { runtime::instance(); });

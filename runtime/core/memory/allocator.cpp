@@ -238,7 +238,7 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
   try {
     clear_small(made);
   } catch (...) {
-    free_small(made);
+    discard_small(made);
     throw;
   }
   return object;
@@ -251,15 +251,38 @@ std::byte* allocator::allocate_in_new_slab(std::size_t bytes, pool& to) {
   what.small = &to.objects;
   memory::segment_allocator& segment = to.kind == region_kind::host ? host_segment_ : *device_segments_[to.home];
   std::byte* const slab = make_region(granule_size, std::move(what), segment);
-  bool added = false;
+  region& r = env_.regions.at(env_.granules.find(slab).region);
   try {
     to.objects.add_slab(slab);
-    added = true;
+  } catch (...) {
+    try_twice([&] { remove_region(r); });
+    throw;
+  }
+  try {
     return to.objects.allocate(bytes);
   } catch (...) {
-    // Another thread may have an object in it by now.
-    if (!added || to.objects.remove_slab(slab)) remove_region(env_.regions.at(env_.granules.find(slab).region));
+    try_twice([&] { remove_if_empty(r); });
     throw;
+  }
+}
+
+void allocator::remove_if_empty(region& r) {
+  removal what;
+  {
+    const lock_guard lock(r.mutex);
+    what = prepare_removal(r);
+    if (!r.layout.small->remove_slab(r.layout.base)) return;  // another thread has an object in it by now
+    r.end();
+  }
+  finish_removal(r, std::move(what));
+}
+
+void allocator::discard_small(const allocation& object) noexcept {
+  try {
+    try_twice([&] { free_small(object); });
+  } catch (const std::exception&) {
+    // Memory is too short to remove the slab, which stays for the next object.
+    object.region->layout.small->free({object.base, object.bytes});
   }
 }
 

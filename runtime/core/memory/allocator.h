@@ -73,6 +73,10 @@ class allocator {
   /// nullptr if other threads were faster.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
   void free_small(const allocation& object);
+  /// One that nobody was given.
+  void discard_small(const allocation& object) noexcept;
+  /// A slab, unless there is an object in it.
+  void remove_if_empty(coherence::region& r);
   void require_size(std::size_t bytes) const;
   void publish(const coherence::region_layout& what, bool at_home);
   std::byte* make_region(std::size_t bytes, coherence::region_layout description, memory::segment_allocator& segment);

@@ -53,7 +53,7 @@ void backing::give_back(const region_layout& what) noexcept {
   for (std::uint64_t at = 0; at < what.bytes;) {
     const std::uint64_t stop = end_of_home(what, at);
     try {
-      home_of(what, at).map(what.base + at, stop - at);
+      try_twice([&] { home_of(what, at).map(what.base + at, stop - at); });
     } catch (const std::exception& e) {
       log(log_level::error, "no device memory is behind {} bytes at {} any more, of which the host has a copy: {}",
           stop - at, static_cast<void*>(what.base + at), e.what());

@@ -37,7 +37,7 @@ void mover::move(region& r, unsigned device) {
     backing_.give_back(r.layout);
     throw;
   }
-  r.set_homes(moved.homes);
+  r.set_homes(std::move(moved.homes));
   env_.granules.set_home(r.layout.base, granules, static_cast<std::uint16_t>(device));
   counters::add(env_.count.migrations, 1);
 }

@@ -9,7 +9,9 @@
 namespace hpe::device::soft {
 
 feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_place)) {
-  hungry_.reserve(std::size_t{max_devices} * max_streams);
+  constexpr std::size_t all_streams = std::size_t{max_devices} * max_streams;
+  for (auto* const list : {&hungry_, &still_hungry_}) list->reserve(all_streams);
+  room_.reserve(all_streams);
   auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
   *memory_for_it = os::start_thread("hpe-feeder", [this] { run(); });
   thread_ = std::move(memory_for_it);
@@ -37,29 +39,27 @@ void feeder::add(soft_stream& hungry) noexcept {
 }
 
 void feeder::run() {
-  std::vector<soft_stream*> still_hungry;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      if (still_hungry.empty()) changed_.wait(lock, [this] { return stop_ || !hungry_.empty(); });
+      if (still_hungry_.empty()) changed_.wait(lock, [this] { return stop_ || !hungry_.empty(); });
       if (stop_) return;
       added_ = false;
       for (soft_stream* const s : hungry_)
-        if (std::find(still_hungry.begin(), still_hungry.end(), s) == still_hungry.end()) still_hungry.push_back(s);
+        if (std::find(still_hungry_.begin(), still_hungry_.end(), s) == still_hungry_.end()) still_hungry_.push_back(s);
       hungry_.clear();
     }
-    std::erase_if(still_hungry, [](soft_stream* s) { return s->feed(); });
-    if (!still_hungry.empty()) sleep(still_hungry);
+    std::erase_if(still_hungry_, [](soft_stream* s) { return s->feed(); });
+    if (!still_hungry_.empty()) sleep();
   }
 }
 
-void feeder::sleep(std::span<soft_stream* const> hungry) {
+void feeder::sleep() {
   constexpr std::chrono::microseconds between_looks{100};
   constexpr std::chrono::milliseconds longest{250};
-  std::vector<timepoint> room;
-  room.reserve(hungry.size());
-  for (const soft_stream* s : hungry) room.push_back(s->point_of_room());
-  gate_->sleep(room, std::chrono::steady_clock::now() + longest);
+  room_.clear();
+  for (const soft_stream* s : still_hungry_) room_.push_back(s->point_of_room());
+  gate_->sleep(room_, std::chrono::steady_clock::now() + longest);
   // Each completion rings the gate, and one slot is not worth a turn.
   if (!added_) std::this_thread::sleep_for(between_looks);
 }

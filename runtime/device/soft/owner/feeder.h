@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -33,13 +32,15 @@ class feeder {
 
  private:
   void run();
-  /// Sleeps until one of these streams has plenty of room, or another one was added.
-  void sleep(std::span<soft_stream* const> hungry);
+  /// Sleeps until a hungry stream has plenty of room, or another one was added.
+  void sleep();
 
   std::unique_ptr<gate> gate_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<soft_stream*> hungry_;  // under the mutex; with room for all streams
+  std::vector<soft_stream*> hungry_;        // under the mutex; with room for all streams
+  std::vector<soft_stream*> still_hungry_;  // of the thread, with room for all streams too
+  std::vector<timepoint> room_;             // likewise
   std::atomic<bool> added_{false};
   bool stop_ = false;  // under the mutex
   std::unique_ptr<std::thread> thread_;

@@ -1,6 +1,5 @@
 #include "runtime/device/soft/owner/monitor.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 
 #include <cerrno>
@@ -19,6 +18,8 @@ monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsig
       on_interval_(std::move(on_interval)),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_system_error("eventfd");
+  for (const softd_process* process : processes_) watched_.push_back({process->pidfd(), POLLIN, 0});
+  watched_.push_back({stop_.get(), POLLIN, 0});
   auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
   *memory_for_it = os::start_thread("hpe-monitor", [this] { watch(); });
   thread_ = std::move(memory_for_it);
@@ -45,21 +46,18 @@ void monitor::tell(unsigned index, const std::string& how) {
 }
 
 void monitor::watch() {
-  std::vector<pollfd> watched;
-  for (const softd_process* process : processes_) watched.push_back({process->pidfd(), POLLIN, 0});
-  watched.push_back({stop_.get(), POLLIN, 0});
   const int patience = interval_.count() == 0 ? -1 : static_cast<int>(interval_.count());
   for (;;) {
-    if (::poll(watched.data(), watched.size(), patience) < 0) continue;
+    if (::poll(watched_.data(), watched_.size(), patience) < 0) continue;
     // A program that closes descriptors that it did not open has closed the sockets to its devices too, which end then.
-    const bool closed = (watched.back().revents & POLLNVAL) != 0;
+    const bool closed = (watched_.back().revents & POLLNVAL) != 0;
     for (unsigned i = 0; i < processes_.size(); ++i) {
-      if (watched[i].fd < 0 || (watched[i].revents == 0 && !closed)) continue;
-      watched[i].fd = -1;
-      const bool is_dead = (watched[i].revents & POLLIN) != 0;
+      if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;
+      watched_[i].fd = -1;
+      const bool is_dead = (watched_[i].revents & POLLIN) != 0;
       tell(i, is_dead ? processes_[i]->reap() : "can no longer be reached: the program closed hpe's descriptors");
     }
-    if (watched.back().revents != 0) return;
+    if (watched_.back().revents != 0) return;
     if (patience > 0) on_interval_();
   }
 }

@@ -2,6 +2,8 @@
 
 /// The owner's one thread that notices the death of devices.
 
+#include <poll.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -40,6 +42,7 @@ class monitor {
   std::chrono::milliseconds interval_;
   std::function<void()> on_interval_;
   os::file_descriptor stop_;
+  std::vector<pollfd> watched_;  // of the thread: the processes, and stop_
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t dead_ = 0;
