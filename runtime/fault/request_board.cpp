@@ -69,7 +69,7 @@ request_board::request_board(std::span<device::gate* const> gates) : lanes_(gate
   for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
 }
 
-request_board::place request_board::post(std::byte* address, bool write, bool waits_for_announced) noexcept {
+request_board::posted_request request_board::post(std::byte* address, bool write, bool waits_for_announced) noexcept {
   const pid_t me = this_thread();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   while (true) {

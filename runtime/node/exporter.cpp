@@ -63,10 +63,9 @@ void exporter::start() {
   const std::string name = address_of(key_);
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   constexpr int backlog = 128;
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address),
-             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) != 0 ||
-      ::listen(listener_.get(), backlog) != 0)
-    throw_system_error("listening for other processes");
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw_system_error("bind");
+  if (::listen(listener_.get(), backlog) != 0) throw_system_error("listen");
   auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
   *memory_for_it = os::start_thread("hpe-exporter", [this] { serve(); });
   thread_ = std::move(memory_for_it);

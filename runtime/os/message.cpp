@@ -66,7 +66,7 @@ bool send_message(int socket, std::span<const std::byte> data, std::span<const i
   const ssize_t sent = again_if_interrupted([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
   if (sent == static_cast<ssize_t>(data.size())) return true;
   if (errno == EPIPE || errno == ECONNRESET || errno == EAGAIN) return false;
-  throw_system_error("sending a message to another process");
+  throw_system_error("sendmsg to another process");
 }
 
 std::size_t receive_message(int socket, std::span<std::byte> data, std::vector<file_descriptor>& descriptors) {

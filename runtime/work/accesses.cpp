@@ -25,10 +25,11 @@ void region_range::require_alive() const {
 void region_range::require_homes(device::device_set& devices) const {
   if (region->single_copy()) return;
   region->for_each_home(range, [&](unsigned home, byte_range) {
-    HPE_REQUIRE(!devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
-                "device {} is lost and takes no data; the allocation at {} can be migrated to another device "
-                "(hpeMigrate)",
-                home, static_cast<void*>(region->layout.base));
+    HPE_REQUIRE(
+        !devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
+        "device {} is lost and neither takes nor gives data; the allocation at {} can be migrated to another device "
+        "(hpeMigrate)",
+        home, static_cast<void*>(region->layout.base));
   });
 }
 

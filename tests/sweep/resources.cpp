@@ -38,10 +38,10 @@ std::int64_t mappings_of_files() {
 }
 
 void look_into_runtime(resources& result) {
-  const auto& env = hpe::core::runtime::instance().env();
+  const auto& all = hpe::core::runtime::instance();
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  for (std::uint32_t number = 1; number < env.regions.limit(); ++number) {
-    auto& r = env.regions.at(number);
+  for (std::uint32_t number = 1; number < all.regions().limit(); ++number) {
+    auto& r = all.regions().at(number);
     bool mine = false;
     while (!(mine = r.mutex.try_lock()) && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
     if (!mine) {
@@ -51,9 +51,9 @@ void look_into_runtime(resources& result) {
     result.regions += r.alive ? 1 : 0;
     r.mutex.unlock();
   }
-  std::vector<hpe::transfer::staged> all;
-  while (auto buffer = env.engine.try_borrow(0)) all.push_back(std::move(*buffer));
-  result.buffers = static_cast<std::int64_t>(all.size());
+  std::vector<hpe::transfer::staged> buffers;
+  while (auto buffer = all.resources().engine.try_borrow(0)) buffers.push_back(std::move(*buffer));
+  result.buffers = static_cast<std::int64_t>(buffers.size());
 }
 
 }  // namespace

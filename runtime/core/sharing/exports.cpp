@@ -17,29 +17,22 @@ node::memory_description exports::describe(const region& r) {
   node::memory_description result;
   if (r.single_copy()) {
     result.host = true;
-    result.parts.push_back({env_.space.shadow_file(), env_.space.offset(r.layout.base), r.layout.extent});
+    result.parts.push_back({space_.shadow_file(), space_.offset(r.layout.base), r.layout.extent});
     return result;
   }
-  for (const device::shared_part& part : env_.devices.share(r.layout.base, round_up(r.layout.bytes, granule_size)))
+  for (const device::shared_part& part : with_.devices.share(r.layout.base, round_up(r.layout.bytes, granule_size)))
     result.parts.push_back({part.file, part.offset, part.bytes});
   return result;
-}
-
-void exports::require_homes(const region& r, byte_range range) const {
-  if (r.single_copy()) return;
-  for (std::uint64_t at = range.begin; at < range.end; at = r.end_of_home(at, range.end))
-    HPE_REQUIRE(!env_.devices.at(r.home_of(at)).lost(), HPE_ERROR_DEVICE_LOST,
-                "device {} is lost, and with it what was to be exported of the allocation at {}", r.home_of(at),
-                static_cast<void*>(r.layout.base));
 }
 
 node::handle exports::begin(const void* p, std::size_t bytes) {
   HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "0 bytes at {} were to be exported; the least is 1", p);
   const allocation found = memory_.require(p, bytes);
   region& r = *found.region;
-  HPE_REQUIRE(env_.space.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
+  HPE_REQUIRE(space_.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
               "{} is memory of another process, opened here; the process that allocated it can export it", p);
   const byte_range range{r.offset_of(p), r.offset_of(p) + bytes};
+  const work::region_range bytes_used{&r, range};
   const byte_range object{r.offset_of(found.base), r.offset_of(found.base) + found.bytes};
   bool written_by_others = false;
   {
@@ -51,8 +44,8 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
   node::handle result;
   {
     // What a kernel would find done that reads it; or writes it, where others may have, so that the host's copies go.
-    work::submission use(env_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
-                         [&](const work::device_access&) { require_homes(r, range); });
+    work::submission use(with_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
+                         [&](const work::device_access&) { bytes_used.require_homes(with_.devices); });
     r.mutex.assert_held();
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
@@ -74,10 +67,10 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
     }
     use.hand_over();
   }
-  env_.wait_for(writers);
+  work::wait_for(writers.points(), with_.devices);
   try {
-    require_homes(r, range);
-    work::require_success(uploads, env_.devices);
+    bytes_used.require_homes(with_.devices);
+    work::require_success(uploads, with_.devices);
   } catch (...) {
     forget(result);
     throw;
@@ -91,7 +84,7 @@ void exports::end(const node::handle& h) {
   if (!what || !named) node::peer::throw_ended();
   // What others wrote is at the home alone. This comes first, because it can fail.
   if (others_.is_open(named->memory)) {
-    work::submission use(env_, {{what->region, {named->offset, named->offset + named->bytes}, HPE_INOUT}});
+    work::submission use(with_, {{what->region, {named->offset, named->offset + named->bytes}, HPE_INOUT}});
     use.hand_over();
   }
   if (!forget(h)) node::peer::throw_ended();

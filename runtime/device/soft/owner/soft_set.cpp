@@ -242,8 +242,11 @@ bool soft_set::send_in_any_case(unsigned device, const request& what) {
 }
 
 bool soft_set::send(unsigned device, request what, std::span<const int> descriptors) {
-  HPE_REQUIRE(processes_[device]->control_is_open(), HPE_ERROR_SYSTEM,
-              "device {} can no longer be reached: the program closed hpe's descriptors", device);
+  HPE_REQUIRE(
+      processes_[device]->control_is_open(), HPE_ERROR_SYSTEM,
+      "device {} can no longer be reached: the program closed hpe's descriptors (fstat finds another file there, or "
+      "none)",
+      device);
   what.number = ++requests_[device];
   return send_request(processes_[device]->control(), what, descriptors);
 }

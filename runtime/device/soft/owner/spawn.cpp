@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/own_folders.h"
+#include "runtime/base/own_files.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/os/futex.h"
 #include "runtime/os/message.h"
@@ -132,6 +132,7 @@ struct keeper_parent::start {
   char** variables;
   bool stays = false;
   pid_t keeper = -1;
+  const char* call = "posix_spawn";  // that failed
   int failure = 0;
   os::futex_word over{0};
 
@@ -164,6 +165,7 @@ void keeper_parent::start_keeper(start& what) {
   const int flags = CLONE_VM | (what.stays ? CLONE_UNTRACED : CLONE_VFORK);
   process_ = ::clone(start::run, stack_.data() + stack_.size(), flags, &what);
   if (process_ < 0) {
+    what.call = "clone";
     what.failure = errno;
     return;
   }
@@ -185,16 +187,8 @@ std::string find_softd(const std::string& option) {
                 option);
     return fs::absolute(option);
   }
-  std::string looked_in;
-  for (const std::string& folder : own_folders()) {
-    for (const char* relative : {".", "../bin", "../libexec/hpe", "../../bin", "../../libexec/hpe"}) {
-      const fs::path candidate = (fs::path(folder) / relative / "hpe-softd").lexically_normal();
-      if (runnable(candidate)) return candidate;
-      looked_in.append(" ").append(candidate.parent_path().string());
-    }
-  }
-  HPE_THROW(HPE_ERROR_INITIALIZATION,
-            "hpe-softd, the program of soft devices, was not found in{}; HPE_SOFTD can name it", looked_in);
+  return find_own_file("hpe-softd", {".", "../bin", "../libexec/hpe", "../../bin", "../../libexec/hpe"},
+                       HPE_ERROR_INITIALIZATION, "HPE_SOFTD");
 }
 
 softd_process::softd_process(const std::string& program, unsigned device, const uvas_layout& layout)
@@ -213,7 +207,7 @@ softd_process::softd_process(const std::string& program, unsigned device, const 
   const spawn_plan plan(keepers_end.get());
   keeper_parent::start start{program, plan, arguments.data(), variables.data()};
   parent_.start_keeper(start);
-  if (start.failure != 0) refuse_start(device, fmt::format("starting {}", program), start.failure);
+  if (start.failure != 0) refuse_start(device, fmt::format("{} of {}", start.call, program), start.failure);
 
   const std::array<int, 2> descriptors{devices_control.get(), own.get()};
   os::send_message(keeper.get(), std::as_bytes(std::span(&owner_, 1)), descriptors);
