@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <string>
 
 #include "apps/rtm/migration.h"
@@ -120,11 +121,13 @@ migration_settings settings(const request& r, const volume& v) {
   return s;
 }
 
-/// Throws bad_input if the file cannot be written: now, and not after the work.
+/// Throws bad_input if the file cannot be written: now, and not after the work. Leaves no file that was not there.
 void check_writable(const std::string& path) {
+  const bool is_new = !std::filesystem::exists(path);
   std::FILE* file = std::fopen(path.c_str(), "ab");
   if (file == nullptr) throw bad_input("cannot write " + path + ": " + std::strerror(errno));
   std::fclose(file);
+  if (is_new) std::filesystem::remove(path);
 }
 
 /// Tells on standard error how far the work is: a line that changes on a terminal, a line for each shot elsewhere.

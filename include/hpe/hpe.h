@@ -158,13 +158,16 @@ HPE_API hpeStatus hpeFree(void* pointer);
  * place. Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it, or lies in memory that was freed;
  * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost device.
- * Failures of a copy that was queued are reported by the next hpeSynchronize. */
+ * A copy may fail part-way: each byte of the destination is then as before or as copied, and the host and all devices
+ * see the same one, unless its only valid copy was on a lost device. Failures of a copy that was queued are reported
+ * by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
 
 /* Sets size bytes, of an hpe allocation or any memory of the program, to value. For an hpe pointer it returns as soon
  * as that is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if the range starts in an allocation and leaves it, or lies in memory that was freed;
- * HPE_ERROR_DEVICE_LOST if its home is lost. Failures after it returned are reported by the next hpeSynchronize. */
+ * HPE_ERROR_DEVICE_LOST if its home is lost. If it fails part-way, each byte is as before or set, as with hpeMemcpy.
+ * Failures after it returned are reported by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
 /* Where data should be soon: a device number, or HPE_HOST for the CPU. A hint: it returns at once, and changes no

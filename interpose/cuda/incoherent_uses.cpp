@@ -1,7 +1,7 @@
 #include "interpose/cuda/incoherent_uses.h"
 
 #include "runtime/base/log.h"
-#include "runtime/trace/place.h"
+#include "runtime/trace/location.h"
 
 namespace hpe::cuda_hooks {
 
@@ -46,11 +46,11 @@ void incoherent_uses::tell(kind how, adopted_region::bytes region, const std::st
 
 void incoherent_uses::warn(kind how, adopted_region::bytes region) {
   const std::lock_guard lock(mutex_);
-  if (!told_.contains({how, region.begin})) tell(how, region, trace::place_of_caller());
+  if (!told_.contains({how, region.begin})) tell(how, region, trace::location_of_caller());
 }
 
 void incoherent_uses::shares(kind how, adopted_region::bytes range, adopted_region::bytes region) {
-  const std::string place = trace::place_of_caller();
+  const std::string place = trace::location_of_caller();
   const std::lock_guard lock(mutex_);
   any_.store(true, std::memory_order_relaxed);
   notes_.push_back({how, range, place});

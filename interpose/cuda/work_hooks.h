@@ -22,7 +22,7 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
 
 template <auto Entry, class... Arguments>
 [[gnu::noinline, gnu::cold]] CUresult launch_watched(const kernel_launch& kernel, Arguments... arguments) {
-  const trace::span here(trace::category::call, "launch of a kernel");
+  const trace::recorded here(trace::category::call, "launch of a kernel");
   const device_work work(kernel);
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);

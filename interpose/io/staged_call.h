@@ -25,7 +25,7 @@ inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size
 /// what cancels the thread.
 template <class Body>
 ssize_t staged_call(const char* call, Body&& body) {
-  const trace::span here(trace::category::file, call);
+  const trace::recorded here(trace::category::file, call);
   const int before = errno;
   int error = 0;
   try {

@@ -110,7 +110,7 @@ class operation {
 template <class WithStaging, class AsIs>
 int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is, bool persistent = false,
               const char* function = __builtin_FUNCTION()) {
-  const trace::span here(trace::category::mpi, function);
+  const trace::recorded here(trace::category::mpi, function);
   operation op(object, persistent);
   try {
     return with_staging(op);

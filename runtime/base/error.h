@@ -5,12 +5,25 @@
 
 #include <fmt/core.h>
 
+#include <new>
+
 #include "hpe/error.hpp"
 
 namespace hpe {
 
 /// Throws an error for a failed system call; reads errno.
 [[noreturn]] void throw_system_error(const std::string& what);
+
+/// For steps that take something away, or clean up: where memory is short for a moment, a second try succeeds. A step
+/// that throws has done nothing.
+template <class Step>
+void try_twice(const Step& step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    step();
+  }
+}
 
 }  // namespace hpe
 

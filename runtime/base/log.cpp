@@ -1,5 +1,6 @@
 #include "runtime/base/log.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,10 +15,10 @@ namespace {
 
 std::atomic<log_level> current_level{log_level::warn};
 
-// Nothing useful can be done when standard error is closed.
+// Nothing useful can be done when standard error is closed. write() itself is a point where threads are cancelled.
 void write_all(const char* data, std::size_t size) noexcept {
   while (size > 0) {
-    const ssize_t written = ::write(STDERR_FILENO, data, size);
+    const ssize_t written = ::syscall(SYS_write, STDERR_FILENO, data, size);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
     data += written;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string_view>
 
 namespace hpe {
@@ -22,9 +23,14 @@ void set_log_level(log_level level) noexcept;
 /// Writes "hpe: text\n" if the level is enabled. Not for signal handlers.
 void write_log(log_level level, std::string_view text);
 
+/// What memory is too short for is not written.
 template <class... Arguments>
-void log(log_level level, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  if (log_enabled(level)) write_log(level, fmt::format(format, std::forward<Arguments>(arguments)...));
+void log(log_level level, fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
+  if (!log_enabled(level)) return;
+  try {
+    write_log(level, fmt::format(format, std::forward<Arguments>(arguments)...));
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 /// A line put together without allocation, locks or locale, for signal handlers. What does not fit is cut.

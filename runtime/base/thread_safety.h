@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <shared_mutex>
 #include <utility>
 
 /// Locks that Clang's thread-safety analysis follows. A member says which mutex guards it, a function which mutex it
@@ -29,31 +28,23 @@
 #define HPE_CAPABILITY(name) HPE_THREAD_ATTRIBUTE(capability(name))
 #define HPE_SCOPED_CAPABILITY HPE_THREAD_ATTRIBUTE(scoped_lockable)
 
-/// For members: the lock that guards the member, or what the member points to.
+/// For members: the lock that guards the member.
 #define HPE_GUARDED_BY(...) HPE_THREAD_ATTRIBUTE(guarded_by(__VA_ARGS__))
-#define HPE_PT_GUARDED_BY(...) HPE_THREAD_ATTRIBUTE(pt_guarded_by(__VA_ARGS__))
 
-/// For locks: their order. This one is taken while those may be held already, or before those.
+/// For locks: their order. This one is taken while those may be held already.
 #define HPE_ACQUIRED_AFTER(...) HPE_THREAD_ATTRIBUTE(acquired_after(__VA_ARGS__))
-#define HPE_ACQUIRED_BEFORE(...) HPE_THREAD_ATTRIBUTE(acquired_before(__VA_ARGS__))
 
-/// For functions: the locks that the caller holds (for reading at least), and those that it must not hold.
+/// For functions: the locks that the caller holds, and those that it must not hold.
 #define HPE_REQUIRES(...) HPE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
-#define HPE_REQUIRES_SHARED(...) HPE_THREAD_ATTRIBUTE(requires_shared_capability(__VA_ARGS__))
 #define HPE_EXCLUDES(...) HPE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 
 /// For functions: the locks that the function takes or gives back. Without an argument: the object itself.
 #define HPE_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
-#define HPE_ACQUIRE_SHARED(...) HPE_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define HPE_TRY_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define HPE_RELEASE(...) HPE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
-#define HPE_RELEASE_SHARED(...) HPE_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
-#define HPE_RELEASE_GENERIC(...) HPE_THREAD_ATTRIBUTE(release_generic_capability(__VA_ARGS__))
 
-/// For functions: the lock is held when the function returns, whoever took it; the lock that a function gives a
-/// reference to.
+/// For functions: the lock is held when the function returns, whoever took it.
 #define HPE_ASSERT_CAPABILITY(...) HPE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
-#define HPE_RETURN_CAPABILITY(...) HPE_THREAD_ATTRIBUTE(lock_returned(__VA_ARGS__))
 
 /// For functions that the analysis cannot follow. A comment beside it says why the code is right all the same.
 #define HPE_NO_THREAD_SAFETY_ANALYSIS HPE_THREAD_ATTRIBUTE(no_thread_safety_analysis)
@@ -79,19 +70,7 @@ class HPE_CAPABILITY("mutex") mutex {
   std::mutex native_;
 };
 
-/// std::shared_mutex.
-class HPE_CAPABILITY("mutex") shared_mutex {
- public:
-  void lock() HPE_ACQUIRE() { native_.lock(); }
-  void unlock() HPE_RELEASE() { native_.unlock(); }
-  void lock_shared() HPE_ACQUIRE_SHARED() { native_.lock_shared(); }
-  void unlock_shared() HPE_RELEASE_SHARED() { native_.unlock_shared(); }
-
- private:
-  std::shared_mutex native_;
-};
-
-/// Holds a mutex, or a shared_mutex for writing, as long as it lives.
+/// Holds a mutex as long as it lives.
 template <typename Mutex>
 class HPE_SCOPED_CAPABILITY lock_guard {
  public:
@@ -103,19 +82,6 @@ class HPE_SCOPED_CAPABILITY lock_guard {
 
  private:
   Mutex& mutex_;
-};
-
-/// Holds a shared_mutex for reading as long as it lives.
-class HPE_SCOPED_CAPABILITY shared_lock {
- public:
-  explicit shared_lock(shared_mutex& mutex) HPE_ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex_.lock_shared(); }
-  ~shared_lock() HPE_RELEASE_GENERIC() { mutex_.unlock_shared(); }
-
-  shared_lock(const shared_lock&) = delete;
-  shared_lock& operator=(const shared_lock&) = delete;
-
- private:
-  shared_mutex& mutex_;
 };
 
 /// Holds a mutex while it lives, except between unlock() and lock(); condition_variable waits with it.

@@ -61,6 +61,19 @@ announcement_number announcements::in_the_way(const region& r, byte_range range,
   return 0;
 }
 
+void announcements::wait_before(const region& r, byte_range range, bool write) {
+  if (!any() || this_announced_thread().at_work) return;
+  while (true) {
+    announcement_number latest = 0;
+    {
+      const lock_guard lock(r.mutex);
+      if (r.alive && range.end <= r.layout.extent) latest = in_the_way(r, range, write);
+    }
+    if (latest == 0) return;
+    wait_for(latest);
+  }
+}
+
 void announcements::wait_for(announcement_number number) {
   std::unique_lock lock(mutex_);
   ++waiting_;

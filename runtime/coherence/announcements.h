@@ -44,6 +44,9 @@ class announcements {
 
   /// Waits until an announcement was removed.
   void wait_for(announcement_number number);
+  /// Waits until none is in the way of reading or writing the range, unless the calling thread does announced work.
+  /// Without the region's mutex.
+  void wait_before(const region& r, byte_range range, bool write);
 
  private:
   struct entry {

@@ -8,9 +8,9 @@
 
 namespace hpe::core {
 
-transfer::placement near_devices(device::device_set& devices) {
+transfer::device_groups near_devices(device::device_set& devices) {
   std::vector<int> nodes;  // by group
-  transfer::placement result;
+  transfer::device_groups result;
   for (unsigned d = 0; d < devices.size(); ++d) {
     const int node = devices.at(d).info().numa_node;
     const auto found = std::find(nodes.begin(), nodes.end(), node);

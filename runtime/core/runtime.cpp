@@ -11,6 +11,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/core/near_devices.h"
+#include "runtime/device/checks.h"
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
@@ -33,7 +34,7 @@ void check(const options& o) {
               "HPE_STAGING_BUFFERS={} is not a number from 1 to 1024", o.staging_buffers);
 }
 
-transfer::engine::staging_options staging_from(const options& o, const transfer::placement& near) {
+transfer::engine::staging_options staging_from(const options& o, const transfer::device_groups& near) {
   using fitting = transfer::engine::fitting;
   HPE_REQUIRE(o.copy_threads <= 64, HPE_ERROR_INITIALIZATION, "HPE_COPY_THREADS={} is not a number from 0 to 64",
               o.copy_threads);
@@ -82,7 +83,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   if (trace::recorder* const to = trace::recorder::active())
     trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
-  const transfer::placement near = near_devices(*devices_);
+  const transfer::device_groups near = near_devices(*devices_);
   // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
   regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.
@@ -99,19 +100,20 @@ runtime::runtime(const options& chosen) : option_(chosen) {
                               count_,
                               [near](unsigned device) { near.settle_thread(near.group(device)); }},
       devices_->size());
-  env_ = std::make_unique<environment>(environment{
-      {*devices_, *engine_, *views_}, option_, count_, *space_, *granules_, *regions_, *faults_, announced_});
   foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),
                                                                    space_->layout().segment_size / granule_size);
-  allocator_ = std::make_unique<allocator>(*env_, exporter_, *foreign_addresses_);
-  launcher_ = std::make_unique<launcher>(*env_, *allocator_);
-  announcer_ = std::make_unique<announcer>(*env_, *allocator_);
-  copier_ = std::make_unique<copier>(*env_, *allocator_);
-  ptx_ = std::make_unique<ptx_modules>(*env_, *allocator_, *copier_, *launcher_);
-  loans_ = std::make_unique<loan_pool>(*env_);
-  host_access_ = std::make_unique<host_access>(*env_, *allocator_, *loans_);
-  exports_ = std::make_unique<exports>(*env_, *allocator_, exporter_);
-  imports_ = std::make_unique<imports>(*env_, *allocator_, *copier_, *exports_, neighbours_, *foreign_addresses_);
+  const work::resources with = resources();
+  allocator_ = std::make_unique<allocator>(option_, with, *space_, *granules_, *regions_, *faults_, count_, exporter_,
+                                           *foreign_addresses_);
+  launcher_ = std::make_unique<launcher>(with, *regions_, announced_, count_, *allocator_);
+  announcer_ = std::make_unique<announcer>(with, *space_, *regions_, announced_, *faults_, *allocator_);
+  copier_ = std::make_unique<copier>(with, *space_, announced_, *faults_, *allocator_);
+  ptx_ = std::make_unique<ptx_modules>(*devices_, *allocator_, *copier_, *launcher_);
+  loans_ = std::make_unique<loan_pool>(*devices_, *space_, engine_->staging().bytes());
+  host_access_ = std::make_unique<host_access>(with, *space_, announced_, *allocator_, *loans_);
+  exports_ = std::make_unique<exports>(with, *space_, *allocator_, exporter_);
+  imports_ =
+      std::make_unique<imports>(with, *space_, *allocator_, *copier_, *exports_, neighbours_, *foreign_addresses_);
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
 }
 
@@ -144,40 +146,40 @@ runtime* runtime::started() noexcept {
 host_access* host_access::of(std::uintptr_t address) noexcept {
   runtime* const it = runtime::started();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a pointer
-  return it != nullptr && it->env().space.contains(reinterpret_cast<void*>(address)) ? &it->for_host_code() : nullptr;
+  return it != nullptr && it->space().contains(reinterpret_cast<void*>(address)) ? &it->for_host_code() : nullptr;
 }
 
 bool host_access::in_use() noexcept { return runtime::started() != nullptr; }
 
 bool host_access::inherited(const void* p) noexcept {
   const runtime* const its = the_runtime.load(std::memory_order_acquire);
-  return its != nullptr && !in_use() && its->env().space.contains(p);
+  return its != nullptr && !in_use() && its->space().contains(p);
 }
 
 bool host_access::meets(const void* p, std::size_t bytes) noexcept {
   const runtime* const it = runtime::started();
   if (it == nullptr) return false;
-  const uvas_layout& layout = it->env().space.layout();
+  const uvas_layout& layout = it->space().layout();
   const auto begin = reinterpret_cast<std::uintptr_t>(p);
   return begin < layout.base + layout.size() && bytes > 0 && begin + (bytes - 1) >= layout.base;
 }
 
 void runtime::synchronize(int device) {
-  if (device >= 0) env_->require_device(device);
+  if (device >= 0) device::require_device(*devices_, device);
   coherence::point_set points;
   for (unsigned d = 0; d < devices_->size(); ++d) {
     if (device >= 0 && d != static_cast<unsigned>(device)) continue;
     launcher_->add_last_points(d, points);
     engine_->for_each_stream(d, [&](const device::stream& s) { points.add(s.last()); });
   }
-  env_->wait_for(points);
-  console_.write(*devices_);
+  work::wait_for(points.points(), *devices_);
+  ptx_->write_output();
   if (const auto failure = devices_->take_failure(device)) throw *failure;
 }
 
 std::optional<error> runtime::wait(timepoint point) {
   devices_->wait(point, std::chrono::steady_clock::time_point::max());
-  console_.write(*devices_);
+  ptx_->write_output();
   return devices_->take_failure_of(point);
 }
 
@@ -191,7 +193,7 @@ void runtime::write_output_at_exit() {
       coherence::point_set points;
       for (unsigned d = 0; d < it->devices_->size(); ++d) it->launcher_->add_last_points(d, points);
       for (const timepoint p : points.points()) it->devices_->wait(p, deadline);
-      it->console_.write(*it->devices_);
+      it->ptx_->write_output();
     });
   });
 }

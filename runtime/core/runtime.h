@@ -5,14 +5,12 @@
 #include "runtime/core/memory/allocator.h"
 #include "runtime/core/memory/loan_pool.h"
 #include "runtime/core/operations/announcer.h"
-#include "runtime/core/operations/console_output.h"
 #include "runtime/core/operations/copier.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/core/operations/launcher.h"
 #include "runtime/core/operations/ptx_modules.h"
 #include "runtime/core/sharing/exports.h"
 #include "runtime/core/sharing/imports.h"
-#include "runtime/core/work/environment.h"
 #include "runtime/device/observer.h"
 
 namespace hpe::core {
@@ -35,7 +33,12 @@ class runtime {
   [[nodiscard]] static runtime* started() noexcept;
 
   [[nodiscard]] const options& option() const noexcept { return option_; }
-  [[nodiscard]] const environment& env() const noexcept { return *env_; }
+  [[nodiscard]] work::resources resources() const noexcept { return {*devices_, *engine_, *views_}; }
+  [[nodiscard]] device::device_set& devices() const noexcept { return *devices_; }
+  [[nodiscard]] memory::uvas& space() const noexcept { return *space_; }
+  [[nodiscard]] memory::granule_table& granules() const noexcept { return *granules_; }
+  [[nodiscard]] coherence::region_table& regions() const noexcept { return *regions_; }
+  [[nodiscard]] coherence::announcements& announced() noexcept { return announced_; }
   [[nodiscard]] counters& count() noexcept { return count_; }
   [[nodiscard]] allocator& memory() noexcept { return *allocator_; }
   [[nodiscard]] launcher& kernels() noexcept { return *launcher_; }
@@ -66,7 +69,6 @@ class runtime {
   std::unique_ptr<work::host_view> views_;
   coherence::announcements announced_;
   std::unique_ptr<fault::service> faults_;
-  std::unique_ptr<environment> env_;
   node::exporter exporter_;
   node::neighbours neighbours_;
   std::unique_ptr<memory::segment_allocator> foreign_addresses_;
@@ -75,7 +77,6 @@ class runtime {
   std::unique_ptr<announcer> announcer_;
   std::unique_ptr<copier> copier_;
   std::unique_ptr<ptx_modules> ptx_;
-  console_output console_;
   std::once_flag at_exit_;
   std::unique_ptr<loan_pool> loans_;
   std::unique_ptr<host_access> host_access_;

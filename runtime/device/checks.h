@@ -1,13 +1,13 @@
 #pragma once
 
-/// What all families of devices check alike.
+/// What all families of devices, and their users, check alike.
 
 #include <exception>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
-#include "runtime/base/uvas_layout.h"
+#include "runtime/device/device.h"
 
 namespace hpe::device {
 
@@ -20,6 +20,12 @@ inline void require_granules(const uvas_layout& layout, const void* address, std
       HPE_ERROR_INVALID_ARGUMENT,
       "{} bytes at {} cannot be backed by a device: possible are multiples of {} bytes inside the shared address space",
       bytes, address, granule_size);
+}
+
+/// Throws HPE_ERROR_INVALID_DEVICE with the numbers that exist.
+inline void require_device(const device_set& devices, int device) {
+  HPE_REQUIRE(device >= 0 && static_cast<unsigned>(device) < devices.size(), HPE_ERROR_INVALID_DEVICE,
+              "there is no device {}; devices are numbered from 0 to {}", device, devices.size() - 1);
 }
 
 /// Calls a function that takes something away, for callers that cannot handle a failure: the log tells it.

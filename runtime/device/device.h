@@ -147,6 +147,10 @@ class device {
 
   /// Streams are few and long-lived; a priority matters for copies.
   virtual stream& create_stream(priority level) = 0;
+
+  /// Waits while a stream has far more commands than the device will get to soon: queuing itself never waits, and keeps
+  /// each command in memory. Whoever queues without end calls it before, without a lock that others need.
+  virtual void await_room() {}
 };
 
 /// Device memory as processes of the same machine hand it to each other: a part of an open file. A family understands

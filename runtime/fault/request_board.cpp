@@ -39,6 +39,13 @@ constinit awake_seats seats;
 // Threads that end tell nobody, so those that wait for a request look again from time to time.
 constexpr std::chrono::milliseconds until_next_look{10};
 
+// Of the calling thread, asked of the kernel at its first fault.
+pid_t this_thread() noexcept {
+  static constinit thread_local pid_t number = 0;
+  if (number == 0) number = ::gettid();
+  return number;
+}
+
 bool has_ended(pid_t thread) noexcept { return ::tgkill(::getpid(), thread, 0) != 0 && errno == ESRCH; }
 
 }  // namespace
@@ -62,8 +69,8 @@ request_board::request_board(std::span<device::gate* const> gates) : lanes_(gate
   for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
 }
 
-request_board::place request_board::post(std::byte* address, bool write, bool waits_for_announced) noexcept {
-  const pid_t me = ::gettid();
+request_board::posted_request request_board::post(std::byte* address, bool write, bool waits_for_announced) noexcept {
+  const pid_t me = this_thread();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   while (true) {
     const std::uint32_t seen = freed_.load();

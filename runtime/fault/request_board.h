@@ -61,12 +61,12 @@ class request_board {
     std::atomic<std::uintptr_t> frame{0};  // where the stack of the thread was whose it was last
     std::atomic<pid_t> thread{0};
   };
-  struct place {
+  struct posted_request {
     std::size_t slot;
     request::ticket ticket;
   };
 
-  place post(std::byte* address, bool write, bool waits_for_announced) noexcept;
+  posted_request post(std::byte* address, bool write, bool waits_for_announced) noexcept;
   bool take_back_what_is_left(pid_t me) noexcept;
   static verdict wait_for_answer(request& wish, request::ticket mine) noexcept;
 

@@ -69,6 +69,7 @@ export_table::key export_table::publish(const exported& what) {
               "this process has {} exports that did not end; there is no room for another", entries);
   key result{used_, random_number()};
   if (unused_.empty()) {
+    if (unused_.capacity() <= used_) unused_.reserve(std::size_t{2} * used_ + 1);
     ++used_;
   } else {
     result.entry = unused_.back();
@@ -82,7 +83,7 @@ export_table::key export_table::publish(const exported& what) {
   return result;
 }
 
-std::optional<exported> export_table::end(const key& which) {
+std::optional<exported> export_table::end(const key& which) noexcept {
   const lock_guard lock(mutex_);
   const auto found = read(*page_, which);
   if (!found) return std::nullopt;

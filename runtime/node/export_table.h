@@ -37,7 +37,7 @@ class export_table {
   /// Throws HPE_ERROR_OUT_OF_MEMORY when there are 65,536 exports.
   [[nodiscard]] key publish(const exported& what);
   /// Returns the bytes that were exported; empty if the export ended before.
-  std::optional<exported> end(const key& which);
+  std::optional<exported> end(const key& which) noexcept;
   /// The memory is given back: importers drop their mappings of it.
   void retire(std::uint64_t memory);
 
@@ -49,7 +49,7 @@ class export_table {
   os::file_descriptor file_;
   os::reservation memory_;
   export_page* page_;
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // with room for all that were ever used
   std::uint32_t used_ HPE_GUARDED_BY(mutex_) = 0;
 };
 

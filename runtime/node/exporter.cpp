@@ -20,7 +20,7 @@ namespace hpe::node {
 
 namespace {
 
-constexpr std::chrono::milliseconds pause_without_descriptors{10};
+constexpr std::chrono::milliseconds pause_without_room{10};
 
 }  // namespace
 
@@ -63,10 +63,9 @@ void exporter::start() {
   const std::string name = address_of(key_);
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   constexpr int backlog = 128;
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address),
-             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) != 0 ||
-      ::listen(listener_.get(), backlog) != 0)
-    throw_system_error("listening for other processes");
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw_system_error("bind");
+  if (::listen(listener_.get(), backlog) != 0) throw_system_error("listen");
   auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
   *memory_for_it = os::start_thread("hpe-exporter", [this] { serve(); });
   thread_ = std::move(memory_for_it);
@@ -91,7 +90,7 @@ handle exporter::publish(const exported& what) {
   return {key_, made.entry, made.token};
 }
 
-std::optional<exported> exporter::end(const handle& h) {
+std::optional<exported> exporter::end(const handle& h) noexcept {
   const lock_guard lock(mutex_);
   if (thread_ == nullptr || h.process != key_) return std::nullopt;
   return table_->end({h.entry, h.token});
@@ -127,10 +126,15 @@ void exporter::retire(std::uint64_t memory, std::function<void()> last) {
 void exporter::serve() {
   std::vector<pollfd> watched;
   for (;;) {
-    watched = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    for (const auto& c : connections_) {
-      watched.push_back({c->socket.get(), POLLIN, 0});
-      watched.push_back({c->process.get(), POLLIN, 0});
+    try {
+      watched = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+      for (const auto& c : connections_) {
+        watched.push_back({c->socket.get(), POLLIN, 0});
+        watched.push_back({c->process.get(), POLLIN, 0});
+      }
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(pause_without_room);
+      continue;
     }
     if (::poll(watched.data(), watched.size(), -1) < 0) continue;
     if (watched[0].revents != 0) return;
@@ -157,17 +161,20 @@ void exporter::serve() {
 void exporter::accept_one() {
   os::file_descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) {  // no descriptor is free, as a rule: not at once again
-    std::this_thread::sleep_for(pause_without_descriptors);
+    std::this_thread::sleep_for(pause_without_room);
     return;
   }
   if (!same_user(socket.get())) return;
   // Who does not read its answers must not hold up others.
   constexpr timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  auto made = std::make_unique<connection>();
-  made->process = process_at(socket.get());  // poll passes over an empty one
-  made->socket = std::move(socket);
-  connections_.push_back(std::move(made));
+  try {
+    auto made = std::make_unique<connection>();
+    made->process = process_at(socket.get());  // poll passes over an empty one
+    made->socket = std::move(socket);
+    connections_.push_back(std::move(made));
+  } catch (const std::bad_alloc&) {  // the connection is closed, and its process told so
+  }
 }
 
 bool exporter::answer_one(connection& to) {

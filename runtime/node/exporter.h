@@ -30,7 +30,7 @@ class exporter {
   /// Exports a part of a memory.
   handle publish(const exported& what);
   /// What the handle named; empty if it is not one of this process that still holds.
-  std::optional<exported> end(const handle& h);
+  std::optional<exported> end(const handle& h) noexcept;
   [[nodiscard]] std::optional<exported> find(const handle& h) const;
 
   /// Whether a process has the memory open. 0 is no memory.

@@ -63,8 +63,7 @@ bool has_ended(const os::file_descriptor& process) {
 bool send_question(int socket, const question& what) { return os::send_message(socket, bytes_of(what)); }
 
 bool receive_question(int socket, question& what) {
-  std::vector<os::file_descriptor> none;
-  return os::receive_message(socket, std::as_writable_bytes(std::span(&what, 1)), none) == sizeof what;
+  return os::receive_message(socket, std::as_writable_bytes(std::span(&what, 1))) == sizeof what;
 }
 
 bool send_table(int socket, int table, int process) {

@@ -72,7 +72,14 @@ answer peer::ask(question::kind what, const handle& h) {
   asked.what = what;
   asked.which = {h.entry, h.token};
   answer result;
-  if (!send_question(socket_.get(), asked) || !receive_answer(socket_.get(), result)) {
+  bool answered = false;
+  try {
+    answered = send_question(socket_.get(), asked) && receive_answer(socket_.get(), result);
+  } catch (...) {
+    give_up();
+    throw;
+  }
+  if (!answered) {
     give_up();
     HPE_THROW(HPE_ERROR_NOT_FOUND, "the process that exported the memory does not answer; it ended, or hangs");
   }
@@ -93,17 +100,23 @@ void peer::close(std::uint64_t memory) noexcept {
 }
 
 std::shared_ptr<peer> neighbours::find(const handle& h) {
-  const lock_guard lock(mutex_);
-  const auto known = known_.find(h.process);
-  if (known != known_.end() && !known->second->broken()) return known->second->alive() ? known->second : nullptr;
+  {
+    const lock_guard lock(mutex_);
+    const auto known = known_.find(h.process);
+    if (known != known_.end() && !known->second->broken()) return known->second->alive() ? known->second : nullptr;
+  }
+  // Without the mutex: a process that does not answer holds up those alone who ask for it.
+  std::shared_ptr<peer> made;
   try {
-    auto made = std::make_shared<peer>(h);
-    known_[h.process] = made;
-    return made;
+    made = std::make_shared<peer>(h);
   } catch (const error& e) {
     log(log_level::info, "{}", e.what());
     return nullptr;
   }
+  const lock_guard lock(mutex_);
+  std::shared_ptr<peer>& known = known_[h.process];
+  if (known == nullptr || known->broken()) known = made;  // else another thread was faster
+  return known;
 }
 
 std::vector<process_key> neighbours::forget_dead() {

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -20,6 +21,28 @@ ssize_t again_if_interrupted(Call call) {
     result = call();
   } while (result < 0 && errno == EINTR);
   return result;
+}
+
+template <class Take>
+std::size_t receive(int socket, std::span<std::byte> data, const Take& take) {
+  iovec part{data.data(), data.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char ancillary[ancillary_size];
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof ancillary;
+  const ssize_t got = again_if_interrupted([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC); });
+  if (got <= 0) return 0;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    int files[most_descriptors];
+    const std::size_t size = head->cmsg_len - CMSG_LEN(0);
+    std::memcpy(files, CMSG_DATA(head), size);
+    for (std::size_t i = 0; i < size / sizeof(int); ++i) take(file_descriptor(files[i]));
+  }
+  const bool cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  return cut ? 0 : static_cast<std::size_t>(got);
 }
 
 }  // namespace
@@ -43,32 +66,20 @@ bool send_message(int socket, std::span<const std::byte> data, std::span<const i
   const ssize_t sent = again_if_interrupted([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
   if (sent == static_cast<ssize_t>(data.size())) return true;
   if (errno == EPIPE || errno == ECONNRESET || errno == EAGAIN) return false;
-  throw_system_error("sending a message to another process");
+  throw_system_error("sendmsg to another process");
 }
 
 std::size_t receive_message(int socket, std::span<std::byte> data, std::vector<file_descriptor>& descriptors) {
-  iovec part{data.data(), data.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char ancillary[ancillary_size];
-  message.msg_control = ancillary;
-  message.msg_controllen = sizeof ancillary;
   descriptors.clear();
-  const ssize_t got = again_if_interrupted([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC); });
-  if (got <= 0) return 0;
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
-    int files[most_descriptors];
-    const std::size_t size = head->cmsg_len - CMSG_LEN(0);
-    std::memcpy(files, CMSG_DATA(head), size);
-    for (std::size_t i = 0; i < size / sizeof(int); ++i) descriptors.emplace_back(files[i]);
-  }
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    descriptors.clear();
-    return 0;
-  }
-  return static_cast<std::size_t>(got);
+  descriptors.reserve(most_descriptors);
+  const std::size_t got =
+      receive(socket, data, [&](file_descriptor&& file) { descriptors.push_back(std::move(file)); });
+  if (got == 0) descriptors.clear();
+  return got;
+}
+
+std::size_t receive_message(int socket, std::span<std::byte> data) {
+  return receive(socket, data, [](file_descriptor&& /*closed*/) {});
 }
 
 }  // namespace hpe::os

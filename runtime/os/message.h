@@ -18,7 +18,9 @@ inline constexpr std::size_t most_descriptors = 250;
 bool send_message(int socket, std::span<const std::byte> data, std::span<const int> descriptors = {});
 
 /// Waits for a message and gives its size, at most that of `data`; 0 when the other end is gone or the message does not
-/// fit. descriptors is what came with it.
+/// fit. descriptors is what came with it. If memory is too short for them, the message stays where it is.
 std::size_t receive_message(int socket, std::span<std::byte> data, std::vector<file_descriptor>& descriptors);
+/// The same for messages without files; takes no memory.
+std::size_t receive_message(int socket, std::span<std::byte> data);
 
 }  // namespace hpe::os

@@ -17,6 +17,10 @@
 // The program's handler gets the mask that it asked for just before it is called; the return from our handler restores
 // the old one.
 //
+// One signal is blocked while our handler runs: the one by which the C library cancels a thread whose cancellation type
+// is asynchronous. It unwinds the stack from where it arrives, which nothing on the way of a fault can bear. The thread
+// is cancelled when our handler returns.
+//
 // Differences that the program can see, none of which we know a program to depend on: its handler always runs on the
 // alternate stack if the thread has one; system calls that a sent SIGSEGV interrupts are restarted; sigwait and
 // signalfd do not see SIGSEGV.
@@ -32,6 +36,15 @@ constexpr int stand_in = SIGSTKFLT;
 
 // sigset_t has room for signals that do not exist; the kernel's own set has not.
 constexpr std::size_t kernel_mask_bytes = _NSIG / 8;
+
+// The C library's signal for pthread_cancel. Its sigaddset refuses this number.
+sigset_t cancellation() noexcept {
+  constexpr int signal = __SIGRTMIN;
+  sigset_t result;
+  sigemptyset(&result);
+  result.__val[0] = 1UL << (signal - 1);
+  return result;
+}
 
 constinit next_function<int(int, const action*, action*)> next_sigaction("sigaction");
 constinit std::atomic<fault_entry> current_entry{nullptr};
@@ -169,11 +182,13 @@ void die(const siginfo_t* info, ucontext_t* context) noexcept {
   send_again(SIGSEGV, *info);
 }
 
-// The handler may leave by a long jump or an exception as well.
+// The handler may leave by a long jump, an exception or cancellation as well.
 void call(const action& handler, siginfo_t* info, ucontext_t* context) {
   sigset_t blocked = handler.sa_mask;
   if ((handler.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, SIGSEGV);
-  change_mask(SIG_BLOCK, kernel_mask(blocked));
+  blocked = kernel_mask(blocked);
+  sigorset(&blocked, &blocked, &context->uc_sigmask);
+  change_mask(SIG_SETMASK, blocked);
   if ((handler.sa_flags & SA_SIGINFO) != 0)
     handler.sa_sigaction(SIGSEGV, info, context);
   else
@@ -221,7 +236,7 @@ void install(int signal, void (*handler)(int, siginfo_t*, void*)) {
   action ours{};
   ours.sa_sigaction = handler;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
-  sigemptyset(&ours.sa_mask);
+  ours.sa_mask = cancellation();
   if (next_sigaction(signal, &ours, nullptr) != 0) throw_system_error("sigaction");
 }
 

@@ -30,8 +30,9 @@ enum class fault_verdict : std::uint8_t {
 
 /// Runs in the signal handler of the faulting thread, on its alternate stack if it has one, and may be entered again
 /// from a handler of another signal that interrupts it. It keeps to what a handler may do; errno is saved around it. A
-/// program may leave it for good with siglongjmp from such a handler. Instruction fetches go to the program's own
-/// action at once: a jump into data is the program's error.
+/// program may leave it for good with siglongjmp from such a handler, with the mask restored. The thread is not
+/// cancelled meanwhile: a cancellation takes effect when the fault has been answered. Instruction fetches go to the
+/// program's own action at once: a jump into data is the program's error.
 using fault_entry = fault_verdict (*)(const access_violation&) noexcept;
 
 /// Installs the handler; what was installed before becomes the program's action. Calling it again changes the entry.

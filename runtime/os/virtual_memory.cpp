@@ -55,14 +55,14 @@ file_descriptor create_memory_file(const char* name, std::uint64_t size) {
   file_descriptor file(::memfd_create(name, MFD_CLOEXEC));
   if (!file) throw_system_error(fmt::format("memfd_create({})", name));
   if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0)
-    throw_system_error(fmt::format("making the memory file {} {} bytes long", name, size));
+    throw_system_error(fmt::format("ftruncate of the memory file {} to {} bytes", name, size));
   return file;
 }
 
 void discard(int memory_file, std::uint64_t offset, std::uint64_t size) {
   if (::fallocate(memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(size)) != 0)
-    throw_system_error(fmt::format("giving back {} bytes of a memory file", size));
+    throw_system_error(fmt::format("fallocate, to give back {} bytes of a memory file", size));
 }
 
 reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment) : size_(size) {
@@ -73,7 +73,7 @@ reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alig
 
   // Elsewhere: take more, and give back what lies before and after the aligned part.
   std::byte* wide = reserve(nullptr, size + alignment, 0);
-  if (wide == nullptr) throw_system_error(fmt::format("reserving {} bytes of address space", size));
+  if (wide == nullptr) throw_system_error(fmt::format("mmap, to reserve {} bytes of address space", size));
   const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(wide) % alignment) % alignment;
   if (before != 0) ::munmap(wide, before);
   data_ = wide + before;
@@ -96,11 +96,11 @@ reservation::~reservation() {
 void map_file(void* address, std::size_t size, access allowed, int memory_file, std::uint64_t offset) {
   if (::mmap(address, size, protection_bits(allowed), MAP_SHARED | MAP_FIXED | MAP_NORESERVE, memory_file,
              static_cast<off_t>(offset)) == MAP_FAILED)
-    throw_system_error(fmt::format("mapping {} bytes of a memory file", size));
+    throw_system_error(fmt::format("mmap of {} bytes of a memory file", size));
 }
 
 void unmap_to_reserved(void* address, std::size_t size) {
-  if (reserve(address, size, MAP_FIXED) == nullptr) throw_system_error(fmt::format("unmapping {} bytes", size));
+  if (reserve(address, size, MAP_FIXED) == nullptr) throw_system_error(fmt::format("mmap, to unmap {} bytes", size));
 }
 
 bool protect(void* address, std::size_t size, access allowed) {
@@ -112,10 +112,6 @@ bool protect(void* address, std::size_t size, access allowed) {
 void populate_for_reading(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_read); }
 
 void populate_for_writing(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_write); }
-
-bool prefer_huge_pages(void* address, std::size_t size) noexcept {
-  return ::madvise(address, size, MADV_HUGEPAGE) == 0;
-}
 
 void populate_with_huge_pages(void* address, std::size_t size) noexcept {
   auto* const begin = static_cast<std::byte*>(address);

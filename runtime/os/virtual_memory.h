@@ -58,9 +58,6 @@ void unmap_to_reserved(void* address, std::size_t size);
 void populate_for_reading(void* address, std::size_t size) noexcept;
 void populate_for_writing(void* address, std::size_t size) noexcept;
 
-/// Asks for huge pages where the kernel allows them for such memory. A hint; true if the kernel took it.
-bool prefer_huge_pages(void* address, std::size_t size) noexcept;
-
 /// Gives [address, address + size) of a writable shared mapping pages, where it has none, without changing what it
 /// holds: huge ones where the kernel can (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else small ones.
 /// A hint; failures are ignored.

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/base/log.h"
-#include "runtime/base/own_folders.h"
+#include "runtime/base/own_files.h"
 
 namespace hpe::ptx {
 

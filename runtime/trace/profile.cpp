@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/trace/place.h"
+#include "runtime/trace/location.h"
 
 namespace hpe::trace {
 
@@ -96,7 +96,7 @@ std::string profile::report() const {
   // Stacks that differ further out are one place to the reader.
   std::map<std::pair<unsigned, std::string>, site> places;
   for (const site& s : sites) {
-    site& p = places[{s.kind, place_of(s.stack)}];
+    site& p = places[{s.kind, location_of(s.stack)}];
     p.calls += s.calls;
     p.bytes += s.bytes;
     p.time += s.time;

@@ -90,20 +90,20 @@ class HPE_API recorder {
 [[nodiscard]] HPE_API track this_thread() noexcept;
 
 /// What the calling thread does while it lives.
-class span {
+class recorded {
  public:
-  explicit span(category what, const char* name, std::uint64_t bytes = 0) noexcept : to_(recorder::active()) {
+  explicit recorded(category what, const char* name, std::uint64_t bytes = 0) noexcept : to_(recorder::active()) {
     if (to_ == nullptr) return;
     what_ = what;
     name_ = name;
     bytes_ = bytes;
     begin_ = clock::now();
   }
-  ~span() {
+  ~recorded() {
     if (to_ != nullptr) to_->add(what_, name_, this_thread(), begin_, clock::now(), bytes_);
   }
-  span(const span&) = delete;
-  span& operator=(const span&) = delete;
+  recorded(const recorded&) = delete;
+  recorded& operator=(const recorded&) = delete;
 
  private:
   recorder* to_;

@@ -22,7 +22,7 @@
 #include "runtime/memory/uvas.h"
 #include "runtime/transfer/calibration.h"
 #include "runtime/transfer/copy_crew.h"
-#include "runtime/transfer/placement.h"
+#include "runtime/transfer/device_groups.h"
 #include "runtime/transfer/route.h"
 #include "runtime/transfer/staging.h"
 
@@ -39,7 +39,7 @@ class engine {
     std::size_t count = 0;
     unsigned threads = 0;  ///< 0: as the fitting finds
     fitting fit = fitting::off;
-    placement near{};  ///< each group has as many buffers and threads
+    device_groups near{};  ///< each group has as many buffers and threads
 
     /// How much of the runtime segment the buffers take, from its begin on.
     [[nodiscard]] std::size_t bytes() const noexcept { return buffer * count * near.groups(); }

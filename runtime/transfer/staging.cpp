@@ -7,6 +7,7 @@ namespace hpe::transfer {
 
 staging_ring::staging_ring(device::device_set& devices, std::byte* memory, std::size_t buffer_size, std::size_t count)
     : devices_(devices), buffer_size_(buffer_size) {
+  free_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) free_.push_back({memory + i * buffer_size, {}});
 }
 
@@ -33,7 +34,7 @@ std::byte* staging_ring::take_best(std::unique_lock<std::mutex> lock) {
   return next.buffer;
 }
 
-void staging_ring::give_back(std::byte* buffer, timepoint busy_until) {
+void staging_ring::give_back(std::byte* buffer, timepoint busy_until) noexcept {
   {
     const std::lock_guard lock(mutex_);
     free_.push_back({buffer, busy_until});

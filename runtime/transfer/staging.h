@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -24,7 +23,7 @@ class staging_ring {
   /// might wait for each other); try_take gives nullptr when all are taken.
   [[nodiscard]] std::byte* take();
   [[nodiscard]] std::byte* try_take();
-  void give_back(std::byte* buffer, timepoint busy_until);
+  void give_back(std::byte* buffer, timepoint busy_until) noexcept;
 
  private:
   struct entry {
@@ -38,7 +37,7 @@ class staging_ring {
   const std::size_t buffer_size_;
   std::mutex mutex_;
   std::condition_variable returned_;
-  std::deque<entry> free_;  // the one whose work was queued first is first
+  std::vector<entry> free_;  // with room for all; the one whose work was queued first is first
 };
 
 /// How many bytes of a copy through staging buffers go next, at most `most` (a buffer), after `done` bytes and with

@@ -1,6 +1,7 @@
 #include "runtime/work/accesses.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "runtime/base/error.h"
@@ -24,10 +25,11 @@ void region_range::require_alive() const {
 void region_range::require_homes(device::device_set& devices) const {
   if (region->single_copy()) return;
   region->for_each_home(range, [&](unsigned home, byte_range) {
-    HPE_REQUIRE(!devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
-                "device {} is lost and takes no data; the allocation at {} can be migrated to another device "
-                "(hpeMigrate)",
-                home, static_cast<void*>(region->layout.base));
+    HPE_REQUIRE(
+        !devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
+        "device {} is lost and neither takes nor gives data; the allocation at {} can be migrated to another device "
+        "(hpeMigrate)",
+        home, static_cast<void*>(region->layout.base));
   });
 }
 
@@ -40,6 +42,16 @@ void wait_for_users(const region_range& bytes, bool before_write, device::device
                  : bytes.region->order.before_read(bytes.range, users);
   }
   wait_for(users.points(), devices);
+}
+
+void await_room(const region_range& bytes, device::device_set& devices) {
+  std::uint64_t homes = 0;
+  {
+    const lock_guard lock(bytes.region->mutex);
+    bytes.require_alive();
+    bytes.region->for_each_home(bytes.range, [&](unsigned home, byte_range) { homes |= std::uint64_t{1} << home; });
+  }
+  for (; homes != 0; homes &= homes - 1) devices.at(static_cast<unsigned>(std::countr_zero(homes))).await_room();
 }
 
 bool host_has(coherence::block_state state) noexcept {

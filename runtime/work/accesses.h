@@ -3,6 +3,7 @@
 /// What device work does with bytes of regions, and its place in their order. Under the mutexes of the regions, where a
 /// description does not say otherwise.
 
+#include <optional>
 #include <span>
 
 #include "hpe/hpe.h"
@@ -27,6 +28,9 @@ struct region_range {
 /// Waits for the device work that stands in the way of reading or writing bytes in the calling thread. Throws
 /// HPE_ERROR_NOT_A_REGION if the allocation was freed. Without the mutex.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
+
+/// Waits until the homes of the bytes have room for more commands (device::device::await_room). Without the mutex.
+void await_room(const region_range& bytes, device::device_set& devices);
 
 /// Whether the host's copy of a block in this state is good: of fresh blocks it reads as zero.
 [[nodiscard]] bool host_has(coherence::block_state state) noexcept;
@@ -62,10 +66,47 @@ timepoint queue_ordered(std::span<const device_access> accesses, device::device_
   return point;
 }
 
+/// Bytes that are read next.
+struct read_stretch {
+  region_range bytes;
+  bool on_host = false;            ///< the host's copy is good, and is read through the alias
+  bool queued = false;             ///< the copy from their home is queued
+  coherence::point_set writers{};  ///< what such a copy waits for
+};
+
+/// Looks at the bytes of `from` from `at` on that are all good on the host, or all at one home and at most `most`.
+/// Bytes at a home whose writers have finished are copied: queue(home, bytes) gives the timepoint, none if it queues
+/// nothing. Without the mutex, so a caller that has waited for writers, or anything else, asks again.
+template <class Queue>
+read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, device::device_set& devices,
+                       const Queue& queue);
+
 /// Waits in the calling thread, whatever comes of the points.
 void wait_for(std::span<const timepoint> points, device::device_set& devices);
 [[nodiscard]] bool reached(std::span<const timepoint> points, const device::device_set& devices);
 /// Throws what went wrong with the first of the points, which are reached, that failed.
 void require_success(std::span<const timepoint> points, const device::device_set& devices);
+
+template <class Queue>
+read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, device::device_set& devices,
+                       const Queue& queue) {
+  const coherence::region& r = *from.region;
+  read_stretch next{{from.region, {at, at}}};
+  const lock_guard lock(from.region->mutex);
+  r.mutex.assert_held();
+  from.require_alive();
+  next.on_host = host_has(r.state(r.block_of(at)));
+  next.bytes.range.end = end_of_same(r, at, from.range.end, host_has);
+  if (next.on_host) return next;
+  next.bytes.range.end = r.end_of_home(at, most < next.bytes.range.size() ? at + most : next.bytes.range.end);
+  r.order.before_read(next.bytes.range, next.writers);
+  if (!reached(next.writers.points(), devices)) return next;
+  const std::optional<timepoint> copied = queue(r.home_of(at), static_cast<const region_range&>(next.bytes));
+  if (!copied) return next;
+  const device_access access{from.region, next.bytes.range, HPE_IN};
+  record(std::span(&access, 1), std::span(&*copied, 1), devices);
+  next.queued = true;
+  return next;
+}
 
 }  // namespace hpe::work

@@ -26,16 +26,16 @@ TEST(loan_pool, lends_nothing_of_the_staging_buffers_of_any_group) {
   chosen.staging_buffers = 7;
   const runtime it(chosen);
   ::unsetenv("HPE_SOFT_NODES");
-  loan_pool pool(it.env());
+  loan_pool pool(it.devices(), it.space(), it.resources().engine.staging().bytes());
   const loan lent = pool.take(mebi, nullptr);
-  const auto offset = it.env().space.view(lent.data()) - it.env().space.segment_begin(memory::segment_kind::runtime);
+  const auto offset = it.space().view(lent.data()) - it.space().segment_begin(memory::segment_kind::runtime);
   EXPECT_GE(offset, static_cast<std::ptrdiff_t>(2 * 7 * 4 * mebi));
   EXPECT_THROW((void)pool.take(8 * mebi, nullptr), error) << "there are 8 MiB in all";
 }
 
 TEST(loan_pool, gives_pages_back_when_more_than_half_a_gibibyte_is_idle) {
   const runtime it(soft_options());
-  loan_pool pool(it.env());
+  loan_pool pool(it.devices(), it.space(), it.resources().engine.staging().bytes());
   constexpr std::size_t size = 64 * mebi;
   constexpr std::size_t kept = 8;
   constexpr std::size_t all = 10;

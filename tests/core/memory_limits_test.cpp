@@ -75,26 +75,26 @@ TEST(migration, that_loses_its_room_on_the_way_leaves_the_allocation_at_its_old_
   EXPECT_TRUE(lost_its_room) << "the other allocation never came in between";
 }
 
-std::size_t shadow_bytes(const environment& env) {
+std::size_t shadow_bytes() {
   struct stat s {};
-  ::fstat(env.space.shadow_file(), &s);
+  ::fstat(runtime::instance().space().shadow_file(), &s);
   return static_cast<std::size_t>(s.st_blocks) * 512;
 }
 
 TEST(loans, that_came_back_are_kept_up_to_a_limit) {
-  const environment& env = runtime::instance().env();
-  loan_pool pool(env);
+  const runtime& it = runtime::instance();
+  loan_pool pool(it.devices(), it.space(), it.resources().engine.staging().bytes());
   constexpr std::size_t size = 128 * mib;
-  const std::size_t before = shadow_bytes(env);
+  const std::size_t before = shadow_bytes();
   {
     std::vector<loan> all;
     for (int i = 0; i < 5; ++i) {
       all.push_back(pool.take(size, nullptr));
       all.back().data()[0] = std::byte{1};  // one page
     }
-    EXPECT_EQ(shadow_bytes(env), before + 5 * 4096);
+    EXPECT_EQ(shadow_bytes(), before + 5 * 4096);
   }
-  EXPECT_EQ(shadow_bytes(env), before + 4 * 4096) << "four of 128 MiB are the 512 MiB that are kept";
+  EXPECT_EQ(shadow_bytes(), before + 4 * 4096) << "four of 128 MiB are the 512 MiB that are kept";
   std::set<std::byte*> again;
   std::vector<loan> all;
   for (int i = 0; i < 5; ++i) {
@@ -102,7 +102,7 @@ TEST(loans, that_came_back_are_kept_up_to_a_limit) {
     again.insert(all.back().data());
   }
   EXPECT_EQ(again.size(), 5U);
-  EXPECT_EQ(shadow_bytes(env), before + 4 * 4096);
+  EXPECT_EQ(shadow_bytes(), before + 4 * 4096);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class nodes_of_devices {
   nodes_of_devices& operator=(const nodes_of_devices&) = delete;
 };
 
-transfer::placement placement_for(const char* nodes, const char* devices) {
+transfer::device_groups placement_for(const char* nodes, const char* devices) {
   const nodes_of_devices here(nodes);
   const transfer_test::machine soft(devices);
   return near_devices(*soft.set);
@@ -35,7 +35,7 @@ TEST(near_devices, devices_of_one_node_are_one_group) {
 }
 
 TEST(near_devices, without_nodes_nothing_is_put_anywhere) {
-  const transfer::placement nothing = placement_for("", "soft:2");
+  const transfer::device_groups nothing = placement_for("", "soft:2");
   EXPECT_EQ(nothing.group_of, groups{});
   EXPECT_EQ(nothing.groups(), 1u);
   EXPECT_EQ(nothing.group(0), 0u);
@@ -43,7 +43,7 @@ TEST(near_devices, without_nodes_nothing_is_put_anywhere) {
 }
 
 TEST(near_devices, nodes_that_this_machine_lacks_harm_nobody) {
-  const transfer::placement far = placement_for("998,999", "soft:2");
+  const transfer::device_groups far = placement_for("998,999", "soft:2");
   std::byte memory[64] = {};
   far.settle_thread(0);
   far.settle_thread(1);
@@ -57,16 +57,16 @@ TEST(near_devices, a_runtime_works_as_ever_with_a_group_for_each) {
   chosen.devices = "soft:2x1";
   chosen.copy_threads = 2;
   runtime it(chosen);
-  EXPECT_EQ(it.env().devices.at(0).info().numa_node, 0);
-  EXPECT_EQ(it.env().devices.at(1).info().numa_node, 999);
+  EXPECT_EQ(it.devices().at(0).info().numa_node, 0);
+  EXPECT_EQ(it.devices().at(1).info().numa_node, 999);
   constexpr std::size_t bytes = (std::size_t{9} << 20) + 12345;
   std::vector<unsigned char> sent(bytes);
   for (std::size_t i = 0; i < bytes; ++i) sent[i] = static_cast<unsigned char>(i * 7 + i / 251);
   for (unsigned d = 0; d < 2; ++d) {
     auto* const here = reinterpret_cast<unsigned char*>(it.memory().allocate(bytes, d));
     auto* const there = reinterpret_cast<unsigned char*>(it.memory().allocate(bytes, 1 - d));
-    EXPECT_EQ(it.env().granules.find(here).region % 2, d) << "the lane of its home";
-    EXPECT_EQ(it.env().granules.find(there).region % 2, 1 - d);
+    EXPECT_EQ(it.granules().find(here).region % 2, d) << "the lane of its home";
+    EXPECT_EQ(it.granules().find(there).region % 2, 1 - d);
     it.copies().copy(here, sent.data(), bytes);
     it.copies().copy(there, here, bytes);
     std::vector<unsigned char> received(bytes);

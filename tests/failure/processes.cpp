@@ -1,6 +1,7 @@
 // Processes: children of fork, programs that are exec'd, and owners that are killed.
 
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,19 +139,56 @@ TEST(Exec, InPlaceOfTheProgramEndsTheOldDevices) {
   EXPECT_TRUE(child.well()) << child;
 }
 
+void wait_for_all_children() {
+  const numbers a(mebi);
+  increment(a);
+  if (::fork() == 0) ::_exit(0);
+  ::alarm(10);
+  int children = 0;
+  while (::wait(nullptr) > 0) ++children;
+  check(children == 1 && errno == ECHILD);
+  increment(a);
+  for (const std::uint32_t x : a.span()) check(x == 2);
+}
+
 TEST(Wait, ForAllChildrenEnds) {
+  const ended child = run_child(wait_for_all_children);
+  EXPECT_TRUE(child.well()) << child;
+}
+
+// As the first process of a container is, too.
+TEST(Wait, ForAllChildrenEndsInAProcessThatAdoptsOrphans) {
   const ended child = run_child([] {
-    const numbers a(mebi);
-    increment(a);
-    if (::fork() == 0) ::_exit(0);
-    ::alarm(10);
-    int children = 0;
-    while (::wait(nullptr) > 0) ++children;
-    check(children == 1 && errno == ECHILD);
-    increment(a);
-    for (const std::uint32_t x : a.span()) check(x == 2);
+    check(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+    wait_for_all_children();
+    for (int d = 0; d < 3; ++d) kill_device(d);
+    const auto end = std::chrono::steady_clock::now() + 2s;
+    while (::waitpid(-1, nullptr, __WALL | WNOHANG) >= 0)
+      check(std::chrono::steady_clock::now() < end, "a process is left that belongs to a device");
+    check(errno == ECHILD);
   });
   EXPECT_TRUE(child.well()) << child;
+}
+
+TEST(Owner, ThatAdoptsOrphansLeavesNothingWhenItIsKilled) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const ended child = run_child([&] {
+    check(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+    const numbers a(mebi);
+    const pid_t device = process_of_device(0);
+    check(::write(ends[1], &device, sizeof device) == sizeof device);
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_TRUE(child.by_signal(SIGKILL)) << child;
+  ::close(ends[1]);
+  pid_t device = 0;
+  ASSERT_EQ(::read(ends[0], &device, sizeof device), static_cast<ssize_t>(sizeof device));
+  // Neither the device nor a process with the memory of the owner keeps the pipe open.
+  EXPECT_EQ(::read(ends[0], &device, sizeof device), 0);
+  const auto end = std::chrono::steady_clock::now() + 2s;
+  while (is_running(device)) ASSERT_LT(std::chrono::steady_clock::now(), end) << "process " << device << " is left";
+  ::close(ends[0]);
 }
 
 // Of hpe: other programs of the machine make and remove files there meanwhile.

@@ -19,13 +19,13 @@ class lanes : public ::testing::Test {
     chosen.devices = "soft:2";
     chosen.block_size = 64 << 10;
     runtime_ = std::make_unique<core::runtime>(chosen);
-    const core::environment& env = runtime_->env();
     std::vector<device::gate*> gates;
     for (unsigned n = 0; n < count; ++n) {
-      own_.push_back(std::make_unique<lane>(
-          n, count,
-          lane_environment{{env.devices, env.engine, env.views}, env.granules, env.regions, env.announced, env.count},
-          env.devices.create_gate()));
+      own_.push_back(
+          std::make_unique<lane>(n, count,
+                                 lane_environment{runtime_->resources(), runtime_->granules(), runtime_->regions(),
+                                                  runtime_->announced(), runtime_->count()},
+                                 runtime_->devices().create_gate()));
       gates.push_back(&own_.back()->gate());
     }
     board_ = std::make_unique<request_board>(gates);
@@ -33,7 +33,7 @@ class lanes : public ::testing::Test {
   }
 
   [[nodiscard]] coherence::region& region_of(const void* p) const {
-    return runtime_->env().regions.at(runtime_->env().granules.find(p).region);
+    return runtime_->regions().at(runtime_->granules().find(p).region);
   }
   [[nodiscard]] coherence::block_state state_of(const void* p) const {
     coherence::region& r = region_of(p);
@@ -55,7 +55,7 @@ TEST_F(lanes, send_back_what_is_for_another) {
   runtime_->synchronize(-1);
   ASSERT_EQ(state_of(p), coherence::block_state::device);
 
-  const unsigned right = runtime_->env().granules.find(p).region % count;
+  const unsigned right = runtime_->granules().find(p).region % count;
   EXPECT_EQ(board_->ask(1 - right, p, false), verdict::retry);
   EXPECT_EQ(state_of(p), coherence::block_state::device) << "it was served by a lane that does not serve the region";
   EXPECT_EQ(board_->ask(right, p, false), verdict::retry);
@@ -76,7 +76,7 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   coherence::region& r = region_of(p);
 
   // A writer that is done when this test says so: the next command of a stream.
-  device::stream& stream = runtime_->env().devices.at(0).create_stream(device::priority::launch);
+  device::stream& stream = runtime_->devices().at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(p, 7, 1);
   const timepoint gate{before.timeline, before.value + 1};
   {

@@ -26,8 +26,8 @@ CLEAN = {
     "runtime/transfer/engine.h": '#include "runtime/device/device.h"\n#include "runtime/memory/uvas.h"\n',
     "runtime/fault/handler.h": '#include "runtime/transfer/engine.h"\n#include "runtime/coherence/state.h"\n',
     "runtime/trace/trace.h": '#include "runtime/base/error.h"\n',
-    "runtime/core/work/device_work.h": '#include "runtime/fault/handler.h"\n#include "runtime/coherence/state.h"\n',
-    "runtime/core/memory/allocator.h": '#include "runtime/core/work/device_work.h"\n',
+    "runtime/work/device_work.h": '#include "runtime/transfer/engine.h"\n#include "runtime/coherence/state.h"\n',
+    "runtime/core/memory/allocator.h": '#include "runtime/work/device_work.h"\n',
     "runtime/core/operations/copier.h": '#include "runtime/core/memory/allocator.h"\n',
     "runtime/core/sharing/exports.h": '#include "runtime/core/operations/copier.h"\n',
     "runtime/core/runtime.h": '#include "runtime/core/sharing/exports.h"\n',
@@ -77,7 +77,7 @@ class LayersTest(unittest.TestCase):
         self.refuses("runtime/base/error.h", '#include "runtime/os/futex.h"\n', "belongs to runtime/os")
         self.refuses("runtime/memory/uvas.h", '#include "runtime/coherence/state.h"\n', "runtime/coherence")
         self.refuses("runtime/fault/handler.h", '#include "runtime/core/runtime.h"\n', "runtime/core")
-        self.refuses("runtime/core/work/device_work.h", '#include "runtime/core/memory/allocator.h"\n', "runtime/core/memory")
+        self.refuses("runtime/work/device_work.h", '#include "runtime/core/memory/allocator.h"\n', "runtime/core/memory")
         self.refuses("runtime/core/memory/allocator.h", '#include "runtime/core/operations/copier.h"\n', "runtime/core/operations")
         self.refuses("runtime/core/operations/copier.h", '#include "runtime/core/sharing/exports.h"\n', "runtime/core/sharing")
         self.refuses("runtime/core/sharing/exports.h", '#include "runtime/core/runtime.h"\n', "belongs to runtime/core;")

@@ -1,8 +1,11 @@
 // The parts of runtime/node themselves, exporter and importer in one process.
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -140,6 +143,51 @@ TEST(Neighbours, AreConnectedToOnce) {
     ASSERT_NE(*found.begin(), nullptr);
     EXPECT_EQ((*found.begin())->find(from.handle), (exported{from.memory, 16, 100}));
   }
+}
+
+// A process that takes connections and answers nothing.
+class silent_process {
+ public:
+  silent_process() : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    handle.process = {{hpe::node::random_number(), hpe::node::random_number()}};
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = hpe::node::address_of(handle.process);
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 1), 0);
+  }
+  /// Returns when somebody waits for an answer.
+  void accept() {
+    connection_ = hpe::os::file_descriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    pollfd asked{connection_.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&asked, 1, -1), 1);
+  }
+  void end() { connection_.reset(); }
+
+  hpe::node::handle handle;
+
+ private:
+  hpe::os::file_descriptor socket_;
+  hpe::os::file_descriptor connection_;
+};
+
+TEST(Neighbours, ThatDoNotAnswerHoldUpNobodyElse) {
+  silent_process silent;
+  source from;
+  hpe::node::neighbours others;
+  std::atomic<bool> given_up{false};
+  std::thread asking([&] {
+    EXPECT_EQ(others.find(silent.handle), nullptr);
+    given_up = true;
+  });
+  silent.accept();
+  EXPECT_NE(others.find(from.handle), nullptr);
+  EXPECT_EQ(others.all().size(), 1U);
+  EXPECT_FALSE(given_up);
+  silent.end();
+  asking.join();
 }
 
 TEST(Neighbours, CanBeListedWhileMoreAreFound) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,14 @@ result rtm(std::vector<std::string> words) {
   return {status, testing::internal::GetCapturedStderr(), testing::internal::GetCapturedStdout()};
 }
 
+std::ptrdiff_t files_here() {
+  return std::distance(std::filesystem::directory_iterator("."), std::filesystem::directory_iterator());
+}
+
 void expect_refused(const std::vector<std::string>& words, const std::string& because) {
+  const auto before = files_here();
   const result r = rtm(words);
+  EXPECT_EQ(files_here(), before) << "a refused command leaves no file behind";
   EXPECT_EQ(r.status, 2) << r.errors;
   EXPECT_NE(r.errors.find(because), std::string::npos) << r.errors;
 }

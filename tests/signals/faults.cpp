@@ -160,6 +160,52 @@ TEST(OurFaults, WorkInChildrenOfFork) {
   });
 }
 
+void* touch_when_cancellable(void* page) {
+  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+  auto* const touched = static_cast<volatile char*>(page);
+  *touched = 1;
+  while (*touched == 1) {
+  }
+  return nullptr;
+}
+
+TEST(OurFaults, AThreadIsCancelledWhenItsFaultIsOver) {
+  expect_success([] {
+    our_pages::start();
+    volatile char* const page = our_pages::add();
+    our_pages::hold();
+    pthread_t thread{};
+    check(::pthread_create(&thread, nullptr, touch_when_cancellable, const_cast<char*>(page)) == 0);
+    while (our_pages::opened() == 0) std::this_thread::yield();
+    check(::pthread_cancel(thread) == 0);
+    our_pages::go_on();
+    void* result = nullptr;
+    check(::pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  });
+}
+
+// The program's own handler is where a thread may be cancelled at once.
+void wait_for_cancellation(int, siginfo_t*, void*) {
+  do {
+    *touched_by_handler = 1;
+  } while (*touched_by_handler == 1);
+}
+
+TEST(OurFaults, AThreadIsCancelledInTheProgramsOwnFaultHandler) {
+  expect_success([] {
+    our_pages::start();
+    touched_by_handler = our_pages::add();
+    const struct sigaction action = action_with(wait_for_cancellation, 0);
+    check(::sigaction(SIGSEGV, &action, nullptr) == 0);
+    pthread_t thread{};
+    check(::pthread_create(&thread, nullptr, touch_when_cancellable, const_cast<char*>(foreign_page())) == 0);
+    while (our_pages::opened() == 0) std::this_thread::yield();
+    check(::pthread_cancel(thread) == 0);
+    void* result = nullptr;
+    check(::pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  });
+}
+
 void open_it(int, siginfo_t* info, void*) { open_foreign_page(info->si_addr); }
 void open_it_too(int, siginfo_t* info, void*) { open_foreign_page(info->si_addr); }
 

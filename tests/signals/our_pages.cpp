@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <thread>
 
 #include "runtime/os/signals.h"
 
@@ -17,6 +18,13 @@ std::atomic<char*> pages{nullptr};
 std::atomic<std::size_t> used{0};
 std::atomic<unsigned> opened_count{0};
 std::atomic<unsigned> write_count{0};
+std::atomic<bool> held{false};
+
+// May throw for all that the compiler knows. So the entry has an unwind table, which says that nothing may unwind it.
+void wait_until_released() {
+  while (held) std::this_thread::yield();
+}
+void (*volatile wait_while_held)() = wait_until_released;
 
 hpe::os::fault_verdict open_page(const hpe::os::access_violation& f) noexcept {
   const auto offset = static_cast<std::size_t>(static_cast<char*>(f.address) - pages.load());
@@ -24,6 +32,7 @@ hpe::os::fault_verdict open_page(const hpe::os::access_violation& f) noexcept {
   ::mprotect(pages.load() + offset / page * page, page, PROT_READ | PROT_WRITE);
   ++opened_count;
   if (f.kind == hpe::os::access_kind::write) ++write_count;
+  wait_while_held();
   errno = EDOM;  // the handler has to hide it
   return hpe::os::fault_verdict::retry;
 }
@@ -40,6 +49,10 @@ void start() {
 volatile char* add() { return pages.load() + used++ * page; }
 
 void close(volatile char* p) { ::mprotect(const_cast<char*>(p), page, PROT_NONE); }
+
+void hold() { held = true; }
+
+void go_on() { held = false; }
 
 unsigned opened() { return opened_count; }
 

@@ -13,6 +13,10 @@ OUR_PAGES_API void start();
 OUR_PAGES_API volatile char* add();
 OUR_PAGES_API void close(volatile char* page);
 
+/// From now on the entry waits, when it has opened a page, until go_on().
+OUR_PAGES_API void hold();
+OUR_PAGES_API void go_on();
+
 /// How often the entry opened a page, and how often it was told of a write.
 OUR_PAGES_API unsigned opened();
 OUR_PAGES_API unsigned opened_for_writing();

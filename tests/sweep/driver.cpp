@@ -14,8 +14,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <utility>
+#include <thread>
 
+#include "tests/sweep/resources.h"
 #include "tests/sweep/runner.h"
 
 namespace sweep {
@@ -25,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
-// A run takes milliseconds. One that takes this long is looked at, and one that takes the other is stuck: a machine
-// that others share may stall for a while.
+// A run takes milliseconds. One that takes `slow` hangs if all its threads sleep, and those of its devices. One of
+// which some run may be held up by others that use the machine; it hangs if it takes `stuck`.
 constexpr std::chrono::seconds slow{2};
 constexpr std::chrono::seconds stuck{15};
 
@@ -35,6 +36,30 @@ std::string first_line(const fs::path& file) {
   std::string line;
   std::getline(in, line, '\n');
   return line;
+}
+
+// Whether every thread of a process sleeps.
+bool asleep(pid_t process) {
+  std::error_code ignored;
+  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task", ignored)) {
+    const std::string about = first_line(task.path() / "stat");
+    const auto state = about.rfind(") ");  // behind the name
+    if (state != std::string::npos && about.compare(state + 2, 1, "S") != 0) return false;
+  }
+  return true;
+}
+
+// The same of a process and its devices, at each of several looks.
+bool stays_asleep(pid_t process) {
+  constexpr int looks = 20;
+  constexpr std::chrono::milliseconds between{25};
+  for (int i = 0; i < looks; ++i) {
+    if (!asleep(process)) return false;
+    for (const auto& [device, its_process] : device_processes(process))
+      if (!asleep(its_process)) return false;
+    std::this_thread::sleep_for(between);
+  }
+  return true;
 }
 
 // What each thread of a process waits in.
@@ -147,17 +172,15 @@ tally drive(const sweep_of& which, bool verbose) {
     std::uint64_t at = 0;
     bool replaced = false;
     auto begun = clock::now();
-    bool looked_at = false;
+    auto next_look = begun + slow;
     bool hung = false;
     std::string line;
     for (;;) {
-      const auto outcome = in.next(line, begun + (looked_at ? stuck : slow));
+      const auto outcome = in.next(line, next_look);
       if (outcome == lines::outcome::ended) break;
       if (outcome == lines::outcome::late) {
-        if (!std::exchange(looked_at, true)) {
-          if (!verbose) continue;
-          print(at, "takes long; its threads:");
-          print_threads(p.id);
+        if (clock::now() < begun + stuck && !stays_asleep(p.id)) {
+          next_look = clock::now() + slow / 4;
           continue;
         }
         ++result.hangs;
@@ -173,7 +196,7 @@ tally drive(const sweep_of& which, bool verbose) {
         if (at != 0) ++result.failures;
         at = number;
         begun = clock::now();
-        looked_at = false;
+        next_look = begun + slow;
       } else if (line.starts_with("finding ")) {
         ++result.findings;
         print(number, rest);

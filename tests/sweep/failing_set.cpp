@@ -1,5 +1,7 @@
 #include "tests/sweep/failing_set.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -46,7 +48,7 @@ hpe::error late_failure() {
 
 void kill_device(device::device& lost, unsigned index, bool until_known) {
   const test_code here;
-  const auto processes = device_processes();
+  const auto processes = device_processes(::getpid());
   if (!processes.contains(static_cast<int>(index))) return;
   ::kill(processes.at(static_cast<int>(index)), SIGKILL);
   {
@@ -148,6 +150,7 @@ class failing_device final : public device::device {
   }
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }
+  void await_room() override { real_.await_room(); }
   hpe::device::stream& create_stream(hpe::device::priority level) override {
     hpe::device::stream* made = nullptr;
     perform_on(real_, index_, "create_stream", HPE_ERROR_SYSTEM, [&] { made = &real_.create_stream(level); });

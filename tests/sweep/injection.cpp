@@ -29,6 +29,7 @@ const char* name_of(failure kind) noexcept {
     case failure::loss_after: return "loss_after";
     case failure::system_call: return "system_call";
     case failure::allocation: return "allocation";
+    case failure::allocations: return "allocations";
   }
   return "";
 }
@@ -44,7 +45,9 @@ void injector::arm(failure kind, std::uint64_t k) noexcept {
 
 bool injector::due(failure kind, const char* what, int device) noexcept {
   if (kind_.load(std::memory_order_acquire) != kind || !calls_count) return false;
-  if (calls_.fetch_add(1) + 1 != k_) return false;
+  const std::uint64_t call = calls_.fetch_add(1) + 1;
+  if (kind == failure::allocations && call == k_ + 1) return true;
+  if (call != k_) return false;
   if (device < 0)
     std::snprintf(note_->text, sizeof note_->text, "%s", what);
   else
@@ -76,7 +79,8 @@ namespace {
 
 void* allocate(std::size_t bytes, std::size_t alignment, bool may_throw) {
   void* p = nullptr;
-  if (!sweep::injected().due(sweep::failure::allocation, "operator new"))
+  if (!sweep::injected().due(sweep::failure::allocation, "operator new") &&
+      !sweep::injected().due(sweep::failure::allocations, "operator new twice"))
     p = alignment == 0 ? std::malloc(bytes != 0 ? bytes : 1)
                        : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (p != nullptr)

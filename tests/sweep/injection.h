@@ -18,9 +18,11 @@ enum class failure : std::uint8_t {
   loss_after,   ///< the device dies behind an operation
   system_call,  ///< a system call fails
   allocation,   ///< operator new throws
+  allocations   ///< the same, and once more at the next call, which may be of what cleans up
 };
 inline constexpr failure all_failures[] = {failure::refusal,    failure::late,        failure::loss_before,
-                                           failure::loss_after, failure::system_call, failure::allocation};
+                                           failure::loss_after, failure::system_call, failure::allocation,
+                                           failure::allocations};
 
 [[nodiscard]] const char* name_of(failure kind) noexcept;
 

@@ -63,7 +63,9 @@ int main(int count, char** arguments) {
         if (wanted.first ? first != *wanted.first : s.starts && first != order::host_first) continue;
         // A loss and a failed start take a process each, and there are very many allocations.
         const bool costly = s.starts || kind == failure::loss_before || kind == failure::loss_after;
-        const std::uint64_t stride = wanted.every * (costly ? 3 : kind == failure::allocation ? 5 : 1);
+        const std::uint64_t stride = wanted.every * (costly                                                        ? 3
+                                                     : kind == failure::allocation || kind == failure::allocations ? 5
+                                                                                                                   : 1);
         const std::uint64_t offset = first == order::devices_first ? stride / 2 : 0;
         const tally t =
             drive({&s, kind, first, wanted.call + (wanted.call == 1 ? offset : 0), wanted.every == 0 ? 1 : stride},

@@ -38,10 +38,10 @@ std::int64_t mappings_of_files() {
 }
 
 void look_into_runtime(resources& result) {
-  const auto& env = hpe::core::runtime::instance().env();
+  const auto& all = hpe::core::runtime::instance();
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  for (std::uint32_t number = 1; number < env.regions.limit(); ++number) {
-    auto& r = env.regions.at(number);
+  for (std::uint32_t number = 1; number < all.regions().limit(); ++number) {
+    auto& r = all.regions().at(number);
     bool mine = false;
     while (!(mine = r.mutex.try_lock()) && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
     if (!mine) {
@@ -51,23 +51,23 @@ void look_into_runtime(resources& result) {
     result.regions += r.alive ? 1 : 0;
     r.mutex.unlock();
   }
-  std::vector<hpe::transfer::staged> all;
-  while (auto buffer = env.engine.try_borrow(0)) all.push_back(std::move(*buffer));
-  result.buffers = static_cast<std::int64_t>(all.size());
+  std::vector<hpe::transfer::staged> buffers;
+  while (auto buffer = all.resources().engine.try_borrow(0)) buffers.push_back(std::move(*buffer));
+  result.buffers = static_cast<std::int64_t>(buffers.size());
 }
 
 }  // namespace
 
-std::map<int, pid_t> device_processes() {
+std::map<int, pid_t> device_processes(pid_t of) {
   std::map<int, pid_t> result;
-  const std::string self = std::to_string(::getpid());
+  const std::string owner = std::to_string(of);
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
     if (process == 0) continue;
     std::ifstream in(entry.path() / "cmdline");
     std::vector<std::string> words;
     for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
-    if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[4] == self && words[1].front() != '-')
+    if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[4] == owner && words[1].front() != '-')
       result[std::atoi(words[1].c_str())] = process;
   }
   return result;
@@ -79,7 +79,7 @@ resources of_process() {
   result.descriptors = entries_of("/proc/self/fd");
   result.mappings = mappings_of_files();
   result.shared = entries_of("/dev/shm", "hpe-");
-  result.processes = static_cast<std::int64_t>(device_processes().size());
+  result.processes = static_cast<std::int64_t>(device_processes(::getpid()).size());
   return result;
 }
 

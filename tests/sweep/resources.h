@@ -22,8 +22,8 @@ struct resources {
   std::vector<std::int64_t> device_memory;  ///< free, by device; -1: lost
 };
 
-/// The processes of this one's devices, by device.
-[[nodiscard]] std::map<int, pid_t> device_processes();
+/// The processes of a process's devices, by device.
+[[nodiscard]] std::map<int, pid_t> device_processes(pid_t of);
 
 /// What the system shows, of a process that may have no runtime.
 [[nodiscard]] resources of_process();

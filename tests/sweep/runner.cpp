@@ -1,10 +1,12 @@
 #include "tests/sweep/runner.h"
 
+#include <execinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include "tests/sweep/resources.h"
@@ -149,6 +151,11 @@ class worker {
 std::string node_directory(pid_t process) { return "hpe-sweep-" + std::to_string(process); }
 
 int run_sweep(const sweep_of& which, int report_to) {
+  std::set_terminate([] {
+    void* frames[40];
+    ::backtrace_symbols_fd(frames, ::backtrace(frames, 40), STDERR_FILENO);
+    std::abort();
+  });
   this_thread_is_the_test();
   install_touch_handler();
   ::setenv("HPE_DEVICES", which.what->devices, 1);

@@ -1,5 +1,6 @@
 // What stands in for system calls of the runtime (the linker's --wrap): counts them, and lets the one that the injector
-// chooses fail as the system itself could.
+// chooses fail as the system itself could. Left out is what the system does not refuse to those who use it rightly:
+// close frees the descriptor whatever it answers, munmap of a whole mapping needs no memory, and waitid finds a child.
 
 #include <fcntl.h>
 #include <poll.h>

@@ -193,8 +193,11 @@ void world::check_message(const char* name) {
     case failure::loss_after:
       if (status_ != HPE_ERROR_DEVICE_LOST) wrong("and not that the device is lost");
       break;
-    case failure::system_call: break;
+    case failure::system_call:
+      if (message_.find(injected().what()) == std::string::npos) wrong("which does not name what failed");
+      break;
     case failure::allocation:
+    case failure::allocations:
       if (status_ != HPE_ERROR_OUT_OF_MEMORY) wrong("and not that memory is short");
       break;
     case failure::none: break;

@@ -231,7 +231,7 @@ class groups_test : public testing::Test {
     std::byte* begin;
     std::size_t bytes;
   };
-  placement near() {
+  device_groups near() {
     return {{0, 1},
             [this](unsigned group) { threads[group].fetch_add(1); },
             [this](unsigned group, void* begin, std::size_t bytes) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -27,18 +28,24 @@ class submissions : public ::testing::Test {
  protected:
   static constexpr std::size_t bytes = 3 * granule_size;  // one granule on each device
 
-  submissions() {
+  submissions() { start(""); }
+
+  void start(const char* host_link) {
+    runtime_.reset();
     options chosen;
     chosen.devices = "soft:3";
     chosen.block_size = block;
     chosen.rolling_window = 0;  // what the host wrote stays the host's
+    chosen.soft_host_link = host_link;
     runtime_ = std::make_unique<core::runtime>(chosen);
     data_ = runtime_->memory().allocate_striped(bytes, nullptr);
     runtime_->copies().fill(data_, old_byte, bytes);
   }
 
-  [[nodiscard]] const core::environment& env() const { return runtime_->env(); }
-  [[nodiscard]] coherence::region& region() const { return env().regions.at(env().granules.find(data_).region); }
+  [[nodiscard]] resources with() const { return runtime_->resources(); }
+  [[nodiscard]] coherence::region& region() const {
+    return runtime_->regions().at(runtime_->granules().find(data_).region);
+  }
   [[nodiscard]] block_state state_of(std::size_t offset) const {
     const hpe::lock_guard lock(region().mutex);
     return region().state(region().block_of(offset));
@@ -55,11 +62,11 @@ class submissions : public ::testing::Test {
 
   /// Fills the range home by home; the command with this number, counted from 0, cannot be queued.
   void fill_but_fail_at(byte_range range, unsigned failing) {
-    submission work(env(), {{&region(), range, HPE_OUT}});
+    submission work(with(), {{&region(), range, HPE_OUT}});
     unsigned next = 0;
     work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
       if (next++ == failing) HPE_THROW(HPE_ERROR_DEVICE_LOST, "the test refuses a command");
-      return env().engine.fill(home, data_ + part.begin, new_byte, part.size(), after.points());
+      return with().engine.fill(home, data_ + part.begin, new_byte, part.size(), after.points());
     });
   }
 
@@ -110,12 +117,12 @@ TEST_F(submissions, that_fail_part_way_keep_the_host_bytes_beside_those_of_a_par
 
 TEST_F(submissions, that_queue_nothing_change_no_state) {
   host_reads_all();
-  { const submission only_looks(env(), {{&region(), region().whole(), HPE_OUT}}); }
+  { const submission only_looks(with(), {{&region(), region().whole(), HPE_OUT}}); }
   EXPECT_EQ(state_of(0), block_state::shared);
   host_writes_all();
-  { const submission overwrites(env(), {{&region(), region().whole(), HPE_OUT}}); }
+  { const submission overwrites(with(), {{&region(), region().whole(), HPE_OUT}}); }
   EXPECT_EQ(state_of(0), block_state::host) << "nothing was uploaded, so the host has the only copy";
-  { const submission reads_and_writes(env(), {{&region(), region().whole(), HPE_INOUT}}); }
+  { const submission reads_and_writes(with(), {{&region(), region().whole(), HPE_INOUT}}); }
   EXPECT_EQ(state_of(0), block_state::shared) << "the upload was queued";
   expect_everywhere(7, old_byte, true);
 }
@@ -129,14 +136,14 @@ TEST_F(submissions, are_waited_for_by_the_next_user_of_what_was_queued) {
   EXPECT_FALSE(readers.empty());
   point_set of_the_rest;
   region().order.before_read({2 * granule_size, bytes}, of_the_rest);
-  for (const timepoint p : of_the_rest.points()) EXPECT_TRUE(env().devices.reached(p)) << "only what came before";
+  for (const timepoint p : of_the_rest.points()) EXPECT_TRUE(with().devices.reached(p)) << "only what came before";
 }
 
 TEST_F(submissions, that_several_devices_do_together_count_if_one_part_was_queued) {
   host_reads_all();
-  submission work(env(), {{&region(), region().whole(), HPE_OUT}});
+  submission work(with(), {{&region(), region().whole(), HPE_OUT}});
   EXPECT_THROW(work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
-    points.push_back(env().engine.fill(0, data_, new_byte, granule_size, after.points()));
+    points.push_back(with().engine.fill(0, data_, new_byte, granule_size, after.points()));
     HPE_THROW(HPE_ERROR_DEVICE_LOST, "the test refuses the second part");
   }),
                error);
@@ -148,9 +155,10 @@ TEST_F(submissions, that_several_devices_do_together_count_if_one_part_was_queue
 TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
   host_reads_all();
   {
-    submission work(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
     // A part of the work runs, and is waited for.
-    env().devices.wait(env().engine.fill(0, data_, new_byte, block, {}), std::chrono::steady_clock::time_point::max());
+    with().devices.wait(with().engine.fill(0, data_, new_byte, block, {}),
+                        std::chrono::steady_clock::time_point::max());
     work.abandon();
   }
   EXPECT_EQ(state_of(0), block_state::host);
@@ -159,18 +167,80 @@ TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
   // Where only the home has a copy, it is as the part left it.
   runtime_->copies().fill(data_, old_byte, bytes);
   {
-    submission work(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
-    env().devices.wait(env().engine.fill(0, data_, new_byte, block, {}), std::chrono::steady_clock::time_point::max());
+    submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    with().devices.wait(with().engine.fill(0, data_, new_byte, block, {}),
+                        std::chrono::steady_clock::time_point::max());
     work.abandon();
   }
   expect_everywhere(5, new_byte, true);
   expect_everywhere(block + 5, old_byte, true);
 }
 
+TEST_F(submissions, that_are_abandoned_leave_bytes_that_can_be_migrated) {
+  for (const bool host_reads : {false, true}) {
+    runtime_->copies().fill(data_, old_byte, bytes);
+    if (host_reads) host_reads_all();
+    {
+      submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
+      with().devices.wait(with().engine.fill(0, data_, new_byte, block, {}),
+                          std::chrono::steady_clock::time_point::max());
+      work.abandon();
+    }
+    runtime_->memory().migrate(data_, host_reads ? 1 : 2);
+    expect_everywhere(5, host_reads ? old_byte : new_byte, false);
+    expect_everywhere(block + 5, old_byte, false);
+    expect_everywhere(bytes - 1, old_byte, false);
+  }
+}
+
+// A copy that nobody waits for would write over what the host writes next.
+TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
+  start("16M");
+  device::device& second = with().devices.at(1);
+  second.unmap(data_ + granule_size, granule_size);  // so copies from there are refused
+  coherence::region& r = region();
+  {
+    const hpe::lock_guard lock(r.mutex);
+    EXPECT_THROW(bring_to_host(with(), r), error);
+    point_set copies;
+    r.order.before_write({0, granule_size}, copies);
+    EXPECT_FALSE(copies.empty()) << "those of the first home were queued";
+    EXPECT_TRUE(reached(copies.points(), with().devices));
+    EXPECT_EQ(r.state(0), block_state::device);
+  }
+  second.map(data_ + granule_size, granule_size);
+  expect_everywhere(5, old_byte, true);
+}
+
+// A program that queues without end is held up, and holds up nobody else.
+TEST_F(submissions, are_not_queued_without_end) {
+  coherence::region& r = region();
+  device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
+  const timepoint before = stream.fill(data_, old_byte, 1);
+  {
+    const hpe::lock_guard lock(r.mutex);
+    r.order.record_write({0, block}, {before.timeline, before.value + 1});
+  }
+  constexpr int all = 20000;
+  std::atomic<int> queued{0};
+  std::thread program([&] {
+    for (; queued < all; ++queued) runtime_->copies().fill(data_, queued % 100, block);
+  });
+  for (int seen = -1; seen != queued && queued < all;) {
+    seen = queued;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  EXPECT_LT(queued, all / 2);
+  EXPECT_EQ(on_devices(granule_size), old_byte) << "the region is free for others";
+  (void)stream.fill(data_ + granule_size - 1, old_byte, 1);
+  program.join();
+  expect_everywhere(5, (all - 1) % 100, true);
+}
+
 TEST_F(submissions, hand_bytes_over_without_work) {
   host_writes_all();
   {
-    submission use(env(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    submission use(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
     use.hand_over();
   }
   EXPECT_EQ(state_of(0), block_state::device) << "others may write it now";
@@ -182,16 +252,16 @@ TEST_F(submissions, of_regions_that_were_freed_are_refused) {
   coherence::region& r = region();
   const byte_range whole = r.whole();
   runtime_->memory().free(data_);
-  EXPECT_THROW(submission(env(), {{&r, whole, HPE_IN}}), error);
+  EXPECT_THROW(submission(with(), {{&r, whole, HPE_IN}}), error);
   EXPECT_TRUE(r.mutex.try_lock()) << "a refused submission keeps no lock";
   r.mutex.unlock();
-  EXPECT_NO_THROW(submission(env(), {{&r, whole, HPE_IN, true}})) << "left out";
+  EXPECT_NO_THROW(submission(with(), {{&r, whole, HPE_IN, true}})) << "left out";
 }
 
 // An upload behind the host starts behind a kernel that still reads the home.
 TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
   host_reads_all();
-  device::stream& stream = env().devices.at(0).create_stream(device::priority::launch);
+  device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(data_, old_byte, 1);
   const timepoint gate{before.timeline, before.value + 1};
   coherence::region& r = region();
@@ -199,11 +269,11 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
     const hpe::lock_guard lock(r.mutex);
     r.order.record_read({0, granule_size}, gate);
     r.transition({0, 1}, coherence::block_event::host_write);
-    upload(env(), r, {0, 1}, device::priority::rolling);
+    upload(with(), r, {0, 1}, device::priority::rolling);
     EXPECT_EQ(r.state(0), block_state::shared);
     point_set uploads;
     r.order.before_read({0, block}, uploads);
-    EXPECT_FALSE(reached(uploads.points(), env().devices)) << "the reader has not finished";
+    EXPECT_FALSE(reached(uploads.points(), with().devices)) << "the reader has not finished";
   }
   (void)stream.fill(data_, old_byte, 1);
   expect_everywhere(5, old_byte, true);

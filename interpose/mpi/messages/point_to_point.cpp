@@ -71,7 +71,7 @@ template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  std::optional<trace::span> here;
+  std::optional<trace::recorded> here;
   std::shared_ptr<incoming> it;
   if (concerns(what.buffer)) here.emplace(trace::category::mpi, function);
   if (here || !is_looked_at(what.count, what.type)) it = std::make_shared<incoming>(what, false);
@@ -104,7 +104,7 @@ taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int ta
   return guarded(comm, [&]() -> taken {
     const auto send = large(buf, count, type, dest, tag, comm, false);
     if (send == nullptr) return std::nullopt;
-    const trace::span here(trace::category::mpi, function);
+    const trace::recorded here(trace::category::mpi, function);
     return send->carry_out(MPI_STATUS_IGNORE);
   });
 }
@@ -159,7 +159,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
   return guarded(nullptr, [&]() -> taken {
     const auto it = receive_of(buf, count, type, message);
     if (it == nullptr) return std::nullopt;
-    const trace::span here(trace::category::mpi, function);
+    const trace::recorded here(trace::category::mpi, function);
     return it->carry_out(status);
   });
 }
@@ -178,7 +178,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
     const bool apart =
         !set_aside::of_process().empty() || large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
     if (apart) {
-      const trace::span here(trace::category::mpi, function);
+      const trace::recorded here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
       const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
       if (begun != MPI_SUCCESS) return begun;
@@ -217,7 +217,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
       };
       return receive_now(function, {buf, count, type, source, recvtag, comm}, status, exchange);
     }
-    const trace::span here(trace::category::mpi, function);
+    const trace::recorded here(trace::category::mpi, function);
     std::vector<std::byte> packed(static_cast<std::size_t>(pack_size(count, type, comm)));
     int size = 0;
     HPE_REAL(Pack)

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/base/error.h"
-#include "runtime/core/work/environment.h"
+#include "runtime/core/runtime.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::core {
@@ -14,7 +14,7 @@ namespace hpe::core {
 [[nodiscard]] int current_device() noexcept;
 
 /// Turns HPE_CURRENT_DEVICE into the thread's device and checks that it exists.
-[[nodiscard]] unsigned device_or_current(const environment& env, int device);
+[[nodiscard]] unsigned device_or_current(const runtime& it, int device);
 
 /// The accesses that a function of the C interface was given. work: the beginning of the sentence if they cannot be
 /// meant. Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than HPE_MAX_ACCESSES.
@@ -40,7 +40,7 @@ void require_no_callback();
 /// Runs the body of a function of the C interface and turns what it throws into a status.
 template <class Body>
 hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
-  const trace::span here(trace::category::call, function);
+  const trace::recorded here(trace::category::call, function);
   try {
     require_no_callback();
     body();

@@ -7,12 +7,14 @@
 #include "hpe/placement.h"
 #include "runtime/core/api/guard.h"
 #include "runtime/core/runtime.h"
+#include "runtime/device/checks.h"
 
 namespace hpe::core {
 
 namespace {
 
 thread_local std::string last_error;
+thread_local const char* last_sentence = "";  // last_error, or words that take no memory
 thread_local int chosen_device = 0;
 thread_local bool in_callback = false;
 
@@ -21,8 +23,9 @@ thread_local bool in_callback = false;
 void remember_error(const char* message) noexcept {
   try {
     last_error = message;
+    last_sentence = last_error.c_str();
   } catch (const std::bad_alloc&) {
-    last_error.clear();
+    last_sentence = "the host has no memory left, not even for the sentence that belongs to this error";
   }
 }
 
@@ -37,9 +40,9 @@ void require_no_callback() {
 
 int current_device() noexcept { return chosen_device; }
 
-unsigned device_or_current(const environment& env, int device) {
+unsigned device_or_current(const runtime& it, int device) {
   if (device == HPE_CURRENT_DEVICE) device = chosen_device;
-  env.require_device(device);
+  device::require_device(it.devices(), device);
   return static_cast<unsigned>(device);
 }
 
@@ -80,7 +83,7 @@ const char* hpeStatusName(hpeStatus status) {
 
 int hpeVersion(void) { return HPE_VERSION; }
 
-const char* hpeGetLastErrorMessage(void) { return hpe::core::last_error.c_str(); }
+const char* hpeGetLastErrorMessage(void) { return hpe::core::last_sentence; }
 
 hpeStatus hpeInit(void) {
   return guarded([] { runtime::instance(); });
@@ -89,16 +92,16 @@ hpeStatus hpeInit(void) {
 hpeStatus hpeGetDeviceCount(int* count) {
   return guarded([&] {
     HPE_REQUIRE(count != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceCount was given no place for the count");
-    *count = static_cast<int>(runtime::instance().env().devices.size());
+    *count = static_cast<int>(runtime::instance().devices().size());
   });
 }
 
 hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
   return guarded([&] {
     HPE_REQUIRE(info != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceInfo was given no place for the answer");
-    const auto& env = runtime::instance().env();
-    env.require_device(device);
-    hpe::device::device& it = env.devices.at(static_cast<unsigned>(device));
+    auto& devices = runtime::instance().devices();
+    hpe::device::require_device(devices, device);
+    hpe::device::device& it = devices.at(static_cast<unsigned>(device));
     hpeDeviceInfo result{};
     result.kind = it.info().kind;
     std::strncpy(result.name, it.info().name.c_str(), sizeof result.name - 1);
@@ -107,7 +110,7 @@ hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
     result.memory_free = memory.free;
     result.compute_units = it.info().compute_units;
     result.lost = it.lost() ? 1 : 0;
-    for (unsigned d = 0; d < env.devices.size(); ++d)
+    for (unsigned d = 0; d < devices.size(); ++d)
       if (it.can_access(d)) result.peers |= std::uint64_t{1} << d;
     *info = result;
   });
@@ -116,15 +119,15 @@ hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
 hpeStatus hpeGetDeviceNumaNode(int device, int* node) {
   return guarded([&] {
     HPE_REQUIRE(node != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceNumaNode was given no place for the answer");
-    const auto& env = runtime::instance().env();
-    env.require_device(device);
-    *node = env.devices.at(static_cast<unsigned>(device)).info().numa_node;
+    auto& devices = runtime::instance().devices();
+    hpe::device::require_device(devices, device);
+    *node = devices.at(static_cast<unsigned>(device)).info().numa_node;
   });
 }
 
 hpeStatus hpeSetDevice(int device) {
   return guarded([&] {
-    runtime::instance().env().require_device(device);
+    hpe::device::require_device(runtime::instance().devices(), device);
     hpe::core::chosen_device = device;
   });
 }
@@ -143,7 +146,7 @@ hpeStatus hpeSynchronize(void) {
 hpeStatus hpeSynchronizeDevice(int device) {
   return guarded([&] {
     auto& it = runtime::instance();
-    it.synchronize(static_cast<int>(hpe::core::device_or_current(it.env(), device)));
+    it.synchronize(static_cast<int>(hpe::core::device_or_current(it, device)));
   });
 }
 

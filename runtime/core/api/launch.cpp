@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "runtime/base/own_files.h"
 #include "runtime/core/api/guard.h"
-#include "runtime/core/api/locate.h"
 #include "runtime/core/runtime.h"
 
 using hpe::core::guarded;
@@ -46,6 +47,11 @@ hpe::device::shape tiles_of(const hpeShape* shape) {
   return tiles;
 }
 
+std::string own_kernels(const std::string& option) {
+  return option.empty() ? hpe::find_own_file("libhpe-kernels.so", {".", "../lib"}, HPE_ERROR_NOT_FOUND, "HPE_KERNELS")
+                        : option;
+}
+
 }  // namespace
 
 hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
@@ -54,7 +60,7 @@ hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
     HPE_REQUIRE(path == nullptr || *path != '\0', HPE_ERROR_INVALID_ARGUMENT,
                 "hpeModuleLoad was given an empty path; possible are a file, and a null pointer for hpe's own kernels");
     auto& it = runtime::instance();
-    *module = it.kernels().load(path != nullptr ? path : hpe::core::find_own_kernels(it.option().kernels));
+    *module = it.kernels().load(path != nullptr ? path : own_kernels(it.option().kernels));
   });
 }
 
@@ -76,8 +82,7 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
       const hpe::core::inside_callback here;
       return function(stream, argument);
     };
-    it.kernels().enqueue(hpe::core::device_or_current(it.env(), device), call,
-                         {.accesses = named, .everything = everything});
+    it.kernels().enqueue(hpe::core::device_or_current(it, device), call, {.accesses = named, .everything = everything});
   });
 }
 
@@ -90,7 +95,7 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     const hpe::core::work_usage usage{.accesses = accesses_of(kernel, accesses, everything ? 0 : count),
                                       .everything = everything};
     auto& it = runtime::instance();
-    const unsigned on = hpe::core::device_or_current(it.env(), device);
+    const unsigned on = hpe::core::device_or_current(it, device);
     if (kernel->ptx != nullptr) {
       it.ptx().launch(on, kernel, tiles_of(shape), bytes, usage);
     } else {
@@ -112,7 +117,7 @@ hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKe
     auto& it = runtime::instance();
     std::vector<hpe::core::team_part> parts;
     for (const hpeTeamMember& m : std::span(members, member_count)) {
-      const unsigned on = hpe::core::device_or_current(it.env(), m.device);
+      const unsigned on = hpe::core::device_or_current(it, m.device);
       HPE_REQUIRE(std::none_of(parts.begin(), parts.end(), [on](const auto& p) { return p.device == on; }),
                   HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched on a team that has device {} twice", kernel->name,
                   on);

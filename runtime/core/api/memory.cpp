@@ -27,7 +27,7 @@ hpeStatus hpeMalloc(void** pointer, size_t size) { return hpeMallocOn(pointer, s
 
 hpeStatus hpeMallocOn(void** pointer, size_t size, int device) {
   return allocate_into(
-      pointer, [&](runtime& it) { return it.memory().allocate(size, hpe::core::device_or_current(it.env(), device)); });
+      pointer, [&](runtime& it) { return it.memory().allocate(size, hpe::core::device_or_current(it, device)); });
 }
 
 hpeStatus hpeMallocHost(void** pointer, size_t size) {
@@ -77,7 +77,7 @@ hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice) {
 hpeStatus hpeMigrate(void* pointer, int device) {
   return guarded([&] {
     auto& it = runtime::instance();
-    const unsigned target = hpe::core::device_or_current(it.env(), device);
+    const unsigned target = hpe::core::device_or_current(it, device);
     it.memory().migrate(pointer, target);
   });
 }

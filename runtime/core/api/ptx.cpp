@@ -27,7 +27,7 @@ hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const 
   blocks.shared_bytes = shape->shared_bytes;
   blocks.cooperative = shape->cooperative != 0;
   auto& it = runtime::instance();
-  return it.ptx().launch(hpe::core::device_or_current(it.env(), device), kernel, blocks,
+  return it.ptx().launch(hpe::core::device_or_current(it, device), kernel, blocks,
                          {static_cast<const std::byte*>(parameters), parameter_size}, usage);
 }
 
@@ -60,7 +60,7 @@ hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, c
     HPE_REQUIRE(module != nullptr && name != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "hpeModuleGetVariable needs a module and a name");
     auto& it = runtime::instance();
-    const auto found = it.ptx().find_variable(module, name, hpe::core::device_or_current(it.env(), device));
+    const auto found = it.ptx().find_variable(module, name, hpe::core::device_or_current(it, device));
     if (address != nullptr) *address = found.address;
     if (size != nullptr) *size = found.size;
   });
@@ -102,7 +102,7 @@ hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault) {
   return guarded([&] {
     if (fault != nullptr) *fault = HPE_FAULT_NONE;
     if (const auto failure = runtime::instance().wait(point_of(work))) {
-      const hpe::device::ptx_capability* const ptx = runtime::instance().env().devices.ptx();
+      const hpe::device::ptx_capability* const ptx = runtime::instance().devices().ptx();
       if (fault != nullptr && ptx != nullptr) *fault = ptx->fault_of(point_of(work));
       throw *failure;
     }
@@ -112,6 +112,6 @@ hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault) {
 hpeStatus hpeWorkQuery(hpeWork work, int* done) {
   return guarded([&] {
     HPE_REQUIRE(done != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeWorkQuery was given no place for the answer");
-    *done = runtime::instance().env().devices.reached(point_of(work)) ? 1 : 0;
+    *done = runtime::instance().devices().reached(point_of(work)) ? 1 : 0;
   });
 }

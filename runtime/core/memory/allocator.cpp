@@ -46,18 +46,25 @@ std::size_t granules_for(std::uint64_t bytes) { return round_up(bytes, granule_s
 
 }  // namespace
 
-allocator::allocator(const environment& env, node::exporter& others, memory::segment_allocator& foreign)
-    : env_(env),
+allocator::allocator(const options& option, const work::resources& with, memory::uvas& space,
+                     memory::granule_table& granules, coherence::region_table& regions, fault::service& faults,
+                     counters& count, node::exporter& others, memory::segment_allocator& foreign)
+    : option_(option),
+      with_(with),
+      space_(space),
+      granules_(granules),
+      regions_(regions),
+      faults_(faults),
       others_(others),
-      backing_(env.devices, env.space),
-      mover_(env, backing_, others),
-      opened_(env, foreign),
-      kept_(env.space, env.devices, std::min(env.option.kept_memory, most_to_keep())),
-      host_segment_(env.space.segment_begin(segment_kind::host), env.space.layout().segment_size / granule_size),
-      striped_segment_(env.space.segment_begin(segment_kind::striped), env.space.layout().segment_size / granule_size) {
-  for (unsigned d = 0; d < env.devices.size(); ++d) {
-    device_segments_.push_back(std::make_unique<memory::segment_allocator>(
-        env.space.segment_begin(segment_kind::device, d), env.space.layout().segment_size / granule_size));
+      backing_(with.devices, space),
+      mover_(with, granules, count, backing_, others),
+      opened_(with.devices, space, foreign),
+      kept_(space, with.devices, std::min(option.kept_memory, most_to_keep())),
+      host_segment_(space.segment_begin(segment_kind::host), space.layout().segment_size / granule_size),
+      striped_segment_(space.segment_begin(segment_kind::striped), space.layout().segment_size / granule_size) {
+  for (unsigned d = 0; d < with.devices.size(); ++d) {
+    device_segments_.push_back(std::make_unique<memory::segment_allocator>(space.segment_begin(segment_kind::device, d),
+                                                                           space.layout().segment_size / granule_size));
     pools_.push_back(std::make_unique<pool>());
     pools_.back()->kind = region_kind::device;
     pools_.back()->home = d;
@@ -68,7 +75,7 @@ allocator::allocator(const environment& env, node::exporter& others, memory::seg
 }
 
 memory::segment_allocator& allocator::segment_of(const std::byte* address) {
-  const memory::segment where = env_.space.segment_of(address);
+  const memory::segment where = space_.segment_of(address);
   switch (where.kind) {
     case segment_kind::device: return *device_segments_[where.device];
     case segment_kind::host: return host_segment_;
@@ -80,7 +87,7 @@ memory::segment_allocator& allocator::segment_of(const std::byte* address) {
 }
 
 std::byte* allocator::allocate(std::size_t bytes, unsigned device) {
-  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and gives no memory", device);
+  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and gives no memory", device);
   if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_[device]);
   region_layout what;
   what.kind = region_kind::device;
@@ -100,15 +107,15 @@ std::byte* allocator::allocate_striped(std::size_t bytes, const hpeDistribution*
   require_size(bytes);
   region_layout what;
   what.kind = region_kind::striped;
-  what.homes = memory::distribute(distribution, granules_for(bytes), env_.devices.size());
+  what.homes = memory::distribute(distribution, granules_for(bytes), with_.devices.size());
   return make_region(bytes, std::move(what), striped_segment_);
 }
 
 void allocator::require_size(std::size_t bytes) const {
   HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
-  HPE_REQUIRE(bytes <= env_.space.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
+  HPE_REQUIRE(bytes <= space_.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
               "{} bytes were asked for; an allocation may have {} (HPE_SEGMENT_SIZE)", bytes,
-              env_.space.layout().segment_size);
+              space_.layout().segment_size);
 }
 
 std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory::segment_allocator& segment) {
@@ -117,7 +124,7 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   const std::size_t with_guard = granules + guard;
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
-  what.block_size = coherence::choose_block_size(bytes, env_.option.block_size);
+  what.block_size = coherence::choose_block_size(bytes, option_.block_size);
   const bool reuse = what.kind != region_kind::host;
   const std::optional<std::byte*> had = reuse ? kept_.take(segment, what.extent) : std::nullopt;
   what.base = had ? *had : segment.allocate(with_guard);
@@ -127,13 +134,13 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   }
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
               "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
-              env_.space.layout().segment_size);
+              space_.layout().segment_size);
   std::byte* base = what.base;
   bool backed = false;
   try {
     backing_.give(what);
     backed = true;
-    if (!had) env_.space.map_view(base, what.extent, os::access::none);
+    if (!had) space_.map_view(base, what.extent, os::access::none);
     publish(what, had.has_value());
   } catch (...) {
     if (backed) backing_.take(what);
@@ -144,25 +151,25 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
 }
 
 void allocator::publish(const region_layout& what, bool at_home) {
-  std::uint64_t ahead = env_.option.prefetch_window;
-  if (what.kind != region_kind::host) ahead = std::min(ahead, env_.devices.at(what.homes[0]).info().most_ahead);
-  region& r = env_.regions.take(what.homes[0]);
+  std::uint64_t ahead = option_.prefetch_window;
+  if (what.kind != region_kind::host) ahead = std::min(ahead, with_.devices.at(what.homes[0]).info().most_ahead);
+  region& r = regions_.take(what.homes[0]);
   try {
     const lock_guard lock(r.mutex);
-    r.begin(what, ahead, env_.option.rolling_window, at_home ? block_state::device : block_state::fresh);
+    r.begin(what, ahead, option_.rolling_window, at_home ? block_state::device : block_state::fresh);
   } catch (...) {
-    env_.regions.give_back(r);
+    regions_.give_back(r);
     throw;
   }
-  env_.granules.assign(what.base, granules_for(what.bytes), {r.id, what.homes[0]});
+  granules_.assign(what.base, granules_for(what.bytes), {r.id, what.homes[0]});
   if (what.homes.size() > 1)
     for (std::size_t g = 0; g < what.homes.size(); ++g)
-      env_.granules.set_home(what.base + g * granule_size, 1, what.homes[g]);
+      granules_.set_home(what.base + g * granule_size, 1, what.homes[g]);
 }
 
 std::byte* allocator::adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                             std::shared_ptr<const void> lease) {
-  const region_layout what = opened_.open(parts, first, bytes, std::move(lease));
+  const region_layout what = opened_.open(parts, first, bytes, option_.block_size, std::move(lease));
   try {
     publish(what, false);
   } catch (...) {
@@ -205,10 +212,10 @@ allocator::removal allocator::prepare_removal(const region& r) {
 
 void allocator::finish_removal(region& r, removal&& what) noexcept {
   const region_layout& was = r.layout;
-  env_.faults.look_again(r.id);  // who waits for its data is told that it was freed
-  env_.wait_for(what.users);
-  if (was.small == nullptr) env_.regions.note_freed({was.base + was.first, was.bytes - was.first});
-  env_.granules.clear(was.base, granules_for(was.bytes));
+  faults_.look_again(r.id);  // who waits for its data is told that it was freed
+  work::wait_for(what.users.points(), with_.devices);
+  if (was.small == nullptr) regions_.note_freed({was.base + was.first, was.bytes - was.first});
+  granules_.clear(was.base, granules_for(was.bytes));
   std::uint64_t shared = 0;
   {
     const lock_guard lock(r.mutex);
@@ -216,11 +223,11 @@ void allocator::finish_removal(region& r, removal&& what) noexcept {
   }
   // Its memory stays for processes that have it open.
   shared != 0 ? others_.retire(shared, std::move(what.give_back)) : what.give_back();
-  env_.regions.give_back(r);
+  regions_.give_back(r);
 }
 
 void allocator::give_back_memory(const region_layout& what, bool shadow_used) noexcept {
-  if (env_.space.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
+  if (space_.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
   backing_.take(what);
   const kept_memory::mapping left{&segment_of(what.base), what.base, what.extent, granules_for(what.bytes) + guard};
   what.kind != region_kind::host&& shadow_used ? kept_.keep(left) : kept_.drop(left);
@@ -238,7 +245,7 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
   try {
     clear_small(made);
   } catch (...) {
-    free_small(made);
+    discard_small(made);
     throw;
   }
   return object;
@@ -251,15 +258,38 @@ std::byte* allocator::allocate_in_new_slab(std::size_t bytes, pool& to) {
   what.small = &to.objects;
   memory::segment_allocator& segment = to.kind == region_kind::host ? host_segment_ : *device_segments_[to.home];
   std::byte* const slab = make_region(granule_size, std::move(what), segment);
-  bool added = false;
+  region& r = regions_.at(granules_.find(slab).region);
   try {
     to.objects.add_slab(slab);
-    added = true;
+  } catch (...) {
+    try_twice([&] { remove_region(r); });
+    throw;
+  }
+  try {
     return to.objects.allocate(bytes);
   } catch (...) {
-    // Another thread may have an object in it by now.
-    if (!added || to.objects.remove_slab(slab)) remove_region(env_.regions.at(env_.granules.find(slab).region));
+    try_twice([&] { remove_if_empty(r); });
     throw;
+  }
+}
+
+void allocator::remove_if_empty(region& r) {
+  removal what;
+  {
+    const lock_guard lock(r.mutex);
+    what = prepare_removal(r);
+    if (!r.layout.small->remove_slab(r.layout.base)) return;  // another thread has an object in it by now
+    r.end();
+  }
+  finish_removal(r, std::move(what));
+}
+
+void allocator::discard_small(const allocation& object) noexcept {
+  try {
+    try_twice([&] { free_small(object); });
+  } catch (const std::exception&) {
+    // Memory is too short to remove the slab, which stays for the next object.
+    object.region->layout.small->free({object.base, object.bytes});
   }
 }
 
@@ -277,13 +307,13 @@ void allocator::clear_small(const allocation& object) {
         on_host = on_host && (r.state(b) == block_state::host || r.state(b) == block_state::fresh);
     }
     if (on_host) {
-      std::memset(env_.space.alias(object.base), 0, object.bytes);
+      std::memset(space_.alias(object.base), 0, object.bytes);
       return;
     }
   }
-  work::submission clear(env_, {{object.region, bytes, HPE_OUT}});
+  work::submission clear(with_, {{object.region, bytes, HPE_OUT}});
   clear.submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
-    return env_.engine.fill(home, r.layout.base + part.begin, 0, part.size(), after.points());
+    return with_.engine.fill(home, r.layout.base + part.begin, 0, part.size(), after.points());
   });
 }
 
@@ -298,14 +328,14 @@ void allocator::free_small(const allocation& object) {
     require_unexported(r, {begin, begin + object.bytes});
     r.order.before_write({begin, begin + object.bytes}, users);
   }
-  env_.wait_for(users);
+  work::wait_for(users.points(), with_.devices);
   removal of_slab;
   {
     // Objects of a slab are freed one after the other: one that is not alone does not leave the slab empty.
     const lock_guard lock(r.mutex);
     if (objects.alone(small)) of_slab = prepare_removal(r);
     std::byte* const empty = objects.free(small);
-    env_.regions.note_freed({object.base, object.bytes});
+    regions_.note_freed({object.base, object.bytes});
     if (empty == nullptr || !objects.remove_slab(empty)) return;
     r.end();
   }
@@ -313,9 +343,9 @@ void allocator::free_small(const allocation& object) {
 }
 
 allocation allocator::find(const void* p) const {
-  const memory::granule_entry entry = env_.granules.find(p);
+  const memory::granule_entry entry = granules_.find(p);
   if (entry.region == 0) return {};
-  region& r = env_.regions.at(entry.region);
+  region& r = regions_.at(entry.region);
   const lock_guard lock(r.mutex);
   if (!r.alive || !r.contains(p)) return {};
   if (r.layout.small == nullptr) {
@@ -330,9 +360,9 @@ allocation allocator::find(const void* p) const {
 allocation allocator::require(const void* p) const {
   const allocation found = find(p);
   if (found.region != nullptr) return found;
-  HPE_REQUIRE(env_.space.contains(p), HPE_ERROR_NOT_A_REGION, "{} is not an address that hpe gave out", p);
+  HPE_REQUIRE(space_.contains(p), HPE_ERROR_NOT_A_REGION, "{} is not an address that hpe gave out", p);
   HPE_THROW(HPE_ERROR_NOT_A_REGION, "{} lies in no allocation: {}", p,
-            fault::explain_stray_address(static_cast<const std::byte*>(p), env_.granules, env_.regions));
+            fault::explain_stray_address(static_cast<const std::byte*>(p), granules_, regions_));
 }
 
 allocation allocator::require(const void* p, std::size_t bytes) const {
@@ -351,7 +381,7 @@ void allocator::migrate(const void* p, unsigned device) {
     const lock_guard lock(r.mutex);
     r.order.before_write(r.whole(), users);
   }
-  env_.wait_for(users);  // most of the waiting, without the mutex
+  work::wait_for(users.points(), with_.devices);  // most of the waiting, without the mutex
 
   const lock_guard lock(r.mutex);
   HPE_REQUIRE(r.alive && r.contains(p), HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");

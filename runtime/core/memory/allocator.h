@@ -7,13 +7,17 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/options.h"
+#include "runtime/coherence/region_table.h"
 #include "runtime/core/memory/backing.h"
 #include "runtime/core/memory/kept_memory.h"
 #include "runtime/core/memory/mover.h"
-#include "runtime/core/work/environment.h"
+#include "runtime/fault/service.h"
+#include "runtime/memory/granule_table.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/small_objects.h"
 #include "runtime/node/exporter.h"
+#include "runtime/work/submission.h"
 
 namespace hpe::core {
 
@@ -28,7 +32,9 @@ struct allocation {
 class allocator {
  public:
   /// others: the processes that use memory of this one. foreign: addresses for memory of theirs.
-  allocator(const environment& env, node::exporter& others, memory::segment_allocator& foreign);
+  allocator(const options& option, const work::resources& with, memory::uvas& space, memory::granule_table& granules,
+            coherence::region_table& regions, fault::service& faults, counters& count, node::exporter& others,
+            memory::segment_allocator& foreign);
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes, unsigned device);
   [[nodiscard]] std::byte* allocate_host(std::size_t bytes);
@@ -48,6 +54,9 @@ class allocator {
   [[nodiscard]] allocation require(const void* p) const;
   /// The same for a range that must lie in one allocation.
   [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
+
+  /// The home of an address as far as that is known without a lock: for choosing who serves it, and nothing else.
+  [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return granules_.find(address).home; }
 
   /// Gives the region of an allocation another home. Any thread; others that use the region wait.
   void migrate(const void* p, unsigned device);
@@ -73,6 +82,10 @@ class allocator {
   /// nullptr if other threads were faster.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
   void free_small(const allocation& object);
+  /// One that nobody was given.
+  void discard_small(const allocation& object) noexcept;
+  /// A slab, unless there is an object in it.
+  void remove_if_empty(coherence::region& r);
   void require_size(std::size_t bytes) const;
   void publish(const coherence::region_layout& what, bool at_home);
   std::byte* make_region(std::size_t bytes, coherence::region_layout description, memory::segment_allocator& segment);
@@ -83,7 +96,12 @@ class allocator {
   memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
 
-  environment env_;
+  const options& option_;
+  const work::resources with_;
+  memory::uvas& space_;
+  memory::granule_table& granules_;
+  coherence::region_table& regions_;
+  fault::service& faults_;
   node::exporter& others_;
   backing backing_;
   mover mover_;

@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/memory/granule_table.h"
 
 namespace hpe::core {
 
@@ -53,7 +54,7 @@ void backing::give_back(const region_layout& what) noexcept {
   for (std::uint64_t at = 0; at < what.bytes;) {
     const std::uint64_t stop = end_of_home(what, at);
     try {
-      home_of(what, at).map(what.base + at, stop - at);
+      try_twice([&] { home_of(what, at).map(what.base + at, stop - at); });
     } catch (const std::exception& e) {
       log(log_level::error, "no device memory is behind {} bytes at {} any more, of which the host has a copy: {}",
           stop - at, static_cast<void*>(what.base + at), e.what());
@@ -76,13 +77,13 @@ void backing::take_until(const region_layout& what, std::uint64_t end) noexcept 
 }
 
 region_layout opened_memory::open(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
-                                  std::shared_ptr<const void> lease) {
+                                  std::uint64_t block_size, std::shared_ptr<const void> lease) {
   region_layout what;
   what.kind = region_kind::host;
   what.homes = {memory::host_home};
   what.first = first;
   what.bytes = first + bytes;
-  what.block_size = coherence::choose_block_size(bytes, env_.option.block_size);
+  what.block_size = coherence::choose_block_size(bytes, block_size);
   for (const device::shared_part& part : parts) what.extent += part.bytes;
   what.base = addresses_.allocate(granules_for(what.extent));
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
@@ -92,9 +93,9 @@ region_layout opened_memory::open(std::span<const device::shared_part> parts, st
     done.reserve(parts.size());
     std::byte* at = what.base;
     for (const device::shared_part& part : parts) {
-      env_.devices.register_host(at, part.bytes, part.file, static_cast<std::int64_t>(part.offset));
+      devices_.register_host(at, part.bytes, part.file, static_cast<std::int64_t>(part.offset));
       done.push_back(part.bytes);
-      env_.space.map_foreign(at, part.bytes, part.file, part.offset);
+      space_.map_foreign(at, part.bytes, part.file, part.offset);
       at += part.bytes;
     }
     const lock_guard lock(mutex_);
@@ -110,8 +111,8 @@ void opened_memory::unmap(const region_layout& what, std::span<const std::uint64
   bool unmapped = true;
   std::byte* at = what.base;
   for (const std::uint64_t bytes : sizes) {
-    env_.devices.unregister_host(at, bytes);
-    unmapped = env_.space.unmap_foreign(at, bytes) && unmapped;
+    devices_.unregister_host(at, bytes);
+    unmapped = space_.unmap_foreign(at, bytes) && unmapped;
     at += bytes;
   }
   if (unmapped) addresses_.free(what.base, granules_for(what.extent));

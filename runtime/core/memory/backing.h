@@ -8,7 +8,6 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region.h"
-#include "runtime/core/work/environment.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/uvas.h"
@@ -44,12 +43,13 @@ class backing {
 class opened_memory {
  public:
   /// addresses: of the segment of foreign memory.
-  opened_memory(const environment& env, memory::segment_allocator& addresses) : env_(env), addresses_(addresses) {}
+  opened_memory(device::device_set& devices, memory::uvas& space, memory::segment_allocator& addresses)
+      : devices_(devices), space_(space), addresses_(addresses) {}
 
   /// Maps the parts, whole pages, one behind the other, for a region of which `bytes` bytes from `first` on are the
   /// allocation. lease is let go of once it is closed. Throws with nothing mapped.
   coherence::region_layout open(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
-                                std::shared_ptr<const void> lease);
+                                std::uint64_t block_size, std::shared_ptr<const void> lease);
 
   /// No queued work uses it. Addresses that the system does not let go of are not handed out again.
   void close(const coherence::region_layout& what) noexcept;
@@ -63,7 +63,8 @@ class opened_memory {
   /// Gives the addresses back too.
   void unmap(const coherence::region_layout& what, std::span<const std::uint64_t> sizes) noexcept;
 
-  environment env_;
+  device::device_set& devices_;
+  memory::uvas& space_;
   memory::segment_allocator& addresses_;
   mutex mutex_;
   std::map<std::byte*, opened> open_ HPE_GUARDED_BY(mutex_);  // by base

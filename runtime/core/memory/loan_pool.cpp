@@ -7,6 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/work/accesses.h"
 
 // Addresses in free_ and in entries are aliases. Small classes are cut from whole granules and stay cut.
 
@@ -20,9 +21,8 @@ constexpr std::size_t most_idle = std::size_t{512} << 20;
 std::size_t size_of(unsigned size_class) { return std::size_t{1} << size_class; }
 
 // Granules of the runtime segment that are left alone: its lower half, or more where staging buffers need it.
-std::size_t first_granule(const environment& env) {
-  const std::size_t staging = round_up(env.engine.staging().bytes(), granule_size);
-  return std::max(env.space.layout().segment_size / 2, staging) / granule_size;
+std::size_t first_granule(const memory::uvas& space, std::size_t staging) {
+  return std::max<std::size_t>(space.layout().segment_size / 2, round_up(staging, granule_size)) / granule_size;
 }
 
 }  // namespace
@@ -47,10 +47,11 @@ loan::~loan() {
   if (pool_ != nullptr) pool_->give_back(memory_, size_class_, std::move(busy_));
 }
 
-loan_pool::loan_pool(const environment& env)
-    : env_(env),
-      segment_(env.space.segment_begin(memory::segment_kind::runtime) + first_granule(env) * granule_size,
-               env.space.layout().segment_size / granule_size - first_granule(env)) {}
+loan_pool::loan_pool(device::device_set& devices, memory::uvas& space, std::size_t staging)
+    : devices_(devices),
+      space_(space),
+      segment_(space.segment_begin(memory::segment_kind::runtime) + first_granule(space, staging) * granule_size,
+               space.layout().segment_size / granule_size - first_granule(space, staging)) {}
 
 loan loan_pool::take(std::size_t bytes, const void* like) {
   const std::uintptr_t remainder = reinterpret_cast<std::uintptr_t>(like) % page;
@@ -73,8 +74,8 @@ std::byte* loan_pool::take_free(unsigned size_class) {
     const lock_guard lock(mutex_);
     auto& candidates = free_[size_class];
     if (candidates.empty()) return nullptr;
-    auto best =
-        std::find_if(candidates.begin(), candidates.end(), [&](const entry& e) { return env_.reached(e.busy); });
+    auto best = std::find_if(candidates.begin(), candidates.end(),
+                             [&](const entry& e) { return work::reached(e.busy.points(), devices_); });
     if (best == candidates.end()) {
       // More memory rather than waiting, while there is little of it.
       if (idle_ < most_idle / 2) return nullptr;
@@ -84,7 +85,7 @@ std::byte* loan_pool::take_free(unsigned size_class) {
     candidates.erase(best);
     idle_ -= size_of(size_class);
   }
-  env_.wait_for(found.busy);
+  work::wait_for(found.busy.points(), devices_);
   return found.memory;
 }
 
@@ -93,7 +94,7 @@ std::byte* loan_pool::make(unsigned size_class) {
   std::byte* const address = segment_.allocate(std::max<std::size_t>(bytes / granule_size, 1));
   HPE_REQUIRE(address != nullptr, HPE_ERROR_OUT_OF_MEMORY,
               "no {} bytes of address space are left for copies of device memory (HPE_SEGMENT_SIZE)", bytes);
-  std::byte* const memory = env_.space.alias(address);
+  std::byte* const memory = space_.alias(address);
   if (bytes < granule_size) {
     const lock_guard lock(mutex_);
     for (std::size_t at = bytes; at < granule_size; at += bytes) {
@@ -121,10 +122,10 @@ void loan_pool::give_back(std::byte* memory, unsigned size_class, coherence::poi
 }
 
 void loan_pool::discard(std::byte* memory, unsigned size_class, const coherence::point_set& busy) {
-  env_.wait_for(busy);
-  std::byte* const address = env_.space.view(memory);
-  const bool unmapped = env_.space.unmap_view(address, size_of(size_class));
-  env_.devices.release_host(memory, size_of(size_class));
+  work::wait_for(busy.points(), devices_);
+  std::byte* const address = space_.view(memory);
+  const bool unmapped = space_.unmap_view(address, size_of(size_class));
+  devices_.release_host(memory, size_of(size_class));
   if (unmapped) segment_.free(address, size_of(size_class) / granule_size);
 }
 

@@ -4,8 +4,10 @@
 #include <deque>
 
 #include "runtime/base/thread_safety.h"
-#include "runtime/core/work/environment.h"
+#include "runtime/coherence/point_set.h"
+#include "runtime/device/device.h"
 #include "runtime/memory/segment_allocator.h"
+#include "runtime/memory/uvas.h"
 
 namespace hpe::core {
 
@@ -43,7 +45,8 @@ class HPE_API loan {
 /// given back. Any thread.
 class loan_pool {
  public:
-  explicit loan_pool(const environment& env);
+  /// staging: how many bytes of the segment staging buffers take, from its begin on.
+  loan_pool(device::device_set& devices, memory::uvas& space, std::size_t staging);
 
   /// At least `bytes` bytes whose address has the same remainder modulo 4096 as `like`, so that code which cares for
   /// alignment finds the one of the original. Throws HPE_ERROR_OUT_OF_MEMORY.
@@ -64,7 +67,8 @@ class loan_pool {
   void give_back(std::byte* memory, unsigned size_class, coherence::point_set busy) noexcept;
   void discard(std::byte* memory, unsigned size_class, const coherence::point_set& busy);
 
-  environment env_;
+  device::device_set& devices_;
+  memory::uvas& space_;
   memory::segment_allocator segment_;
   mutex mutex_;
   std::array<std::deque<entry>, largest + 1> free_ HPE_GUARDED_BY(mutex_);

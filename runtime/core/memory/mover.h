@@ -1,8 +1,10 @@
 #pragma once
 
+#include "runtime/base/counters.h"
 #include "runtime/core/memory/backing.h"
-#include "runtime/core/work/environment.h"
+#include "runtime/memory/granule_table.h"
 #include "runtime/node/exporter.h"
+#include "runtime/work/block_copies.h"
 
 namespace hpe::core {
 
@@ -11,14 +13,18 @@ namespace hpe::core {
 /// uploads what the host wrote. Any thread.
 class mover {
  public:
-  mover(const environment& env, backing& homes, node::exporter& others) : env_(env), backing_(homes), others_(others) {}
+  mover(const work::resources& with, memory::granule_table& granules, counters& count, backing& homes,
+        node::exporter& others)
+      : with_(with), granules_(granules), count_(count), backing_(homes), others_(others) {}
 
   /// Under the region's mutex. Waits for what uses it. Throws HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST, and
   /// HPE_ERROR_NOT_SUPPORTED while other processes use it, with the region where it was.
   void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex);
 
  private:
-  environment env_;
+  const work::resources with_;
+  memory::granule_table& granules_;
+  counters& count_;
   backing& backing_;
   node::exporter& others_;
 };

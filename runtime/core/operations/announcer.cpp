@@ -26,7 +26,7 @@ std::vector<announcer::use> announcer::resolve(std::span<const hpeAccess> access
   for (const hpeAccess& a : accesses) {
     HPE_REQUIRE(a.mode == HPE_IN || a.mode == HPE_OUT || a.mode == HPE_INOUT, HPE_ERROR_INVALID_ARGUMENT,
                 "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
-    if (!env_.space.contains(a.address)) continue;
+    if (!space_.contains(a.address)) continue;
     const allocation found = memory_.require(a.address, a.size);
     if (found.region->single_copy()) continue;
     const std::uint64_t begin = found.region->offset_of(a.address);
@@ -38,8 +38,8 @@ std::vector<announcer::use> announcer::resolve(std::span<const hpeAccess> access
 
 void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
   std::vector<work::device_access> accesses;
-  for (std::uint32_t number = 1; homes != 0 && number < env_.regions.limit(); ++number) {
-    region& r = env_.regions.at(number);
+  for (std::uint32_t number = 1; homes != 0 && number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
     if (!r.open_to_host) continue;
     const lock_guard lock(r.mutex);
     if (!r.alive || r.single_copy()) continue;
@@ -48,11 +48,11 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
   }
   // Whatever the work writes, the host's bytes go home first: work that comes before it may still read them.
   for (const use& each : uses) {
-    region& r = env_.regions.at(each.region);
+    region& r = regions_.at(each.region);
     if (r.open_to_host) accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
   }
   if (accesses.empty()) return;
-  work::submission use(env_, std::move(accesses));
+  work::submission use(with_, std::move(accesses));
   use.hand_over();
 }
 
@@ -61,11 +61,11 @@ std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std
   if (trace::profile::active() != nullptr) made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
   std::vector<use> uses = resolve(accesses);
   if (homes == 0 && uses.empty()) return made;
-  made->number = env_.announced.add(homes, uses);
+  made->number = announced_.add(homes, uses);
   try {
     release(homes, uses);
   } catch (...) {
-    if (env_.announced.remove(made->number)) env_.faults.look_again();
+    if (announced_.remove(made->number)) faults_.look_again();
     throw;
   }
   return made;
@@ -82,7 +82,7 @@ void announcer::begin(hpeAnnouncement_st& work) const {
 void announcer::close_again(bool opened) const {
   // Views that were opened for this thread alone would let others pass who wait for work.
   try {
-    if (opened && env_.announced.any()) release(all_homes, {});
+    if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
     log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users are told
   }
@@ -95,7 +95,7 @@ void announcer::end(const hpeAnnouncement_st& work) const {
     trace::count_for(nullptr);
     close_again(opened);
   }
-  if (work.number != 0 && env_.announced.remove(work.number)) env_.faults.look_again();
+  if (work.number != 0 && announced_.remove(work.number)) faults_.look_again();
 }
 
 }  // namespace hpe::core

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
 #include "runtime/trace/call_sites.h"
 
@@ -18,7 +19,9 @@ namespace hpe::core {
 /// Work that the program has queued elsewhere: see hpe/announce.h. Any thread.
 class announcer {
  public:
-  announcer(const environment& env, allocator& memory) : env_(env), memory_(memory) {}
+  announcer(const work::resources& with, const memory::uvas& space, coherence::region_table& regions,
+            coherence::announcements& announced, fault::service& faults, allocator& memory)
+      : with_(with), space_(space), regions_(regions), announced_(announced), faults_(faults), memory_(memory) {}
 
   [[nodiscard]] std::unique_ptr<hpeAnnouncement_st> announce(std::uint64_t homes, std::span<const hpeAccess> accesses);
   void begin(hpeAnnouncement_st& work) const;
@@ -32,7 +35,11 @@ class announcer {
   void release(std::uint64_t homes, std::span<const use> uses) const;
   void close_again(bool opened) const;
 
-  environment env_;
+  const work::resources with_;
+  const memory::uvas& space_;
+  coherence::region_table& regions_;
+  coherence::announcements& announced_;
+  fault::service& faults_;
   allocator& memory_;
 };
 

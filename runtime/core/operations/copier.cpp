@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/core/work/arrivals.h"
+#include "runtime/core/operations/arrivals.h"
+#include "runtime/device/checks.h"
 #include "runtime/trace/measured.h"
 
 // Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
@@ -42,16 +43,16 @@ bool homes_change_inside_blocks(const region_range& to, const region_range& from
 }  // namespace
 
 region_range copier::resolve(const void* p, std::size_t bytes) const {
-  if (!env_.space.contains(p)) return {};
+  if (!space_.contains(p)) return {};
   const allocation found = memory_.require(p, bytes);
   const std::uint64_t begin = found.region->offset_of(p);
   return {found.region, {begin, begin + bytes}};
 }
 
 void copier::wait_for_announced(const void* p, std::size_t bytes, bool write) const {
-  if (!env_.announced.any() || bytes == 0) return;
+  if (!announced_.any() || bytes == 0) return;
   const region_range found = resolve(p, bytes);
-  if (found.region != nullptr) env_.wait_for_announced(*found.region, found.range, write);
+  if (found.region != nullptr) announced_.wait_before(*found.region, found.range, write);
 }
 
 void copier::copy_for_program(void* destination, const void* source, std::size_t bytes) {
@@ -65,7 +66,7 @@ void copier::fill_for_program(void* destination, std::uint8_t value, std::size_t
   fill(destination, value, bytes);
 }
 
-std::byte* copier::alias(const region_range& bytes) const { return env_.space.alias(bytes.address()); }
+std::byte* copier::alias(const region_range& bytes) const { return space_.alias(bytes.address()); }
 
 void copier::copy(void* destination, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
@@ -97,7 +98,7 @@ void copier::copy(void* destination, const void* source, std::size_t bytes) {
 void copier::copy_in(const region_range& to, const std::byte* source) {
   region& r = *to.region;
   if (r.single_copy()) {
-    work::wait_for_users(to, true, env_.devices);
+    work::wait_for_users(to, true, with_.devices);
     std::memcpy(alias(to), source, to.range.size());
     return;
   }
@@ -114,13 +115,13 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
   };
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
     const std::uint64_t done = at - to.range.begin;
-    const std::uint64_t wished = transfer::next_piece(done, to.range.end - at, env_.engine.staging_size());
+    const std::uint64_t wished = transfer::next_piece(done, to.range.end - at, with_.engine.staging_size());
     const std::uint64_t size = between_blocks(to, at, at + wished) - at;
-    const unsigned home = env_.likely_home(r.layout.base + at);
-    auto next = env_.engine.try_stage(home, source + done, size, to.range.size());
+    const unsigned home = memory_.likely_home(r.layout.base + at);
+    auto next = with_.engine.try_stage(home, source + done, size, to.range.size());
     queue_last();
     if (!next)
-      next.emplace(env_.engine.stage(home, source + done, size, to.range.size()));  // waits, and holds no buffer
+      next.emplace(with_.engine.stage(home, source + done, size, to.range.size()));  // waits, and holds no buffer
     last.emplace(begun{{at, at + size}, std::move(*next)});
     at += size;
   }
@@ -129,8 +130,8 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
 
 void copier::queue_in(const region_range& to, transfer::staged buffer) {
   overwrite(to).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
-    return env_.engine.write(home, to.region->layout.base + part.begin, buffer, part.begin - to.range.begin,
-                             part.size(), after.points());
+    return with_.engine.write(home, to.region->layout.base + part.begin, buffer, part.begin - to.range.begin,
+                              part.size(), after.points());
   });
 }
 
@@ -143,62 +144,45 @@ std::uint64_t copier::between_blocks(const region_range& to, std::uint64_t begin
 }
 
 submission copier::overwrite(const region_range& to) const {
-  return submission(env_, {{to.region, to.range, HPE_OUT}},
-                    [&](const work::device_access&) { to.require_homes(env_.devices); });
+  return submission(with_, {{to.region, to.range, HPE_OUT}},
+                    [&](const work::device_access&) { to.require_homes(with_.devices); });
 }
 
 void copier::copy_out(std::byte* destination, const region_range& from) {
-  region& r = *from.region;
-  if (r.single_copy()) {
-    work::wait_for_users(from, false, env_.devices);
+  if (from.region->single_copy()) {
+    work::wait_for_users(from, false, with_.devices);
     std::memcpy(destination, alias(from), from.range.size());
     return;
   }
-  arrivals under_way(env_.engine);
+  arrivals under_way(with_.engine);
   std::optional<transfer::staged> buffer;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
     // Nothing is held from one turn to the next but a buffer, so each looks anew at what the next bytes need: to be
     // waited for, a buffer, or the copy itself.
-    region_range next{&r, {at, at}};
-    bool on_host = false;
-    point_set writers;
-    bool queued = false;
-    {
-      const lock_guard lock(from.region->mutex);
-      r.mutex.assert_held();
-      from.require_alive();
-      on_host = work::host_has(r.state(r.block_of(at)));
-      next.range.end = work::end_of_same(r, at, from.range.end, work::host_has);
-      if (!on_host) {
-        const std::uint64_t most =
-            transfer::next_piece(at - from.range.begin, from.range.end - at, env_.engine.staging_size());
-        next.range.end = r.end_of_home(at, std::min(next.range.end, at + most));
-        r.order.before_read(next.range, writers);
-        queued = buffer && env_.reached(writers);
-      }
-      if (queued) {
-        const timepoint read = env_.engine.read(r.home_of(at), *buffer, next.address(), next.range.size());
-        const work::device_access access{&r, next.range, HPE_IN};
-        work::record(std::span(&access, 1), std::span(&read, 1), env_.devices);
-      }
-    }
+    const std::uint64_t most =
+        transfer::next_piece(at - from.range.begin, from.range.end - at, with_.engine.staging_size());
+    const auto read = [&](unsigned home, const region_range& bytes) -> std::optional<timepoint> {
+      if (!buffer) return std::nullopt;
+      return with_.engine.read(home, *buffer, bytes.address(), bytes.range.size());
+    };
+    const work::read_stretch next = work::read_next(from, at, most, with_.devices, read);
     std::byte* const into = destination + (at - from.range.begin);
-    const unsigned home = env_.likely_home(r.layout.base + at);
-    if (on_host) {
-      env_.engine.copy_on_host(home, into, alias(next), next.range.size());
-    } else if (queued) {
-      under_way.add(home, std::move(*buffer), into, next.range.size());
+    const unsigned home = memory_.likely_home(next.bytes.address());
+    if (next.on_host) {
+      with_.engine.copy_on_host(home, into, alias(next.bytes), next.bytes.range.size());
+    } else if (next.queued) {
+      under_way.add(home, std::move(*buffer), into, next.bytes.range.size());
       buffer.reset();
-    } else if (buffer || !env_.reached(writers)) {
+    } else if (buffer || !work::reached(next.writers.points(), with_.devices)) {
       // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even
       // if the writers have just finished.
-      env_.wait_for(writers);
+      work::wait_for(next.writers.points(), with_.devices);
       continue;
     } else {
       buffer.emplace(under_way.next_buffer(home));
       continue;
     }
-    at = next.range.end;
+    at = next.bytes.range.end;
   }
   under_way.finish();
 }
@@ -207,21 +191,22 @@ void copier::copy_across(const region_range& to, const region_range& from) {
   region& t = *to.region;
   region& f = *from.region;
   if (t.single_copy() && f.single_copy()) {
-    work::wait_for_users(to, true, env_.devices);
-    work::wait_for_users(from, false, env_.devices);
+    work::wait_for_users(to, true, with_.devices);
+    work::wait_for_users(from, false, with_.devices);
     std::memcpy(alias(to), alias(from), to.range.size());
     return;
   }
   if (f.single_copy()) {
-    work::wait_for_users(from, false, env_.devices);
+    work::wait_for_users(from, false, with_.devices);
     return copy_in(to, alias(from));
   }
   if (t.single_copy()) {
-    work::wait_for_users(to, true, env_.devices);
+    work::wait_for_users(to, true, with_.devices);
     return copy_out(alias(to), from);
   }
   // Where homes of the source change inside blocks of the target, such a block is written by two commands. It is
   // uploaded first then, so that it is whole if only one of them can be queued.
+  work::await_room(to, with_.devices);
   const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
   std::deque<timepoint> under_way;  // of the pieces in buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
@@ -229,17 +214,17 @@ void copier::copy_across(const region_range& to, const region_range& from) {
     std::uint64_t stop = std::min(begin + piece_size, to.range.size());
     // Where some homes need a buffer between them, it is there before the locks: which homes it will be is known later.
     std::optional<transfer::staged> through;
-    if (!env_.engine.all_connected()) {
+    if (!with_.engine.all_connected()) {
       if (under_way.size() == most_buffers) {
-        env_.devices.wait(under_way.front(), std::chrono::steady_clock::time_point::max());
+        with_.devices.wait(under_way.front(), std::chrono::steady_clock::time_point::max());
         under_way.pop_front();
       }
-      through.emplace(env_.engine.borrow(env_.likely_home(t.layout.base + to.range.begin + done)));
+      through.emplace(with_.engine.borrow(memory_.likely_home(t.layout.base + to.range.begin + done)));
       stop = begin + transfer::next_piece(begin, to.range.size() - begin, through->size());
     }
     stop = between_blocks(to, to.range.begin + begin, to.range.begin + stop) - to.range.begin;
-    submission work(env_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
-                           {&t, {to.range.begin + done, to.range.begin + stop}, target_mode}});
+    submission work(with_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
+                            {&t, {to.range.begin + done, to.range.begin + stop}, target_mode}});
     while (done < stop) {
       const std::uint64_t source = from.range.begin + done;
       const std::uint64_t target = to.range.begin + done;
@@ -252,9 +237,9 @@ void copier::copy_across(const region_range& to, const region_range& from) {
       work.submit_piece(piece, [&](const point_set& after) {
         std::byte* const into = t.layout.base + target;
         const std::byte* const out_of = f.layout.base + source;
-        if (env_.engine.route_between(target_home, source_home) != transfer::route::peer_staged)
-          return env_.engine.copy(target_home, into, source_home, out_of, size, after.points());
-        return env_.engine.copy(target_home, into, source_home, out_of, size, after.points(), *through, done - begin);
+        if (with_.engine.route_between(target_home, source_home) != transfer::route::peer_staged)
+          return with_.engine.copy(target_home, into, source_home, out_of, size, after.points());
+        return with_.engine.copy(target_home, into, source_home, out_of, size, after.points(), *through, done - begin);
       });
       done += size;
     }
@@ -272,12 +257,13 @@ void copier::fill(void* destination, std::uint8_t value, std::size_t bytes) {
   }
   region& r = *to.region;
   if (r.single_copy()) {
-    work::wait_for_users(to, true, env_.devices);
+    work::wait_for_users(to, true, with_.devices);
     std::memset(alias(to), value, bytes);
     return;
   }
+  work::await_room(to, with_.devices);
   overwrite(to).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
-    return env_.engine.fill(home, r.layout.base + part.begin, value, part.size(), after.points());
+    return with_.engine.fill(home, r.layout.base + part.begin, value, part.size(), after.points());
   });
 }
 
@@ -286,9 +272,9 @@ void copier::prefetch(const void* p, std::size_t bytes, int where) {
   region& r = *found.region;
   const std::uint64_t begin = r.offset_of(p);
   const std::uint64_t end = bytes != 0 ? begin + bytes : r.offset_of(found.base) + found.bytes;
-  if (where == HPE_HOST) return env_.faults.prefetch(r.id, {begin, end});
-  env_.require_device(where);
-  const submission as_for_a_reading_kernel(env_, {{&r, {begin, end}, HPE_IN}});
+  if (where == HPE_HOST) return faults_.prefetch(r.id, {begin, end});
+  device::require_device(with_.devices, where);
+  const submission as_for_a_reading_kernel(with_, {{&r, {begin, end}, HPE_IN}});
 }
 
 }  // namespace hpe::core

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
 
 namespace hpe::core {
@@ -8,7 +9,9 @@ namespace hpe::core {
 /// Any thread.
 class copier {
  public:
-  copier(const environment& env, allocator& memory) : env_(env), memory_(memory) {}
+  copier(const work::resources& with, const memory::uvas& space, coherence::announcements& announced,
+         fault::service& faults, allocator& memory)
+      : with_(with), space_(space), announced_(announced), faults_(faults), memory_(memory) {}
 
   void copy(void* destination, const void* source, std::size_t bytes);
   void fill(void* destination, std::uint8_t value, std::size_t bytes);
@@ -38,7 +41,10 @@ class copier {
   [[nodiscard]] work::submission overwrite(const work::region_range& to) const;
   [[nodiscard]] std::byte* alias(const work::region_range& bytes) const;
 
-  environment env_;
+  const work::resources with_;
+  const memory::uvas& space_;
+  coherence::announcements& announced_;
+  fault::service& faults_;
   allocator& memory_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "runtime/base/error.h"
 
@@ -34,7 +35,7 @@ region_range host_access::locate(const void* p, std::size_t bytes) const {
 
 region_range host_access::resolve(const void* p, std::size_t bytes, host_use use) const {
   const region_range found = locate(p, bytes);
-  env_.wait_for_announced(*found.region, found.range, use != host_use::read);
+  announced_.wait_before(*found.region, found.range, use != host_use::read);
   return found;
 }
 
@@ -42,8 +43,8 @@ std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use)
   const region_range what = use == host_use::read ? resolve(p, bytes, use) : locate(p, bytes);
   const region& r = *what.region;
   if (r.single_copy()) {
-    work::wait_for_users(what, use != host_use::read, env_.devices);
-    return env_.space.alias(p);
+    work::wait_for_users(what, use != host_use::read, with_.devices);
+    return space_.alias(p);
   }
   if (use != host_use::read) return nullptr;
   const lock_guard lock(what.region->mutex);
@@ -52,7 +53,7 @@ std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use)
   const auto run = r.blocks_of(what.range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
     if (!host_has(r.state(b))) return nullptr;
-  return env_.space.alias(p);
+  return space_.alias(p);
 }
 
 loan host_access::borrow(const void* p, std::size_t bytes) { return loans_.take(bytes, p); }
@@ -61,8 +62,8 @@ void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::s
   if (pieces.empty()) return;
   const region_range all = resolve(p, bytes, host_use::read);
   if (all.region->single_copy()) {
-    work::wait_for_users(all, false, env_.devices);
-    for (const host_piece& one : pieces) std::memcpy(into + one.offset, env_.space.alias(p) + one.offset, one.bytes);
+    work::wait_for_users(all, false, with_.devices);
+    for (const host_piece& one : pieces) std::memcpy(into + one.offset, space_.alias(p) + one.offset, one.bytes);
     return;
   }
   std::vector<timepoint> copies;
@@ -77,69 +78,51 @@ std::vector<timepoint> host_access::start_read(std::byte* into, const void* p, s
   std::vector<timepoint> copies;
   const region_range all = resolve(p, bytes, host_use::read);
   if (all.region->single_copy()) {
-    work::wait_for_users(all, false, env_.devices);
-    std::memcpy(into, env_.space.alias(p), bytes);
+    work::wait_for_users(all, false, with_.devices);
+    std::memcpy(into, space_.alias(p), bytes);
   } else {
     read_piece(into, all, copies);
   }
   return copies;
 }
 
-bool host_access::reached(std::span<const timepoint> points) const { return work::reached(points, env_.devices); }
+bool host_access::reached(std::span<const timepoint> points) const { return work::reached(points, with_.devices); }
 
 void host_access::finish(std::span<const timepoint> points) const {
   // All of them first: a copy that is still under way when another one has failed would write memory that is let go.
-  work::wait_for(points, env_.devices);
-  work::require_success(points, env_.devices);
+  work::wait_for(points, with_.devices);
+  work::require_success(points, with_.devices);
 }
 
 void host_access::wait_for_writers(const void* p, std::size_t bytes) const {
-  work::wait_for_users(resolve(p, bytes, host_use::read), false, env_.devices);
+  work::wait_for_users(resolve(p, bytes, host_use::read), false, with_.devices);
 }
 
 void host_access::read_piece(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
   try {
     queue_reads(into, from, copies);
   } catch (...) {
-    work::wait_for(copies, env_.devices);  // the memory at `into` may be let go
+    work::wait_for(copies, with_.devices);  // the memory at `into` may be let go
     throw;
   }
 }
 
 void host_access::queue_reads(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
-  region& r = *from.region;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
     std::byte* const to = into + (at - from.range.begin);
-    std::uint64_t end = 0;
-    bool on_host = false;
-    point_set writers;
-    {
-      const lock_guard lock(from.region->mutex);
-      r.mutex.assert_held();
-      from.require_alive();
-      on_host = host_has(r.state(r.block_of(at)));
-      end = work::end_of_same(r, at, from.range.end, host_has);
-      if (!on_host) {
-        end = r.end_of_home(at, std::min(end, at + piece));
-        r.order.before_read({at, end}, writers);
-        if (env_.reached(writers)) {
-          copies.reserve(copies.size() + 1);
-          const timepoint copied = env_.engine.copy_to_host(r.home_of(at), to, r.layout.base + at, end - at);
-          const work::device_access access{&r, {at, end}, HPE_IN};
-          work::record(std::span(&access, 1), std::span(&copied, 1), env_.devices);
-          copies.push_back(copied);
-          at = end;
-          continue;
-        }
-      }
+    const auto read = [&](unsigned home, const region_range& bytes) -> std::optional<timepoint> {
+      copies.reserve(copies.size() + 1);
+      return copies.emplace_back(with_.engine.copy_to_host(home, to, bytes.address(), bytes.range.size()));
+    };
+    const work::read_stretch next = work::read_next(from, at, piece, with_.devices, read);
+    if (!next.on_host && !next.queued) {
+      work::wait_for(next.writers.points(), with_.devices);  // not in the stream, which other waiting threads share
+      continue;
     }
-    if (on_host) {
-      env_.engine.copy_on_host(env_.likely_home(r.layout.base + at), to, env_.space.alias(r.layout.base + at),
-                               end - at);
-      at = end;
-    } else {
-      env_.wait_for(writers);  // here and not in the stream, which other waiting threads share
-    }
+    std::byte* const address = next.bytes.address();
+    if (next.on_host)
+      with_.engine.copy_on_host(memory_.likely_home(address), to, space_.alias(address), next.bytes.range.size());
+    at = next.bytes.range.end;
   }
 }
 
@@ -148,8 +131,8 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
   const region_range to = resolve(p, bytes, host_use::write);
   region& r = *to.region;
   if (r.single_copy()) {
-    work::wait_for_users(to, true, env_.devices);
-    std::memcpy(env_.space.alias(p), data, bytes);
+    work::wait_for_users(to, true, with_.devices);
+    std::memcpy(space_.alias(p), data, bytes);
     return;
   }
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
@@ -162,7 +145,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
       end = work::end_of_same(r, at, to.range.end, host_owns);
       if (host_owns(r.state(r.block_of(at)))) {
         // Under the mutex, so that no upload starts before all bytes are there.
-        std::memcpy(env_.space.alias(r.layout.base + at), source, end - at);
+        std::memcpy(space_.alias(r.layout.base + at), source, end - at);
         at = end;
         continue;
       }
@@ -174,22 +157,22 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
 
 void host_access::write_home(const region_range& to, loan& from, const std::byte* data) const {
   region& r = *to.region;
-  work::submission work(env_, {{&r, to.range, HPE_OUT}},
-                        [&](const work::device_access&) { to.require_homes(env_.devices); });
+  work::submission work(with_, {{&r, to.range, HPE_OUT}},
+                        [&](const work::device_access&) { to.require_homes(with_.devices); });
   work.submit_by_home(
       [&](unsigned home, byte_range part, const point_set& after) {
-        const timepoint copied = env_.engine.copy_from_host(
+        const timepoint copied = with_.engine.copy_from_host(
             home, r.layout.base + part.begin, data + (part.begin - to.range.begin), part.size(), after.points());
         try {
           from.busy_until(copied);
         } catch (const std::bad_alloc&) {
-          work::wait_for(std::span(&copied, 1), env_.devices);  // the loan need not remember it then
+          work::wait_for(std::span(&copied, 1), with_.devices);  // the loan need not remember it then
         }
         return copied;
       },
       piece);
 }
 
-void host_access::settle(loan& l) const { env_.wait_for(l.busy()); }
+void host_access::settle(loan& l) const { work::wait_for(l.busy().points(), with_.devices); }
 
 }  // namespace hpe::core

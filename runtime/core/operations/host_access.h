@@ -16,6 +16,7 @@
 
 #include <span>
 
+#include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
 #include "runtime/core/memory/loan_pool.h"
 
@@ -33,8 +34,9 @@ struct host_piece {
 /// Any thread. Ranges must lie in one allocation; else, and if it was freed meanwhile, HPE_ERROR_NOT_A_REGION.
 class HPE_API host_access {
  public:
-  host_access(const environment& env, allocator& memory, loan_pool& loans)
-      : env_(env), memory_(memory), loans_(loans) {}
+  host_access(const work::resources& with, const memory::uvas& space, coherence::announcements& announced,
+              allocator& memory, loan_pool& loans)
+      : with_(with), space_(space), announced_(announced), memory_(memory), loans_(loans) {}
 
   /// nullptr for an address that cannot be memory of hpe: outside its address space, or hpe was not started (in this
   /// process, if it is a child made by fork). Costs a few instructions; starts nothing.
@@ -85,7 +87,9 @@ class HPE_API host_access {
   void queue_reads(std::byte* into, const work::region_range& from, std::vector<timepoint>& copies) const;
   void write_home(const work::region_range& to, loan& from, const std::byte* data) const;
 
-  environment env_;
+  const work::resources with_;
+  const memory::uvas& space_;
+  coherence::announcements& announced_;
   allocator& memory_;
   loan_pool& loans_;
 };

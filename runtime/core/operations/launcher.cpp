@@ -27,10 +27,12 @@ const device::ptx_kernel& find_in(const loaded_ptx& module, const std::string& n
 
 }  // namespace
 
-launcher::launcher(const environment& env, allocator& memory) : env_(env), memory_(memory) {
-  for (unsigned d = 0; d < env.devices.size(); ++d) {
+launcher::launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
+                   counters& count, allocator& memory)
+    : with_(with), regions_(regions), announced_(announced), count_(count), memory_(memory) {
+  for (unsigned d = 0; d < with.devices.size(); ++d) {
     compute_.push_back(std::make_unique<compute>());
-    for (device::stream*& s : compute_.back()->streams) s = &env.devices.at(d).create_stream(device::priority::launch);
+    for (device::stream*& s : compute_.back()->streams) s = &with.devices.at(d).create_stream(device::priority::launch);
   }
 }
 
@@ -40,7 +42,7 @@ hpeModule launcher::load(const std::string& path) {
   if (entry == nullptr) {
     auto loaded = std::make_unique<hpeModule_st>();
     loaded->path = path;
-    loaded->id = env_.devices.load_module(path);
+    loaded->id = with_.devices.load_module(path);
     entry = std::move(loaded);
   }
   return entry.get();
@@ -51,7 +53,8 @@ hpeKernel launcher::find(hpeModule module, const std::string& name) {
   const device::ptx_kernel* const ptx = module->ptx == nullptr ? nullptr : &find_in(*module->ptx, name);
   auto& entry = module->kernels[name];
   if (entry == nullptr)
-    entry = std::make_unique<hpeKernel_st>(hpeKernel_st{env_.devices.find_kernel(module->id, name), name, module, ptx});
+    entry =
+        std::make_unique<hpeKernel_st>(hpeKernel_st{with_.devices.find_kernel(module->id, name), name, module, ptx});
   return entry.get();
 }
 
@@ -77,8 +80,8 @@ std::vector<device_access> launcher::resolve(std::span<const hpeAccess> accesses
 
 std::vector<device_access> launcher::all_regions() const {
   std::vector<device_access> result;
-  for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
-    region& r = env_.regions.at(number);
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (r.alive) result.push_back({&r, r.whole(), HPE_INOUT, true});
   }
@@ -87,8 +90,8 @@ std::vector<device_access> launcher::all_regions() const {
 
 std::vector<device_access> launcher::regions_in_reach(unsigned device) const {
   std::vector<device_access> result;
-  for (std::uint32_t number = 1; number < env_.regions.limit(); ++number) {
-    region& r = env_.regions.at(number);
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     const device_access whole{&r, r.whole(), HPE_INOUT, true, true};
     if (r.alive && reaches(device, whole)) result.push_back(whole);
@@ -99,8 +102,8 @@ std::vector<device_access> launcher::regions_in_reach(unsigned device) const {
 bool launcher::reaches(unsigned device, const device_access& access) const {
   const region& r = *access.region;
   if (r.single_copy()) return true;
-  const device::device& it = env_.devices.at(device);
-  const auto reaches_home = [&](unsigned home) { return it.can_access(home) && !env_.devices.at(home).lost(); };
+  const device::device& it = with_.devices.at(device);
+  const auto reaches_home = [&](unsigned home) { return it.can_access(home) && !with_.devices.at(home).lost(); };
   // Mostly it reaches all homes, and which of them the range has need not be looked at.
   std::uint64_t rest = r.home_set();
   while (rest != 0 && reaches_home(static_cast<unsigned>(std::countr_zero(rest)))) rest &= rest - 1;
@@ -119,18 +122,18 @@ device::stream& launcher::choose_stream(unsigned device, const point_set& after)
     if (!last.none() && std::find(points.begin(), points.end(), last) != points.end()) return *s;
   }
   for (device::stream* s : c.streams)
-    if (env_.devices.reached(s->last())) return *s;
+    if (with_.devices.reached(s->last())) return *s;
   return *c.streams[c.next.fetch_add(1, std::memory_order_relaxed) % streams_per_device];
 }
 
 device::stream& launcher::team_stream(unsigned device) {
   compute& c = *compute_[device];
-  if (c.teams == nullptr) c.teams = &env_.devices.at(device).create_stream(device::priority::launch);
+  if (c.teams == nullptr) c.teams = &with_.devices.at(device).create_stream(device::priority::launch);
   return *c.teams;
 }
 
 void launcher::require_there(unsigned device) const {
-  HPE_REQUIRE(!env_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
+  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
 }
 
 template <class Command>
@@ -145,15 +148,16 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
                   : usage.everything ? all_regions()
                                      : resolve(usage.accesses);
   for (const device_access& each : accesses)
-    if (!each.concurrent) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
-  submission work(env_, std::move(accesses), move_here);
+    if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
+  with_.devices.at(device).await_room();
+  submission work(with_, std::move(accesses), move_here);
   const timepoint end = work.submit([&](point_set& after) {
     for (const timepoint p : usage.after) after.add(p);
     device::stream& stream = choose_stream(device, after);
     for (const timepoint p : after.points()) stream.wait(p);
     return command(work, stream);
   });
-  counters::add(env_.count.launches, 1);
+  counters::add(count_.launches, 1);
   return end;
 }
 
@@ -177,7 +181,7 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
     const auto there = [&](const team_part& p) { return reaches(p.device, access); };
     if (std::all_of(parts.begin(), parts.end(), there)) return;
     for (const team_part& p : parts)
-      HPE_REQUIRE(env_.devices.at(p.device).can_access(first), HPE_ERROR_NOT_SUPPORTED,
+      HPE_REQUIRE(with_.devices.at(p.device).can_access(first), HPE_ERROR_NOT_SUPPORTED,
                   "kernel {} uses {} bytes at {} on a team that does not reach all of them, and device {} would not "
                   "reach them on device {} either",
                   kernel->name, access.range.size(),
@@ -186,8 +190,9 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
     memory_.move(*access.region, first);
   };
   auto resolved = resolve(accesses);
-  for (const device_access& each : resolved) env_.wait_for_announced(*each.region, each.range, each.mode != HPE_IN);
-  submission work(env_, std::move(resolved), bring_into_reach);
+  for (const device_access& each : resolved) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
+  for (const team_part& p : parts) with_.devices.at(p.device).await_room();
+  submission work(with_, std::move(resolved), bring_into_reach);
   work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
     const std::lock_guard lock(team_mutex_);
@@ -199,7 +204,7 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
       points.push_back(team_stream(parts[i].device).launch(kernel->id, shape, parameters[i]));
     }
   });
-  counters::add(env_.count.launches, parts.size());
+  counters::add(count_.launches, parts.size());
 }
 
 void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/counters.h"
+#include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
-#include "runtime/core/work/environment.h"
 #include "runtime/device/ptx_module.h"
 
 namespace hpe::core {
@@ -18,9 +19,9 @@ namespace hpe::core {
 /// What a module of PTX has besides kernels.
 struct loaded_ptx {
   /// Memory of variables, by device::ptx_part; null where there are none. The managed part is the same on all devices.
-  using place = std::array<std::byte*, device::ptx_part_count>;
+  using variables = std::array<std::byte*, device::ptx_part_count>;
   std::unique_ptr<device::ptx_module> on_devices;  ///< null once it is unloaded
-  std::vector<place> places;                       ///< of its variables, by device
+  std::vector<variables> placed;                   ///< by device
   std::mutex mutex;                                ///< guards what follows
   coherence::point_set launches;
 };
@@ -61,7 +62,8 @@ struct team_part {
 /// Modules, kernels and their launches. Any thread.
 class launcher {
  public:
-  launcher(const environment& env, allocator& memory);
+  launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
+           counters& count, allocator& memory);
 
   [[nodiscard]] hpeModule load(const std::string& path);
   [[nodiscard]] hpeKernel find(hpeModule module, const std::string& name);
@@ -104,7 +106,10 @@ class launcher {
   device::stream& team_stream(unsigned device);
   void require_there(unsigned device) const;
 
-  environment env_;
+  const work::resources with_;
+  coherence::region_table& regions_;
+  coherence::announcements& announced_;
+  counters& count_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
   std::mutex team_mutex_;  // one team is queued at a time; taken behind those of regions

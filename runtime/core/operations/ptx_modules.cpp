@@ -1,6 +1,7 @@
 #include "runtime/core/operations/ptx_modules.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 
 #include "runtime/base/error.h"
@@ -93,7 +94,7 @@ void check(const device::ptx_kernel& kernel, const device::shape& shape, std::si
 }  // namespace
 
 hpeModule ptx_modules::load(std::vector<std::string> texts) {
-  device::ptx_capability* const devices = env_.devices.ptx();
+  device::ptx_capability* const devices = devices_.ptx();
   HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED,
               "modules of PTX run on soft devices (HPE_DEVICES=soft:N); on GPUs programs have CUDA for them");
   auto made = std::make_unique<hpeModule_st>();
@@ -101,9 +102,9 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
   made->ptx = std::make_unique<loaded_ptx>();
   made->ptx->on_devices = devices->load(std::move(texts));
   made->id = made->ptx->on_devices->id();
-  made->ptx->places.resize(env_.devices.size());
+  made->ptx->placed.resize(devices_.size());
   try {
-    place(*made);
+    place_variables(*made);
   } catch (...) {
     free_variables(*made);
     throw;
@@ -111,12 +112,12 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
   return launcher_.keep(std::move(made));
 }
 
-void ptx_modules::place(hpeModule_st& module) {
+void ptx_modules::place_variables(hpeModule_st& module) {
   device::ptx_module& ptx = *module.ptx->on_devices;
   std::byte* managed = nullptr;  // at home on the first device that is there
-  for (unsigned d = 0; d < env_.devices.size(); ++d) {
-    if (env_.devices.at(d).lost()) continue;
-    loaded_ptx::place& parts = module.ptx->places[d];
+  for (unsigned d = 0; d < devices_.size(); ++d) {
+    if (devices_.at(d).lost()) continue;
+    loaded_ptx::variables& parts = module.ptx->placed[d];
     device::ptx_addresses addresses{};
     for (const auto part : all_parts) {
       std::byte*& at = parts[index_of(part)];
@@ -147,14 +148,14 @@ void ptx_modules::free_part(std::byte* part) noexcept {
 
 void ptx_modules::free_variables(hpeModule_st& module) noexcept {
   const std::byte* managed = nullptr;  // the same on each device
-  for (const loaded_ptx::place& place : module.ptx->places) {
-    for (std::byte* const part : place) {
+  for (const loaded_ptx::variables& parts : module.ptx->placed) {
+    for (std::byte* const part : parts) {
       if (part == nullptr || part == managed) continue;
-      if (part == place[index_of(device::ptx_part::managed)]) managed = part;
+      if (part == parts[index_of(device::ptx_part::managed)]) managed = part;
       free_part(part);
     }
   }
-  module.ptx->places.clear();
+  module.ptx->placed.clear();
 }
 
 void ptx_modules::unload(hpeModule module) {
@@ -167,7 +168,7 @@ void ptx_modules::unload(hpeModule module) {
     launches = ptx.launches;
     ending = std::move(ptx.on_devices);
   }
-  env_.wait_for(launches);
+  work::wait_for(launches.points(), devices_);
   free_variables(*module);
 }
 
@@ -177,7 +178,7 @@ ptx_modules::variable ptx_modules::find_variable(hpeModule module, const std::st
   const auto found = std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.name == name; });
   HPE_REQUIRE(found != variables.end(), HPE_ERROR_NOT_FOUND,
               "the module of PTX has no variable \"{}\" in global or constant memory", name);
-  std::byte* const part = ptx.places[device][index_of(found->part)];
+  std::byte* const part = ptx.placed[device][index_of(found->part)];
   HPE_REQUIRE(part != nullptr, HPE_ERROR_DEVICE_LOST, "device {} was lost before the module was loaded", device);
   return {part + found->offset, found->size};
 }
@@ -211,7 +212,7 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   // What the program cannot name, because only the kernel knows it: the module's variables.
   std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
   for (const auto part : all_parts) {
-    const std::byte* const at = ptx.places[device][index_of(part)];
+    const std::byte* const at = ptx.placed[device][index_of(part)];
     const hpeAccessMode mode = part == device::ptx_part::constant ? HPE_IN : HPE_INOUT;
     if (at != nullptr) accesses.push_back({at, ptx.on_devices->bytes_of(part), mode});
   }
@@ -221,6 +222,14 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   const std::lock_guard lock(ptx.mutex);
   ptx.launches.add(point);
   return point;
+}
+
+void ptx_modules::write_output() {
+  device::ptx_capability* const ptx = devices_.ptx();
+  if (ptx == nullptr) return;  // a CUDA driver prints itself
+  const std::lock_guard lock(output_);
+  for (const device::printed& what : ptx->take_output())
+    std::fwrite(what.text.data(), 1, what.text.size(), what.is_error ? stderr : stdout);
 }
 
 }  // namespace hpe::core

@@ -14,8 +14,8 @@ namespace hpe::core {
 /// Modules of PTX: their variables, which are allocations like any other, and launches of their kernels. Any thread.
 class ptx_modules {
  public:
-  ptx_modules(const environment& env, allocator& memory, copier& copies, launcher& kernels)
-      : env_(env), memory_(memory), copies_(copies), launcher_(kernels) {}
+  ptx_modules(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels)
+      : devices_(devices), memory_(memory), copies_(copies), launcher_(kernels) {}
 
   [[nodiscard]] hpeModule load(std::vector<std::string> texts);
   /// Waits for the launches.
@@ -32,15 +32,20 @@ class ptx_modules {
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    work_usage usage);
 
+  /// Puts what launches that have ended printed, and was not written yet, on the program's standard output and standard
+  /// error: through stdio, so that it is in order with what the program prints itself.
+  void write_output();
+
  private:
-  void place(hpeModule_st& module);
+  void place_variables(hpeModule_st& module);
   void free_variables(hpeModule_st& module) noexcept;
   void free_part(std::byte* part) noexcept;
 
-  environment env_;
+  device::device_set& devices_;
   allocator& memory_;
   copier& copies_;
   launcher& launcher_;
+  std::mutex output_;  // what was taken first is written first
 };
 
 }  // namespace hpe::core

@@ -17,29 +17,22 @@ node::memory_description exports::describe(const region& r) {
   node::memory_description result;
   if (r.single_copy()) {
     result.host = true;
-    result.parts.push_back({env_.space.shadow_file(), env_.space.offset(r.layout.base), r.layout.extent});
+    result.parts.push_back({space_.shadow_file(), space_.offset(r.layout.base), r.layout.extent});
     return result;
   }
-  for (const device::shared_part& part : env_.devices.share(r.layout.base, round_up(r.layout.bytes, granule_size)))
+  for (const device::shared_part& part : with_.devices.share(r.layout.base, round_up(r.layout.bytes, granule_size)))
     result.parts.push_back({part.file, part.offset, part.bytes});
   return result;
-}
-
-void exports::require_homes(const region& r, byte_range range) const {
-  if (r.single_copy()) return;
-  for (std::uint64_t at = range.begin; at < range.end; at = r.end_of_home(at, range.end))
-    HPE_REQUIRE(!env_.devices.at(r.home_of(at)).lost(), HPE_ERROR_DEVICE_LOST,
-                "device {} is lost, and with it what was to be exported of the allocation at {}", r.home_of(at),
-                static_cast<void*>(r.layout.base));
 }
 
 node::handle exports::begin(const void* p, std::size_t bytes) {
   HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "0 bytes at {} were to be exported; the least is 1", p);
   const allocation found = memory_.require(p, bytes);
   region& r = *found.region;
-  HPE_REQUIRE(env_.space.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
+  HPE_REQUIRE(space_.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
               "{} is memory of another process, opened here; the process that allocated it can export it", p);
   const byte_range range{r.offset_of(p), r.offset_of(p) + bytes};
+  const work::region_range bytes_used{&r, range};
   const byte_range object{r.offset_of(found.base), r.offset_of(found.base) + found.bytes};
   bool written_by_others = false;
   {
@@ -51,61 +44,77 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
   node::handle result;
   {
     // What a kernel would find done that reads it; or writes it, where others may have, so that the host's copies go.
-    work::submission use(env_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
-                         [&](const work::device_access&) { require_homes(r, range); });
+    work::submission use(with_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
+                         [&](const work::device_access&) { bytes_used.require_homes(with_.devices); });
     r.mutex.assert_held();
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
     if (r.shared == 0) r.shared = others_.add(describe(r));
+    std::map<std::uint64_t, live_export> made;  // from its publication on, nothing fails
+    made[0] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
     r.exports.push_back(object);
     try {
       result = others_.publish({r.shared, range.begin, bytes});
-      const lock_guard lock(mutex_);
-      exported_[result.token] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
     } catch (...) {
       r.exports.pop_back();
       throw;
     }
+    auto node = made.extract(made.begin());
+    node.key() = result.token;
+    {
+      const lock_guard lock(mutex_);
+      exported_.insert(std::move(node));
+    }
     use.hand_over();
   }
-  env_.wait_for(writers);
+  work::wait_for(writers.points(), with_.devices);
   try {
-    require_homes(r, range);
-    work::require_success(uploads, env_.devices);
+    bytes_used.require_homes(with_.devices);
+    work::require_success(uploads, with_.devices);
   } catch (...) {
-    end(result);
+    forget(result);
     throw;
   }
   return result;
 }
 
 void exports::end(const node::handle& h) {
-  const auto ended = others_.end(h);
-  if (!ended) node::peer::throw_ended();
-  live_export what;
-  {
-    const lock_guard lock(mutex_);
-    const auto found = exported_.find(h.token);
-    HPE_INVARIANT(found != exported_.end());
-    what = found->second;
-    exported_.erase(found);
-  }
-  region& r = *what.region;
-  // What others wrote is at the home alone.
-  if (others_.is_open(ended->memory)) {
-    work::submission use(env_, {{&r, {ended->offset, ended->offset + ended->bytes}, HPE_INOUT}});
+  const auto what = live(h);
+  const auto named = others_.find(h);
+  if (!what || !named) node::peer::throw_ended();
+  // What others wrote is at the home alone. This comes first, because it can fail.
+  if (others_.is_open(named->memory)) {
+    work::submission use(with_, {{what->region, {named->offset, named->offset + named->bytes}, HPE_INOUT}});
     use.hand_over();
   }
-  const lock_guard lock(r.mutex);
-  r.exports.erase(std::find(r.exports.begin(), r.exports.end(), what.object));
+  if (!forget(h)) node::peer::throw_ended();
 }
 
-std::optional<exports::range> exports::find(const node::handle& h) const {
+bool exports::forget(const node::handle& h) noexcept {
+  if (!others_.end(h)) return false;
+  decltype(exported_)::node_type ended;
+  {
+    const lock_guard lock(mutex_);
+    ended = exported_.extract(h.token);
+  }
+  region& r = *ended.mapped().region;
+  const lock_guard lock(r.mutex);
+  r.exports.erase(std::find(r.exports.begin(), r.exports.end(), ended.mapped().object));
+  return true;
+}
+
+std::optional<exports::live_export> exports::live(const node::handle& h) const {
   if (!others_.find(h)) return std::nullopt;
   const lock_guard lock(mutex_);
   const auto found = exported_.find(h.token);
   if (found == exported_.end()) return std::nullopt;
-  return found->second.bytes;
+  return found->second;
+}
+
+std::optional<exports::range> exports::find(const node::handle& h) const {
+  const auto found = live(h);
+  if (!found) return std::nullopt;
+  return found->bytes;
 }
 
 }  // namespace hpe::core

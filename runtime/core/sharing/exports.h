@@ -5,7 +5,6 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/memory/allocator.h"
-#include "runtime/core/work/environment.h"
 #include "runtime/node/exporter.h"
 
 namespace hpe::core {
@@ -16,8 +15,8 @@ namespace hpe::core {
 /// While bytes of an allocation are exported, the allocation is neither freed nor moved.
 class exports {
  public:
-  exports(const environment& env, allocator& memory, node::exporter& others)
-      : env_(env), memory_(memory), others_(others) {}
+  exports(const work::resources& with, const memory::uvas& space, allocator& memory, node::exporter& others)
+      : with_(with), space_(space), memory_(memory), others_(others) {}
 
   node::handle begin(const void* p, std::size_t bytes);
   void end(const node::handle& h);
@@ -37,9 +36,12 @@ class exports {
   };
 
   node::memory_description describe(const coherence::region& r);
-  void require_homes(const coherence::region& r, coherence::byte_range range) const;
+  [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;
+  /// Ends it, whatever others did with the bytes. False if it had ended.
+  bool forget(const node::handle& h) noexcept;
 
-  environment env_;
+  const work::resources with_;
+  const memory::uvas& space_;
   allocator& memory_;
   node::exporter& others_;
   mutable mutex mutex_;

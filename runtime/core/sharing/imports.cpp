@@ -8,7 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
-#include "runtime/core/work/arrivals.h"
+#include "runtime/core/operations/arrivals.h"
 
 namespace hpe::core {
 
@@ -49,8 +49,9 @@ std::vector<device::shared_part> pages_of(const node::answer& told) {
 
 class imports::imported_memory {
  public:
-  imported_memory(const environment& env, memory::segment_allocator& segment, const node::memory_description& memory)
-      : env_(env), segment_(segment), bytes_(size_of(memory)) {
+  imported_memory(device::device_set& devices, memory::segment_allocator& segment,
+                  const node::memory_description& memory)
+      : devices_(devices), segment_(segment), bytes_(size_of(memory)) {
     memory.host ? map_here(memory) : map_for_devices(memory);
   }
   imported_memory(const imported_memory&) = delete;
@@ -58,7 +59,7 @@ class imports::imported_memory {
   ~imported_memory() {
     if (base_ == nullptr) return;
     try {
-      env_.devices.drop_import(base_, bytes_);
+      devices_.drop_import(base_, bytes_);
       segment_.free(base_, granules());
     } catch (const error& e) {
       log(log_level::debug, "dropping memory of another process: {}", e.what());
@@ -91,7 +92,7 @@ class imports::imported_memory {
     HPE_REQUIRE(address != nullptr, HPE_ERROR_OUT_OF_MEMORY,
                 "no {} bytes of address space are left for memory of other processes (HPE_SEGMENT_SIZE)", bytes_);
     try {
-      reached_ = env_.devices.import_memory(address, parts);
+      reached_ = devices_.import_memory(address, parts);
     } catch (...) {
       segment_.free(address, granules());
       throw;
@@ -99,7 +100,7 @@ class imports::imported_memory {
     base_ = address;
   }
 
-  environment env_;
+  device::device_set& devices_;
   memory::segment_allocator& segment_;
   const std::uint64_t bytes_;
   os::reservation here_;
@@ -107,9 +108,9 @@ class imports::imported_memory {
   std::uint32_t reached_ = 0;
 };
 
-imports::imports(const environment& env, allocator& memory, copier& copies, exports& own, node::neighbours& others,
-                 memory::segment_allocator& foreign)
-    : env_(env), memory_(memory), copies_(copies), own_(own), others_(others), segment_(foreign) {}
+imports::imports(const work::resources& with, const memory::uvas& space, allocator& memory, copier& copies,
+                 exports& own, node::neighbours& others, memory::segment_allocator& foreign)
+    : with_(with), space_(space), memory_(memory), copies_(copies), own_(own), others_(others), segment_(foreign) {}
 
 imports::~imports() = default;
 
@@ -159,7 +160,7 @@ std::shared_ptr<const imports::imported_memory> imports::find(const node::handle
   }
   const node::answer told = from.describe(h);
   if (told.what.memory != memory) node::peer::throw_ended();
-  auto made = std::make_shared<const imported_memory>(env_, segment_, told.memory);
+  auto made = std::make_shared<const imported_memory>(with_.devices, segment_, told.memory);
   if (kept_.size() >= most_kept) {
     const auto oldest = std::min_element(kept_.begin(), kept_.end(),
                                          [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
@@ -198,7 +199,7 @@ void imports::copy(void* destination, const hpeExport& handle, std::size_t offse
 
 std::byte* imports::open(const hpeExport& handle) {
   HPE_REQUIRE(
-      env_.devices.at(0).info().kind == HPE_DEVICE_SOFT, HPE_ERROR_NOT_SUPPORTED,
+      with_.devices.at(0).info().kind == HPE_DEVICE_SOFT, HPE_ERROR_NOT_SUPPORTED,
       "memory of another process is opened on soft devices only; hpeExportCopy copies from it, and programs that "
       "use CUDA have CUDA's handles");
   const auto h = node::decode(handle);
@@ -216,14 +217,14 @@ std::byte* imports::open(const hpeExport& handle) {
 
 void imports::copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes) {
   if (from.on_host() != nullptr) return copies_.copy(destination, from.on_host() + source, bytes);
-  if (!env_.space.contains(destination)) {
+  if (!space_.contains(destination)) {
     return copy_to_host(static_cast<std::byte*>(destination), from, source, bytes);
   }
   const allocation to = memory_.require(destination, bytes);
   const std::uint64_t begin = to.region->offset_of(destination);
   if (!to.region->single_copy()) return copy_to_homes(to, begin, from, source, bytes);
-  work::wait_for_users({to.region, {begin, begin + bytes}}, true, env_.devices);
-  copy_to_host(env_.space.alias(destination), from, source, bytes);
+  work::wait_for_users({to.region, {begin, begin + bytes}}, true, with_.devices);
+  copy_to_host(space_.alias(destination), from, source, bytes);
 }
 
 void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from,
@@ -231,9 +232,9 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
   region& r = *to.region;
   unsigned reader = 0;  // for homes that do not reach it
   bool all_reach = true;
-  for (unsigned d = env_.devices.size(); d-- > 0;) {
+  for (unsigned d = with_.devices.size(); d-- > 0;) {
     all_reach = all_reach && from.reached_by(d);
-    if (from.reached_by(d) && !env_.devices.at(d).lost()) reader = d;
+    if (from.reached_by(d) && !with_.devices.at(d).lost()) reader = d;
   }
   std::vector<timepoint> copies;
   for (std::uint64_t done = 0; done < bytes;) {
@@ -242,12 +243,12 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
     // A buffer comes before the locks.
     std::optional<transfer::staged> through;
     if (!all_reach) {
-      through.emplace(env_.engine.borrow(reader));
+      through.emplace(with_.engine.borrow(reader));
       stop = std::min<std::uint64_t>(stop, done + through->size());
     }
     const work::region_range into{&r, {begin + first, begin + stop}};
-    work::submission work(env_, {{&r, into.range, HPE_OUT}},
-                          [&](const work::device_access&) { into.require_homes(env_.devices); });
+    work::submission work(with_, {{&r, into.range, HPE_OUT}},
+                          [&](const work::device_access&) { into.require_homes(with_.devices); });
     work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
       const std::uint64_t offset = part.begin - into.range.begin;
       const std::byte* const out_of = from.on_devices() + source + first + offset;
@@ -255,27 +256,27 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
       copies.reserve(copies.size() + 1);
       const timepoint copied =
           from.reached_by(home)
-              ? env_.engine.copy_foreign(home, target, out_of, part.size(), after.points())
-              : env_.engine.copy(home, target, reader, out_of, part.size(), after.points(), *through, offset);
+              ? with_.engine.copy_foreign(home, target, out_of, part.size(), after.points())
+              : with_.engine.copy(home, target, reader, out_of, part.size(), after.points(), *through, offset);
       copies.push_back(copied);
       return copied;
     });
     done = stop;
   }
-  work::wait_for(copies, env_.devices);
-  work::require_success(copies, env_.devices);
+  work::wait_for(copies, with_.devices);
+  work::require_success(copies, with_.devices);
 }
 
 void imports::copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes) {
   unsigned reader = 0;
-  while (reader < env_.devices.size() && (!from.reached_by(reader) || env_.devices.at(reader).lost())) ++reader;
-  HPE_REQUIRE(reader < env_.devices.size(), HPE_ERROR_DEVICE_LOST,
+  while (reader < with_.devices.size() && (!from.reached_by(reader) || with_.devices.at(reader).lost())) ++reader;
+  HPE_REQUIRE(reader < with_.devices.size(), HPE_ERROR_DEVICE_LOST,
               "no device is left that reaches the memory of the other process");
-  arrivals under_way(env_.engine);
+  arrivals under_way(with_.engine);
   for (std::size_t done = 0; done < bytes;) {
     transfer::staged buffer = under_way.next_buffer(reader);
-    const std::size_t size = std::min(bytes - done, env_.engine.staging_size());
-    env_.engine.read(reader, buffer, from.on_devices() + source + done, size);
+    const std::size_t size = std::min(bytes - done, with_.engine.staging_size());
+    with_.engine.read(reader, buffer, from.on_devices() + source + done, size);
     under_way.add(reader, std::move(buffer), to + done, size);
     done += size;
   }

@@ -9,7 +9,6 @@
 #include "runtime/core/memory/allocator.h"
 #include "runtime/core/operations/copier.h"
 #include "runtime/core/sharing/exports.h"
-#include "runtime/core/work/environment.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/node/peer.h"
 
@@ -23,8 +22,8 @@ namespace hpe::core {
 class imports {
  public:
   /// foreign: addresses for memory of other processes.
-  imports(const environment& env, allocator& memory, copier& copies, exports& own, node::neighbours& others,
-          memory::segment_allocator& foreign);
+  imports(const work::resources& with, const memory::uvas& space, allocator& memory, copier& copies, exports& own,
+          node::neighbours& others, memory::segment_allocator& foreign);
   ~imports();
 
   [[nodiscard]] bool reachable(const hpeExport& handle);
@@ -48,7 +47,8 @@ class imports {
   void copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes);
   void copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes);
 
-  environment env_;
+  const work::resources with_;
+  const memory::uvas& space_;
   allocator& memory_;
   copier& copies_;
   exports& own_;

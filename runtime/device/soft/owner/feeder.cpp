@@ -9,8 +9,9 @@
 namespace hpe::device::soft {
 
 feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_place)) {
-  for (auto* const list : {&hungry_, &still_hungry_}) list->reserve(std::size_t{max_devices} * max_streams);
-  room_.reserve(std::size_t{max_devices} * max_streams);
+  constexpr std::size_t all_streams = std::size_t{max_devices} * max_streams;
+  for (auto* const list : {&hungry_, &still_hungry_}) list->reserve(all_streams);
+  room_.reserve(all_streams);
   auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
   *memory_for_it = os::start_thread("hpe-feeder", [this] { run(); });
   thread_ = std::move(memory_for_it);

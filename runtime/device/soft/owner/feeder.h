@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -33,16 +32,15 @@ class feeder {
 
  private:
   void run();
-  /// Sleeps until one of the streams that are still hungry has plenty of room, or another one was added.
+  /// Sleeps until a hungry stream has plenty of room, or another one was added.
   void sleep();
 
   std::unique_ptr<gate> gate_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // With room for all streams: the thread asks for no memory.
-  std::vector<soft_stream*> hungry_;        // added; under the mutex
-  std::vector<soft_stream*> still_hungry_;  // of the thread
-  std::vector<timepoint> room_;             // of the thread
+  std::vector<soft_stream*> hungry_;        // under the mutex; with room for all streams
+  std::vector<soft_stream*> still_hungry_;  // of the thread, with room for all streams too
+  std::vector<timepoint> room_;             // likewise
   std::atomic<bool> added_{false};
   bool stop_ = false;  // under the mutex
   std::unique_ptr<std::thread> thread_;

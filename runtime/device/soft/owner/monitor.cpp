@@ -1,8 +1,8 @@
 #include "runtime/device/soft/owner/monitor.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 
+#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -39,12 +39,7 @@ bool monitor::wait_for_all(std::chrono::milliseconds at_most) {
   return changed_.wait_for(lock, at_most, [this] { return dead_ == processes_.size(); });
 }
 
-void monitor::tell(unsigned index, bool is_dead) {
-  std::string how = "ended";  // short enough to need no memory
-  try {
-    how = is_dead ? processes_[index]->reap() : "can no longer be reached: the program closed hpe's descriptors";
-  } catch (const std::bad_alloc&) {  // the process is reaped; only the words for its end are missing
-  }
+void monitor::tell(unsigned index, const std::string& how) {
   on_death_(index, how);
   const std::lock_guard lock(mutex_);
   ++dead_;
@@ -60,7 +55,8 @@ void monitor::watch() {
     for (unsigned i = 0; i < processes_.size(); ++i) {
       if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;
       watched_[i].fd = -1;
-      tell(i, (watched_[i].revents & POLLIN) != 0);
+      const bool is_dead = (watched_[i].revents & POLLIN) != 0;
+      tell(i, is_dead ? processes_[i]->reap() : "can no longer be reached: the program closed hpe's descriptors");
     }
     if (watched_.back().revents != 0) return;
     try {

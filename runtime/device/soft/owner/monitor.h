@@ -18,8 +18,8 @@ namespace hpe::device::soft {
 
 class monitor {
  public:
-  /// In its own thread: calls on_death(index, how it ended), which does not throw, for each process that ends, and,
-  /// where `interval` is not 0, on_interval again and again. The processes outlive it.
+  /// In its own thread: calls on_death(index, how it ended) for each process that ends, and, where `interval` is not 0,
+  /// on_interval again and again. The processes outlive it.
   monitor(std::vector<softd_process*> processes, std::function<void(unsigned, const std::string&)> on_death,
           std::chrono::milliseconds interval, std::function<void()> on_interval);
   monitor(const monitor&) = delete;
@@ -35,14 +35,14 @@ class monitor {
 
  private:
   void watch();
-  void tell(unsigned index, bool is_dead);
+  void tell(unsigned index, const std::string& how);
 
   std::vector<softd_process*> processes_;
   std::function<void(unsigned, const std::string&)> on_death_;
   std::chrono::milliseconds interval_;
   std::function<void()> on_interval_;
   os::file_descriptor stop_;
-  std::vector<pollfd> watched_;  // the processes and stop_; of the thread alone, which needs no memory
+  std::vector<pollfd> watched_;  // of the thread: the processes, and stop_
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t dead_ = 0;

@@ -13,7 +13,7 @@
 namespace hpe::device::soft {
 
 soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node)
-    : set_(set), index_(index), process_(process), how_lost_(fmt::format("device {} is lost", index)) {
+    : set_(set), index_(index), process_(process) {
   const fabric_configuration& shared = set.configuration();
   const topology& shape = shared.shape;
   properties_.kind = HPE_DEVICE_SOFT;
@@ -79,17 +79,9 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
     what.device = index_;
     what.address = begin;
     what.bytes = bytes;
-    // Where memory is short for a moment, a second try succeeds; what threw has done nothing.
-    const auto twice = [](const auto& step) {
-      try {
-        step();
-      } catch (const std::bad_alloc&) {
-        step();
-      }
-    };
-    twice([&] { set_.addresses().erase(begin, bytes, static_cast<int>(index_)); });
+    set_.addresses().erase(begin, bytes, static_cast<int>(index_));
     used_ -= bytes;
-    twice([&] { set_.ask([&](unsigned d) { return can_access(d); }, what); });
+    set_.ask([&](unsigned d) { return can_access(d); }, what);
     os::discard(set_.memory_file(index_), begin - set_.configuration().layout.base, bytes);
   });
 }
@@ -104,6 +96,16 @@ stream& soft_device::create_stream(priority level) {
   soft_stream& made = *streams_.emplace_back(std::make_unique<soft_stream>(set_, *this, what.id));
   if (set_.observer() != nullptr) set_.observer()->stream_created(index_, made.number(), level);
   return made;
+}
+
+void soft_device::await_room() {
+  std::vector<timepoint> awaited;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stream : streams_)
+      if (const timepoint point = stream->end_of_crowd(); !point.none()) awaited.push_back(point);
+  }
+  for (const timepoint point : awaited) set_.wait(point, std::chrono::steady_clock::time_point::max());
 }
 
 void soft_device::require_alive() const {
@@ -134,31 +136,34 @@ void soft_device::look_for_hanging(std::chrono::steady_clock::time_point now, st
   if (reason) condemn(*reason);
 }
 
-void soft_device::lose(const std::string& how) noexcept {
+std::string soft_device::words_of_loss(const std::string& how) {
+  std::string reason;
+  {
+    const std::lock_guard lock(reason_mutex_);
+    const std::array<char, 256>& words = set_.shared().status(index_).last_words;
+    reason = reason_.empty() ? std::string(words.data(), ::strnlen(words.data(), words.size())) : reason_;
+  }
+  if (!reason.empty()) reason += ", and ";
+  return fmt::format("device {} is lost: {}its process {} {}", index_, reason, process_.pid(), how);
+}
+
+void soft_device::lose(const std::string& how) {
   if (ending_) return;
   fabric& shared = set_.shared();
-  const std::lock_guard lock(mutex_);
+  std::string words = "device is lost";  // where there is no memory to say more
   try {
-    std::string reason;
-    {
-      const std::lock_guard reason_lock(reason_mutex_);
-      const std::array<char, 256>& words = shared.status(index_).last_words;
-      reason = reason_.empty() ? std::string(words.data(), ::strnlen(words.data(), words.size())) : reason_;
-    }
-    if (!reason.empty()) reason += ", and ";
-    how_lost_ = fmt::format("device {} is lost: {}its process {} {}", index_, reason, process_.pid(), how);
-  } catch (const std::bad_alloc&) {  // the device is lost without these words too
+    words = words_of_loss(how);
+  } catch (const std::bad_alloc&) {
   }
+  const std::lock_guard lock(mutex_);
+  how_lost_ = std::move(words);
   loss_order_ = shared.common().failure_order.fetch_add(1);
   lost_ = true;
   // Devices that wait for its work find that it is lost before they find that the work counts as done.
   shared.configuration().lost.fetch_or(1U << index_);
   for (const auto& stream : streams_) stream->lose();
   shared.common().trouble.ring();
-  try {
-    log(log_level::warn, "{}", how_lost_);
-  } catch (const std::bad_alloc&) {  // each operation that fails tells it
-  }
+  log(log_level::warn, "{}", how_lost_);
 }
 
 soft_stream* soft_device::stream_with_oldest_failure() {

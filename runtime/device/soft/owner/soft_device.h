@@ -29,6 +29,7 @@ class soft_device final : public device {
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
+  void await_room() override;
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
 
@@ -55,6 +56,7 @@ class soft_device final : public device {
 
  private:
   void take_capacity(std::size_t bytes);
+  [[nodiscard]] std::string words_of_loss(const std::string& how);
   [[nodiscard]] soft_stream* stream_with_oldest_failure();
 
   soft_set& set_;

@@ -26,6 +26,9 @@ namespace hpe::device::soft {
 
 namespace {
 
+using device_bits = std::uint32_t;
+constexpr device_bits bit(unsigned device) { return device_bits{1} << device; }
+
 constexpr std::uint64_t longest_timeout = 1'000'000;  // seconds
 
 unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
@@ -168,7 +171,7 @@ void soft_set::quit() noexcept {
   for (const auto& process : processes_) {
     try {
       send_request(process->control(), end, {});
-    } catch (const error&) {  // it will be killed instead
+    } catch (const std::exception&) {  // it will be killed instead
       process->kill();
     }
   }
@@ -189,34 +192,33 @@ device& soft_set::at(unsigned index) {
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
   const std::lock_guard lock(asking_);
-  std::vector<unsigned> asked, agreed;
-  asked.reserve(size());  // nothing is sent where memory is short
-  agreed.reserve(size());
+  device_bits asked = 0;  // this takes no memory, so that what takes memory away can always be asked for
+  device_bits agreed = 0;
   std::optional<error> refusal;
   for (unsigned d = 0; d < size() && !refusal; ++d) {
     if (!wanted(d) || devices_[d]->lost()) continue;
     if (what.what == request::kind::unmap) {
-      if (send_in_any_case(d, what)) asked.push_back(d);
+      if (send_in_any_case(d, what)) asked |= bit(d);
       continue;
     }
     try {
-      if (send(d, what, descriptors)) asked.push_back(d);
+      if (send(d, what, descriptors)) asked |= bit(d);
     } catch (const error& e) {
       refusal = e;
     }
   }
-  for (const unsigned d : asked) {
+  for (unsigned d = 0; d < size(); ++d) {
     reply answer;
-    if (!receive(d, answer)) continue;
+    if ((asked & bit(d)) == 0 || !receive(d, answer)) continue;
     if (answer.status == HPE_SUCCESS)
-      agreed.push_back(d);
+      agreed |= bit(d);
     else if (!refusal)
       refusal = error(answer.status, std::string(answer.text, ::strnlen(answer.text, sizeof answer.text)));
   }
-  if (!refusal) return !asked.empty();
-  for (const unsigned d : agreed) {
+  if (!refusal) return asked != 0;
+  for (unsigned d = 0; d < size(); ++d) {
     reply ignored;
-    if (undo != nullptr && send_in_any_case(d, *undo)) receive(d, ignored);
+    if ((agreed & bit(d)) != 0 && undo != nullptr && send_in_any_case(d, *undo)) receive(d, ignored);
   }
   throw error(*refusal);
 }
@@ -240,8 +242,11 @@ bool soft_set::send_in_any_case(unsigned device, const request& what) {
 }
 
 bool soft_set::send(unsigned device, request what, std::span<const int> descriptors) {
-  HPE_REQUIRE(processes_[device]->control_is_open(), HPE_ERROR_SYSTEM,
-              "device {} can no longer be reached: the program closed hpe's descriptors", device);
+  HPE_REQUIRE(
+      processes_[device]->control_is_open(), HPE_ERROR_SYSTEM,
+      "device {} can no longer be reached: the program closed hpe's descriptors (fstat finds another file there, or "
+      "none)",
+      device);
   what.number = ++requests_[device];
   return send_request(processes_[device]->control(), what, descriptors);
 }

@@ -88,6 +88,14 @@ timepoint soft_stream::point_of_room() const {
   return {number_, in_ring_ - ring_slots / 2};
 }
 
+timepoint soft_stream::end_of_crowd() const noexcept {
+  constexpr std::uint64_t long_queue = 4096;
+  const std::uint64_t issued = issued_.load();
+  const std::uint64_t done = line_.completed.load();
+  if (done > issued || issued - done <= ring_slots + long_queue) return {};
+  return {number_, issued - ring_slots - long_queue / 2};
+}
+
 std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_point now, std::chrono::seconds limit) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t done = completed();

@@ -33,6 +33,9 @@ class soft_stream final : public stream {
   /// Whether the command was queued or ran when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
+  /// Where there are more commands than the ring and a long queue hold: when half of that queue is gone. Else none.
+  [[nodiscard]] timepoint end_of_crowd() const noexcept;
+
   // For the feeder.
 
   /// Moves waiting commands into the ring as far as there is room. True when none is left.

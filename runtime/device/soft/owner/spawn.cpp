@@ -1,8 +1,10 @@
 #include "runtime/device/soft/owner/spawn.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,12 +18,14 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/own_folders.h"
+#include "runtime/base/own_files.h"
 #include "runtime/device/soft/shared/control.h"
+#include "runtime/os/futex.h"
 #include "runtime/os/message.h"
 #include "runtime/os/signals.h"
 
@@ -104,39 +108,77 @@ std::array<os::file_descriptor, 2> make_sockets(unsigned device) {
   return {os::file_descriptor(ends[0]), os::file_descriptor(ends[1])};
 }
 
-struct program_start {
+bool adopts_orphans() noexcept {
+  int subreaper = 0;
+  return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
+}
+
+// A system call by the processor's instruction, which uses nothing of the C library.
+long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noexcept {
+  long result = 0;
+  register long fourth asm("r10") = d;
+  asm volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+  return result;
+}
+
+}  // namespace
+
+// The functions run in the new process, on its own stack and with all memory of this one. Until `over` is set the
+// calling thread sleeps, so that the new process may use what belongs to that thread, as errno.
+struct keeper_parent::start {
   const std::string& program;
   const spawn_plan& plan;
   char** arguments;
   char** variables;
-  pid_t pid = -1;
+  bool stays = false;
+  pid_t keeper = -1;
+  const char* call = "posix_spawn";  // that failed
   int failure = 0;
+  os::futex_word over{0};
+
+  void spawn() {
+    failure = ::posix_spawn(&keeper, program.c_str(), plan.files(), plan.attributes(), arguments, variables);
+  }
+
+  // Files that the program closes must not stay open here.
+  [[gnu::no_stack_protector, gnu::no_sanitize("address", "thread", "undefined")]] static int run(void* self) {
+    auto& what = *static_cast<start*>(self);
+    what.spawn();
+    if (!what.stays) return 0;
+    const pid_t keeper = what.keeper;
+    bare_call(SYS_close_range, 0, std::numeric_limits<unsigned>::max());
+    const auto* const word = &what.over;
+    what.over.store(1, std::memory_order_release);
+    bare_call(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAKE, 1);
+    while (keeper > 0 && bare_call(SYS_wait4, keeper, 0, __WALL) == -EINTR) {
+    }
+    bare_call(SYS_exit_group, 0);
+    return 0;
+  }
 };
 
-int start_program(void* argument) {
-  auto& what = *static_cast<program_start*>(argument);
-  what.failure = ::posix_spawn(&what.pid, what.program.c_str(), what.plan.files(), what.plan.attributes(),
-                               what.arguments, what.variables);
-  return 0;
-}
-
-// Starts the program as the child of a process that ends at once. That process shares this one's memory and is no
-// child that wait() finds or that SIGCHLD tells of: its exit signal is 0, and it does not call exec, which would
-// change that.
-void start_as_orphan(program_start& what) {
+void keeper_parent::start_keeper(start& what) {
   constexpr std::size_t stack_size = 64 << 10;
   const os::signals_blocked none_meanwhile;
-  std::vector<std::max_align_t> stack(stack_size / sizeof(std::max_align_t));
-  const int between = ::clone(start_program, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK, &what);
-  if (between < 0) {
+  stack_.resize(stack_size / sizeof(std::max_align_t));
+  what.stays = adopts_orphans();
+  const int flags = CLONE_VM | (what.stays ? CLONE_UNTRACED : CLONE_VFORK);
+  process_ = ::clone(start::run, stack_.data() + stack_.size(), flags, &what);
+  if (process_ < 0) {
+    what.call = "clone";
     what.failure = errno;
     return;
   }
-  while (::waitpid(between, nullptr, __WCLONE) < 0 && errno == EINTR) {
-  }
+  while (what.stays && what.over.load(std::memory_order_acquire) == 0) os::futex_wait(what.over, 0);
+  if (!what.stays) end();
 }
 
-}  // namespace
+void keeper_parent::end() noexcept {
+  if (process_ <= 0) return;
+  while (::waitpid(process_, nullptr, __WCLONE) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+}
 
 std::string find_softd(const std::string& option) {
   if (!option.empty()) {
@@ -145,16 +187,8 @@ std::string find_softd(const std::string& option) {
                 option);
     return fs::absolute(option);
   }
-  std::string looked_in;
-  for (const std::string& folder : own_folders()) {
-    for (const char* relative : {".", "../bin", "../libexec/hpe", "../../bin", "../../libexec/hpe"}) {
-      const fs::path candidate = (fs::path(folder) / relative / "hpe-softd").lexically_normal();
-      if (runnable(candidate)) return candidate;
-      looked_in.append(" ").append(candidate.parent_path().string());
-    }
-  }
-  HPE_THROW(HPE_ERROR_INITIALIZATION,
-            "hpe-softd, the program of soft devices, was not found in{}; HPE_SOFTD can name it", looked_in);
+  return find_own_file("hpe-softd", {".", "../bin", "../libexec/hpe", "../../bin", "../../libexec/hpe"},
+                       HPE_ERROR_INITIALIZATION, "HPE_SOFTD");
 }
 
 softd_process::softd_process(const std::string& program, unsigned device, const uvas_layout& layout)
@@ -171,10 +205,9 @@ softd_process::softd_process(const std::string& program, unsigned device, const 
   for (std::size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
   std::vector<char*> variables = device_environment();
   const spawn_plan plan(keepers_end.get());
-  program_start start{program, plan, arguments.data(), variables.data()};
-  start_as_orphan(start);
-  if (start.failure != 0) refuse_start(device, fmt::format("starting {}", program), start.failure);
-  keeper_pidfd_ = open_pidfd(start.pid);
+  keeper_parent::start start{program, plan, arguments.data(), variables.data()};
+  parent_.start_keeper(start);
+  if (start.failure != 0) refuse_start(device, fmt::format("{} of {}", start.call, program), start.failure);
 
   const std::array<int, 2> descriptors{devices_control.get(), own.get()};
   os::send_message(keeper.get(), std::as_bytes(std::span(&owner_, 1)), descriptors);
@@ -206,10 +239,10 @@ void softd_process::await_start() {
 softd_process::~softd_process() {
   if (!keeper_ || reaped_ || ::getpid() != owner_) return;
   try {
-    if (!pidfd_) await_start();
+    if (!pidfd_) try_twice([&] { await_start(); });
     kill();
     reap();
-  } catch (const error&) {  // there is no process
+  } catch (const std::exception&) {  // there is no process, or the keeper kills it when its socket is closed
   }
 }
 
@@ -217,22 +250,24 @@ void softd_process::kill() noexcept { ::syscall(SYS_pidfd_send_signal, pidfd_.ge
 
 std::string softd_process::reap() {
   keeper_report report;
-  std::vector<os::file_descriptor> none;
   const auto receive = [&] {
-    return os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)), none);
+    return os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)));
   };
   std::size_t got = receive();
   if (got != sizeof report) {  // the device lives, or nobody is left to report its end
     kill();
     got = receive();
   }
-  siginfo_t ignored{};
-  ::waitid(P_PIDFD, static_cast<id_t>(keeper_pidfd_.get()), &ignored, WEXITED);  // fails at once if it is no child
+  parent_.end();
   reaped_ = true;
   if (got != sizeof report) return "ended";
-  if (report.code == CLD_EXITED) return fmt::format("exited with status {}", report.status);
-  const char* name = ::sigabbrev_np(report.status);
-  return fmt::format("was killed by signal {} (SIG{})", report.status, name == nullptr ? "?" : name);
+  try {
+    if (report.code == CLD_EXITED) return fmt::format("exited with status {}", report.status);
+    const char* name = ::sigabbrev_np(report.status);
+    return fmt::format("was killed by signal {} (SIG{})", report.status, name == nullptr ? "?" : name);
+  } catch (const std::bad_alloc&) {
+    return "ended";
+  }
 }
 
 }  // namespace hpe::device::soft

@@ -23,7 +23,7 @@ void address_table::insert(std::uintptr_t begin, std::size_t bytes, location whe
               bytes, begin);
   HPE_REQUIRE(!ranges_.overlaps(begin, end), HPE_ERROR_INVALID_ARGUMENT,
               "a part of the {} bytes at {:#x} is backed or registered already", bytes, begin);
-  ranges_.insert_merged(begin, end, where);
+  ranges_.insert(begin, end, where);
 }
 
 void address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {

@@ -34,7 +34,8 @@ class address_table {
   void insert(std::uintptr_t begin, std::size_t bytes, location where);
 
   /// Removes a range, which may be a part of what was inserted, or several neighbours. Throws
-  /// HPE_ERROR_INVALID_ARGUMENT, with nothing removed, unless all of it is there and backed by `device`.
+  /// HPE_ERROR_INVALID_ARGUMENT, with nothing removed, unless all of it is there and backed by `device`. Ranges as they
+  /// were inserted are removed without taking memory.
   void erase(std::uintptr_t begin, std::size_t bytes, int device);
 
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;

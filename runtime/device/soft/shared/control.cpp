@@ -45,9 +45,6 @@ bool receive_request(int socket, request& what, std::vector<os::file_descriptor>
 
 bool send_reply(int socket, const reply& what) { return os::send_message(socket, bytes_of(what)); }
 
-bool receive_reply(int socket, reply& what) {
-  std::vector<os::file_descriptor> none;
-  return os::receive_message(socket, bytes_of(what), none) == sizeof what;
-}
+bool receive_reply(int socket, reply& what) { return os::receive_message(socket, bytes_of(what)) == sizeof what; }
 
 }  // namespace hpe::device::soft

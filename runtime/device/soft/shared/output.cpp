@@ -35,7 +35,7 @@ void write_all(int file, std::string_view bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const ssize_t done = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) throw_system_error(fmt::format("keeping {} bytes that a kernel printed", bytes.size()));
+    if (done <= 0) throw_system_error(fmt::format("pwrite of {} bytes that a kernel printed", bytes.size()));
     bytes.remove_prefix(static_cast<std::size_t>(done));
     offset += static_cast<std::uint64_t>(done);
   }
@@ -46,7 +46,7 @@ std::string read_all(int file, std::uint64_t offset, std::uint64_t size) {
   for (std::uint64_t at = 0; at < size;) {
     const ssize_t done = ::pread(file, bytes.data() + at, size - at, static_cast<off_t>(offset + at));
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) throw_system_error("reading what a kernel printed");
+    if (done <= 0) throw_system_error("pread of what a kernel printed");
     at += static_cast<std::uint64_t>(done);
   }
   return bytes;

@@ -8,7 +8,7 @@ namespace hpe::transfer {
 
 /// Which devices are served by the same threads and buffers, and how these get near their devices. Devices of one NUMA
 /// node are one group. As it is here, all devices are one group, and nothing is put anywhere.
-struct placement {
+struct device_groups {
   std::vector<unsigned> group_of{};  ///< by device; groups are numbered from 0 without gaps. Empty: all are group 0
 
   /// Called first in each thread that serves a group.

@@ -1,4 +1,4 @@
-#include "runtime/core/work/arrivals.h"
+#include "runtime/core/operations/arrivals.h"
 
 #include <optional>
 #include <utility>

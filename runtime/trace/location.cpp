@@ -1,4 +1,4 @@
-#include "runtime/trace/place.h"
+#include "runtime/trace/location.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -19,7 +19,7 @@ using line_function = bool(const void*, char*, std::size_t);
 
 std::string folder_of_this_library() {
   Dl_info about{};
-  if (::dladdr(reinterpret_cast<const void*>(&place_of), &about) == 0 || about.dli_fname == nullptr) return "";
+  if (::dladdr(reinterpret_cast<const void*>(&location_of), &about) == 0 || about.dli_fname == nullptr) return "";
   const std::string_view file = about.dli_fname;
   return std::string(file.substr(0, file.rfind('/') + 1));
 }
@@ -43,7 +43,7 @@ bool is_between(const std::string& file) {
 
 }  // namespace
 
-std::string place_of(std::span<void* const> stack) {
+std::string location_of(std::span<void* const> stack) {
   static line_function* const line_of = find_line_function();
   std::string fallback = "somewhere";
   bool named = false;
@@ -64,10 +64,10 @@ std::string place_of(std::span<void* const> stack) {
   return fallback;
 }
 
-std::string place_of_caller() {
+std::string location_of_caller() {
   std::array<void*, 24> stack{};
   const int frames = ::backtrace(stack.data(), static_cast<int>(stack.size()));
-  return place_of(std::span(stack).first(static_cast<std::size_t>(frames)));
+  return location_of(std::span(stack).first(static_cast<std::size_t>(frames)));
 }
 
 }  // namespace hpe::trace
