@@ -18,7 +18,7 @@ parallel_jobs() {
 source_files() {
   local names=() ending
   for ending in "$@"; do names+=(-o -name "*.$ending"); done
-  find include runtime interpose kernels apps tests bench -type f \( "${names[@]:1}" \) | sort
+  find include runtime interpose kernels apps tests bench docs -type f \( "${names[@]:1}" \) | sort
 }
 
 heading() { printf '\n== %s\n' "$*"; }

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Checks the pages of the documentation: links lead somewhere, and the tutorial's code is that of its programs."""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+from pages import ROOT, TUTORIAL, blocks_of, prose_of
+
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
+HEADING = re.compile(r"^#+ +(.*?) *#*$", re.MULTILINE)
+EXAMPLE = re.compile(r"\]\((\.\./examples/[^)]+)\)")
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def anchor_of(heading):
+    """The name that a heading gets as the end of a link, in MkDocs and on GitHub."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")
+
+
+def anchors_of(page):
+    text = page.read_text()
+    for block in blocks_of(page):
+        text = text.replace(block.text, "")
+    return {anchor_of(heading) for heading in HEADING.findall(text)}
+
+
+def broken_links(page):
+    text = prose_of(page)
+    for match in LINK.finditer(text):
+        link = match[1] or match[2]
+        if re.match(r"https?:|mailto:", link):
+            continue
+        place = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists():
+            yield f"{place}: {link} does not exist"
+        elif not target.is_relative_to(ROOT):
+            yield f"{place}: {link} is outside of the repository"
+        elif anchor and anchor not in anchors_of(target):
+            yield f"{place}: {name or 'the page'} has no heading #{anchor}"
+
+
+def has_lines(text, excerpt):
+    """Whether the lines of the excerpt follow each other in the text. Indentation does not count."""
+    lines, wanted = ([line.strip() for line in part.strip().splitlines()] for part in (text, excerpt))
+    return any(lines[start:start + len(wanted)] == wanted for start in range(len(lines)))
+
+
+class Pages(unittest.TestCase):
+    def test_links_lead_somewhere(self):
+        self.assertGreater(len(PAGES), 10)
+        self.assertEqual([], [sentence for page in PAGES for sentence in broken_links(page)])
+
+    def test_code_of_the_tutorial_is_that_of_the_examples(self):
+        excerpts = 0
+        for page in sorted(TUTORIAL.glob("*.md")):
+            sources = [(page.parent / name).resolve() for name in EXAMPLE.findall(page.read_text())]
+            texts = [source.read_text() for source in sources if source.is_file()]
+            texts += [header.read_text() for source in sources for header in source.parent.glob("*.h")]
+            for block in blocks_of(page):
+                if block.language != "cpp":
+                    continue
+                excerpts += 1
+                self.assertTrue(any(has_lines(text, block.text) for text in texts),
+                                f"{page.name}:{block.line}: no linked source has these lines:\n{block.text}")
+        self.assertGreater(excerpts, 10)
+
+    def test_each_example_has_a_page(self):
+        linked = "".join(page.read_text() for page in TUTORIAL.glob("*.md"))
+        for source in [*(ROOT / "docs" / "examples").glob("*.cpp"), *(ROOT / "docs" / "examples").glob("*.cu")]:
+            self.assertIn(f"../examples/{source.name}", linked)
+
+
+class Checks(unittest.TestCase):
+    """What the checks are made of can fail."""
+
+    def test_broken_links_are_found(self):
+        page = ROOT / "docs" / "page_of_a_test.md"
+        page.write_text("# A page\n[a](nowhere.md) [b](#a-page) [c](../README.md#none) `[d](code)`\n```\n[e](block)\n```\n")
+        try:
+            self.assertEqual(["docs/page_of_a_test.md:2: nowhere.md does not exist",
+                              "docs/page_of_a_test.md:2: ../README.md has no heading #none"], list(broken_links(page)))
+        finally:
+            page.unlink()
+
+    def test_anchors_are_those_of_the_generators(self):
+        self.assertEqual("1-one-pointer", anchor_of("1. One pointer"))
+        self.assertEqual("what-is-refused-and-what-stays", anchor_of("What is refused, and what stays"))
+        self.assertEqual("hpe_profile1", anchor_of("`HPE_PROFILE=1`"))
+
+    def test_excerpts_follow_each_other(self):
+        self.assertTrue(has_lines("a\n  b\nc\n", "b\n  c\n"))
+        self.assertFalse(has_lines("a\nb\nc\n", "a\nc\n"))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
