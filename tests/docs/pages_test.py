@@ -56,6 +56,12 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(PAGES), 10)
         self.assertEqual([], [sentence for page in PAGES for sentence in broken_links(page)])
 
+    def test_each_page_is_in_the_site(self):
+        places = (ROOT / "docs" / "site" / "mkdocs.yml").read_text()
+        for page in PAGES:
+            if page.name != "README.md" or page.parent != ROOT:
+                self.assertIn(f": {page.relative_to(ROOT).as_posix().removeprefix('docs/')}\n", places)
+
     def test_code_of_the_tutorial_is_that_of_the_examples(self):
         excerpts = 0
         for page in sorted(TUTORIAL.glob("*.md")):
