@@ -1,5 +1,5 @@
-// Numbers go from a file to a device, a kernel changes them, and they go to another file: fread and fwrite get device
-// pointers. No buffer lies between.
+// Numbers go from a file to a device, a kernel changes them, and they go to another file:
+// fread and fwrite get device pointers. No buffer lies between.
 
 #include <cstdio>
 #include <hpe/hpe.hpp>
@@ -12,7 +12,8 @@ namespace {
 
 struct file {
   file(const char* name, const char* mode) : stream(std::fopen(name, mode)) {
-    if (stream == nullptr) throw std::runtime_error(std::string(name) + " cannot be opened");
+    if (stream == nullptr)
+      throw std::runtime_error(std::string(name) + " cannot be opened");
   }
   ~file() { std::fclose(stream); }
   file(const file&) = delete;
@@ -24,7 +25,8 @@ struct file {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 3) throw std::runtime_error("two files are needed: the input and the output, float32");
+  if (argc != 3)
+    throw std::runtime_error("two files are needed: the input and the output, float32");
   const file input(argv[1], "rb");
   const file output(argv[2], "wb");
   std::fseek(input.stream, 0, SEEK_END);
@@ -35,8 +37,10 @@ int main(int argc, char** argv) try {
   hpe::array<float> data(count);
   if (std::fread(data.data(), sizeof(float), count, input.stream) != count)
     throw std::runtime_error(std::string(argv[1]) + " cannot be read");
-  hpe::launch(saxpy, hpe::grid(64), {data.data(), data.data(), count, 1}, hpe::inout(data));  // doubles each number
-  if (std::fwrite(data.data(), sizeof(float), count, output.stream) != count)                 // waits for the kernel
+  // y += 1 * x, with one array for both: doubles each number.
+  hpe::launch(saxpy, hpe::grid(64), {data.data(), data.data(), count, 1}, hpe::inout(data));
+  // Waits for the kernel.
+  if (std::fwrite(data.data(), sizeof(float), count, output.stream) != count)
     throw std::runtime_error(std::string(argv[2]) + " cannot be written");
   std::printf("%zu numbers doubled\n", count);
   return 0;

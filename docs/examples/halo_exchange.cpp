@@ -1,5 +1,6 @@
-// Heat spreads along a rod that all devices share. Before each step, neighbours exchange the cells at their common
-// border. A loop on the CPU computes the same rod, and every bit is compared.
+// Heat spreads along a rod that all devices share. Before each step, neighbours exchange
+// the cells at their common border. A loop on the CPU computes the same rod, and every bit
+// is compared.
 
 #include <algorithm>
 #include <cstdio>
@@ -13,9 +14,11 @@ namespace {
 constexpr std::size_t cells = 4096;  // of each device
 constexpr int steps = 100;
 
-/// A device's part of the rod, with a rim of one cell at either end, now and one step later.
+/// A device's part of the rod, with a rim of one cell at either end, now and one step
+/// later.
 struct part {
-  explicit part(int device) : now(cells + 2, hpe::on_device(device)), next(cells + 2, hpe::on_device(device)) {}
+  explicit part(int device)
+      : now(cells + 2, hpe::on_device(device)), next(cells + 2, hpe::on_device(device)) {}
 
   hpe::array<float> now;
   hpe::array<float> next;
@@ -44,16 +47,18 @@ int main() try {
   std::vector<part> parts;
   for (int d = 0; d < devices; ++d) parts.emplace_back(d);
 
-  std::vector<float> rod(devices * cells + 2);  // cold, but for a hot middle, which is a border of two devices
+  std::vector<float> rod(
+      devices * cells + 2);  // cold, but for a hot middle, which is a border of two devices
   std::fill_n(rod.begin() + static_cast<std::ptrdiff_t>(rod.size() / 2 - 50), 100, 1000.0F);
-  for (int d = 0; d < devices; ++d) std::copy_n(&rod[d * cells], cells + 2, parts[d].now.data());
+  for (int d = 0; d < devices; ++d)
+    std::copy_n(&rod[d * cells], cells + 2, parts[d].now.data());
 
   for (int step = 0; step < steps; ++step) {
     for (int d = 0; d + 1 < devices; ++d) exchange(parts[d], parts[d + 1]);
     for (int d = 0; d < devices; ++d) {
       part& p = parts[d];
-      hpe::launch_on(d, heat_step, hpe::grid(16), {p.now.data(), p.next.data(), cells}, hpe::in(p.now),
-                     hpe::inout(p.next));
+      hpe::launch_on(d, heat_step, hpe::grid(16), {p.now.data(), p.next.data(), cells},
+                     hpe::in(p.now), hpe::inout(p.next));
       std::swap(p.now, p.next);
     }
   }

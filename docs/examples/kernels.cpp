@@ -1,5 +1,5 @@
-// The kernels of the examples, for soft devices. A launch has tiles, as a CUDA launch has blocks. Several threads
-// of a device call the kernel, each for some of the tiles.
+// The kernels of the examples, for soft devices. A launch has tiles, as a CUDA launch has
+// blocks. Several threads of a device call the kernel, each for some of the tiles.
 
 #include "kernels.h"
 
@@ -19,15 +19,18 @@ range elements_of(const hpeTiles& tiles, uint64_t count) {
 
 HPE_HOST_KERNEL(fill, fill_parameters) {
   const range mine = elements_of(*tiles, parameters->count);
-  for (uint64_t i = mine.begin; i < mine.end; ++i) parameters->data[i] = parameters->first + static_cast<float>(i);
+  for (uint64_t i = mine.begin; i < mine.end; ++i)
+    parameters->data[i] = parameters->first + static_cast<float>(i);
 }
 
 HPE_HOST_KERNEL(saxpy, saxpy_parameters) {
   const range mine = elements_of(*tiles, parameters->count);
-  for (uint64_t i = mine.begin; i < mine.end; ++i) parameters->y[i] += parameters->a * parameters->x[i];
+  for (uint64_t i = mine.begin; i < mine.end; ++i)
+    parameters->y[i] += parameters->a * parameters->x[i];
 }
 
 HPE_HOST_KERNEL(heat_step, heat_parameters) {
   const range mine = elements_of(*tiles, parameters->count);
-  for (uint64_t i = mine.begin + 1; i < mine.end + 1; ++i) parameters->next[i] = heat(parameters->now, i);
+  for (uint64_t i = mine.begin + 1; i < mine.end + 1; ++i)
+    parameters->next[i] = heat(parameters->now, i);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// The parameters of the kernels in kernels.cpp. Programs and kernels include the same structs.
+// The parameters of the kernels in kernels.cpp. Programs and kernels include the same
+// structs.
 
 #include <hpe/kernel.h>
 

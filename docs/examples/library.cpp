@@ -1,4 +1,5 @@
-// A product of matrices, by cuBLAS on a GPU and by a loop on the CPU where there is none. Both use the same pointers.
+// A product of matrices, by cuBLAS on a GPU and by a loop on the CPU where there is none.
+// Both use the same pointers.
 
 #include <cublas_v2.h>
 
@@ -11,25 +12,30 @@ namespace {
 
 constexpr int size = 64;
 
-/// c = a * b, of square matrices with the rows of a column behind each other, as in Fortran.
-void multiply_by_library(const hpe::array<float>& a, const hpe::array<float>& b, hpe::array<float>& c) {
+/// c = a * b, of square matrices with the rows of a column behind each other, as in
+/// Fortran.
+void multiply_by_library(const hpe::array<float>& a, const hpe::array<float>& b,
+                         hpe::array<float>& c) {
   cublasHandle_t library = nullptr;
-  if (cublasCreate(&library) != CUBLAS_STATUS_SUCCESS) throw std::runtime_error("cuBLAS does not start");
+  if (cublasCreate(&library) != CUBLAS_STATUS_SUCCESS)
+    throw std::runtime_error("cuBLAS does not start");
   const float one = 1;
   const float zero = 0;
   hpe::enqueue(
       0,
       [&](cudaStream_t stream) {
         cublasSetStream(library, stream);
-        return static_cast<int>(cublasSgemm(library, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one, a.data(), size,
-                                            b.data(), size, &zero, c.data(), size));
+        return static_cast<int>(cublasSgemm(library, CUBLAS_OP_N, CUBLAS_OP_N, size, size,
+                                            size, &one, a.data(), size, b.data(), size,
+                                            &zero, c.data(), size));
       },
       hpe::in(a), hpe::in(b), hpe::out(c));
   hpe::synchronize();
   cublasDestroy(library);
 }
 
-void multiply_by_loop(const hpe::array<float>& a, const hpe::array<float>& b, hpe::array<float>& c) {
+void multiply_by_loop(const hpe::array<float>& a, const hpe::array<float>& b,
+                      hpe::array<float>& c) {
   for (int column = 0; column < size; ++column) {
     for (int row = 0; row < size; ++row) {
       float sum = 0;

@@ -1,4 +1,5 @@
-// Each rank has a device. A vector that a kernel wrote goes to the next rank of a ring: MPI gets device pointers.
+// Each rank has a device. A vector that a kernel wrote goes to the next rank of a ring: MPI
+// gets device pointers.
 
 #include <mpi.h>
 
@@ -24,9 +25,12 @@ int main(int argc, char** argv) try {
   hpe::array<float> mine(count);
   hpe::array<float> received(count);
   hpe::launch(fill, hpe::grid(64), {mine.data(), count, 1000.0F * rank}, hpe::out(mine));
-  MPI_Sendrecv(mine.data(), count, MPI_FLOAT, right, 0,  // waits for the kernel
-               received.data(), count, MPI_FLOAT, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  hpe::launch(saxpy, hpe::grid(64), {received.data(), mine.data(), count, 1}, hpe::in(received), hpe::inout(mine));
+  // Waits for the kernel.
+  MPI_Sendrecv(mine.data(), count, MPI_FLOAT, right, 0, received.data(), count, MPI_FLOAT,
+               left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  // Waits for the message.
+  hpe::launch(saxpy, hpe::grid(64), {received.data(), mine.data(), count, 1},
+              hpe::in(received), hpe::inout(mine));
 
   hpe::array<float> sum(count);
   MPI_Reduce(mine.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -1,4 +1,5 @@
-// CPU code writes two vectors, a kernel adds them, CPU code reads the sum: through the same pointers, without a copy.
+// CPU code writes two vectors, a kernel adds them, CPU code reads the sum: through the same
+// pointers, without a copy.
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +16,8 @@ int main() try {
   std::fill(x.begin(), x.end(), 1.0F);
   std::fill(y.begin(), y.end(), 2.0F);
 
-  hpe::launch(saxpy, hpe::grid(64), {x.data(), y.data(), count, 3.0F}, hpe::in(x), hpe::inout(y));
+  hpe::launch(saxpy, hpe::grid(64), {x.data(), y.data(), count, 3.0F}, hpe::in(x),
+              hpe::inout(y));
 
   std::printf("y[0] = %g, y[%zu] = %g\n", y[0], count - 1, y[count - 1]);
   return 0;

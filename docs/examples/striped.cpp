@@ -1,4 +1,5 @@
-// One vector whose parts lie on all devices. Each device works on its own part; CPU code sees one vector.
+// One vector whose parts lie on all devices. Each device works on its own part; CPU code
+// sees one vector.
 
 #include <cstdio>
 #include <hpe/hpe.hpp>
@@ -20,7 +21,8 @@ int main() try {
   }
 
   for (int d = 0; d < devices; ++d)
-    std::printf("element %7zu lies on device %d\n", d * part, hpe::pointer_info(&data[d * part]).device);
+    std::printf("element %7zu lies on device %d\n", d * part,
+                hpe::pointer_info(&data[d * part]).device);
   const double sum = std::accumulate(data.begin(), data.end(), 0.0);
   std::printf("the sum of 0 to %zu is %.0f\n", count - 1, sum);
   return 0;

@@ -1,4 +1,5 @@
-// A kernel on device 0 writes a vector, a kernel on device 1 reads it. The program names the data and nothing else.
+// A kernel on device 0 writes a vector, a kernel on device 1 reads it. The program names
+// the data and nothing else.
 
 #include <cstdio>
 #include <hpe/hpe.hpp>
@@ -14,10 +15,14 @@ int main() try {
   hpe::array<float> x(count, hpe::on_device(0));
   hpe::array<float> y(count, hpe::on_device(1));
 
+  // Side by side: they use different data.
   hpe::launch_on(0, fill, hpe::grid(64), {x.data(), count, 0}, hpe::out(x));
-  hpe::launch_on(1, fill, hpe::grid(64), {y.data(), count, 100}, hpe::out(y));  // beside the first one
-  hpe::launch_on(1, saxpy, hpe::grid(64), {x.data(), y.data(), count, 10}, hpe::in(x), hpe::inout(y));  // after both
-  hpe::launch_on(0, fill, hpe::grid(64), {x.data(), count, -1}, hpe::out(x));  // after saxpy has read x
+  hpe::launch_on(1, fill, hpe::grid(64), {y.data(), count, 100}, hpe::out(y));
+  // After both of them: it reads x and y.
+  hpe::launch_on(1, saxpy, hpe::grid(64), {x.data(), y.data(), count, 10}, hpe::in(x),
+                 hpe::inout(y));
+  // After saxpy: it overwrites what saxpy reads.
+  hpe::launch_on(0, fill, hpe::grid(64), {x.data(), count, -1}, hpe::out(x));
 
   std::printf("x[7] = %g, y[7] = %g\n", x[7], y[7]);
   return 0;

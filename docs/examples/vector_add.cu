@@ -23,7 +23,8 @@ int main() {
 
   cudaDeviceProp device;
   cudaGetDeviceProperties(&device, 0);
-  std::printf("c[0] = %g on %s: %s\n", host[0], device.name, cudaGetErrorString(cudaGetLastError()));
+  std::printf("c[0] = %g on %s: %s\n", host[0], device.name,
+              cudaGetErrorString(cudaGetLastError()));
   cudaFree(a);
   cudaFree(b);
   cudaFree(c);
