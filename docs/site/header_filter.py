@@ -38,6 +38,8 @@ def filtered(text):
             seen_comment, copied = True, "" if not indentation else copied
         elif starts:
             line = line.replace("/* ", "/**< ", 1)
+        elif line.startswith("///") and not seen_comment:
+            line, seen_comment = "/// @file\n" + line, True
         if starts or in_comment or line.lstrip().startswith("///"):
             line = re.sub(r"<(hpe/\w+\.h\w*)>", r"\1", line)
         in_comment = (starts or in_comment) and "*/" not in line
