@@ -70,7 +70,10 @@ class Site:
             name, hash_sign, anchor = match[2].partition("#")
             if not name or re.match(r"https?:|mailto:", match[2]):
                 return match[0]
-            target = self.place_of((page.parent / name).resolve())
+            file = (page.parent / name).resolve()
+            if not file.exists():  # as in code that looks like a link
+                return match[0]
+            target = self.place_of(file)
             return match[1] + os.path.relpath(target, place.parent) + hash_sign + anchor + match[3]
 
         parts = FENCE.split(page.read_text())  # fenced blocks have the odd numbers

@@ -2,7 +2,9 @@
 """Checks the pages of the documentation: links lead somewhere, and the tutorial's code is that of its programs."""
 
 import re
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -12,6 +14,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.*?) *#*$", re.MULTILINE)
 EXAMPLE = re.compile(r"\]\((\.\./examples/[^)]+)\)")
 
+TOOLS = ROOT / "docs" / "site"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -26,6 +29,12 @@ def anchors_of(page):
     for block in blocks_of(page):
         text = text.replace(block.text, "")
     return {anchor_of(heading) for heading in HEADING.findall(text)}
+
+
+def relative_links(page):
+    """The links of a page to other files, without the places in them."""
+    links = [first or second for first, second in LINK.findall(prose_of(page))]
+    return [link.partition("#")[0] for link in links if not re.match(r"https?:|mailto:|#", link)]
 
 
 def broken_links(page):
@@ -80,6 +89,30 @@ class Pages(unittest.TestCase):
         linked = "".join(page.read_text() for page in TUTORIAL.glob("*.md"))
         for source in [*(ROOT / "docs" / "examples").glob("*.cpp"), *(ROOT / "docs" / "examples").glob("*.cu")]:
             self.assertIn(f"../examples/{source.name}", linked)
+
+
+class Site(unittest.TestCase):
+    """What scripts/docs does before it calls MkDocs and Doxygen."""
+
+    def test_links_of_the_gathered_pages_lead_to_pages_of_the_site(self):
+        with tempfile.TemporaryDirectory() as folder:
+            site = Path(folder).resolve()
+            subprocess.run([sys.executable, TOOLS / "stage.py", site], check=True)
+            pages = sorted(site.rglob("*.md"))
+            self.assertLessEqual({site / "index.md", site / "tutorial" / "00-start.md"}, {*pages})
+            missing = [f"{page.relative_to(site)}: {link}" for page in pages for link in relative_links(page)
+                       if not (page.parent / link).exists() and "/reference/api/" not in str((page.parent / link).resolve())]
+            self.assertEqual([], missing)
+
+    def test_headers_keep_their_code(self):
+        def code_of(text):
+            return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL))
+        for header in (ROOT / "include" / "hpe").iterdir():
+            filtered = subprocess.run([sys.executable, TOOLS / "header_filter.py", header], check=True, capture_output=True,
+                                      text=True).stdout
+            self.assertEqual(code_of(header.read_text()), code_of(filtered), header.name)
+            self.assertIn("@file", filtered, header.name)
+            self.assertEqual(filtered.count("@{"), filtered.count("@}"), header.name)
 
 
 class Checks(unittest.TestCase):
