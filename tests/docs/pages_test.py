@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import tutorial_test
 from pages import ROOT, TUTORIAL, blocks_of, prose_of
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
@@ -131,6 +132,13 @@ class Checks(unittest.TestCase):
         self.assertEqual("1-one-pointer", anchor_of("1. One pointer"))
         self.assertEqual("what-is-refused-and-what-stays", anchor_of("What is refused, and what stays"))
         self.assertEqual("hpe_profile1", anchor_of("`HPE_PROFILE=1`"))
+
+    def test_output_has_to_be_what_the_page_says(self):
+        pattern = tutorial_test.pattern_of("a ... c\n...\nd\n")
+        self.assertRegex("a b c\nx\ny\nd\n", f"^{pattern}$")
+        self.assertRegex("a b c\nd\n", f"^{pattern}$")
+        self.assertNotRegex("a b\nx\nd\n", f"^{pattern}$")
+        self.assertNotRegex("a b c\nx\nd\ne\n", f"^{pattern}$")
 
     def test_excerpts_follow_each_other(self):
         self.assertTrue(has_lines("a\n  b\nc\n", "b\n  c\n"))

@@ -78,7 +78,8 @@ def run(commands, work, setting_up=()):
     script = "".join(f"{text}\n" for text in setting_up)
     script += "".join(f"{command.text}\nprintf '{END_OF_COMMAND}%s{END_OF_COMMAND}' $?\n" for command in commands)
     (work / "home").mkdir(exist_ok=True)
-    environment = {**os.environ, "HOME": str(work / "home"),
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HPE_")}
+    environment = {**own, "HOME": str(work / "home"),
                    # As root, and with more ranks than cores, mpirun needs to be told that this is meant.
                    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
