@@ -41,7 +41,8 @@ def filtered(text):
         elif line.startswith("///") and not seen_comment:
             line, seen_comment = "/// @file\n" + line, True
         if starts or in_comment or line.lstrip().startswith("///"):
-            line = re.sub(r"<(hpe/\w+\.h\w*)>", r"\1", line)
+            line = re.sub(r"<(hpe/\w+\.h\w*)>", r"\1", line).replace("__global__", "`__global__`")
+            line = re.sub(r"^(///| \*)   (?=\S| )", r"\1     ", line)  # code, as Markdown has it
         in_comment = (starts or in_comment) and "*/" not in line
         declared = DECLARATION.match(line)
         if declared and copied:
