@@ -38,18 +38,18 @@ def relative_links(page):
     return [link.partition("#")[0] for link in links if not re.match(r"https?:|mailto:|#", link)]
 
 
-def broken_links(page):
+def broken_links(page, root=ROOT):
     text = prose_of(page)
     for match in LINK.finditer(text):
         link = match[1] or match[2]
         if re.match(r"https?:|mailto:", link):
             continue
-        place = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
+        place = f"{page.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}"
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
         if not target.exists():
             yield f"{place}: {link} does not exist"
-        elif not target.is_relative_to(ROOT):
+        elif not target.is_relative_to(root):
             yield f"{place}: {link} is outside of the repository"
         elif anchor and anchor not in anchors_of(target):
             yield f"{place}: {name or 'the page'} has no heading #{anchor}"
@@ -120,13 +120,14 @@ class Checks(unittest.TestCase):
     """What the checks are made of can fail."""
 
     def test_broken_links_are_found(self):
-        page = ROOT / "docs" / "page_of_a_test.md"
-        page.write_text("# A page\n[a](nowhere.md) [b](#a-page) [c](../README.md#none) `[d](code)`\n```\n[e](block)\n```\n")
-        try:
-            self.assertEqual(["docs/page_of_a_test.md:2: nowhere.md does not exist",
-                              "docs/page_of_a_test.md:2: ../README.md has no heading #none"], list(broken_links(page)))
-        finally:
-            page.unlink()
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            page, other = root / "page.md", root / "other.md"
+            other.write_text("# Another page\n")
+            page.write_text("# A page\n[a](nowhere.md) [b](#a-page) [c](other.md#none) [d](other.md#another-page) [e](/etc/passwd)"
+                            " `[f](code)`\n```\n[g](block)\n```\n")
+            self.assertEqual(["page.md:2: nowhere.md does not exist", "page.md:2: other.md has no heading #none",
+                              "page.md:2: /etc/passwd is outside of the repository"], list(broken_links(page, root)))
 
     def test_anchors_are_those_of_the_generators(self):
         self.assertEqual("1-one-pointer", anchor_of("1. One pointer"))
