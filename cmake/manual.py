@@ -5,8 +5,8 @@
     manual.py <hpe> completion FOLDER   bash completion: hpe
     manual.py <hpe> markdown FOLDER     pages of the manual: command-line.md, options.md
 
-A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text"), or, after the line
-"Examples:", command lines.
+A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", also after a line
+"Options:"), or, after the line "Examples:", command lines.
 """
 
 import re
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-OPTION = re.compile(r"  (-[\w-]+)(?: (\S.*?))?(?:  +(\S.*))?$")
+OPTION = re.compile(r"  (-[\w,-]+)(?: (\S.*?))?(?:  +(\S.*))?$")
 COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
 VARIABLE = re.compile(r"  (\w+) \(default: (.*)\)$")
 WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
@@ -56,8 +56,8 @@ def options_of(lines):
 def help_of(name, summary, text):
     usage, prose, options, examples = "", [], [], []
     for block in text.strip("\n").split("\n\n"):
-        lines = block.splitlines()
-        if lines[0].lower().startswith("usage: "):
+        lines = [line for line in block.splitlines() if line != "Options:"]
+        if lines and lines[0].lower().startswith("usage: "):
             usage = lines.pop(0)[len("usage: "):]
         if not lines:
             continue
