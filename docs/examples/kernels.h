@@ -1,7 +1,7 @@
 #pragma once
 
-// The parameters of the kernels in kernels.cpp. Programs and kernels include the same
-// structs.
+// The parameters of the kernels in kernels.cpp and kernels.cu. Programs and kernels include
+// the same structs.
 
 #include <hpe/kernel.h>
 
@@ -25,6 +25,6 @@ struct heat_parameters {
 };
 
 /// One cell of the next time step. The CPU's check uses the same function.
-inline float heat(const float* now, uint64_t cell) {
+constexpr float heat(const float* now, uint64_t cell) {
   return now[cell] + 0.25F * (now[cell - 1] - 2 * now[cell] + now[cell + 1]);
 }

@@ -72,14 +72,14 @@ class Pages(unittest.TestCase):
             if page.name != "README.md" or page.parent != ROOT:
                 self.assertIn(f": {page.relative_to(ROOT).as_posix().removeprefix('docs/')}\n", places)
 
-    def test_code_of_the_tutorial_is_that_of_the_examples(self):
+    def test_code_of_the_pages_is_that_of_the_examples(self):
         excerpts = 0
-        for page in sorted(TUTORIAL.glob("*.md")):
+        for page in sorted([*TUTORIAL.glob("*.md"), TUTORIAL.parent / "howto" / "kernels.md"]):
             sources = [(page.parent / name).resolve() for name in EXAMPLE.findall(page.read_text())]
             texts = [source.read_text() for source in sources if source.is_file()]
             texts += [header.read_text() for source in sources for header in source.parent.glob("*.h")]
             for block in blocks_of(page):
-                if block.language != "cpp":
+                if block.language not in ("cpp", "cmake"):
                     continue
                 excerpts += 1
                 self.assertTrue(any(has_lines(text, block.text) for text in texts),
