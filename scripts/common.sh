@@ -18,7 +18,27 @@ parallel_jobs() {
 source_files() {
   local names=() ending
   for ending in "$@"; do names+=(-o -name "*.$ending"); done
-  find include runtime interpose kernels apps tests bench -type f \( "${names[@]:1}" \) | sort
+  find include runtime interpose kernels apps tests bench docs -type f \( "${names[@]:1}" \) | sort
 }
 
 heading() { printf '\n== %s\n' "$*"; }
+
+as_root() {
+  if ((EUID == 0)); then "$@"; else sudo "$@"; fi
+}
+
+# install_missing <Debian packages>: installs those that are not there.
+install_missing() {
+  local package missing=()
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) == "install ok installed" ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then return; fi
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    echo "$0: missing packages, and neither root nor sudo to install them. As root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  heading "Installing ${missing[*]}"
+  as_root apt-get update -q
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
+}

@@ -57,7 +57,8 @@ std::vector<command_line::option> options_of(request& r) {
 std::string help_text() {
   constexpr std::size_t column = 20;
   request defaults;
-  return "hpe wave: a wave on a grid of cells, by a finite-difference stencil, on several devices\n\n" +
+  return "Usage: hpe wave [options]\n\n"
+         "Computes a wave on a grid of cells, by a finite-difference stencil, on several devices.\n\n" +
          command_line::lines_of_help(options_of(defaults), column);
 }
 

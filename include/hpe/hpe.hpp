@@ -23,29 +23,36 @@ inline void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }
 
+/// Where data should be, as a place that is no device; see prefetch.
 inline constexpr int host = HPE_HOST;
+/// The device that set_device has chosen for the calling thread.
 inline constexpr int current_device = HPE_CURRENT_DEVICE;
 
+/// How many devices there are, at least 1; see hpeGetDeviceCount.
 [[nodiscard]] inline int device_count() {
   int count = 0;
   check(hpeGetDeviceCount(&count));
   return count;
 }
 
+/// Describes a device; see hpeGetDeviceInfo.
 [[nodiscard]] inline hpeDeviceInfo device_info(int device) {
   hpeDeviceInfo info{};
   check(hpeGetDeviceInfo(device, &info));
   return info;
 }
 
+/// Chooses the device for the calling thread's launches and allocations that name none; see hpeSetDevice.
 inline void set_device(int device) { check(hpeSetDevice(device)); }
 
+/// The device that set_device has chosen for the calling thread, 0 at first.
 [[nodiscard]] inline int get_device() {
   int device = 0;
   check(hpeGetDevice(&device));
   return device;
 }
 
+/// The unit of placement in bytes; see hpeGetGranularity.
 [[nodiscard]] inline std::size_t granularity() {
   std::size_t bytes = 0;
   check(hpeGetGranularity(&bytes));
@@ -105,14 +112,19 @@ class placement {
   std::size_t chunk_ = 0;
 };
 
+/// All of an array on one device.
 inline placement on_device(int device) { return placement::on_device(device); }
+/// An array in host memory, which kernels of every device reach over their link; see hpeMallocHost.
 inline placement on_host() { return placement::on_host(); }
+/// One contiguous part of an array on each of the devices (empty: all of them); see hpeMallocStriped.
 inline placement block_distribution(std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_BLOCK, std::move(devices));
 }
+/// An array dealt out to the devices (empty: all of them) in granules.
 inline placement cyclic_distribution(std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_CYCLIC, std::move(devices));
 }
+/// An array dealt out to the devices (empty: all of them) in chunks of so many bytes, rounded up to granules.
 inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_BLOCK_CYCLIC, std::move(devices), chunk_bytes);
 }
@@ -161,27 +173,32 @@ class array {
   std::size_t size_ = 0;
 };
 
-/// Declared accesses of a launch. An empty span is an access to nothing and is left out.
+/// The kernel reads the range. An empty range is an access to nothing and is left out.
 template <class T>
 [[nodiscard]] hpeAccess in(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_IN};
 }
+/// The kernel writes every byte of the range and reads none of what was there.
 template <class T>
 [[nodiscard]] hpeAccess out(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_OUT};
 }
+/// The kernel reads and writes the range, or writes only parts of it.
 template <class T>
 [[nodiscard]] hpeAccess inout(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_INOUT};
 }
+/// The same for a whole array.
 template <class T>
 [[nodiscard]] hpeAccess in(const array<T>& whole) {
   return in(whole.span());
 }
+/// The same for a whole array.
 template <class T>
 [[nodiscard]] hpeAccess out(const array<T>& whole) {
   return out(whole.span());
 }
+/// The same for a whole array.
 template <class T>
 [[nodiscard]] hpeAccess inout(const array<T>& whole) {
   return inout(whole.span());
@@ -250,23 +267,32 @@ void launch_team(const kernel<Parameters>& what, const std::vector<team_member<P
   check(hpeLaunchTeam(list.data(), list.size(), what.get(), sizeof(Parameters), accesses.data(), accesses.size()));
 }
 
+/// Waits until everything queued so far has finished and throws the first failure; see hpeSynchronize.
 inline void synchronize() { check(hpeSynchronize()); }
+/// The same on one device.
 inline void synchronize(int device) { check(hpeSynchronizeDevice(device)); }
 
+/// Copies bytes between memory of hpe and any memory of the program; see hpeMemcpy.
 inline void copy(void* destination, const void* source, std::size_t bytes) {
   check(hpeMemcpy(destination, source, bytes));
 }
+/// Sets bytes to a value; see hpeMemset.
 inline void fill(void* destination, int value, std::size_t bytes) { check(hpeMemset(destination, value, bytes)); }
+/// A hint: the bytes should soon be on device `where`, or on the host; see hpePrefetch.
 inline void prefetch(const void* pointer, std::size_t bytes, int where) { check(hpePrefetch(pointer, bytes, where)); }
+/// Tells how an allocation is used; see hpeAdvise.
 inline void advise(const void* pointer, hpeAdvice advice) { check(hpeAdvise(pointer, advice)); }
+/// Makes a device the home of an allocation, whose address stays; see hpeMigrate.
 inline void migrate(void* pointer, int device) { check(hpeMigrate(pointer, device)); }
 
+/// Describes what a pointer points into; see hpeGetPointerInfo.
 [[nodiscard]] inline hpePointerInfo pointer_info(const void* pointer) {
   hpePointerInfo info{};
   check(hpeGetPointerInfo(pointer, &info));
   return info;
 }
 
+/// Counts of faults, bytes and launches since the start; see hpeGetStatistics.
 [[nodiscard]] inline hpeStatistics statistics() {
   hpeStatistics s{};
   check(hpeGetStatistics(&s));

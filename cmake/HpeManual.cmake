@@ -1,0 +1,22 @@
+# Man pages and bash completion, made from what the hpe command prints about itself. Left out where there is no Python to make
+# them, and in builds with sanitizers, which are not installed.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(NOT Python3_FOUND OR HPE_SANITIZE)
+  return()
+endif()
+
+set(maker ${PROJECT_SOURCE_DIR}/cmake/manual.py)
+set(man ${PROJECT_BINARY_DIR}/man)
+set(completions ${PROJECT_BINARY_DIR}/bash-completion/completions)
+set(made ${PROJECT_BINARY_DIR}/manual.stamp)
+add_custom_command(OUTPUT ${made}
+  COMMAND Python3::Interpreter ${maker} $<TARGET_FILE:hpe-command> man ${man}
+  COMMAND Python3::Interpreter ${maker} $<TARGET_FILE:hpe-command> completion ${completions}
+  COMMAND ${CMAKE_COMMAND} -E touch ${made}
+  DEPENDS hpe-command ${maker}
+  COMMENT "Man pages and bash completion"
+  VERBATIM)
+add_custom_target(hpe-manual ALL DEPENDS ${made})
+
+install(DIRECTORY ${man}/ DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(DIRECTORY ${completions} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion)

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Makes the reference of the command line from what the hpe command prints: its help texts and its table of options.
+
+    manual.py <hpe> man FOLDER          man pages: man1/hpe.1, man1/hpe-COMMAND.1, man7/hpe-options.7
+    manual.py <hpe> completion FOLDER   bash completion: hpe
+    manual.py <hpe> markdown FOLDER     pages of the manual: command-line.md, options.md
+
+A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", also after a line
+"Options:"), or, after the line "Examples:", command lines.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+OPTION = re.compile(r"  (-[\w,-]+)(?: (\S.*?))?(?:  +(\S.*))?$")
+COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
+VARIABLE = re.compile(r"  (\w+) \(default: (.*)\)$")
+WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
+
+
+class Option(NamedTuple):
+    name: str
+    value: str
+    text: str
+
+
+class Help(NamedTuple):
+    """A help text, taken apart."""
+    name: str
+    summary: str
+    usage: str
+    prose: list
+    options: list
+    examples: list
+
+
+class Variable(NamedTuple):
+    name: str
+    initial: str
+    text: str
+
+
+def options_of(lines):
+    found = []
+    for line in lines:
+        if match := OPTION.match(line):
+            found.append(Option(match[1], match[2] or "", match[3] or ""))
+        else:
+            found[-1] = found[-1]._replace(text=f"{found[-1].text} {line.strip()}".strip())
+    return found
+
+
+def help_of(name, summary, text):
+    usage, prose, options, examples = "", [], [], []
+    for block in text.strip("\n").split("\n\n"):
+        lines = [line for line in block.splitlines() if line != "Options:"]
+        if lines and lines[0].lower().startswith("usage: "):
+            usage = lines.pop(0)[len("usage: "):]
+        if not lines:
+            continue
+        if OPTION.match(lines[0]):
+            options += options_of(lines)
+        elif lines[0] == "Examples:":
+            examples += [line.strip() for line in lines[1:]]
+        else:
+            prose.append(" ".join(line.strip() for line in lines))
+    if not usage:
+        sys.exit(f"manual.py: hpe {name} --help has no usage line")
+    return Help(name, summary, usage, prose, options, examples)
+
+
+class Manual:
+    """What the hpe command says of itself."""
+
+    def __init__(self, program):
+        self.program = program
+        self.version = self.ask("--version").split()[1]
+        overview = self.ask("help").splitlines()
+        self.summaries = [(match[1], match[2]) for line in overview if (match := COMMAND.match(line))]
+        self.commands = [help_of(name, summary, self.ask(name, "--help")) for name, summary in self.summaries
+                         if name not in WITHOUT_A_PAGE]
+        self.about_variables, *rest = self.ask("help", "options").split("\n\n")
+        self.variables = [Variable(*VARIABLE.match(first).groups(), text.strip())
+                          for first, text in (block.strip("\n").split("\n") for block in rest)]
+
+    def ask(self, *arguments):
+        return subprocess.run([self.program, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+# ---- man pages
+
+def roff(text):
+    """Text for roff: nothing in it is a request or an escape."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", text)
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def paragraphs(texts):
+    return "\n.PP\n".join(roff(text) for text in texts)
+
+
+def tagged(rows):
+    """Rows of (what stands before the text, text)."""
+    return "\n".join(f".TP\n{tag}\n{roff(text)}" for tag, text in rows)
+
+
+def man_page(name, section, summary, parts, see, version):
+    lines = [f'.TH {name.upper()} {section} "" "hpe {version}" "hpe"', ".SH NAME", f"{roff(name)} \\- {roff(summary)}"]
+    for title, body in parts:
+        if body:
+            lines += [f".SH {title}", body]
+    lines += [".SH SEE ALSO", ", ".join(f"\\fB{roff(other)}\\fR({number})" for other, number in see)]
+    return "\n".join(lines) + "\n"
+
+
+def option_tag(option):
+    return f"\\fB{roff(option.name)}\\fR" + (f" \\fI{roff(option.value)}\\fR" if option.value else "")
+
+
+def exit_statuses(name):
+    if name == "run":
+        return "Those of the program; 2 for a usage error, 126 if the program cannot be run, 127 if it is not found."
+    return "0; 1 if the command failed; 2 for a usage error."
+
+
+def man_pages(manual):
+    pages = [("hpe-options", 7)] + [(f"hpe-{command.name}", 1) for command in manual.commands]
+    for command in manual.commands:
+        parts = [("SYNOPSIS", f"\\fB{roff(command.usage)}\\fR"),
+                 ("DESCRIPTION", paragraphs(command.prose)),
+                 ("OPTIONS", tagged((option_tag(option), option.text) for option in command.options)),
+                 ("EXAMPLES", "\n".join([".nf", *map(roff, command.examples), ".fi"]) if command.examples else ""),
+                 ("EXIT STATUS", roff(exit_statuses(command.name))),
+                 ("ENVIRONMENT", "\\fBhpe\\-options\\fR(7) lists the variables that hpe reads.")]
+        yield f"man1/hpe-{command.name}.1", man_page(f"hpe-{command.name}", 1, command.summary, parts,
+                                                     [("hpe", 1), ("hpe-options", 7)], manual.version)
+    yield "man1/hpe.1", man_page("hpe", 1, "one address space for a host and several devices", [
+        ("SYNOPSIS", "\\fBhpe\\fR \\fIcommand\\fR [\\fIarguments\\fR]\n.br\n\\fBhpe \\-\\-version\\fR"),
+        ("DESCRIPTION", roff("Runs programs with hpe inside, tells about the devices of the machine, and has applications "
+                             "of its own. Each command has a page, and prints its options with `--help`.")),
+        ("COMMANDS", tagged((f"\\fB{roff(name)}\\fR", summary) for name, summary in manual.summaries)),
+        ("EXIT STATUS", roff(exit_statuses("")))], pages, manual.version)
+    yield "man7/hpe-options.7", man_page("hpe-options", 7, "variables of the environment that hpe reads", [
+        ("DESCRIPTION", roff(manual.about_variables)),
+        ("OPTIONS", tagged((f"\\fB{roff(v.name)}\\fR (default: {roff(v.initial)})", v.text)
+                           for v in manual.variables))], [("hpe", 1), ("hpe-run", 1)], manual.version)
+
+
+# ---- bash completion
+
+COMPLETION = """\
+# Completes the arguments of hpe in bash. Made by cmake/manual.py.
+_hpe() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} command=${{COMP_WORDS[1]}} i
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    mapfile -t COMPREPLY < <(compgen -W "{commands} --help --version" -- "$word")
+    return
+  fi
+  local -A options=(
+{options}
+  )
+  # After an option that takes a value, bash completes file names.
+  local with_value=" {with_value} "
+  case $command in
+    help)
+      mapfile -t COMPREPLY < <(compgen -W "{commands} options" -- "$word")
+      return
+      ;;
+    bench)
+      if ((COMP_CWORD == 2)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "hpe-bench-$word" | sed 's/^hpe-bench-//' | sort -u)
+      fi
+      return
+      ;;
+    run)
+      for ((i = 2; i < COMP_CWORD; ++i)); do
+        if [[ ${{COMP_WORDS[i]}} == -- ]]; then
+          if ((i + 1 == COMP_CWORD)); then mapfile -t COMPREPLY < <(compgen -c -- "$word"); fi
+          return
+        fi
+      done
+      ;;
+  esac
+  if [[ $with_value == *" $command$before "* ]]; then return; fi
+  mapfile -t COMPREPLY < <(compgen -W "${{options[$command]:-}}" -- "$word")
+}}
+complete -o bashdefault -o default -F _hpe hpe
+"""
+
+
+def completion(manual):
+    options = {command.name: [option.name for option in command.options] for command in manual.commands}
+    options["run"] += ["--", "--help"]
+    yield "hpe", COMPLETION.format(
+        commands=" ".join(name for name, _ in manual.summaries),
+        options="\n".join(f'    [{name}]="{" ".join(names)}"' for name, names in options.items()),
+        with_value=" ".join(f"{command.name}{option.name}" for command in manual.commands for option in command.options
+                            if option.value))
+
+
+# ---- pages of the manual
+
+def markdown(manual):
+    lines = ["# The command line", "", "What `hpe help` and `hpe COMMAND --help` print. The same is in the man pages hpe(1) and "
+             "hpe-COMMAND(1).", "", "| command | |", "|---|---|"]
+    pages = {command.name for command in manual.commands}
+    lines += [f"| {f'[{name}](#hpe-{name})' if name in pages else name} | {summary} |" for name, summary in manual.summaries]
+    for command in manual.commands:
+        lines += ["", f"## hpe {command.name}", "", "```", command.usage, "```"]
+        for text in command.prose:
+            lines += ["", text.replace("<", "&lt;")]
+        if command.options:
+            lines += ["", "| option | |", "|---|---|"]
+            lines += [f"| `{' '.join(filter(None, option[:2]))}` | {option.text} |" for option in command.options]
+        if command.examples:
+            lines += ["", "```", *command.examples, "```"]
+        lines += ["", f"Exit status: {exit_statuses(command.name)}"]
+    yield "command-line.md", "\n".join(lines) + "\n"
+    lines = ["# Options", "", f"{manual.about_variables} `hpe help options` prints this list, and the man page hpe-options(7) has it."]
+    for variable in manual.variables:
+        lines += ["", f"## {variable.name}", "", f"Default: {variable.initial}", "", variable.text]
+    yield "options.md", "\n".join(lines) + "\n"
+
+
+def main():
+    forms = {"man": man_pages, "completion": completion, "markdown": markdown}
+    if len(sys.argv) != 4 or sys.argv[2] not in forms:
+        sys.exit(__doc__)
+    for name, text in forms[sys.argv[2]](Manual(sys.argv[1])):
+        file = Path(sys.argv[3]) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

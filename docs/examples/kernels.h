@@ -1,0 +1,30 @@
+#pragma once
+
+// The parameters of the kernels in kernels.cpp and kernels.cu. Programs and kernels include
+// the same structs.
+
+#include <hpe/kernel.h>
+
+struct fill_parameters {
+  float* data;
+  uint64_t count;
+  float first;  // element i becomes first + i
+};
+
+struct saxpy_parameters {
+  const float* x;
+  float* y;
+  uint64_t count;
+  float a;  // y += a * x
+};
+
+struct heat_parameters {
+  const float* now;
+  float* next;
+  uint64_t count;  // cells without the rim of one cell at either end
+};
+
+/// One cell of the next time step. The CPU's check uses the same function.
+constexpr float heat(const float* now, uint64_t cell) {
+  return now[cell] + 0.25F * (now[cell - 1] - 2 * now[cell] + now[cell + 1]);
+}

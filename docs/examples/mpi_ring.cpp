@@ -1,0 +1,43 @@
+// Each rank has a device. A vector that a kernel wrote goes to the next rank of a ring: MPI
+// gets device pointers.
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <hpe/hpe.hpp>
+
+#include "kernels.h"
+
+int main(int argc, char** argv) try {
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int right = (rank + 1) % ranks;
+  const int left = (rank + ranks - 1) % ranks;
+
+  const hpe::module kernels("./libkernels.so");
+  const hpe::kernel<fill_parameters> fill(kernels, "fill");
+  const hpe::kernel<saxpy_parameters> saxpy(kernels, "saxpy");
+  constexpr int count = 1 << 20;
+
+  hpe::array<float> mine(count);
+  hpe::array<float> received(count);
+  hpe::launch(fill, hpe::grid(64), {mine.data(), count, 1000.0F * rank}, hpe::out(mine));
+  // Waits for the kernel.
+  MPI_Sendrecv(mine.data(), count, MPI_FLOAT, right, 0, received.data(), count, MPI_FLOAT,
+               left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  // Waits for the message.
+  hpe::launch(saxpy, hpe::grid(64), {received.data(), mine.data(), count, 1},
+              hpe::in(received), hpe::inout(mine));
+
+  hpe::array<float> sum(count);
+  MPI_Reduce(mine.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) std::printf("%d ranks: sum[5] = %g\n", ranks, sum[5]);
+  MPI_Finalize();
+  return 0;
+} catch (const hpe::error& failure) {
+  std::fprintf(stderr, "%s: %s\n", hpeStatusName(failure.status()), failure.what());
+  return 1;
+}

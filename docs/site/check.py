@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Fails if a page of a site links or shows a file that is not there, or a place in a page that has no such name.
+
+    check.py FOLDER
+"""
+
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+class Page(HTMLParser):
+    """The links of a page, and the names of the places in it."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.links, self.names = [], set()
+        self.feed(file.read_text(errors="replace"))
+
+    def handle_starttag(self, tag, attrs):
+        for key, value in attrs:
+            if key in ("id", "name"):
+                self.names.add(value)
+            elif value and ((tag, key) in (("a", "href"), ("img", "src"), ("link", "href"), ("script", "src"))):
+                self.links.append(value)
+
+
+def main():
+    root = Path(sys.argv[1]).resolve()
+    pages = {file: Page(file) for file in root.rglob("*.html") if file.name != "404.html"}  # that one is for servers
+    broken = []
+    for file, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            if target.is_dir():
+                target /= "index.html"
+            if not target.exists():
+                broken.append(f"{file.relative_to(root)}: {link} does not exist")
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].names:
+                broken.append(f"{file.relative_to(root)}: {link} names no place in that page")
+    print(*broken, f"{len(pages)} pages, {len(broken)} broken links", sep="\n")
+    return 1 if broken or not pages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

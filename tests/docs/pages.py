@@ -1,0 +1,29 @@
+"""What the tests of the documentation share: the pages, and the fenced blocks and the text in them."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TUTORIAL = ROOT / "docs" / "tutorial"
+
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int  # of its first line of text, counted from 1
+
+
+def blocks_of(page):
+    """The fenced blocks of a page."""
+    text = page.read_text()
+    return [Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in FENCE.finditer(text)]
+
+
+def prose_of(page):
+    """The text of a page with its fenced blocks and code left blank; lines keep their numbers."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match[0])
+    return re.sub(r"`[^`\n]+`", blank, FENCE.sub(blank, page.read_text()))
