@@ -124,6 +124,21 @@ TEST(coherence, TheHostMayOverwriteWhatAKernelStillReads) {
   for (const std::uint32_t x : sum.span()) ASSERT_EQ(x, 2U);
 }
 
+// Uploads behind a writer wait for the kernels that read what they write.
+TEST(coherence, RollingUploadsLeaveWhatAKernelStillReads) {
+  const std::size_t n = 8 * mebi;
+  const hpe::array<std::uint32_t> source(n);
+  const hpe::array<std::uint32_t> sum(n);
+  std::iota(source.begin(), source.end(), 0U);
+  hpe::launch(test_kernel().increment, hpe::grid(1), {sum.data(), 1, 1, 200000}, inout(sum));
+  hpe::launch(test_kernel().add, hpe::grid(test_tiles), {sum.data(), source.data(), source.data(), n}, out(sum),
+              in(source));
+  hpe::check(hpeResetStatistics());
+  std::fill(source.begin(), source.end(), 1U);
+  EXPECT_GT(hpe::statistics().blocks_rolled, 0U);
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(sum[i], 2 * i);
+}
+
 TEST(coherence, KernelsOnDifferentDevicesAreOrderedByData) {
   const std::size_t n = 3 * mebi;
   const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
@@ -160,6 +175,60 @@ TEST(coherence, HostMemoryIsSharedByAll) {
   for (int d = 0; d < hpe::device_count(); ++d)
     hpe::launch_on(d, test_kernel().increment, hpe::grid(1), {a.data(), a.size(), 1, 20000}, inout(a));
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], i + hpe::device_count());
+}
+
+// Nothing holds the host up that touches host memory; so it synchronises.
+TEST(coherence, SynchronizingWaitsForKernels) {
+  const hpe::array<std::uint32_t> a(1, hpe::on_host());
+  a[0] = 5;
+  const auto add_one_late = [&](int device) {
+    hpe::launch_on(device, test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 50000}, inout(a));
+  };
+  add_one_late(0);
+  hpe::synchronize();
+  EXPECT_EQ(a[0], 6U);
+  const int last = hpe::device_count() - 1;
+  add_one_late(last);
+  hpe::check(hpeSynchronizeDevice(last));
+  EXPECT_EQ(a[0], 7U);
+}
+
+TEST(coherence, CopiesOfHostMemoryWaitForKernels) {
+  const hpe::array<std::uint32_t> a(1, hpe::on_host());
+  const hpe::array<std::uint32_t> other(1, hpe::on_host());
+  const hpe::array<std::uint32_t> on_device(1);
+  const auto set_then_add_one_late = [&](std::uint32_t value) {
+    a[0] = value;
+    hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 50000}, inout(a));
+  };
+  std::uint32_t ordinary = 100;
+  set_then_add_one_late(1);
+  hpe::copy(a.data(), &ordinary, 4);
+  hpe::synchronize();
+  EXPECT_EQ(a[0], 100U);
+  set_then_add_one_late(2);
+  hpe::copy(&ordinary, a.data(), 4);
+  EXPECT_EQ(ordinary, 3U);
+  set_then_add_one_late(4);
+  hpe::copy(other.data(), a.data(), 4);
+  EXPECT_EQ(other[0], 5U);
+  other[0] = 200;
+  set_then_add_one_late(6);
+  hpe::copy(a.data(), other.data(), 4);
+  hpe::synchronize();
+  EXPECT_EQ(a[0], 200U);
+  set_then_add_one_late(8);
+  hpe::copy(on_device.data(), a.data(), 4);
+  EXPECT_EQ(on_device[0], 9U);
+  on_device[0] = 300;
+  set_then_add_one_late(10);
+  hpe::copy(a.data(), on_device.data(), 4);
+  hpe::synchronize();
+  EXPECT_EQ(a[0], 300U);
+  set_then_add_one_late(12);
+  hpe::check(hpeMemset(a.data(), 1, 4));
+  hpe::synchronize();
+  EXPECT_EQ(a[0], 0x01010101U);
 }
 
 TEST(coherence, UndeclaredAccessesSeeEverything) {

@@ -50,5 +50,17 @@ TEST(loan_pool, gives_pages_back_when_more_than_half_a_gibibyte_is_idle) {
   EXPECT_EQ(found, kept) << "what was given back reads as zero";
 }
 
+TEST(address_space, that_freed_allocations_keep_serves_those_of_another_size) {
+  options chosen = soft_options();
+  chosen.segment_size = 32 * mebi;
+  chosen.staging_chunk = mebi;
+  chosen.staging_buffers = 2;
+  runtime it(chosen);
+  it.memory().free(it.memory().allocate(20 * mebi, 0));
+  std::byte* const other = it.memory().allocate(24 * mebi, 0);
+  EXPECT_NE(other, nullptr);
+  it.memory().free(other);
+}
+
 }  // namespace
 }  // namespace hpe::core

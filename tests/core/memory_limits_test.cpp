@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 #include <string>
 #include <thread>
@@ -79,6 +80,23 @@ std::size_t shadow_bytes() {
   struct stat s {};
   ::fstat(runtime::instance().space().shadow_file(), &s);
   return static_cast<std::size_t>(s.st_blocks) * 512;
+}
+
+// The link carries 64 MiB per second.
+TEST(synchronizing, waits_for_copies_that_nobody_else_waits_for) {
+  constexpr std::size_t size = 8 * mib;
+  void* p = nullptr;
+  ASSERT_EQ(hpeMallocOn(&p, size, 0), HPE_SUCCESS);
+  std::memset(p, 1, size);
+  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);  // with the uploads behind the writing host
+  ASSERT_EQ(hpeMemset(p, 2, size), HPE_SUCCESS);
+  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);
+  std::vector<std::byte> ordinary(size, std::byte{3});
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(hpeMemcpy(p, ordinary.data(), size), HPE_SUCCESS);
+  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 120ms);
+  EXPECT_EQ(hpeFree(p), HPE_SUCCESS);
 }
 
 TEST(loans, that_came_back_are_kept_up_to_a_limit) {

@@ -5,9 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -123,6 +126,35 @@ TEST(tile_pool, stops_launches_of_teams_that_lost_a_device) {
   launch.join();
   ASSERT_TRUE(trouble && trouble->signal);
   EXPECT_TRUE(is_stop(*trouble->signal));
+}
+
+struct count_parameters {
+  std::atomic<std::uint64_t>* tiles;
+};
+
+void count_tiles(const void* parameters, const hpeTiles* tiles) {
+  *static_cast<const count_parameters*>(parameters)->tiles += tiles->end - tiles->begin;
+}
+
+// Launches of several streams share the helpers, and a device may be lost meanwhile that is none of their team.
+TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
+  install_crash_handlers();
+  auto& pool = *new tile_pool(3, 0, 0);  // its threads live as long as the process
+  constexpr unsigned streams = 3;
+  constexpr std::uint64_t rounds = 2000, tiles = 6;
+  std::array<std::atomic<std::uint64_t>, streams> counted{};
+  std::atomic<unsigned> running{streams};
+  std::vector<std::thread> threads;
+  for (unsigned s = 0; s < streams; ++s)
+    threads.emplace_back([&, s] {
+      const count_parameters p{&counted[s]};
+      for (std::uint64_t round = 0; round < rounds; ++round)
+        EXPECT_FALSE(pool.run(count_tiles, &p, {3, 2, 1}, s == 0 ? 0 : 0b011));
+      --running;
+    });
+  while (running != 0) EXPECT_TRUE(pool.stop_teams(0b100));
+  for (std::thread& t : threads) t.join();
+  for (const auto& count : counted) EXPECT_EQ(count, rounds * tiles);
 }
 
 TEST(address_table, joins_and_divides_ranges) {

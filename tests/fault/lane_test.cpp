@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 #include "runtime/core/runtime.h"
 
@@ -106,6 +107,39 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   (void)stream.fill(p, 7, 1);
   walkers.clear();
   EXPECT_EQ(*(p + 2 * block), std::byte{7});
+}
+
+// A fetch waits for a writer, and meanwhile a device takes a block in its middle: what lies behind is not on its way
+// any more.
+TEST_F(lanes, give_back_what_lies_behind_a_block_that_a_device_took) {
+  using coherence::block_state;
+  constexpr std::size_t block = 64 << 10;
+  auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(8 * block, 0));
+  runtime_->copies().fill(p, 7, 8 * block);
+  runtime_->synchronize(-1);
+  coherence::region& r = region_of(p);
+  device::stream& stream = runtime_->env().devices.at(0).create_stream(device::priority::launch);
+  const timepoint before = stream.fill(p, 7, 1);
+  {
+    const std::lock_guard lock(r.mutex);
+    r.order.record_write(r.whole(), {before.timeline, before.value + 1});
+  }
+  runtime_->copies().prefetch(p, 4 * block, HPE_HOST);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+  const auto becomes = [&](std::size_t b, block_state wanted) {
+    while (state_of(p + b * block) != wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return state_of(p + b * block) == wanted;
+  };
+  ASSERT_TRUE(becomes(3, block_state::fetching));
+  runtime_->copies().fill(p + 1 * block, 9, block);
+  EXPECT_EQ(state_of(p + 1 * block), block_state::device);
+  EXPECT_EQ(state_of(p + 2 * block), block_state::fetching);
+  (void)stream.fill(p, 7, 1);
+  EXPECT_TRUE(becomes(0, block_state::shared)) << "what lies before arrives";
+  EXPECT_TRUE(becomes(2, block_state::device));
+  EXPECT_TRUE(becomes(3, block_state::device));
+  for (const auto& [b, value] : {std::pair{0, 7}, {1, 9}, {2, 7}, {3, 7}})
+    EXPECT_EQ(p[static_cast<std::size_t>(b) * block], static_cast<std::byte>(value)) << b;
 }
 
 }  // namespace

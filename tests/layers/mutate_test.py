@@ -61,6 +61,7 @@ class MutationsTest(unittest.TestCase):
         self.assertIn("x = f(n, 9);", changed("x = f(n, 8);"))
         self.assertIn("x = f(n, true);", changed("x = f(n, false);"))
         self.assertIn("write(file, data, 0);", changed("write(file, data, offset);"))
+        self.assertNotIn("void write(int file, long 0);", changed("void write(int file, long offset);"))
 
     def test_dropped_statements(self):
         self.assertIn(";", changed("  order_.record(range, point);"))
@@ -72,9 +73,11 @@ class MutationsTest(unittest.TestCase):
 
     def test_what_is_left_alone(self):
         for line in ("// if (a == b)", "  /// a < b", "#include <vector>", '  log(log_level::warn, "a == b {}", 1);', "int count_ = 0;",
-                     "  HPE_INVARIANT(a == b);", "  static_assert(a < b);", "  std::size_t bytes{1};", "  return x;", "", "  case a == b:"):
+                     "  HPE_INVARIANT(a == b);", "  static_assert(a < b);", "  std::size_t bytes{1};", "  return x;", "", "  case a == b:",
+                     "  all.reserve(n + 1);", "  mutex_.assert_held();", "  virtual void stop() noexcept = 0;"):
             self.assertEqual(changed(line), set(), line)
         self.assertEqual(changed('x = f("a == b || 1");'), {";"})
+        self.assertEqual(changed("      f(n), n));"), set(), "the end of a longer statement")
         self.assertEqual(changed("x = y;  // a < b"), {";"})
 
 
@@ -105,6 +108,9 @@ class RunTest(unittest.TestCase):
     def judged(self):
         return json.loads((self.root / "build/mutants/seed-1.json").read_text())["mutants"]
 
+    def outcomes(self):
+        return {mutant["after"]: mutant["outcome"] for mutant in self.judged()}
+
     def test_a_run(self):
         output = self.run_it("--count", "2")
         # "n >= 1" is the same sum; every other change is not.
@@ -112,10 +118,46 @@ class RunTest(unittest.TestCase):
         self.assertRegex(output, r"runtime/sum +\d of +2 found")
         for mutant in self.judged():
             self.assertEqual(mutant["outcome"], "survived" if mutant["after"] == "while (n >= 1)" else "found", mutant)
-        self.assertEqual({mutant["by"] for mutant in self.judged()} - {""}, {"sum"})
+        self.assertEqual({mutant["by"] for mutant in self.judged()} - {""}, {"sum: sum"})
         before = (self.root / "build/mutants/seed-1.json").stat().st_mtime_ns
         self.run_it("--count", "2", "--resume")
         self.assertEqual((self.root / "build/mutants/seed-1.json").stat().st_mtime_ns, before)
+
+    def test_tests_of_one_program_run_together(self):
+        self.write("tests/sum/CMakeLists.txt", """find_package(GTest REQUIRED)
+include(GoogleTest)
+include_directories(${PROJECT_SOURCE_DIR})
+add_library(sum STATIC ../../runtime/sum/sum.cpp)
+add_executable(sum-test test.cpp)
+target_link_libraries(sum-test sum GTest::gtest_main)
+gtest_discover_tests(sum-test)
+add_executable(other-test other.cpp)
+add_test(NAME other COMMAND other-test)
+""")
+        self.write("runtime/sum/sum.cpp", """#include <cstdlib>
+int sum(int n) {
+  int result = 0;
+  while (n > 0)
+    result += n--;
+  if (result == 10) std::abort();
+  return result;
+}
+""")
+        self.write("tests/sum/test.cpp", """#include <gtest/gtest.h>
+int sum(int n);
+int runs = 0;
+TEST(Sum, OfThree) { ++runs; EXPECT_EQ(sum(3), 6); }
+TEST(Sum, AloneOfFive) { EXPECT_EQ(++runs, 1); EXPECT_EQ(sum(5), 15); }
+""")
+        self.write("tests/sum/other.cpp", "int main() { return 0; }\n")
+        judge = lambda line: subprocess.run(self.command("--only", f"runtime/sum/sum.cpp:{line}"), capture_output=True, text=True,
+                                            check=True).stdout
+        self.assertIn("run alone, as they fail after others: Sum.AloneOfFive", judge(4))
+        self.assertEqual(self.outcomes(), {"while (!(n > 0))": "found", "while (n > 1)": "found", "while (n >= 0)": "survived"})
+        judge(6)
+        self.assertEqual(self.outcomes(), {"if (!(result == 10)) std::abort();": "found", "if (result != 10) std::abort();": "found",
+                                           "if (result == 11) std::abort();": "survived"})
+        self.assertLessEqual({mutant["by"] for mutant in self.judged()}, {"sum: Sum.OfThree", "sum: Sum.AloneOfFive", ""})
 
     def test_one_line_and_equivalents(self):
         listed = self.run_it("--list", "--only", "runtime/sum/sum.h:4")

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/device/processes.h"
 #include "tests/node/process.h"
 
 namespace node_test {
@@ -80,6 +81,23 @@ TEST(Deaths, OfTheImporterDuringACopy) {
   EXPECT_TRUE(c.check(to, 0, MiB, 12));
 }
 
+TEST(Deaths, OfTheOnlyDeviceThatReachesAnExport) {
+  process a;
+  process b("soft:1");
+  const std::uint64_t memory = a.allocate(MiB);
+  a.fill(memory, 0, MiB, 3);
+  const hpeExport handle = a.begin(memory, 0, MiB);
+  EXPECT_EQ(b.copy_out(handle, 0, MiB, 3, 0).value, 1U);
+  for (const pid_t device : device_test::soft_devices_of(b.pid())) ::kill(device, SIGKILL);
+  report r;
+  const auto refuses_for_want_of_a_device = [&] {
+    r = b.copy_out(handle, 0, MiB, 3, 0);
+    return r.status == HPE_ERROR_DEVICE_LOST && std::string(r.words).find("no device is left") != std::string::npos;
+  };
+  EXPECT_TRUE(device_test::eventually(refuses_for_want_of_a_device, 40s)) << r.status << ": " << r.words;
+  a.end(handle);
+}
+
 TEST(Deaths, OfManyExportersLeaveNoMappings) {
   process b;
   const std::uint64_t to = b.allocate(MiB);
@@ -142,8 +160,10 @@ TEST(Deaths, OfAProcessWithMemoryOpenAreSeenThoughItsChildrenLive) {
   process a("soft:1", {"HPE_SOFT_MEMORY=8M"});
   const std::uint64_t memory = a.allocate(8 * MiB);
   const hpeExport handle = a.begin(memory, 0, MiB);
-  process b;
+  process before, b, after;  // others are connected as well
+  EXPECT_TRUE(before.reachable(handle));
   ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
+  EXPECT_TRUE(after.reachable(handle));
   const auto child = static_cast<pid_t>(b.tell({.what = order::kind::fork_child}).value);
   a.end(handle);
   a.free(memory);

@@ -1,5 +1,6 @@
 // Loading and unloading modules of PTX.
 
+#include "tests/core/test_kernels.h"
 #include "tests/ptx_launch/support.h"
 
 namespace {
@@ -61,7 +62,8 @@ TEST(Modules, AreRefusedWithTheReason) {
   EXPECT_TRUE(fails(load(nullptr, {writer_of(1)}), HPE_ERROR_INVALID_ARGUMENT));
   const char* nothing = nullptr;
   EXPECT_TRUE(fails(hpeModuleLoadPtx(&handle, &nothing, 1), HPE_ERROR_INVALID_ARGUMENT, {"text 0"}));
-  EXPECT_TRUE(fails(hpeModuleLoadPtx(&handle, &nothing, 0), HPE_ERROR_INVALID_ARGUMENT));
+  EXPECT_TRUE(fails(hpeModuleLoadPtx(&handle, &nothing, 0), HPE_ERROR_INVALID_ARGUMENT, {"at least one text"}));
+  EXPECT_TRUE(fails(hpeModuleLoadPtx(&handle, nullptr, 1), HPE_ERROR_INVALID_ARGUMENT, {"at least one text"}));
   const std::string large =
       head + ".visible .global .align 4 .b8 room[" + std::to_string(std::uint64_t{4} << 30) + "];\n";
   EXPECT_TRUE(fails(load(&handle, {large}), HPE_ERROR_OUT_OF_MEMORY));
@@ -108,6 +110,22 @@ TEST(Modules, GiveTheirMemoryBack) {
     EXPECT_EQ(result[0], 5U);
   }
   EXPECT_GE(free_now(), before);
+}
+
+TEST(Modules, EndAfterTheLaunchesThatAreQueued) {
+  hpeModule own = nullptr;
+  hpeKernel slow = nullptr;
+  ASSERT_TRUE(works(hpeModuleLoad(&own, PTX_LAUNCH_HOST_KERNELS)));
+  ASSERT_TRUE(works(hpeModuleGetKernel(&slow, own, "increment")));
+  numbers result(1);
+  const increment_parameters p{result.data(), 1, 1, 100000};
+  const hpeAccess access{result.data(), 4, HPE_INOUT};
+  module m({writer_of(5)});
+  ASSERT_TRUE(works(hpeLaunch(0, slow, nullptr, &p, sizeof p, &access, 1)));
+  const hpeWork work = m.launch(0, "k", blocks_of(1, 1), result.data());
+  m.unload();
+  EXPECT_TRUE(works(hpeWorkWait(work, nullptr)));
+  EXPECT_EQ(result[0], 5U);
 }
 
 TEST(Modules, AreNothingOnceTheyAreUnloaded) {
