@@ -1,7 +1,5 @@
 #include "interpose/buffer_access.h"
 
-#include <new>
-
 // Invariant: access_ is set for a range of hpe that is not empty. data_ points into copy_ if that lends memory, else to
 // the alias, or to the program's own memory. adopted_ is set for a range of adopted memory that is not empty, and data_
 // points into own_ then.
@@ -14,14 +12,10 @@ constexpr std::size_t page = 4096;
 
 }  // namespace
 
-void buffer_access::page_memory::operator()(std::byte* memory) const noexcept {
-  ::operator delete (memory, std::align_val_t{page});
-}
-
 void buffer_access::use_adopted(adopted_pointers& behind, bool read_now) {
   adopted_ = &behind;
   const std::size_t lead = reinterpret_cast<std::uintptr_t>(address_) % page;
-  own_.reset(static_cast<std::byte*>(::operator new (lead + bytes_, std::align_val_t{page})));
+  own_ = {behind.borrow(lead + bytes_), return_memory{&behind, lead + bytes_}};
   data_ = own_.get() + lead;
   if (read_now) read_adopted();
 }

@@ -83,8 +83,11 @@ class buffer_access {
   [[nodiscard]] bool settled() const;
 
  private:
-  struct page_memory {
-    void operator()(std::byte* memory) const noexcept;
+  // Memory that was borrowed for a copy.
+  struct return_memory {
+    adopted_pointers* to;
+    std::size_t bytes;
+    void operator()(std::byte* memory) const noexcept { to->give_back(memory, bytes); }
   };
 
   void use_adopted(adopted_pointers& behind, bool read_now);
@@ -98,8 +101,8 @@ class buffer_access {
   std::byte* data_ = nullptr;
   core::loan copy_;  // none: used in place, or adopted
   adopted_pointers* adopted_ = nullptr;
-  std::unique_ptr<std::byte, page_memory> own_;  // of adopted memory
-  std::vector<timepoint> copying_;               // after started()
+  std::unique_ptr<std::byte, return_memory> own_{nullptr, {nullptr, 0}};  // of adopted memory
+  std::vector<timepoint> copying_;                                        // after started()
 };
 
 }  // namespace hpe::interpose

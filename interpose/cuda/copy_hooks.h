@@ -18,13 +18,6 @@ namespace {
 using trace::measured;
 using trace::way;
 
-// The default stream of programs compiled in either way.
-enum class flavour : std::uint8_t { legacy, per_thread };
-using enum flavour;
-
-inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
-inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
-
 inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
 // Large copies are looked at; all others go on.

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "interpose/mpi/messages/progress.h"
+#include "runtime/core/operations/host_access.h"
 
 namespace hpe::interpose::mpi {
 
@@ -42,6 +43,27 @@ bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, tran
   auto it = std::make_shared<direct_copy>(to, from, bytes, std::move(then));
   progress::of_process().repeat([it] { return it->step(); });
   return true;
+}
+
+bool copy_directly(std::byte* to, const peer_bytes& from, std::size_t bytes, std::uint64_t queued, transfer_over then) {
+  adopted_pointers* const devices = adopted_pointers::instance();
+  if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
+  try {
+    const auto copy = devices->pull(to, from, bytes, queued);
+    if (!copy) return false;
+    progress::of_process().repeat([copy = *copy, then = std::move(then)] {
+      try {
+        if (!copy.done()) return false;
+        then(std::nullopt);
+      } catch (const error& e) {
+        then(e);
+      }
+      return true;
+    });
+    return true;
+  } catch (const error&) {
+    return false;  // the chunks tell
+  }
 }
 
 }  // namespace hpe::interpose::mpi

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/first_failure.h"
@@ -45,6 +44,8 @@ int incoming::make() {
 }
 
 void incoming::prepare() {
+  adopted_pointers* const devices = adopted_pointers::instance();
+  queued_ = devices != nullptr ? devices->queued_now() : 0;
   if (persistent && staged_) staged_->refresh();
 }
 
@@ -125,9 +126,9 @@ void incoming::fetch(const envelope& head) {
   found_.reset();
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
-  channel& answers = channel::of_process();
+  taken_ = head.offered != 0 && offer_board::current()->take(head.sender, head.offer);
   if (head.bytes > which_.size()) {
-    answers.send({head.sequence, answer::verdict::done}, head.sender);
+    tell_done();
     head_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
@@ -137,23 +138,33 @@ void incoming::fetch(const envelope& head) {
     to = assembled_.get();
   }
   progress::of_process().owe(1);
+  if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
+}
+
+bool incoming::fetch_directly(std::byte* to) {
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   const auto copied = [self, to](const std::optional<error>& failure) {
     // The sender's device may be out of reach, or lost; the chunks tell.
     if (failure) return self->fetch_chunks(to);
-    channel::of_process().send({self->head_->sequence, answer::verdict::done}, self->head_->sender);
+    self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (head.exported == 0 || !copy_directly(to, head.memory, head.bytes, copied)) fetch_chunks(to);
+  if (taken_) return copy_directly(to, head_->device, head_->bytes, queued_, copied);
+  return head_->exported != 0 && copy_directly(to, head_->memory, head_->bytes, copied);
 }
 
-void incoming::fetch_chunks(std::byte* to) {
+void incoming::tell_done() const {
+  if (taken_) return offer_board::current()->done(head_->sender, head_->offer);
+  channel::of_process().send({head_->sequence, answer::verdict::done}, head_->sender);
+}
+
+void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
   channel& answers = channel::of_process();
   const int tag = answers.new_tag();
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   receive_in_chunks(to, {head_->bytes, head_->chunk, head_->sender, tag},
                     [self](const std::optional<error>& failure) { self->fetched(failure); });
-  answers.send({head_->sequence, answer::verdict::chunks, tag}, head_->sender);
+  answers.send({head_->sequence, verdict, tag}, head_->sender);
 }
 
 void incoming::fetched(const std::optional<error>& failure) {

@@ -1,5 +1,9 @@
 #include "interpose/mpi/messages/outgoing.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
@@ -8,6 +12,11 @@
 namespace hpe::interpose::mpi {
 
 namespace {
+
+// A message that MPI itself would send without waiting for its receiver is not kept waiting either: programs rely on
+// it, though MPI does not promise it. The receiver most often comes before that.
+constexpr std::size_t sent_at_once = 4096;
+constexpr std::chrono::microseconds patience{100};
 
 // What is lost must be told before the receiver hears of the message.
 void require_device(const std::byte* p) {
@@ -23,6 +32,12 @@ void require_device(const std::byte* p) {
 }  // namespace
 
 void outgoing::prepare() {
+  if (what_.driver != nullptr) {
+    if (started_ && what_.shared)
+      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), what_.bytes);
+    started_ = true;
+    return;
+  }
   require_device(what_.from);
   core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
   hpeExport handle;
@@ -42,13 +57,20 @@ int outgoing::start() {
   channel& answers = channel::of_process();
   envelope head;
   head.job_id = running.id;
-  head.sequence = answers.expect_answer([self](const answer& given) { self->answered(given); });
+  head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
   head.bytes = what_.bytes;
   head.chunk = chunk_ = chunk_plan::chunk_for(what_.bytes, running.chunk);
   head.sender = running.rank;
   if (exported_) {
     head.exported = 1;
     head.memory = *exported_;
+  }
+  offer_board* const board = offer_board::current();
+  offer_ = what_.shared && board != nullptr ? board->make() : std::nullopt;
+  if (offer_) {
+    head.offered = 1;
+    head.device = *what_.shared;
+    head.offer = *offer_;
   }
   envelope_ = head.packed();
   MPI_Request request = nullptr;
@@ -57,12 +79,17 @@ int outgoing::start() {
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
     end_export();
+    if (offer_) board->end(*offer_);
     return result;
   }
   parts_left_ = 2;
   progress::of_process().owe(1);
   code_ = MPI_SUCCESS;
   failure_.reset();
+  if (offer_) {
+    patient_until_ = std::chrono::steady_clock::now() + patience;
+    progress::of_process().repeat([self] { return self->look_at_offer(); });
+  }
   progress::of_process().when_over(request, [self, sequence = head.sequence](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) {  // no answer will come
       channel::of_process().forget(sequence);
@@ -73,7 +100,53 @@ int outgoing::start() {
   return MPI_SUCCESS;
 }
 
+bool outgoing::look_at_offer() {
+  offer_board* const board = offer_board::current();
+  if (!offer_) return true;  // answered in another way
+  if (board->is_done(*offer_)) {
+    channel::of_process().forget(sequence_);
+    board->end(*std::exchange(offer_, std::nullopt));
+    part_over(MPI_SUCCESS, std::nullopt);
+    return true;
+  }
+  if (what_.bytes > sent_at_once || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
+      !board->withdraw(*offer_))
+    return false;
+  board->end(*std::exchange(offer_, std::nullopt));
+  withdraw();
+  return true;
+}
+
+// The program goes on with its buffer; whoever receives the envelope gets a copy, in chunks.
+void outgoing::withdraw() {
+  progress& all = progress::of_process();
+  auto kept = std::make_shared<std::vector<std::byte>>(what_.bytes);
+  std::optional<error> failure;
+  try {
+    what_.driver->read(kept->data(), reinterpret_cast<std::uintptr_t>(what_.from), what_.bytes);
+  } catch (const error& e) {
+    failure = e;
+  }
+  all.begun();
+  all.owe(1);
+  const auto end = [&all] {
+    all.over();
+    all.owe(-1);
+  };
+  channel::of_process().pass_on(sequence_, [kept, end, rank = what_.world_rank, chunk = chunk_](const answer& given) {
+    if (given.what == answer::verdict::done) return end();
+    send_in_chunks(kept->data(), {kept->size(), chunk, rank, given.tag},
+                   [kept, end](const std::optional<error>&) { end(); });
+  });
+  part_over(MPI_SUCCESS, failure);
+}
+
 void outgoing::answered(const answer& given) {
+  if (offer_) {
+    offer_board* const board = offer_board::current();
+    board->end(*std::exchange(offer_, std::nullopt));
+    if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
+  }
   if (given.what == answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   send_in_chunks(what_.from, {what_.bytes, chunk_, what_.world_rank, given.tag},

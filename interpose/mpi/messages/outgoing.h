@@ -1,8 +1,11 @@
 #pragma once
 
-/// The send of a large message from memory of hpe, by an envelope. The bytes are read after the receiver has matched
-/// it.
+/// The send of a large message from memory of hpe, or of any from memory of the driver, by an envelope. The bytes are
+/// read after the receiver has matched it.
 
+#include <chrono>
+
+#include "interpose/adopted_pointers.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
@@ -18,6 +21,8 @@ class outgoing final : public message {
     int world_rank;   ///< the same in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
+    adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
+    std::optional<peer_bytes> shared;  ///< of the driver's, at the first start
   };
   outgoing(const arguments& what, bool persistent) : message(what.comm, persistent), what_(what) {}
 
@@ -27,13 +32,19 @@ class outgoing final : public message {
   void prepare() override;
   int start() override;
   void end_export();
+  [[nodiscard]] bool look_at_offer();
+  void withdraw();
   void answered(const answer& given);
   void part_over(int code, const std::optional<error>& failure);
 
-  const arguments what_;
+  arguments what_;
   envelope::wire envelope_{};
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
+  std::optional<offer_board::offer> offer_;
+  std::uint64_t sequence_ = 0;
+  bool started_ = false;
+  std::chrono::steady_clock::time_point patient_until_;
   int parts_left_ = 0;  // the envelope, the payload
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;

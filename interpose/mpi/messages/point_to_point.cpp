@@ -1,10 +1,13 @@
 #include "interpose/mpi/messages/point_to_point.h"
 
+#include <atomic>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/incoming.h"
+#include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "runtime/core/operations/host_access.h"
@@ -22,11 +25,38 @@ bool is_looked_at(int count, MPI_Datatype type) {
   return size * count >= static_cast<MPI_Count>(envelope_bytes);
 }
 
+// Receives with less room than an envelope that MPI has and hpe does not look at.
+std::atomic<std::size_t> unseen_receives{0};
+
+// Whether such receives are looked at. Once the program uses CUDA they are, if none was begun before that; then other
+// ranks may send device memory of any size by envelopes.
+bool looks_at_all() {
+  enum class choice : std::uint8_t { none, being_made, no, yes };
+  static std::atomic<choice> chosen{choice::none};
+  offer_board* const board = offer_board::current();
+  if (board == nullptr || !adopted_pointers::exist()) return false;
+  choice before = choice::none;
+  if (chosen.compare_exchange_strong(before, choice::being_made)) {
+    chosen = unseen_receives == 0 ? choice::yes : choice::no;
+    if (chosen == choice::yes) board->set_looks();
+  }
+  while (chosen == choice::being_made) std::this_thread::yield();
+  return chosen == choice::yes;
+}
+
+struct unseen_receive {
+  unseen_receive() { ++unseen_receives; }
+  ~unseen_receive() { --unseen_receives; }
+  unseen_receive(const unseen_receive&) = delete;
+  unseen_receive& operator=(const unseen_receive&) = delete;
+};
+
 // Whether what MPI has for a receive may be an envelope whose sender is to be told, or have been taken out of MPI
 // already.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
   return count >= 0 && source != MPI_PROC_NULL &&
-         (is_looked_at(count, type) || job::survives_errors() || !set_aside::of_process().empty()) && is_intra(comm);
+         (is_looked_at(count, type) || looks_at_all() || job::survives_errors() || !set_aside::of_process().empty()) &&
+         is_intra(comm);
 }
 
 // Whether devices have the memory.
@@ -37,10 +67,20 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
+// Names memory of the driver to another rank. Empty: it goes another way.
+std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes) {
+  offer_board* const board = offer_board::current();
+  if (board == nullptr || !job::current()->is_near(rank) || board->is_of_no_use(rank) ||
+      (bytes < envelope_bytes && !board->looks(rank)))
+    return std::nullopt;
+  return driver.share(reinterpret_cast<std::uintptr_t>(from), bytes);
+}
+
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                                 bool persistent) {
-  if (core::host_access::of(buf) == nullptr || dest < 0 || !is_looked_at(count, type) || !is_intra(comm))
-    return nullptr;
+  adopted_pointers* const driver = core::host_access::of(buf) == nullptr ? adopted_pointers::of(buf) : nullptr;
+  if (driver == nullptr && core::host_access::of(buf) == nullptr) return nullptr;
+  if (dest < 0 || count <= 0 || (driver == nullptr && !is_looked_at(count, type)) || !is_intra(comm)) return nullptr;
   const job& running = *job::current();
   int members = 0;
   HPE_REAL(Comm_size)(comm, &members);
@@ -48,8 +88,14 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
   const int rank = job::world_rank(comm, dest);
   if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
   const layout which = elements(count, type);
-  if (which.size() < running.least(rank) || which.size() != which.extent() || !is_of_devices(buf)) return nullptr;
-  return std::make_shared<outgoing>(outgoing::arguments{moved(buf, which.begin()), which.size(), dest, rank, tag, comm},
+  if (which.empty() || which.size() != which.extent()) return nullptr;
+  const std::byte* const from = moved(buf, which.begin());
+  std::optional<peer_bytes> shared;
+  if (driver != nullptr) shared = shared_with(rank, *driver, from, which.size());
+  if (driver != nullptr ? !shared && which.size() < running.large
+                        : which.size() < running.least(rank) || !is_of_devices(buf))
+    return nullptr;
+  return std::make_shared<outgoing>(outgoing::arguments{from, which.size(), dest, rank, tag, comm, driver, shared},
                                     persistent);
 }
 
@@ -130,7 +176,12 @@ taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, i
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
                const char* function) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(count, type, source, comm)) {
+      if (concerns(buf)) return std::nullopt;
+      const unseen_receive here;
+      if (!may_bring_envelope(count, type, source, comm))
+        return HPE_REAL(Recv)(buf, count, type, source, tag, comm, status);
+    }
     const receive what{buf, count, type, source, tag, comm};
     if (!set_aside::of_process().empty()) return std::make_shared<incoming>(what, false)->carry_out(status);
     return receive_now(function, what, status, [&](const incoming::slot& to, MPI_Status* its) {
@@ -141,7 +192,11 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(count, type, source, comm)) {
+      // For good: when it is over is not seen.
+      ++unseen_receives;
+      if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    }
     return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
   });
 }
@@ -186,7 +241,13 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       const int sent = ::MPI_Wait(&request, MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
-    if (!may_bring_envelope(recvcount, recvtype, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(recvcount, recvtype, source, comm)) {
+      if (concerns(sendbuf) || concerns(recvbuf)) return std::nullopt;
+      const unseen_receive here;
+      if (!may_bring_envelope(recvcount, recvtype, source, comm))
+        return HPE_REAL(Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                                  recvtag, comm, status);
+    }
     std::optional<staged_buffer> staged;
     const void* from = sendbuf;
     if (concerns(sendbuf)) {
@@ -205,7 +266,12 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(count, type, source, comm)) {
+      if (concerns(buf)) return std::nullopt;
+      const unseen_receive here;
+      if (!may_bring_envelope(count, type, source, comm))
+        return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, status);
+    }
     std::optional<staged_buffer> staged;
     if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
     if (set_aside::of_process().empty()) {

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "interpose/adopted_pointers.h"
+#include "interpose/cuda/context_parts.h"
+
+namespace hpe::cuda_hooks {
+
+/// A stream of a context for the copies that calls of libc and MPI need, and how far it is. Any thread.
+class call_queue final : public interpose::copy_queue {
+ public:
+  call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
+  ~call_queue() override;
+
+  [[nodiscard]] const std::shared_ptr<context_parts>& parts() const noexcept { return parts_; }
+  [[nodiscard]] CUstream stream() const noexcept { return lent_.stream(); }
+
+  /// Queues a copy between any two addresses, with the context current. `kept` lives until it is done. Returns its
+  /// number. Throws what the driver refuses.
+  std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
+  [[nodiscard]] bool reached(std::uint64_t number) override;
+  /// Waits for all that is queued.
+  void wait();
+
+ private:
+  struct mark {
+    std::uint64_t number;
+    CUevent event;
+  };
+  struct user {
+    std::uint64_t number;
+    std::shared_ptr<void> kept;
+  };
+
+  [[nodiscard]] bool is_over(CUresult result) const;
+  void advance();
+
+  const device::cuda::driver& cu_;
+  const std::shared_ptr<context_parts> parts_;
+  const lent_stream lent_;
+  std::mutex mutex_;
+  std::uint64_t queued_ = 0;
+  std::uint64_t done_ = 0;
+  std::deque<mark> marks_;  // events behind copies, recorded when somebody asks and the stream has more to do
+  std::vector<CUevent> spare_;
+  std::deque<user> users_;
+};
+
+/// Pinned memory of the host for such copies. It belongs to the process: a context that ends leaves it behind as
+/// ordinary memory. Any thread.
+class call_buffers {
+ public:
+  explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
+
+  /// Whole pages, pinned if there are at most `largest` and a context is current. Throws std::bad_alloc.
+  [[nodiscard]] std::byte* borrow(std::size_t bytes);
+  void give_back(std::byte* memory, std::size_t bytes) noexcept;
+
+ private:
+  static constexpr std::size_t smallest = std::size_t{64} << 10;
+  static constexpr std::size_t largest = std::size_t{4} << 20;
+  static constexpr std::size_t kept_bytes = std::size_t{64} << 20;
+
+  const device::cuda::driver& cu_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size
+  std::size_t kept_ = 0;
+};
+
+}  // namespace hpe::cuda_hooks
