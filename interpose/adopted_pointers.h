@@ -25,6 +25,26 @@ struct peer_bytes {
   std::array<std::byte, 64> handle{};      ///< the driver's
 };
 
+/// Rows of bytes, and planes of such rows, at equal distances on either side.
+struct copied_rows {
+  std::size_t width = 0;
+  std::size_t rows = 1;
+  std::size_t planes = 1;
+  struct distances {
+    std::size_t row = 0;    ///< from one to the next; any if there is one
+    std::size_t plane = 0;  ///< a multiple of that; likewise
+  };
+  distances to;
+  distances from;
+
+  [[nodiscard]] bool is_one_run() const noexcept { return rows == 1 && planes == 1; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return width * rows * planes; }
+  /// From the first byte to behind the last one.
+  [[nodiscard]] std::size_t extent(const distances& of) const noexcept {
+    return (planes - 1) * of.plane + (rows - 1) * of.row + width;
+  }
+};
+
 /// Copies that devices make one after the other. Any thread.
 class copy_queue {
  public:
@@ -66,7 +86,7 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
   /// Begins to copy bytes of another process to memory of any kind, behind the work that `queued` stands for. They are
   /// there when the copy is done. Empty where this process cannot reach them.
-  [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, std::size_t bytes,
+  [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                                         std::uint64_t queued) = 0;
 
   /// Whether there can be such memory; if not, nothing else has to be asked.

@@ -66,11 +66,11 @@ CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction
 
 // ---- the program waits itself ---------------------------------------------------------------------------------------
 
-template <auto Entry>
-CUresult CUDAAPI wait_for_context() {
-  if (!queuing_threads::watched()) return (real.*Entry)();
+template <auto Entry, class... Context>
+CUresult CUDAAPI wait_for_context(Context... context) {
+  if (!queuing_threads::watched()) return (real.*Entry)(context...);
   const queuing_threads::queued_so_far queued;
-  const CUresult result = (real.*Entry)();
+  const CUresult result = (real.*Entry)(context...);
   if (result == CUDA_SUCCESS && interposer::started()->program().are_one()) queued.done();
   return result;
 }

@@ -2,12 +2,23 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <new>
 
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
+using interpose::copied_rows;
+
+namespace {
+
+// How much is queued without an event behind it. An event costs as much as a copy's launch, and the end of a stream
+// tells as much where there is one copy.
+constexpr std::uint64_t copies_of_a_mark = 8;
+constexpr std::size_t bytes_of_a_mark = std::size_t{4} << 20;
+
+}  // namespace
 
 // ---- copies -------------------------------------------------------------------------------------------------------
 
@@ -22,35 +33,19 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
-std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept) {
-  const std::lock_guard lock(mutex_);
-  cu_.check(cu_.cuMemcpyAsync(to, from, bytes, stream()), "copying the bytes of a call");
+// Under mutex_, as the next two.
+std::uint64_t call_queue::queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept) {
+  cu_.check(result, "copying the bytes of a call");
+  const bool several = done_ < queued_;
   ++queued_;
+  unmarked_ += bytes;
   if (kept != nullptr) users_.push_back({queued_, std::move(kept)});
+  const std::uint64_t marked = marks_.empty() ? done_ : marks_.back().number;
+  if (several && (queued_ - marked >= copies_of_a_mark || unmarked_ >= bytes_of_a_mark)) record();
   return queued_;
 }
 
-bool call_queue::is_over(CUresult result) const {
-  if (result == CUDA_ERROR_NOT_READY) return false;
-  cu_.check(result, "copying the bytes of a call");
-  return true;
-}
-
-// An event costs as much as a copy's launch, so one stands for all copies since the last.
-void call_queue::advance() {
-  const entered here(cu_, parts_->context());
-  if (is_over(cu_.cuStreamQuery(stream()))) {
-    done_ = queued_;
-    for (const mark& m : marks_) spare_.push_back(m.event);
-    marks_.clear();
-    return;
-  }
-  while (!marks_.empty() && is_over(cu_.cuEventQuery(marks_.front().event))) {
-    done_ = marks_.front().number;
-    spare_.push_back(marks_.front().event);
-    marks_.pop_front();
-  }
-  if (!marks_.empty() && marks_.back().number == queued_) return;
+void call_queue::record() {
   if (spare_.empty()) {
     CUevent made = nullptr;
     cu_.check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
@@ -59,12 +54,71 @@ void call_queue::advance() {
   cu_.check(cu_.cuEventRecord(spare_.back(), stream()), "recording an event");
   marks_.push_back({queued_, spare_.back()});
   spare_.pop_back();
+  unmarked_ = 0;
+}
+
+std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept) {
+  const std::lock_guard lock(mutex_);
+  return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
+}
+
+std::uint64_t call_queue::copy_rows(CUDA_MEMCPY3D& described, CUdeviceptr from, const copied_rows& shape,
+                                    std::shared_ptr<void> kept) {
+  const auto rows_of_plane = [&](const copied_rows::distances& d) { return shape.planes > 1 ? d.plane / d.row : 0; };
+  described.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  described.srcDevice = from;
+  described.srcPitch = shape.from.row;
+  described.srcHeight = rows_of_plane(shape.from);
+  described.dstPitch = shape.to.row;
+  described.dstHeight = rows_of_plane(shape.to);
+  described.WidthInBytes = shape.width;
+  described.Height = shape.rows;
+  described.Depth = shape.planes;
+  const std::lock_guard lock(mutex_);
+  return queued(cu_.cuMemcpy3DAsync(&described, stream()), shape.bytes(), std::move(kept));
+}
+
+std::uint64_t call_queue::copy_rows(CUdeviceptr to, CUdeviceptr from, const copied_rows& shape,
+                                    std::shared_ptr<void> kept) {
+  if (shape.is_one_run()) return copy(to, from, shape.bytes(), std::move(kept));
+  CUDA_MEMCPY3D described{};
+  described.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  described.dstDevice = to;
+  return copy_rows(described, from, shape, std::move(kept));
+}
+
+std::uint64_t call_queue::copy_rows(void* to, CUdeviceptr from, const copied_rows& shape, std::shared_ptr<void> kept) {
+  if (shape.is_one_run()) return copy(reinterpret_cast<CUdeviceptr>(to), from, shape.bytes(), std::move(kept));
+  CUDA_MEMCPY3D described{};
+  described.dstMemoryType = CU_MEMORYTYPE_HOST;
+  described.dstHost = to;
+  return copy_rows(described, from, shape, std::move(kept));
+}
+
+bool call_queue::is_over(CUresult result) const {
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  cu_.check(result, "copying the bytes of a call");
+  return true;
+}
+
+void call_queue::advance(std::uint64_t number) {
+  const entered here(cu_, parts_->context());
+  while (!marks_.empty() && is_over(cu_.cuEventQuery(marks_.front().event))) {
+    done_ = marks_.front().number;
+    spare_.push_back(marks_.front().event);
+    marks_.pop_front();
+  }
+  const bool behind_marks = marks_.empty() || marks_.back().number < number;
+  if (done_ >= number || !behind_marks || !is_over(cu_.cuStreamQuery(stream()))) return;
+  done_ = queued_;
+  for (const mark& m : marks_) spare_.push_back(m.event);
+  marks_.clear();
 }
 
 bool call_queue::reached(std::uint64_t number) {
   std::deque<user> over;  // let go of after the lock
   const std::lock_guard lock(mutex_);
-  if (done_ < number) advance();
+  if (done_ < number) advance(number);
   while (!users_.empty() && users_.front().number <= done_) {
     over.push_back(std::move(users_.front()));
     users_.pop_front();
@@ -81,7 +135,8 @@ void call_queue::wait() {
 
 std::byte* call_buffers::borrow(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
-  if (size <= largest) {
+  bool pin = false;
+  {
     const std::lock_guard lock(mutex_);
     auto& free = free_[size];
     if (!free.empty()) {
@@ -90,27 +145,31 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
       kept_ -= size;
       return found;
     }
+    pin = size <= largest_pinned && pinned_bytes_ + size <= most_pinned;
+    if (pin) pinned_bytes_ += size;
   }
-  const std::size_t mapped = size <= largest ? size : bytes;
-  void* const made = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const made = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made == MAP_FAILED) throw std::bad_alloc();
+  auto* const memory = static_cast<std::byte*>(made);
+  if (!pin) return memory;
   // Where it cannot be pinned the driver copies it all the same.
-  if (size <= largest) cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
-  return static_cast<std::byte*>(made);
+  cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
+  const std::lock_guard lock(mutex_);
+  pinned_.insert(memory);
+  return memory;
 }
 
 void call_buffers::give_back(std::byte* memory, std::size_t bytes) noexcept {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
-  if (size <= largest) {
-    const std::lock_guard lock(mutex_);
-    if (kept_ + size <= kept_bytes) {
-      free_[size].push_back(memory);
-      kept_ += size;
-      return;
-    }
-    cu_.cuMemHostUnregister(memory);
+  const std::lock_guard lock(mutex_);
+  const bool pinned = pinned_.contains(memory);
+  if (!pinned && kept_ + size > most_kept) {
+    ::munmap(memory, size);
+    return;
   }
-  ::munmap(memory, size <= largest ? size : bytes);
+  auto& free = free_[size];
+  free.insert(pinned ? free.end() : free.begin(), memory);
+  kept_ += size;
 }
 
 }  // namespace hpe::cuda_hooks

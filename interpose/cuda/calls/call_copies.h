@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
@@ -23,6 +24,10 @@ class call_queue final : public interpose::copy_queue {
   /// Queues a copy between any two addresses, with the context current. `kept` lives until it is done. Returns its
   /// number. Throws what the driver refuses.
   std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
+  /// Likewise rows of device memory, to such memory or to the host's.
+  std::uint64_t copy_rows(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
+                          std::shared_ptr<void> kept);
+  std::uint64_t copy_rows(void* to, CUdeviceptr from, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
   [[nodiscard]] bool reached(std::uint64_t number) override;
   /// Waits for all that is queued.
   void wait();
@@ -37,8 +42,12 @@ class call_queue final : public interpose::copy_queue {
     std::shared_ptr<void> kept;
   };
 
+  std::uint64_t copy_rows(CUDA_MEMCPY3D& described, CUdeviceptr from, const interpose::copied_rows& shape,
+                          std::shared_ptr<void> kept);
+  std::uint64_t queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept);
+  void record();
   [[nodiscard]] bool is_over(CUresult result) const;
-  void advance();
+  void advance(std::uint64_t number);
 
   const device::cuda::driver& cu_;
   const std::shared_ptr<context_parts> parts_;
@@ -46,7 +55,8 @@ class call_queue final : public interpose::copy_queue {
   std::mutex mutex_;
   std::uint64_t queued_ = 0;
   std::uint64_t done_ = 0;
-  std::deque<mark> marks_;  // events behind copies, recorded when somebody asks and the stream has more to do
+  std::size_t unmarked_ = 0;  // bytes queued behind the last mark
+  std::deque<mark> marks_;    // events behind copies, where there are many
   std::vector<CUevent> spare_;
   std::deque<user> users_;
 };
@@ -57,19 +67,22 @@ class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Whole pages, pinned if there are at most `largest` and a context is current. Throws std::bad_alloc.
+  /// Whole pages, pinned if they are few and a context is current. Throws std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
-  static constexpr std::size_t largest = std::size_t{4} << 20;
-  static constexpr std::size_t kept_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t largest_pinned = std::size_t{4} << 20;
+  static constexpr std::size_t most_pinned = std::size_t{64} << 20;  ///< bytes, lent ones included
+  static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< bytes, pinned ones included
 
   const device::cuda::driver& cu_;
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size
+  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size; pinned ones last
+  std::set<std::byte*> pinned_;
   std::size_t kept_ = 0;
+  std::size_t pinned_bytes_ = 0;
 };
 
 }  // namespace hpe::cuda_hooks

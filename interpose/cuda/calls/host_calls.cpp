@@ -10,6 +10,7 @@
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
+using interpose::copied_rows;
 using interpose::device_copy;
 using interpose::peer_bytes;
 
@@ -114,7 +115,7 @@ void host_calls::copy(const known_memory::allocation& in, CUdeviceptr device, vo
   const auto done = to_device ? copies_.upload(device, host, bytes, queue->stream(), true)
                               : copies_.download(host, device, bytes, queue->stream());
   if (done) return cu_.check(*done, "copying the bytes of a call");
-  to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes);
+  queue->copy(to_device ? device : number_of(host), to_device ? number_of(host) : device, bytes);
   queue->wait();
 }
 
@@ -152,7 +153,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t from, std::size_t byt
   return result;
 }
 
-std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, std::size_t bytes, std::uint64_t queued) {
+std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
+                                            std::uint64_t queued) {
   const CUdeviceptr target = number_of(to);
   const bool on_device = adopted_pointers::of(target) != nullptr;
   const auto queue = on_device ? queue_of(require(target).context) : some_queue();
@@ -161,17 +163,19 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, st
   if (memory == nullptr) return std::nullopt;
   if (queued > waits_over_.load()) wait_for_program(queue->parts()->context());
   const entered here(cu_, queue->parts()->context());
+  const CUdeviceptr source = memory->base() + from.offset;
   if (!on_device) {
-    if (const auto done = copies_.download(to, memory->base() + from.offset, bytes, queue->stream())) {
-      cu_.check(*done, "copying the bytes of a message");
-      return device_copy{queue, 0};
-    }
-    return device_copy{queue, queue->copy(target, memory->base() + from.offset, bytes, memory)};
+    if (shape.is_one_run())
+      if (const auto done = copies_.download(to, source, shape.bytes(), queue->stream())) {
+        cu_.check(*done, "copying the bytes of a message");
+        return device_copy{queue, 0};
+      }
+    return device_copy{queue, queue->copy_rows(to, source, shape, memory)};
   }
-  device_work work(queue->stream(), {{target, bytes, true}});
+  device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
   work.is_of_hpe();
   cu_.check(work.result(), "taking what CPU code has written to the device");
-  return device_copy{queue, queue->copy(target, memory->base() + from.offset, bytes, memory)};
+  return device_copy{queue, queue->copy_rows(target, source, shape, memory)};
 }
 
 }  // namespace hpe::cuda_hooks

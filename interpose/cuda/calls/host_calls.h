@@ -27,7 +27,8 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t from, std::size_t bytes) override;
   [[nodiscard]] std::uint64_t queued_now() noexcept override;
   [[nodiscard]] std::optional<interpose::device_copy> pull(void* to, const interpose::peer_bytes& from,
-                                                           std::size_t bytes, std::uint64_t queued) override;
+                                                           const interpose::copied_rows& shape,
+                                                           std::uint64_t queued) override;
 
   /// The program gives memory back.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }

@@ -49,10 +49,6 @@ void known_memory::share(entry& e) const {
 
 std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdeviceptr address) {
   auto found = find_or_ask(address);
-  if (found && found->asked && number_of(found->what) != found->number) {
-    forget(found->what.base, found->what.base + found->what.bytes);
-    found = find_or_ask(address);
-  }
   if (!found) return std::nullopt;
   if (!found->asked) {
     share(*found);

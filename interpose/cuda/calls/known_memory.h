@@ -30,8 +30,8 @@ class known_memory {
     unsigned long long number = 0;  ///< the driver's: no other allocation of the process ever has it
     CUipcMemHandle handle{};
   };
-  /// Empty also where the driver gives no handle: memory of pools, and what the program maps itself. The driver is
-  /// asked each time whether the allocation is still the same one.
+  /// Empty also where the driver gives no handle: memory of pools, and what the program maps itself. All other is given
+  /// back by calls that hpe sees.
   [[nodiscard]] std::optional<shared_allocation> shared_at(CUdeviceptr address);
 
   /// Whether there is anything to forget. One load.

@@ -15,7 +15,7 @@ namespace hpe::interpose::mpi {
 [[nodiscard]] bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then);
 
 /// The same from the driver's memory, behind the work that `queued` stands for (adopted_pointers.h).
-[[nodiscard]] bool copy_directly(std::byte* to, const peer_bytes& from, std::size_t bytes, std::uint64_t queued,
+[[nodiscard]] bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& shape, std::uint64_t queued,
                                  transfer_over then);
 
 }  // namespace hpe::interpose::mpi

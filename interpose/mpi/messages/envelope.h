@@ -32,6 +32,7 @@ struct envelope {
   std::int32_t offered = 0;   ///< whether the last two are set: it is memory of the driver
   hpeExport memory{};
   peer_bytes device{};
+  byte_rows rows{};
   offer_board::offer offer{};
 
   using wire = std::array<std::byte, envelope_bytes>;

@@ -1,5 +1,6 @@
 #include "interpose/mpi/messages/incoming.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,6 +13,27 @@ namespace hpe::interpose::mpi {
 
 // A start goes one of three ways: MPI receives the message, or an envelope, or there is an envelope already (found_, or
 // head_ after was_envelope).
+
+namespace {
+
+// What makes rows of rows, if they go together: alike, or all in a row on one side.
+std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) {
+  if (to.is_one_run())
+    return copied_rows{
+        from.width, from.rows, from.planes, {from.width, from.width * from.rows}, {from.pitch, from.plane_pitch}};
+  if (from.is_one_run()) {
+    const std::size_t rows = from.width / to.width;
+    const std::size_t in_a_plane = std::min(rows, to.rows);
+    if (rows == 0 || from.width % to.width != 0 || rows % in_a_plane != 0) return std::nullopt;
+    return copied_rows{
+        to.width, in_a_plane, rows / in_a_plane, {to.pitch, to.plane_pitch}, {to.width, to.width * in_a_plane}};
+  }
+  const bool alike = from.width == to.width && (from.planes == 1 ? from.rows <= to.rows : from.rows == to.rows);
+  if (!alike || from.planes > to.planes) return std::nullopt;
+  return copied_rows{from.width, from.rows, from.planes, {to.pitch, to.plane_pitch}, {from.pitch, from.plane_pitch}};
+}
+
+}  // namespace
 
 incoming::incoming(const receive& what, bool persistent)
     : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
@@ -132,13 +154,28 @@ void incoming::fetch(const envelope& head) {
     head_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
+  progress::of_process().owe(1);
+  if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
     assembled_ = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
     to = assembled_.get();
   }
-  progress::of_process().owe(1);
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
+}
+
+// From rows to rows, without a copy in between. Rows of ordinary memory are the host's to write: a device is slow at
+// that.
+bool incoming::fetch_rows() {
+  if (!rows_ || rows_->is_one_run() || !concerns(what_.buffer)) return false;
+  const auto shape = shape_of(head_->rows, *rows_);
+  if (!shape) return false;
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  return copy_directly(moved(what_.buffer, rows_->offset), head_->device, *shape, queued_,
+                       [self](const std::optional<error>& failure) {
+                         self->tell_done();
+                         self->fetched(failure);
+                       });
 }
 
 bool incoming::fetch_directly(std::byte* to) {
@@ -149,7 +186,7 @@ bool incoming::fetch_directly(std::byte* to) {
     self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (taken_) return copy_directly(to, head_->device, head_->bytes, queued_, copied);
+  if (taken_) return copy_directly(to, head_->device, *shape_of(head_->rows, {0, head_->bytes}), queued_, copied);
   return head_->exported != 0 && copy_directly(to, head_->memory, head_->bytes, copied);
 }
 

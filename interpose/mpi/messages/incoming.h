@@ -44,6 +44,8 @@ class incoming final : public message {
   /// received an envelope or too much; else all is in place.
   [[nodiscard]] slot where() const noexcept;
   [[nodiscard]] bool is_left(const MPI_Status& status);
+  /// MPI has received there instead; where there is no room for an envelope.
+  void landed(std::unique_ptr<envelope::wire> what) { landing_ = std::move(what); }
 
  private:
   int make() override;
@@ -57,6 +59,7 @@ class incoming final : public message {
   void put_in_place(const MPI_Status& status);
   void fetch(const envelope& head);
   [[nodiscard]] bool fetch_directly(std::byte* to);
+  [[nodiscard]] bool fetch_rows();
   void fetch_chunks(std::byte* to, answer::verdict verdict = answer::verdict::chunks);
   void tell_done() const;
   void fetched(const std::optional<error>& failure);
@@ -65,6 +68,7 @@ class incoming final : public message {
   receive what_;  // of a persistent one that was made, with a type of its own
   bool made_ = false;
   const layout which_;
+  const std::optional<byte_rows> rows_{which_.rows()};
   std::unique_ptr<envelope::wire> landing_;  // where there is no room for an envelope
   std::optional<staged_buffer> staged_;      // else, for memory of hpe
   MPI_Request request_ = nullptr;            // of this start

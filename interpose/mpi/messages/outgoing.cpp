@@ -1,10 +1,12 @@
 #include "interpose/mpi/messages/outgoing.h"
 
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
 #include "runtime/core/operations/host_access.h"
@@ -34,14 +36,15 @@ void require_device(const std::byte* p) {
 void outgoing::prepare() {
   if (what_.driver != nullptr) {
     if (started_ && what_.shared)
-      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), what_.bytes);
+      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent());
     started_ = true;
     return;
   }
   require_device(what_.from);
-  core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
+  core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.rows.bytes());
   hpeExport handle;
-  if (job::current()->is_near(what_.world_rank) && hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
+  if (job::current()->is_near(what_.world_rank) &&
+      hpeExportBegin(&handle, what_.from, what_.rows.bytes()) == HPE_SUCCESS) {
     exported_ = handle;
   }
 }
@@ -58,8 +61,8 @@ int outgoing::start() {
   envelope head;
   head.job_id = running.id;
   head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
-  head.bytes = what_.bytes;
-  head.chunk = chunk_ = chunk_plan::chunk_for(what_.bytes, running.chunk);
+  head.bytes = what_.rows.bytes();
+  head.chunk = chunk_ = chunk_plan::chunk_for(what_.rows.bytes(), running.chunk);
   head.sender = running.rank;
   if (exported_) {
     head.exported = 1;
@@ -70,6 +73,7 @@ int outgoing::start() {
   if (offer_) {
     head.offered = 1;
     head.device = *what_.shared;
+    head.rows = what_.rows;
     head.offer = *offer_;
   }
   envelope_ = head.packed();
@@ -109,7 +113,7 @@ bool outgoing::look_at_offer() {
     part_over(MPI_SUCCESS, std::nullopt);
     return true;
   }
-  if (what_.bytes > sent_at_once || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
+  if (what_.rows.bytes() > sent_at_once || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
       !board->withdraw(*offer_))
     return false;
   board->end(*std::exchange(offer_, std::nullopt));
@@ -117,13 +121,26 @@ bool outgoing::look_at_offer() {
   return true;
 }
 
+// In the order of the data. Also where there are gaps.
+std::vector<std::byte> outgoing::packed() const {
+  std::vector<std::byte> all(extent());
+  what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
+  if (what_.rows.is_one_run()) return all;
+  std::vector<std::byte> result(what_.rows.bytes());
+  std::byte* to = result.data();
+  for (std::size_t p = 0; p < what_.rows.planes; ++p)
+    for (std::size_t r = 0; r < what_.rows.rows; ++r, to += what_.rows.width)
+      std::memcpy(to, all.data() + p * what_.rows.plane_pitch + r * what_.rows.pitch, what_.rows.width);
+  return result;
+}
+
 // The program goes on with its buffer; whoever receives the envelope gets a copy, in chunks.
 void outgoing::withdraw() {
   progress& all = progress::of_process();
-  auto kept = std::make_shared<std::vector<std::byte>>(what_.bytes);
+  auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
   std::optional<error> failure;
   try {
-    what_.driver->read(kept->data(), reinterpret_cast<std::uintptr_t>(what_.from), what_.bytes);
+    *kept = packed();
   } catch (const error& e) {
     failure = e;
   }
@@ -148,9 +165,22 @@ void outgoing::answered(const answer& given) {
     if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
   }
   if (given.what == answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
+  if (!what_.rows.is_one_run()) return send_packed(given.tag);
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
-  send_in_chunks(what_.from, {what_.bytes, chunk_, what_.world_rank, given.tag},
+  send_in_chunks(what_.from, {what_.rows.bytes(), chunk_, what_.world_rank, given.tag},
                  [self](const std::optional<error>& failure) { self->part_over(MPI_SUCCESS, failure); });
+}
+
+// Where the receiver cannot reach the memory.
+void outgoing::send_packed(int tag) {
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
+  first_failure failure;
+  failure.attempt([&] { *kept = packed(); });
+  send_in_chunks(kept->data(), {kept->size(), chunk_, what_.world_rank, tag},
+                 [self, kept, failure](const std::optional<error>& other) {
+                   self->part_over(MPI_SUCCESS, failure.any() ? failure.what() : other);
+                 });
 }
 
 void outgoing::part_over(int code, const std::optional<error>& failure) {
@@ -160,7 +190,7 @@ void outgoing::part_over(int code, const std::optional<error>& failure) {
   progress::of_process().owe(-1);
   end_export();
   MPI_Status status{};
-  HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.bytes));
+  HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.rows.bytes()));
   failure_ ? conclude(status, failure_) : conclude(status, code_);
 }
 

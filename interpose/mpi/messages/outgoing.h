@@ -4,6 +4,7 @@
 /// read after the receiver has matched it.
 
 #include <chrono>
+#include <vector>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/messages/channel.h"
@@ -16,9 +17,9 @@ class outgoing final : public message {
  public:
   struct arguments {
     const std::byte* from;  ///< the first byte
-    std::size_t bytes;
-    int destination;  ///< in comm
-    int world_rank;   ///< the same in MPI_COMM_WORLD
+    byte_rows rows;         ///< from there on; of hpe's memory, one run
+    int destination;        ///< in comm
+    int world_rank;         ///< the same in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
     adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
@@ -34,6 +35,12 @@ class outgoing final : public message {
   void end_export();
   [[nodiscard]] bool look_at_offer();
   void withdraw();
+  [[nodiscard]] std::size_t extent() const noexcept {
+    return (what_.rows.planes - 1) * what_.rows.plane_pitch + (what_.rows.rows - 1) * what_.rows.pitch +
+           what_.rows.width;
+  }
+  [[nodiscard]] std::vector<std::byte> packed() const;
+  void send_packed(int tag);
   void answered(const answer& given);
   void part_over(int code, const std::optional<error>& failure);
 

@@ -1,6 +1,8 @@
 #include "interpose/mpi/messages/point_to_point.h"
 
 #include <atomic>
+#include <cstring>
+#include <memory>
 #include <new>
 #include <thread>
 #include <vector>
@@ -68,12 +70,13 @@ bool is_of_devices(const void* p) {
 }
 
 // Names memory of the driver to another rank. Empty: it goes another way.
-std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes) {
+std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
+                                      std::size_t extent) {
   offer_board* const board = offer_board::current();
   if (board == nullptr || !job::current()->is_near(rank) || board->is_of_no_use(rank) ||
       (bytes < envelope_bytes && !board->looks(rank)))
     return std::nullopt;
-  return driver.share(reinterpret_cast<std::uintptr_t>(from), bytes);
+  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent);
 }
 
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -88,14 +91,16 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
   const int rank = job::world_rank(comm, dest);
   if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
   const layout which = elements(count, type);
-  if (which.empty() || which.size() != which.extent()) return nullptr;
+  const auto rows = which.rows();
+  if (which.empty() || !rows || (driver == nullptr && !rows->is_one_run())) return nullptr;
   const std::byte* const from = moved(buf, which.begin());
   std::optional<peer_bytes> shared;
-  if (driver != nullptr) shared = shared_with(rank, *driver, from, which.size());
+  if (driver != nullptr) shared = shared_with(rank, *driver, from, which.size(), which.extent());
+  if (!shared && !rows->is_one_run()) return nullptr;
   if (driver != nullptr ? !shared && which.size() < running.large
                         : which.size() < running.least(rank) || !is_of_devices(buf))
     return nullptr;
-  return std::make_shared<outgoing>(outgoing::arguments{from, which.size(), dest, rank, tag, comm, driver, shared},
+  return std::make_shared<outgoing>(outgoing::arguments{from, *rows, dest, rank, tag, comm, driver, shared},
                                     persistent);
 }
 
@@ -112,6 +117,40 @@ taken guarded(MPI_Comm comm, Action&& action) {
   }
 }
 
+// The bytes of a buffer without gaps; empty for all others.
+std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
+  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return std::nullopt;
+  MPI_Count size = 0;
+  MPI_Count lower = 0;
+  MPI_Count extent = 0;
+  MPI_Count true_lower = 0;
+  MPI_Count true_extent = 0;
+  HPE_REAL(Type_size_x)(type, &size);
+  HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
+  HPE_REAL(Type_get_true_extent_x)(type, &true_lower, &true_extent);
+  const bool whole = size == extent && size == true_extent && true_lower == 0;
+  return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
+}
+
+// A blocking receive in ordinary memory, without gaps, with less room than an envelope: most of those that programs
+// have.
+template <class Call>
+int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
+  auto landing = std::make_unique_for_overwrite<envelope::wire>();
+  const int result = call(incoming::slot{landing->data(), envelope_bytes, handles::get().byte}, status);
+  if (result != MPI_SUCCESS) return result;
+  const std::size_t bytes = bytes_received(*status);
+  if (bytes <= room) {
+    std::memcpy(what.buffer, landing->data(), bytes);
+    return result;
+  }
+  const auto it = std::make_shared<incoming>(what, false);
+  it->landed(std::move(landing));
+  if (!it->is_left(*status)) return result;
+  const trace::span here(trace::category::mpi, function);
+  return it->carry_out(status);
+}
+
 // A blocking receive: call(slot, status) is MPI's. A trace shows it if hpe has something to do with it.
 template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
@@ -119,7 +158,11 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   if (status == MPI_STATUS_IGNORE) status = &own;
   std::optional<trace::span> here;
   std::shared_ptr<incoming> it;
-  if (concerns(what.buffer)) here.emplace(trace::category::mpi, function);
+  if (concerns(what.buffer)) {
+    here.emplace(trace::category::mpi, function);
+  } else if (const auto room = bytes_in_one_run(what.count, what.type); room && *room < envelope_bytes) {
+    return receive_little(function, what, *room, status, call);
+  }
   if (here || !is_looked_at(what.count, what.type)) it = std::make_shared<incoming>(what, false);
   const int result = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
   if (result != MPI_SUCCESS) return result;
@@ -230,9 +273,15 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    const bool apart =
-        !set_aside::of_process().empty() || large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
-    if (apart) {
+    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false);
+    if (send != nullptr) {
+      const trace::span here(trace::category::mpi, function);
+      if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;
+      const int received = ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+      const int sent = send->wait(MPI_STATUS_IGNORE);
+      return received != MPI_SUCCESS ? received : sent;
+    }
+    if (!set_aside::of_process().empty()) {
       const trace::span here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
       const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
