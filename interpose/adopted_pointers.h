@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "hpe/hpe.h"
 
@@ -34,8 +35,8 @@ struct copied_rows {
     std::size_t row = 0;    ///< from one to the next; any if there is one
     std::size_t plane = 0;  ///< a multiple of that; likewise
   };
-  distances to;
-  distances from;
+  distances to{};
+  distances from{};
 
   [[nodiscard]] bool is_one_run() const noexcept { return rows == 1 && planes == 1; }
   [[nodiscard]] std::size_t bytes() const noexcept { return width * rows * planes; }
@@ -43,6 +44,12 @@ struct copied_rows {
   [[nodiscard]] std::size_t extent(const distances& of) const noexcept {
     return (planes - 1) * of.plane + (rows - 1) * of.row + width;
   }
+};
+
+/// Rows at the same place in a buffer and in what stands for it.
+struct copied_piece {
+  std::size_t offset = 0;
+  copied_rows shape;  ///< both sides alike
 };
 
 /// Copies that devices make one after the other. Any thread.
@@ -68,9 +75,17 @@ class HPE_API adopted_pointers {
   /// How many bytes from an address on belong to its allocation, 0 if it is no device memory. Asks the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
   /// Copies bytes of one allocation as they are after all work that the program has queued.
-  virtual void read(void* to, std::uintptr_t from, std::size_t bytes) = 0;
+  void read(void* to, std::uintptr_t from, std::size_t bytes) {
+    const copied_piece all{0, {.width = bytes}};
+    read(to, from, {&all, 1});
+  }
+  virtual void read(void* to, std::uintptr_t from, std::span<const copied_piece> pieces) = 0;
   /// Puts bytes in place, so that work queued from now on and CPU code see them.
-  virtual void write(std::uintptr_t to, const void* from, std::size_t bytes) = 0;
+  void write(std::uintptr_t to, const void* from, std::size_t bytes) {
+    const copied_piece all{0, {.width = bytes}};
+    write(to, from, {&all, 1});
+  }
+  virtual void write(std::uintptr_t to, const void* from, std::span<const copied_piece> pieces) = 0;
 
   /// Memory of the host that devices copy fast: whole pages, to be given back with the same number of bytes. Throws
   /// std::bad_alloc.

@@ -62,37 +62,17 @@ std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t byt
   return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
 }
 
-std::uint64_t call_queue::copy_rows(CUDA_MEMCPY3D& described, CUdeviceptr from, const copied_rows& shape,
-                                    std::shared_ptr<void> kept) {
+std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
   const auto rows_of_plane = [&](const copied_rows::distances& d) { return shape.planes > 1 ? d.plane / d.row : 0; };
-  described.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-  described.srcDevice = from;
-  described.srcPitch = shape.from.row;
-  described.srcHeight = rows_of_plane(shape.from);
-  described.dstPitch = shape.to.row;
-  described.dstHeight = rows_of_plane(shape.to);
-  described.WidthInBytes = shape.width;
-  described.Height = shape.rows;
-  described.Depth = shape.planes;
+  ends.srcPitch = shape.from.row;
+  ends.srcHeight = rows_of_plane(shape.from);
+  ends.dstPitch = shape.to.row;
+  ends.dstHeight = rows_of_plane(shape.to);
+  ends.WidthInBytes = shape.width;
+  ends.Height = shape.rows;
+  ends.Depth = shape.planes;
   const std::lock_guard lock(mutex_);
-  return queued(cu_.cuMemcpy3DAsync(&described, stream()), shape.bytes(), std::move(kept));
-}
-
-std::uint64_t call_queue::copy_rows(CUdeviceptr to, CUdeviceptr from, const copied_rows& shape,
-                                    std::shared_ptr<void> kept) {
-  if (shape.is_one_run()) return copy(to, from, shape.bytes(), std::move(kept));
-  CUDA_MEMCPY3D described{};
-  described.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  described.dstDevice = to;
-  return copy_rows(described, from, shape, std::move(kept));
-}
-
-std::uint64_t call_queue::copy_rows(void* to, CUdeviceptr from, const copied_rows& shape, std::shared_ptr<void> kept) {
-  if (shape.is_one_run()) return copy(reinterpret_cast<CUdeviceptr>(to), from, shape.bytes(), std::move(kept));
-  CUDA_MEMCPY3D described{};
-  described.dstMemoryType = CU_MEMORYTYPE_HOST;
-  described.dstHost = to;
-  return copy_rows(described, from, shape, std::move(kept));
+  return queued(cu_.cuMemcpy3DAsync(&ends, stream()), shape.bytes(), std::move(kept));
 }
 
 bool call_queue::is_over(CUresult result) const {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
@@ -24,15 +26,35 @@ class call_queue final : public interpose::copy_queue {
   /// Queues a copy between any two addresses, with the context current. `kept` lives until it is done. Returns its
   /// number. Throws what the driver refuses.
   std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
-  /// Likewise rows of device memory, to such memory or to the host's.
-  std::uint64_t copy_rows(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
-                          std::shared_ptr<void> kept);
-  std::uint64_t copy_rows(void* to, CUdeviceptr from, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
+  /// Likewise rows, between device memory (CUdeviceptr) and the host's (pointers).
+  template <class To, class From>
+  std::uint64_t copy_rows(To to, From from, const interpose::copied_rows& shape, std::shared_ptr<void> kept = nullptr) {
+    if (shape.is_one_run()) return copy(number_of(to), number_of(from), shape.bytes(), std::move(kept));
+    CUDA_MEMCPY3D described{};
+    if constexpr (std::is_pointer_v<To>) {
+      described.dstMemoryType = CU_MEMORYTYPE_HOST;
+      described.dstHost = to;
+    } else {
+      described.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+      described.dstDevice = to;
+    }
+    if constexpr (std::is_pointer_v<From>) {
+      described.srcMemoryType = CU_MEMORYTYPE_HOST;
+      described.srcHost = from;
+    } else {
+      described.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+      described.srcDevice = from;
+    }
+    return copy_described(described, shape, std::move(kept));
+  }
   [[nodiscard]] bool reached(std::uint64_t number) override;
   /// Waits for all that is queued.
   void wait();
 
  private:
+  static CUdeviceptr number_of(CUdeviceptr address) noexcept { return address; }
+  static CUdeviceptr number_of(const void* address) noexcept { return reinterpret_cast<CUdeviceptr>(address); }
+
   struct mark {
     std::uint64_t number;
     CUevent event;
@@ -42,8 +64,7 @@ class call_queue final : public interpose::copy_queue {
     std::shared_ptr<void> kept;
   };
 
-  std::uint64_t copy_rows(CUDA_MEMCPY3D& described, CUdeviceptr from, const interpose::copied_rows& shape,
-                          std::shared_ptr<void> kept);
+  std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
   std::uint64_t queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept);
   void record();
   [[nodiscard]] bool is_over(CUresult result) const;

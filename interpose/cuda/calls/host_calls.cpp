@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "interpose/cuda/device_work.h"
@@ -10,6 +11,7 @@
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
+using interpose::copied_piece;
 using interpose::copied_rows;
 using interpose::device_copy;
 using interpose::peer_bytes;
@@ -17,6 +19,24 @@ using interpose::peer_bytes;
 namespace {
 
 CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+// From the first byte of any piece to the last one.
+used_range range_of(CUdeviceptr base, std::span<const copied_piece> pieces, bool written) {
+  std::size_t begin = ~std::size_t{0};
+  std::size_t end = 0;
+  for (const auto& [offset, shape] : pieces) {
+    begin = std::min(begin, offset);
+    end = std::max(end, offset + shape.extent(shape.to));
+  }
+  return {base + begin, end - begin, written};
+}
+
+template <class Visit>
+void for_each_row(std::span<const copied_piece> pieces, Visit visit) {
+  for (const auto& [offset, shape] : pieces)
+    for (std::size_t p = 0; p < shape.planes; ++p)
+      for (std::size_t r = 0; r < shape.rows; ++r) visit(offset + p * shape.to.plane + r * shape.to.row, shape.width);
+}
 
 std::array<std::uint64_t, 2> random_name() {
   std::array<std::uint64_t, 2> name{};
@@ -104,29 +124,44 @@ std::uint64_t host_calls::queued_now() noexcept {
 
 // ---- calls of the host --------------------------------------------------------------------------------------------
 
-void host_calls::copy(const known_memory::allocation& in, CUdeviceptr device, void* host, std::size_t bytes,
-                      bool to_device) {
-  const auto queue = queue_of(in.context);
-  wait_for_program(in.context);
-  device_work work(queue->stream(), {{device, bytes, to_device}});
+void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const copied_piece> pieces, bool to_device) {
+  const CUcontext context = require(device).context;
+  const auto queue = queue_of(context);
+  wait_for_program(context);
+  device_work work(queue->stream(), {range_of(device, pieces, to_device)});
   work.is_of_hpe();
   cu_.check(work.result(), "taking what CPU code has written to the device");
-  const entered here(cu_, in.context);
-  const auto done = to_device ? copies_.upload(device, host, bytes, queue->stream(), true)
-                              : copies_.download(host, device, bytes, queue->stream());
-  if (done) return cu_.check(*done, "copying the bytes of a call");
-  queue->copy(to_device ? device : number_of(host), to_device ? number_of(host) : device, bytes);
+  const entered here(cu_, context);
+  constexpr const char* what = "copying the bytes of a call";
+  for (const auto& [offset, shape] : pieces) {
+    std::optional<CUresult> done;
+    if (shape.is_one_run())
+      done = to_device ? copies_.upload(device + offset, host + offset, shape.bytes(), queue->stream(), true)
+                       : copies_.download(host + offset, device + offset, shape.bytes(), queue->stream());
+    if (done) {
+      cu_.check(*done, what);
+    } else if (to_device) {
+      queue->copy_rows(device + offset, host + offset, shape);
+    } else {
+      queue->copy_rows(host + offset, device + offset, shape);
+    }
+  }
   queue->wait();
 }
 
-void host_calls::read(void* to, std::uintptr_t from, std::size_t bytes) {
-  if (adopted_.has_touched(from, from + bytes)) return adopted_.read(to, from, bytes);
-  copy(require(from), from, to, bytes, false);
+void host_calls::read(void* to, std::uintptr_t from, std::span<const copied_piece> pieces) {
+  auto* const host = static_cast<std::byte*>(to);
+  const used_range all = range_of(from, pieces, false);
+  if (!adopted_.has_touched(all.address, all.address + all.bytes)) return copy(from, host, pieces, false);
+  for_each_row(pieces, [&](std::size_t at, std::size_t bytes) { adopted_.read(host + at, from + at, bytes); });
 }
 
-void host_calls::write(std::uintptr_t to, const void* from, std::size_t bytes) {
-  if (adopted_.has_touched(to, to + bytes)) return adopted_.write(to, from, bytes);
-  copy(require(to), to, const_cast<void*>(from), bytes, true);
+void host_calls::write(std::uintptr_t to, const void* from, std::span<const copied_piece> pieces) {
+  const auto* const host = static_cast<const std::byte*>(from);
+  const used_range all = range_of(to, pieces, true);
+  if (!adopted_.has_touched(all.address, all.address + all.bytes))
+    return copy(to, const_cast<std::byte*>(host), pieces, true);
+  for_each_row(pieces, [&](std::size_t at, std::size_t bytes) { adopted_.write(to + at, host + at, bytes); });
 }
 
 std::byte* host_calls::borrow(std::size_t bytes) {

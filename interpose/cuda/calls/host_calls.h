@@ -19,8 +19,10 @@ class host_calls final : public interpose::adopted_pointers {
              adopted_memory& adopted);
 
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
-  void read(void* to, std::uintptr_t from, std::size_t bytes) override;
-  void write(std::uintptr_t to, const void* from, std::size_t bytes) override;
+  using adopted_pointers::read;
+  using adopted_pointers::write;
+  void read(void* to, std::uintptr_t from, std::span<const interpose::copied_piece> pieces) override;
+  void write(std::uintptr_t to, const void* from, std::span<const interpose::copied_piece> pieces) override;
   [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
   void give_back(std::byte* memory, std::size_t bytes) noexcept override { buffers_.give_back(memory, bytes); }
 
@@ -45,7 +47,7 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
-  void copy(const known_memory::allocation& in, CUdeviceptr device, void* host, std::size_t bytes, bool to_device);
+  void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
   /// Waits for all work of the program, unless it is known to be done.
   void wait_for_program(CUcontext also);
 
