@@ -33,12 +33,16 @@ struct copied_rows {
   std::size_t planes = 1;
   struct distances {
     std::size_t row = 0;    ///< from one to the next; any if there is one
-    std::size_t plane = 0;  ///< a multiple of that; likewise
+    std::size_t plane = 0;  ///< likewise
   };
   distances to{};
   distances from{};
 
   [[nodiscard]] bool is_one_run() const noexcept { return rows == 1 && planes == 1; }
+  [[nodiscard]] bool has_whole_planes() const noexcept {
+    return planes == 1 || (rows != 1 && to.plane % to.row == 0 && from.plane % from.row == 0 &&
+                           to.plane >= to.row * rows && from.plane >= from.row * rows);
+  }
   [[nodiscard]] std::size_t bytes() const noexcept { return width * rows * planes; }
   /// From the first byte to behind the last one.
   [[nodiscard]] std::size_t extent(const distances& of) const noexcept {

@@ -39,12 +39,12 @@ class device_work {
   ~device_work() {
     if (begun_) [[unlikely]]
       end();
-    if (!of_hpe_) queuing_threads::count(here_, stream_);
+    if (needs_wait_) queuing_threads::count(here_, stream_);
     queuing_threads::leave(here_);
   }
 
-  /// Who queued it knows when it is done.
-  void is_of_hpe() noexcept { of_hpe_ = true; }
+  /// Whoever queued it sees to it that it is done.
+  void needs_no_wait() noexcept { needs_wait_ = false; }
 
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;
@@ -61,7 +61,7 @@ class device_work {
   queuing_threads::place& here_;
   CUstream stream_;
   bool begun_ = false;
-  bool of_hpe_ = false;
+  bool needs_wait_ = true;
   CUresult result_ = CUDA_SUCCESS;
 };
 

@@ -29,7 +29,7 @@ std::optional<byte_rows> find_rows(const std::vector<stretch>& all) {
   if (result.planes == 1) return result;
   const MPI_Aint plane = all[count].offset - all[0].offset;
   result.plane_pitch = static_cast<std::size_t>(plane);
-  if (count == 1 || plane < pitch * static_cast<MPI_Aint>(count) || plane % pitch != 0) return std::nullopt;
+  if (count == 1 || plane < static_cast<MPI_Aint>(result.width)) return std::nullopt;
   for (std::size_t i = count; i < all.size(); ++i)
     if (all[i].bytes != result.width || all[i].offset - all[i - count].offset != plane) return std::nullopt;
   return result;
@@ -54,7 +54,7 @@ std::optional<byte_rows> layout::rows() const {
     result.pitch = extent;
   } else if (result.planes == 1 && extent == result.rows * result.pitch) {
     result.rows *= count;
-  } else if (result.planes == 1 && extent > result.rows * result.pitch && extent % result.pitch == 0) {
+  } else if (result.planes == 1 && extent >= result.width) {
     result.planes = count;
     result.plane_pitch = extent;
   } else {

@@ -29,6 +29,13 @@ class call_queue final : public interpose::copy_queue {
   /// Likewise rows, between device memory (CUdeviceptr) and the host's (pointers).
   template <class To, class From>
   std::uint64_t copy_rows(To to, From from, const interpose::copied_rows& shape, std::shared_ptr<void> kept = nullptr) {
+    if (!shape.has_whole_planes()) {
+      std::uint64_t last = 0;
+      for_each_plane(shape, [&](const interpose::copied_rows& part, std::size_t to_offset, std::size_t from_offset) {
+        last = copy_rows(to + to_offset, from + from_offset, part, kept);
+      });
+      return last;
+    }
     if (shape.is_one_run()) return copy(number_of(to), number_of(from), shape.bytes(), std::move(kept));
     CUDA_MEMCPY3D described{};
     if constexpr (std::is_pointer_v<To>) {
@@ -52,6 +59,18 @@ class call_queue final : public interpose::copy_queue {
   void wait();
 
  private:
+  // Where planes are no multiple of rows apart: as few parts as can be, each of rows alone.
+  template <class Visit>
+  static void for_each_plane(interpose::copied_rows shape, Visit visit) {
+    if (shape.rows < shape.planes) {
+      std::swap(shape.rows, shape.planes);
+      std::swap(shape.to.row, shape.to.plane);
+      std::swap(shape.from.row, shape.from.plane);
+    }
+    interpose::copied_rows part = shape;
+    part.planes = 1;
+    for (std::size_t p = 0; p < shape.planes; ++p) visit(part, p * shape.to.plane, p * shape.from.plane);
+  }
   static CUdeviceptr number_of(CUdeviceptr address) noexcept { return address; }
   static CUdeviceptr number_of(const void* address) noexcept { return reinterpret_cast<CUdeviceptr>(address); }
 

@@ -129,7 +129,7 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const copie
   const auto queue = queue_of(context);
   wait_for_program(context);
   device_work work(queue->stream(), {range_of(device, pieces, to_device)});
-  work.is_of_hpe();
+  work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
   const entered here(cu_, context);
   constexpr const char* what = "copying the bytes of a call";
@@ -179,7 +179,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t from, std::size_t byt
   wait_for_program(found->what.context);
   if (adopted_memory::any()) {
     device_work release({{from, bytes, false}});
-    release.is_of_hpe();
+    release.needs_no_wait();
     cu_.check(release.result(), "taking what CPU code has written to the device");
   }
   peer_bytes result{process_, found->number, found->what.base, from - found->what.base, {}};
@@ -205,10 +205,10 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
         cu_.check(*done, "copying the bytes of a message");
         return device_copy{queue, 0};
       }
-    return device_copy{queue, queue->copy_rows(to, source, shape, memory)};
+    return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source, shape, memory)};
   }
   device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
-  work.is_of_hpe();
+  work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
   return device_copy{queue, queue->copy_rows(target, source, shape, memory)};
 }

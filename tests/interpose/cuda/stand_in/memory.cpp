@@ -1,6 +1,6 @@
 // Memory of devices: blocks like the driver's, in which small objects share pages, at addresses that nobody can read.
 // The bytes are elsewhere, in a file for each block, which other processes open by its handle. Blocks of a context that
-// has ended are used again; so are the addresses of a freed object that had blocks of its own, with other memory.
+// has ended are used again; so are the addresses of a block whose last object was a large one, with other memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -87,8 +87,11 @@ CUdeviceptr make_block(void* at, int device, std::size_t size) {
 }
 
 CUdeviceptr block_for(int device, std::size_t room) {
-  for (auto& [address, b] : blocks())
-    if (b.spare && b.device == device && b.bytes >= room) return b.spare = false, address;
+  auto best = blocks().end();
+  for (auto it = blocks().begin(); it != blocks().end(); ++it)
+    if (const memory_block& b = it->second; b.spare && b.device == device && b.bytes >= room)
+      if (best == blocks().end() || b.bytes < best->second.bytes) best = it;
+  if (best != blocks().end()) return best->second.spare = false, best->first;
   return make_block(nullptr, device, (room + block_bytes - 1) / block_bytes * block_bytes);
 }
 
@@ -112,17 +115,18 @@ bool free_memory(CUdeviceptr address) {
   const std::lock_guard lock(state);
   const auto found = objects().find(address);
   if (found == objects().end()) return false;
-  const auto block = blocks().find(address);
-  const bool alone = block != blocks().end() && found->second.bytes > block->second.bytes - block_bytes &&
-                     found->second.bytes > block_bytes / 2;
+  const bool large = found->second.bytes > block_bytes / 2;
   objects().erase(found);
-  if (!alone) return true;
-  const memory_block old = block->second;
+  const auto block = containing(blocks(), address);
+  if (!large || block == blocks().end()) return true;
+  const auto next = objects().lower_bound(block->first);
+  if (next != objects().end() && next->first < block->first + block->second.bytes) return true;
+  const auto [begin, old] = *block;
   ::munmap(old.alias, old.bytes);
   ::close(old.file);
-  make_block(pointer(address), old.device, old.bytes);
-  blocks()[address].spare = true;
-  if (places[old.device].end == address + old.bytes) places[old.device] = {};
+  make_block(pointer(begin), old.device, old.bytes);
+  blocks()[begin].spare = true;
+  if (places[old.device].end == begin + old.bytes) places[old.device] = {};
   return true;
 }
 
