@@ -1,26 +1,32 @@
 #include "interpose/adopted_pointers.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 namespace hpe::interpose {
 
 namespace {
 
-constinit std::atomic<pid_t> owner{0};
+// Pages that CPU code could read when they were last looked at. One that has become device memory since is used by page
+// faults until the driver is asked about its neighbours, which is slow, but right.
+constexpr std::size_t remembered = 256;
+constinit std::array<std::atomic<std::uintptr_t>, remembered> ordinary_pages{};
 
-// The kernel reads the new mask before it looks at what to do with it, and here there is nothing to do.
+// The kernel reads the new mask before it looks at what to do with it, and here there is nothing to do. Not by
+// syscall(): that one is interposed (io/escapes.cpp), and asks here what its arguments are.
 bool readable(std::uintptr_t address) noexcept {
   constexpr long mask_bytes = 8;
-  constexpr int nothing = ~0;
-  const int before = errno;
-  const bool bad =
-      ::syscall(SYS_rt_sigprocmask, nothing, address & ~std::uintptr_t{mask_bytes - 1}, nullptr, mask_bytes) == -1 &&
-      errno == EFAULT;
-  errno = before;
-  return !bad;
+  constexpr long nothing = ~0;
+  long result = SYS_rt_sigprocmask;
+  register long bytes __asm__("r10") = mask_bytes;
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(nothing), "S"(address & ~std::uintptr_t{mask_bytes - 1}), "d"(0L), "r"(bytes)
+                   : "rcx", "r11", "memory");
+  return result != -EFAULT;
 }
 
 }  // namespace
@@ -28,15 +34,22 @@ bool readable(std::uintptr_t address) noexcept {
 constinit std::atomic<adopted_pointers*> adopted_pointers::the_instance{nullptr};
 
 void adopted_pointers::start() noexcept {
-  owner.store(::getpid());
+  ::pthread_atfork(nullptr, nullptr, [] { the_instance.store(nullptr); });
   the_instance.store(this, std::memory_order_release);
 }
 
 adopted_pointers* adopted_pointers::find(std::uintptr_t address) noexcept {
-  constexpr std::uintptr_t first_page = 4096;
+  constexpr std::uintptr_t page = 4096;
   adopted_pointers* const it = the_instance.load(std::memory_order_acquire);
-  if (address < first_page || (!it->may_know(address) && readable(address)) || ::getpid() != owner.load())
-    return nullptr;
+  if (it == nullptr || address < page) return nullptr;
+  if (!it->may_know(address)) {
+    std::atomic<std::uintptr_t>& place = ordinary_pages[address / page % remembered];
+    if (place.load(std::memory_order_relaxed) == address / page) return nullptr;
+    if (readable(address)) {
+      place.store(address / page, std::memory_order_relaxed);
+      return nullptr;
+    }
+  }
   return it->bytes_from(address) != 0 ? it : nullptr;
 }
 

@@ -1,7 +1,5 @@
 #include "interpose/buffer_access.h"
 
-#include <new>
-
 // Invariant: access_ is set for a range of hpe that is not empty. data_ points into copy_ if that lends memory, else to
 // the alias, or to the program's own memory. adopted_ is set for a range of adopted memory that is not empty, and data_
 // points into own_ then.
@@ -14,21 +12,16 @@ constexpr std::size_t page = 4096;
 
 }  // namespace
 
-void buffer_access::page_memory::operator()(std::byte* memory) const noexcept {
-  ::operator delete (memory, std::align_val_t{page});
-}
-
 void buffer_access::use_adopted(adopted_pointers& behind, bool read_now) {
   adopted_ = &behind;
   const std::size_t lead = reinterpret_cast<std::uintptr_t>(address_) % page;
-  own_.reset(static_cast<std::byte*>(::operator new (lead + bytes_, std::align_val_t{page})));
+  own_ = {behind.borrow(lead + bytes_), return_memory{&behind, lead + bytes_}};
   data_ = own_.get() + lead;
   if (read_now) read_adopted();
 }
 
 void buffer_access::read_adopted() {
-  for (const host_piece& one : pieces_)
-    adopted_->read(data_ + one.offset, reinterpret_cast<std::uintptr_t>(address_) + one.offset, one.bytes);
+  adopted_->read(data_, reinterpret_cast<std::uintptr_t>(address_), adopted_pieces_);
 }
 
 buffer_access::buffer_access(const void* address, std::size_t bytes, host_use use, bool again,
@@ -42,6 +35,7 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   core::host_access* const access = core::host_access::of(address);
   if (access == nullptr) {
     adopted_pointers* const behind = adopted_pointers::of(address);
+    for (const host_piece& one : pieces_) adopted_pieces_.push_back({one.offset, {.width = one.bytes}});
     if (behind != nullptr) use_adopted(*behind, use != host_use::write && !again);
     return;
   }
@@ -57,6 +51,15 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   if (use != host_use::write && !again) access->read(data_, address_, bytes_, pieces_);
 }
 
+buffer_access::buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again,
+                             const copied_rows& shape)
+    : address_(static_cast<std::byte*>(const_cast<void*>(address))),
+      bytes_(shape.extent(shape.to)),
+      use_(use),
+      adopted_pieces_{{0, shape}} {
+  use_adopted(behind, use != host_use::write && !again);
+}
+
 buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   buffer_access result;
   result.address_ = static_cast<std::byte*>(const_cast<void*>(address));
@@ -65,7 +68,7 @@ buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   core::host_access* const access = bytes != 0 ? core::host_access::of(address) : nullptr;
   if (access == nullptr) {
     adopted_pointers* const behind = bytes != 0 ? adopted_pointers::of(address) : nullptr;
-    result.pieces_ = {{0, bytes}};
+    result.adopted_pieces_ = {{0, {.width = bytes}}};
     if (behind != nullptr) result.use_adopted(*behind, true);
     return result;
   }
@@ -108,6 +111,13 @@ void buffer_access::written(std::size_t offset, std::size_t bytes) {
     adopted_->write(reinterpret_cast<std::uintptr_t>(address_) + offset, data_ + offset, bytes);
   else if (!in_place())
     access_->write(address_ + offset, copy_, data_ + offset, bytes);
+}
+
+void buffer_access::written(std::span<const copied_piece> pieces) {
+  if (adopted_ != nullptr) return adopted_->write(reinterpret_cast<std::uintptr_t>(address_), data_, pieces);
+  for (const auto& [offset, shape] : pieces)
+    for (std::size_t p = 0; p < shape.planes; ++p)
+      for (std::size_t r = 0; r < shape.rows; ++r) written(offset + p * shape.to.plane + r * shape.to.row, shape.width);
 }
 
 }  // namespace hpe::interpose

@@ -50,6 +50,8 @@ class buffer_access {
       : buffer_access(address, bytes, use, again, {{0, bytes}}) {}
   /// The same where host code reads only some pieces of the range.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again, std::vector<host_piece> pieces);
+  /// Likewise rows of adopted memory.
+  buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again, const copied_rows& shape);
 
   /// For use read without waiting for copies: the bytes are at data() after wait_ready(), which does not wait once
   /// ready() says so. Kernels that write the range are waited for.
@@ -76,6 +78,7 @@ class buffer_access {
   /// without this call may be lost.
   void written(std::size_t offset, std::size_t bytes);
   void written() { written(0, bytes_); }
+  void written(std::span<const copied_piece> pieces);
 
   /// Before host code changes again what it said was written: waits until that is in place.
   void settle();
@@ -83,8 +86,11 @@ class buffer_access {
   [[nodiscard]] bool settled() const;
 
  private:
-  struct page_memory {
-    void operator()(std::byte* memory) const noexcept;
+  // Memory that was borrowed for a copy.
+  struct return_memory {
+    adopted_pointers* to;
+    std::size_t bytes;
+    void operator()(std::byte* memory) const noexcept { to->give_back(memory, bytes); }
   };
 
   void use_adopted(adopted_pointers& behind, bool read_now);
@@ -95,11 +101,12 @@ class buffer_access {
   std::size_t bytes_ = 0;
   host_use use_ = host_use::read;
   std::vector<host_piece> pieces_;
+  std::vector<copied_piece> adopted_pieces_;  // instead, of adopted memory
   std::byte* data_ = nullptr;
   core::loan copy_;  // none: used in place, or adopted
   adopted_pointers* adopted_ = nullptr;
-  std::unique_ptr<std::byte, page_memory> own_;  // of adopted memory
-  std::vector<timepoint> copying_;               // after started()
+  std::unique_ptr<std::byte, return_memory> own_{nullptr, {nullptr, 0}};  // of adopted memory
+  std::vector<timepoint> copying_;                                        // after started()
 };
 
 }  // namespace hpe::interpose

@@ -86,6 +86,13 @@ adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
   return next;
 }
 
+bool adopted_memory::has_touched(CUdeviceptr begin, CUdeviceptr end) {
+  if (!any()) return false;
+  const std::lock_guard lock(mutex_);
+  const auto next = regions_.upper_bound(begin);
+  return next != regions_.end() && next->second->begin() < end;
+}
+
 adopted_region::bytes adopted_memory::touched(CUdeviceptr address) {
   const std::lock_guard lock(mutex_);
   const region_pointer found = find(address);

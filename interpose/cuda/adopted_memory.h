@@ -48,9 +48,9 @@ class adopted_memory {
   /// Fetches a piece of what walking hosts will touch next. False if there is nothing to fetch.
   bool fetch_ahead() noexcept;
 
-  /// For code of the host that does not touch the memory itself (system calls, MPI): copies bytes as they are after all
-  /// work queued so far, or puts bytes in place so that device work queued from now on and the host see them. The range
-  /// lies in one allocation. Throws hpe::error.
+  /// For code of the host that does not touch the memory itself (system calls, MPI), on memory that the host has
+  /// touched: copies bytes as they are after all work queued so far, or puts bytes in place so that device work queued
+  /// from now on and the host see them. The range lies in one allocation. Throws hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
   /// How many bytes from an address on belong to its allocation, 0 if it is no device memory. Asks the driver.
@@ -67,6 +67,8 @@ class adopted_memory {
   CUresult begin_work(std::span<const CUdeviceptr> addresses) noexcept;
   void end_work() noexcept;
 
+  /// Whether the host has touched any of a range, or of what shares pages with it.
+  [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
   /// The touched region in which an address lies; empty if there is none.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
 

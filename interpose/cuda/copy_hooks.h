@@ -18,13 +18,6 @@ namespace {
 using trace::measured;
 using trace::way;
 
-// The default stream of programs compiled in either way.
-enum class flavour : std::uint8_t { legacy, per_thread };
-using enum flavour;
-
-inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
-inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
-
 inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
 // Large copies are looked at; all others go on.
@@ -33,12 +26,14 @@ inline interposer* for_large(std::size_t bytes) {
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
-// Bytes from one range to another: device work of the program's, made by hpe if `staged` can, or else by the driver.
+// Bytes from one range to another: device work of the program's, made by hpe if `staged` can, or else by the driver. No
+// stream: it is done when the call returns.
 template <class Staged, class Driver>
-CUresult copy_bytes(way by_driver, way by_hpe, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
+CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                     const Staged& staged, const Driver& driver) {
   measured measure(by_driver, bytes);
-  const device_work work{{to, bytes, true}, {from, bytes, false}};
+  device_work work(in, {{to, bytes, true}, {from, bytes, false}});
+  if (in == nullptr) work.needs_no_wait();
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(bytes))
     if (const std::optional<CUresult> done = staged(*hpe)) return measure.goes(by_hpe), *done;
@@ -48,7 +43,7 @@ CUresult copy_bytes(way by_driver, way by_hpe, CUdeviceptr to, CUdeviceptr from,
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
   return copy_bytes(
-      way::up_driver, way::up_staged, to, number_of(from), bytes,
+      way::up_driver, way::up_staged, default_stream(Flavour), to, number_of(from), bytes,
       [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, default_stream(Flavour), true); },
       [=] { return (real.*Entry)(to, from, bytes); });
 }
@@ -56,7 +51,7 @@ CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
   return copy_bytes(
-      way::up_driver, way::up_staged, to, number_of(from), bytes,
+      way::up_driver, way::up_staged, named(stream, Flavour), to, number_of(from), bytes,
       [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, named(stream, Flavour), false); },
       [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
@@ -64,7 +59,7 @@ CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t byte
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
   return copy_bytes(
-      way::down_driver, way::down_staged, number_of(to), from, bytes,
+      way::down_driver, way::down_staged, nullptr, number_of(to), from, bytes,
       [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, default_stream(Flavour)); },
       [=] { return (real.*Entry)(to, from, bytes); });
 }
@@ -72,28 +67,31 @@ CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copy_bytes(
-      way::down_driver, way::down_staged, number_of(to), from, bytes,
+      way::down_driver, way::down_staged, named(stream, Flavour), number_of(to), from, bytes,
       [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, named(stream, Flavour)); },
       [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
 // Copies whose ends the addresses tell: the host or a device.
 template <class Staged, class Driver>
-CUresult copy_any(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, const Staged& staged, const Driver& driver) {
-  return copy_bytes(way::any_driver, way::any_staged, to, from, bytes, staged, driver);
+CUresult copy_any(CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, const Staged& staged,
+                  const Driver& driver) {
+  return copy_bytes(way::any_driver, way::any_staged, in, to, from, bytes, staged, driver);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return copy_any(
-      to, from, bytes, [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, default_stream(Flavour), true); },
+      default_stream(Flavour), to, from, bytes,
+      [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, default_stream(Flavour), true); },
       [=] { return (real.*Entry)(to, from, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copy_any(
-      to, from, bytes, [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, named(stream, Flavour), false); },
+      named(stream, Flavour), to, from, bytes,
+      [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, named(stream, Flavour), false); },
       [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
@@ -102,14 +100,16 @@ CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_across(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return copy_any(
-      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, default_stream(Flavour)); },
+      default_stream(Flavour), to, from, bytes,
+      [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, default_stream(Flavour)); },
       [=] { return (real.*Entry)(to, from, bytes); });
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_across_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copy_any(
-      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
+      named(stream, Flavour), to, from, bytes,
+      [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
       [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
@@ -117,7 +117,7 @@ template <auto Entry>
 CUresult CUDAAPI copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                            std::size_t bytes) {
   return copy_any(
-      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy_after_all(to, from, bytes); },
+      unknown_stream(), to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy_after_all(to, from, bytes); },
       [=] { return (real.*Entry)(to, to_context, from, from_context, bytes); });
 }
 
@@ -125,7 +125,8 @@ template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                                  std::size_t bytes, CUstream stream) {
   return copy_any(
-      to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
+      named(stream, Flavour), to, from, bytes,
+      [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
       [=] { return (real.*Entry)(to, to_context, from, from_context, bytes, stream); });
 }
 
@@ -136,11 +137,12 @@ template <auto Entry, flavour Flavour, bool Waits, class Description, class... S
 CUresult copy_shape(const Description* description, Stream... stream) {
   const copy_shape_of shape(description);
   measured measure(way::any_driver, shape.bytes());
-  const device_work work = shape.is_plain() ? device_work{shape.written(), shape.read()} : device_work();
+  CUstream in = default_stream(Flavour);
+  ((in = named(stream, Flavour)), ...);
+  const device_work work =
+      shape.is_plain() ? device_work(in, {shape.written(), shape.read()}) : device_work(unknown_stream());
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(shape.bytes())) {
-    CUstream in = default_stream(Flavour);
-    ((in = named(stream, Flavour)), ...);
     if (const auto done = hpe->shaped_copy(shape, in, Waits)) return measure.goes(way::any_staged), *done;
   }
   return (real.*Entry)(description, stream...);

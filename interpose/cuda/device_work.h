@@ -8,20 +8,30 @@
 
 namespace hpe::cuda_hooks {
 
-/// Held by a hook while it queues device work of the program. Costs two stores and a load where the host touches no
-/// device memory.
+/// The default stream of programs compiled in either way.
+enum class flavour : std::uint8_t { legacy, per_thread };
+using enum flavour;
+
+inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
+inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
+
+/// Held by a hook while it queues device work of the program, or of hpe's own in the program's memory, which whoever
+/// queues it waits for. Costs a few stores and loads where the host touches no device memory.
 class device_work {
  public:
   /// Work that may use any memory.
   device_work() : device_work(std::initializer_list<used_range>{}) {}
+  explicit device_work(CUstream stream) : device_work(stream, std::initializer_list<used_range>{}) {}
   /// Work that uses these ranges of device memory; others, of the host, are left out. None: any memory.
-  device_work(std::initializer_list<used_range> ranges) : here_(queuing_threads::mine()) {
+  device_work(std::initializer_list<used_range> ranges) : device_work(unknown_stream(), ranges) {}
+  device_work(CUstream stream, std::initializer_list<used_range> ranges)
+      : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (adopted_memory::any()) [[unlikely]]
       begin(ranges);
   }
   /// A kernel: any memory, or what its parameters point to, as HPE_SCOPE says.
-  explicit device_work(const kernel_launch& launch) : here_(queuing_threads::mine()) {
+  device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (adopted_memory::any()) [[unlikely]]
       begin(launch);
@@ -29,8 +39,13 @@ class device_work {
   ~device_work() {
     if (begun_) [[unlikely]]
       end();
+    if (needs_wait_) queuing_threads::count(here_, stream_);
     queuing_threads::leave(here_);
   }
+
+  /// Whoever queued it sees to it that it is done.
+  void needs_no_wait() noexcept { needs_wait_ = false; }
+
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;
 
@@ -44,7 +59,9 @@ class device_work {
   void end() noexcept;
 
   queuing_threads::place& here_;
+  CUstream stream_;
   bool begun_ = false;
+  bool needs_wait_ = true;
   CUresult result_ = CUDA_SUCCESS;
 };
 

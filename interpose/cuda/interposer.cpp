@@ -1,6 +1,6 @@
 #include "interpose/cuda/interposer.h"
 
-#include "interpose/cuda/host_calls.h"
+#include "interpose/cuda/calls/host_calls.h"
 #include "interpose/cuda/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -65,13 +65,21 @@ std::optional<CUresult> interposer::shaped_copy(const copy_shape_of& shape, CUst
 }
 
 void interposer::gives_back(CUdeviceptr address) {
-  if (!adopted_memory::any() && !uses_.any()) return;
+  const host_calls* const calls = calls_.load(std::memory_order_acquire);
+  if (!adopted_memory::any() && !uses_.any() && (calls == nullptr || !calls->knows_any())) return;
   if (const std::size_t bytes = program_.size_at(address)) gives_back(address, bytes);
 }
 
 void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
   if (adopted_memory::any()) adopted_.drop(address, bytes);
   if (uses_.any()) uses_.forget({address, address + bytes});
+  if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget(address, bytes);
+}
+
+void interposer::forget_contexts() {
+  if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
+  adopted_.drop_all();
+  contexts_.clear();
 }
 
 void interposer::serve_touches() {
@@ -80,7 +88,7 @@ void interposer::serve_touches() {
       return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
     // They live to the end of the process: the service has a thread, and calls may come from any.
     new touch_service(adopted_);
-    new host_calls(adopted_);
+    calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_), std::memory_order_release);
   });
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/copy_shapes.h"
 #include "interpose/cuda/pageable_copy.h"
@@ -9,6 +11,8 @@
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
+
+class host_calls;
 
 /// What hpe does inside an unmodified CUDA program. Starts with the first call that has work for it and is never
 /// destroyed: threads of the program may come to the very end.
@@ -40,10 +44,7 @@ class interposer {
   void serve_touches();
 
   /// Some context is about to end.
-  void forget_contexts() {
-    adopted_.drop_all();
-    contexts_.clear();
-  }
+  void forget_contexts();
 
  private:
   interposer();
@@ -57,6 +58,7 @@ class interposer {
   peer_copy peers_;
   adopted_memory adopted_;
   std::once_flag serving_;
+  std::atomic<host_calls*> calls_{nullptr};
 };
 
 }  // namespace hpe::cuda_hooks

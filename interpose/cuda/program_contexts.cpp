@@ -9,6 +9,13 @@ using device::cuda::entered;
 void program_contexts::add(CUcontext context) {
   const std::lock_guard lock(mutex_);
   made_.push_back(context);
+  one_.store(false, std::memory_order_release);
+}
+
+void program_contexts::retained(CUcontext primary) {
+  const std::lock_guard lock(mutex_);
+  if (first_ == nullptr) first_ = primary;
+  if (first_ != primary) one_.store(false, std::memory_order_release);
 }
 
 std::vector<CUcontext> program_contexts::made() const {

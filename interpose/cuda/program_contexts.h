@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,11 @@ class program_contexts {
   void remove(CUcontext context);
   void add_green(CUgreenCtx green);
   void remove_green(CUgreenCtx green);
+
+  /// The program uses the primary context of a device.
+  void retained(CUcontext primary);
+  /// Whether all that the program has used so far are one, so that a wait for it is a wait for all.
+  [[nodiscard]] bool are_one() const noexcept { return one_.load(std::memory_order_acquire); }
 
   /// visit(number of the device, context), for those that the program uses now.
   template <class Visit>
@@ -58,6 +64,8 @@ class program_contexts {
   [[nodiscard]] std::vector<CUcontext> made() const;
 
   mutable std::mutex mutex_;
+  CUcontext first_ = nullptr;
+  std::atomic<bool> one_{true};
   std::vector<CUcontext> made_;
   std::map<CUgreenCtx, CUcontext> green_;
 };

@@ -50,4 +50,39 @@ void queuing_threads::wait_until_none() noexcept {
     while (p->queuing.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
+queuing_threads::queued_so_far::queued_so_far() noexcept {
+  for (place* p = places.load(std::memory_order_acquire); p != nullptr && count_ < most; p = p->next) {
+    const std::uint64_t queued = p->queued.load(std::memory_order_acquire);
+    if (p->done.load(std::memory_order_relaxed) < queued) parts_[count_++] = {p, queued};
+  }
+}
+
+// What is read after `queued` is of that moment or a later one, and then `elsewhere` is larger.
+queuing_threads::queued_so_far::queued_so_far(CUstream stream) noexcept {
+  const place* const own = of_this_thread;
+  for (place* p = places.load(std::memory_order_acquire); p != nullptr && count_ < most; p = p->next) {
+    const std::uint64_t queued = p->queued.load(std::memory_order_acquire);
+    const bool same =
+        p->stream.load(std::memory_order_acquire) == stream && (stream != CU_STREAM_PER_THREAD || p == own);
+    const std::uint64_t done = p->done.load(std::memory_order_relaxed);
+    if (same && done < queued && p->elsewhere.load(std::memory_order_relaxed) <= done) parts_[count_++] = {p, queued};
+  }
+}
+
+void queuing_threads::queued_so_far::done() const noexcept {
+  for (std::size_t i = 0; i < count_; ++i) {
+    std::atomic<std::uint64_t>& done = parts_[i].of->done;
+    std::uint64_t before = done.load(std::memory_order_relaxed);
+    while (before < parts_[i].queued && !done.compare_exchange_weak(before, parts_[i].queued, std::memory_order_release,
+                                                                    std::memory_order_relaxed)) {
+    }
+  }
+}
+
+bool queuing_threads::all_done() noexcept {
+  for (const place* p = places.load(std::memory_order_acquire); p != nullptr; p = p->next)
+    if (p->done.load(std::memory_order_acquire) < p->queued.load(std::memory_order_acquire)) return false;
+  return true;
+}
+
 }  // namespace hpe::cuda_hooks

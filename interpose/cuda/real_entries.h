@@ -7,6 +7,7 @@
 // So that the older entries can be named.
 #undef cuCtxCreate
 #undef cuCtxDestroy
+#undef cuCtxSynchronize
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuIpcOpenMemHandle
@@ -23,6 +24,7 @@ extern "C" {
 CUresult CUDAAPI hpe_make_context_of_3020(CUcontext* made, unsigned flags, CUdevice device);
 CUresult CUDAAPI hpe_make_context_of_11040(CUcontext* made, CUexecAffinityParam* parameters, int count, unsigned flags,
                                            CUdevice device);
+CUresult CUDAAPI hpe_wait_for_context(CUcontext context);
 CUresult CUDAAPI hpe_copy_batch_of_12080(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
                                          CUmemcpyAttributes* attributes, std::size_t* attribute_indices,
                                          std::size_t attribute_count, std::size_t* failed, CUstream stream);

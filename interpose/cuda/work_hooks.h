@@ -13,17 +13,26 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
+// The stream among the arguments of an entry. The one that nullptr means depends on the entry, so it counts as unknown.
+inline CUstream stream_among() { return unknown_stream(); }
+template <class First, class... Others>
+CUstream stream_among(First first, Others... others) {
+  if constexpr (std::is_same_v<First, CUstream>) return first != nullptr ? first : unknown_stream();
+  return stream_among(others...);
+}
+
 template <auto Entry, class... Arguments>
 CUresult CUDAAPI any_work(Arguments... arguments) {
-  const device_work work;
+  const device_work work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
 }
 
 template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_watched(const kernel_launch& kernel, Arguments... arguments) {
+[[gnu::noinline, gnu::cold]] CUresult launch_watched(CUstream stream, const kernel_launch& kernel,
+                                                     Arguments... arguments) {
   const trace::recorded here(trace::category::call, "launch of a kernel");
-  const device_work work(kernel);
+  const device_work work(stream, kernel);
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
 }
@@ -31,27 +40,59 @@ template <auto Entry, class... Arguments>
 // Most launches are nothing to hpe. Then all that is between program and driver is what queuing_threads needs, and the
 // arguments stay in their registers.
 template <auto Entry, class... Arguments>
-[[gnu::always_inline]] inline CUresult launch_of(const kernel_launch& kernel, Arguments... arguments) {
+[[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
   {
-    const queuing_threads::visit here;
+    const queuing_threads::visit here(stream);
     if (!adopted_memory::any() && trace::recorder::active() == nullptr) [[likely]]
       return (real.*Entry)(arguments...);
   }
-  return launch_watched<Entry>(kernel, arguments...);
+  return launch_watched<Entry>(stream, kernel, arguments...);
 }
 
 // cuLaunchKernel and its cooperative form; the latter has no `extra`.
-template <auto Entry, class... Extra>
+template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
-  return launch_of<Entry>({function, parameters, extra...}, function, gx, gy, gz, bx, by, bz, shared, stream,
-                          parameters, extra...);
+  return launch_of<Entry>(named(stream, Flavour), {function, parameters, extra...}, function, gx, gy, gz, bx, by, bz,
+                          shared, stream, parameters, extra...);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
+                                 void** extra) {
+  return launch_of<Entry>(named(configuration != nullptr ? configuration->hStream : nullptr, Flavour),
+                          {function, parameters, extra}, configuration, function, parameters, extra);
+}
+
+// ---- the program waits itself ---------------------------------------------------------------------------------------
+
+template <auto Entry, class... Context>
+CUresult CUDAAPI wait_for_context(Context... context) {
+  if (!queuing_threads::watched()) return (real.*Entry)(context...);
+  const queuing_threads::queued_so_far queued;
+  const CUresult result = (real.*Entry)(context...);
+  if (result == CUDA_SUCCESS && interposer::started()->program().are_one()) queued.done();
+  return result;
+}
+
+// A default stream is one of each context.
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI wait_for_stream(CUstream stream) {
+  if (!queuing_threads::watched()) return (real.*Entry)(stream);
+  const CUstream waited = named(stream, Flavour);
+  const queuing_threads::queued_so_far queued(waited);
+  const CUresult result = (real.*Entry)(stream);
+  const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
+  if (result == CUDA_SUCCESS && (!of_each || interposer::started()->program().are_one())) queued.done();
+  return result;
 }
 
 template <auto Entry>
-CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
-                                 void** extra) {
-  return launch_of<Entry>({function, parameters, extra}, configuration, function, parameters, extra);
+CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
+  const CUresult result = (real.*Entry)(context, device);
+  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
+    hpe->program().retained(*context);
+  return result;
 }
 
 template <auto Entry, class... Stream>

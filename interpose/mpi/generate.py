@@ -82,13 +82,20 @@ def wrapper(name, parameters, clauses, first):
         sys.exit(f"MPI_{name} has no argument {missing[0]}")
     where = next((n for n in ("comm", "win", "fh") if n in names), "no_object{}")
 
+    first_way = []
+    if first:
+        first_way = [f"  if (job::current() != nullptr)",
+                     f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"]
+    first_is_send = first is not None and first.startswith("large_")
+
     persistent = ", true" if name.endswith("_init") else ""
     lines = [
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
-        *([f"  if (job::current() != nullptr)",
-           f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"] if first else []),
+        # Sends of ordinary memory go no other way; receives may.
+        *([] if first_is_send else first_way),
         f"  if (!any_concerns({', '.join(pointers)})) return leave({call});",
+        *(first_way if first_is_send else []),
         "  auto with_staging = [=](operation& here) mutable {",
     ]
     for direction, pointer, which, condition in clauses:

@@ -5,6 +5,64 @@
 
 namespace hpe::interpose::mpi {
 
+namespace {
+
+// How many stretches from the first one on have its width and the distance of the first two; that distance.
+struct run_of_rows {
+  std::size_t count;
+  MPI_Aint pitch;
+};
+
+run_of_rows first_rows(const std::vector<stretch>& all) {
+  if (all.size() == 1) return {1, 0};
+  const MPI_Aint pitch = all[1].offset - all[0].offset;
+  std::size_t n = 1;
+  while (n < all.size() && all[n].bytes == all[0].bytes && all[n].offset - all[n - 1].offset == pitch) ++n;
+  return {n, pitch};
+}
+
+std::optional<byte_rows> find_rows(const std::vector<stretch>& all) {
+  if (all.empty()) return std::nullopt;
+  const auto [count, pitch] = first_rows(all);
+  byte_rows result{all[0].offset, all[0].bytes, count, all.size() / count, static_cast<std::size_t>(pitch), 0};
+  if (all.size() % count != 0 || (count > 1 && pitch < static_cast<MPI_Aint>(result.width))) return std::nullopt;
+  if (result.planes == 1) return result;
+  const MPI_Aint plane = all[count].offset - all[0].offset;
+  result.plane_pitch = static_cast<std::size_t>(plane);
+  if (count == 1 || plane < static_cast<MPI_Aint>(result.width)) return std::nullopt;
+  for (std::size_t i = count; i < all.size(); ++i)
+    if (all[i].bytes != result.width || all[i].offset - all[i - count].offset != plane) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
+type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(all)), rows_(find_rows(*this)) {}
+
+std::optional<byte_rows> layout::rows() const {
+  if (parts_.size() != 1 || !parts_[0].map->rows()) return std::nullopt;
+  const part& all = parts_[0];
+  byte_rows result = *all.map->rows();
+  result.offset += all.displacement;
+  if (all.count == 1) return result;
+  if (all.extent <= 0) return std::nullopt;
+  const auto extent = static_cast<std::size_t>(all.extent);
+  const auto count = static_cast<std::size_t>(all.count);
+  if (result.is_one_run()) {
+    if (extent < result.width) return std::nullopt;
+    result.rows = count;
+    result.pitch = extent;
+  } else if (result.planes == 1 && extent == result.rows * result.pitch) {
+    result.rows *= count;
+  } else if (result.planes == 1 && extent >= result.width) {
+    result.planes = count;
+    result.plane_pitch = extent;
+  } else {
+    return std::nullopt;
+  }
+  return result;
+}
+
 void layout::cover(MPI_Aint begin, MPI_Aint end) {
   begin_ = size_ == 0 ? begin : std::min(begin_, begin);
   end_ = size_ == 0 ? end : std::max(end_, end);
@@ -29,7 +87,8 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   size_ += static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
   if (map->size() == 1 && static_cast<std::size_t>(extent) == map->front().bytes) {
     const auto all = static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
-    parts_.push_back({displacement, 1, 0, std::make_shared<type_map>(type_map{{map->front().offset, all}})});
+    parts_.push_back(
+        {displacement, 1, 0, std::make_shared<type_map>(std::vector<stretch>{{map->front().offset, all}})});
   } else {
     parts_.push_back({displacement, count, static_cast<MPI_Aint>(extent), map});
   }
@@ -39,7 +98,7 @@ void layout::add_bytes(MPI_Aint displacement, std::size_t bytes) {
   if (bytes == 0) return;
   cover(displacement, displacement + static_cast<MPI_Aint>(bytes));
   size_ += bytes;
-  parts_.push_back({displacement, 1, 0, std::make_shared<type_map>(type_map{{0, bytes}})});
+  parts_.push_back({displacement, 1, 0, std::make_shared<type_map>(std::vector<stretch>{{0, bytes}})});
 }
 
 void layout::visit(std::size_t bytes, const std::function<void(stretch)>& each) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "interpose/mpi/real.h"
@@ -29,8 +30,31 @@ struct stretch {
   friend bool operator==(const stretch&, const stretch&) = default;
 };
 
+/// Stretches of one width at equal distances: rows, and planes of such rows. One stretch is one row.
+struct byte_rows {
+  MPI_Aint offset = 0;
+  std::size_t width = 0;
+  std::size_t rows = 1;
+  std::size_t planes = 1;
+  std::size_t pitch = 0;        ///< from one row to the next; 0 if there is one row
+  std::size_t plane_pitch = 0;  ///< from one plane to the next; 0 if there is one plane
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return width * rows * planes; }
+  [[nodiscard]] bool is_one_run() const noexcept { return rows == 1 && planes == 1; }
+};
+
 /// The data of one element of a datatype in the order of its type map; neighbours that touch are one stretch.
-using type_map = std::vector<stretch>;
+class type_map : public std::vector<stretch> {
+ public:
+  type_map() = default;
+  explicit type_map(std::vector<stretch> all);
+
+  /// The same as rows, if they are.
+  [[nodiscard]] const std::optional<byte_rows>& rows() const noexcept { return rows_; }
+
+ private:
+  std::optional<byte_rows> rows_;
+};
 
 /// Kept with the datatype (as an attribute) after the first time. Throws left_to_mpi for a null handle.
 [[nodiscard]] std::shared_ptr<const type_map> map_of(MPI_Datatype type);
@@ -47,6 +71,9 @@ class layout {
   [[nodiscard]] std::size_t extent() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
   /// Bytes of data.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// All of it as rows, if it is that.
+  [[nodiscard]] std::optional<byte_rows> rows() const;
 
   /// The first `bytes` bytes of data in the order of the type maps; stretches that touch come as one.
   void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;

@@ -19,6 +19,11 @@ std::vector<host_piece> pieces_of(const layout& which) {
   return pieces;
 }
 
+copied_rows alike_on_both_sides(const byte_rows& of) {
+  const copied_rows::distances distances{of.pitch, of.plane_pitch};
+  return {of.width, of.rows, of.planes, distances, distances};
+}
+
 buffer_access access_to(const void* given, const layout& which, host_use use, bool again) {
   if (which.empty()) return {};
   const std::byte* const first = moved(given, which.begin());
@@ -30,7 +35,11 @@ buffer_access access_to(const void* given, const layout& which, host_use use, bo
         static_cast<const void*>(first));
     return {};
   }
-  if (use != host_use::read || which.size() == which.extent()) return {first, which.extent(), use, again};
+  if (which.size() == which.extent()) return {first, which.extent(), use, again};
+  adopted_pointers* const driver = core::host_access::of(first) == nullptr ? adopted_pointers::of(given) : nullptr;
+  if (driver != nullptr)
+    if (const auto rows = which.rows()) return {*driver, first, use, again, alike_on_both_sides(*rows)};
+  if (use != host_use::read) return {first, which.extent(), use, again};
   return {first, which.extent(), use, again, pieces_of(which)};
 }
 
@@ -44,8 +53,16 @@ staged_buffer::staged_buffer(const void* given, layout which, host_use use, bool
 
 void staged_buffer::written(std::size_t bytes) {
   if (!access_.staged() || !is_written()) return;
-  bytes_.visit(bytes,
-               [&](stretch s) { access_.written(static_cast<std::size_t>(s.offset - bytes_.begin()), s.bytes); });
+  const auto rows = bytes == bytes_.size() ? bytes_.rows() : std::nullopt;
+  std::vector<copied_piece> pieces;
+  if (rows) {
+    pieces.push_back({static_cast<std::size_t>(rows->offset - bytes_.begin()), alike_on_both_sides(*rows)});
+  } else {
+    bytes_.visit(bytes, [&](stretch s) {
+      pieces.push_back({static_cast<std::size_t>(s.offset - bytes_.begin()), {.width = s.bytes}});
+    });
+  }
+  access_.written(pieces);
 }
 
 }  // namespace hpe::interpose::mpi

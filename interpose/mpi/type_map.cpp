@@ -27,10 +27,10 @@ class builder {
     for (MPI_Aint i = 0; i < count; ++i)
       for (const stretch& s : element) add(offset + i * extent + s.offset, s.bytes);
   }
-  [[nodiscard]] type_map take() { return std::move(map_); }
+  [[nodiscard]] type_map take() { return type_map(std::move(map_)); }
 
  private:
-  type_map map_;
+  std::vector<stretch> map_;
 };
 
 MPI_Aint extent_of(MPI_Datatype type) {

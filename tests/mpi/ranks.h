@@ -12,11 +12,13 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
+#include "tests/mpi/driver_memory.h"
 
 using word = std::uint32_t;
 
@@ -42,28 +44,37 @@ inline unsigned seed() {
   return s;
 }
 
-/// Memory of hpe whose bytes are where tests want them: with a device, or with the host.
+/// Memory of hpe, or of the driver, whose bytes are where tests want them: with a device, or with the host.
 enum class owner { device, host, mixed };
 
 class device_bytes {
  public:
-  device_bytes(const std::vector<std::byte>& content, owner who) : memory_(content.size()) {
+  device_bytes(const std::vector<std::byte>& content, owner who) {
+    if (driver_bytes::wanted()) {
+      driver_.emplace(content);
+    } else {
+      memory_.emplace(content.size());
+    }
     if (content.empty()) return;
-    EXPECT_EQ(hpeMemcpy(memory_.data(), content.data(), content.size()), HPE_SUCCESS);
-    volatile std::byte* const p = memory_.data();
+    if (memory_) {
+      EXPECT_EQ(hpeMemcpy(memory_->data(), content.data(), content.size()), HPE_SUCCESS);
+    }
+    volatile std::byte* const p = data();
     if (who == owner::host)
       for (std::size_t i = 0; i < content.size(); i += 4096) p[i] = p[i];
     if (who == owner::mixed) p[content.size() / 2] = p[content.size() / 2];
   }
-  [[nodiscard]] std::byte* data() const { return memory_.data(); }
+  [[nodiscard]] std::byte* data() const { return driver_ ? driver_->data() : memory_->data(); }
   [[nodiscard]] std::vector<std::byte> content() const {
-    std::vector<std::byte> result(memory_.size());
-    EXPECT_EQ(hpeMemcpy(result.data(), memory_.data(), result.size()), HPE_SUCCESS);
+    if (driver_) return driver_->content();
+    std::vector<std::byte> result(memory_->size());
+    EXPECT_EQ(hpeMemcpy(result.data(), memory_->data(), result.size()), HPE_SUCCESS);
     return result;
   }
 
  private:
-  hpe::array<std::byte> memory_;
+  std::optional<hpe::array<std::byte>> memory_;
+  std::optional<driver_bytes> driver_;  // instead
 };
 
 /// Some words, all of them random at first: also those that will be received.

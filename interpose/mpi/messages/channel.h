@@ -12,8 +12,9 @@ namespace hpe::interpose::mpi {
 
 struct answer {
   enum class verdict : std::uint32_t {
-    chunks,  ///< send the payload in chunks, with `tag`
-    done     ///< the payload is there, or nobody wants it
+    chunks,       ///< send the payload in chunks, with `tag`
+    unreachable,  ///< the same; and no offer of device memory can be taken
+    done          ///< the payload is there, or nobody wants it
   };
   std::uint64_t sequence = 0;  ///< of the envelope
   verdict what = verdict::done;
@@ -31,7 +32,11 @@ class channel {
 
   /// The number for a new envelope; `then` gets the answer to it.
   [[nodiscard]] std::uint64_t expect_answer(std::function<void(const answer&)> then);
-  /// The envelope was not sent.
+  /// Somebody else gets the answer.
+  void pass_on(std::uint64_t sequence, std::function<void(const answer&)> then) {
+    waiting_[sequence] = std::move(then);
+  }
+  /// The envelope was not sent, or no answer comes.
   void forget(std::uint64_t sequence) { waiting_.erase(sequence); }
 
   /// To a rank of MPI_COMM_WORLD.

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "interpose/mpi/messages/progress.h"
+#include "runtime/core/operations/host_access.h"
 
 namespace hpe::interpose::mpi {
 
@@ -11,6 +12,10 @@ namespace {
 
 // What one call of MPI copies, so that nothing else waits long; large enough for devices to reach their rate.
 constexpr std::size_t piece = std::size_t{64} << 20;
+
+// A copy of the driver's memory takes less than 10 us up to that, and looking at MPI in between costs more than it
+// gains where nothing else goes on.
+constexpr std::size_t waited_for_awake = std::size_t{1} << 20;
 
 class direct_copy {
  public:
@@ -42,6 +47,34 @@ bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, tran
   auto it = std::make_shared<direct_copy>(to, from, bytes, std::move(then));
   progress::of_process().repeat([it] { return it->step(); });
   return true;
+}
+
+bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& shape, std::uint64_t queued,
+                   transfer_over then) {
+  adopted_pointers* const devices = adopted_pointers::instance();
+  if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
+  try {
+    const auto copy = devices->pull(to, from, shape, queued);
+    if (!copy) return false;
+    if (progress::of_process().only_one() && shape.bytes() <= waited_for_awake) {
+      while (!copy->done()) {
+      }
+      then(std::nullopt);
+      return true;
+    }
+    progress::of_process().repeat([copy = *copy, then = std::move(then)] {
+      try {
+        if (!copy.done()) return false;
+        then(std::nullopt);
+      } catch (const error& e) {
+        then(e);
+      }
+      return true;
+    });
+    return true;
+  } catch (const error&) {
+    return false;  // the chunks tell
+  }
 }
 
 }  // namespace hpe::interpose::mpi

@@ -10,8 +10,10 @@
 #include <optional>
 
 #include "hpe/node.h"
+#include "interpose/adopted_pointers.h"
 #include "interpose/mpi/layout.h"
 #include "interpose/mpi/messages/job.h"
+#include "interpose/mpi/messages/offers.h"
 
 namespace hpe::interpose::mpi {
 
@@ -25,8 +27,13 @@ struct envelope {
   std::uint64_t bytes = 0;     ///< of the message
   std::uint64_t chunk = 0;     ///< bytes of each chunk but the last
   std::int32_t sender = 0;     ///< its rank in MPI_COMM_WORLD
-  std::int32_t exported = 0;   ///< whether `memory` is set
-  hpeExport memory{};          ///< where processes of the same machine find the payload
+  // Where processes of the same machine find the payload.
+  std::int32_t exported = 0;  ///< whether `memory` is set
+  std::int32_t offered = 0;   ///< whether the last two are set: it is memory of the driver
+  hpeExport memory{};
+  peer_bytes device{};
+  byte_rows rows{};
+  offer_board::offer offer{};
 
   using wire = std::array<std::byte, envelope_bytes>;
 

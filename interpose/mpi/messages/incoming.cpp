@@ -1,9 +1,9 @@
 #include "interpose/mpi/messages/incoming.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/first_failure.h"
@@ -13,6 +13,27 @@ namespace hpe::interpose::mpi {
 
 // A start goes one of three ways: MPI receives the message, or an envelope, or there is an envelope already (found_, or
 // head_ after was_envelope).
+
+namespace {
+
+// What makes rows of rows, if they go together: alike, or all in a row on one side.
+std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) {
+  if (to.is_one_run())
+    return copied_rows{
+        from.width, from.rows, from.planes, {from.width, from.width * from.rows}, {from.pitch, from.plane_pitch}};
+  if (from.is_one_run()) {
+    const std::size_t rows = from.width / to.width;
+    const std::size_t in_a_plane = std::min(rows, to.rows);
+    if (rows == 0 || from.width % to.width != 0 || rows % in_a_plane != 0) return std::nullopt;
+    return copied_rows{
+        to.width, in_a_plane, rows / in_a_plane, {to.pitch, to.plane_pitch}, {to.width, to.width * in_a_plane}};
+  }
+  const bool alike = from.width == to.width && (from.planes == 1 ? from.rows <= to.rows : from.rows == to.rows);
+  if (!alike || from.planes > to.planes) return std::nullopt;
+  return copied_rows{from.width, from.rows, from.planes, {to.pitch, to.plane_pitch}, {from.pitch, from.plane_pitch}};
+}
+
+}  // namespace
 
 incoming::incoming(const receive& what, bool persistent)
     : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
@@ -45,6 +66,8 @@ int incoming::make() {
 }
 
 void incoming::prepare() {
+  adopted_pointers* const devices = adopted_pointers::instance();
+  queued_ = devices != nullptr ? devices->queued_now() : 0;
   if (persistent && staged_) staged_->refresh();
 }
 
@@ -125,35 +148,60 @@ void incoming::fetch(const envelope& head) {
   found_.reset();
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
-  channel& answers = channel::of_process();
+  taken_ = head.offered != 0 && offer_board::current()->take(head.sender, head.offer);
   if (head.bytes > which_.size()) {
-    answers.send({head.sequence, answer::verdict::done}, head.sender);
+    tell_done();
     head_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
+  progress::of_process().owe(1);
+  if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
     assembled_ = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
     to = assembled_.get();
   }
-  progress::of_process().owe(1);
+  if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
+}
+
+// From rows to rows, without a copy in between. Rows of ordinary memory are the host's to write: a device is slow at
+// that.
+bool incoming::fetch_rows() {
+  if (!rows_ || rows_->is_one_run() || !concerns(what_.buffer)) return false;
+  const auto shape = shape_of(head_->rows, *rows_);
+  if (!shape) return false;
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  return copy_directly(moved(what_.buffer, rows_->offset), head_->device, *shape, queued_,
+                       [self](const std::optional<error>& failure) {
+                         self->tell_done();
+                         self->fetched(failure);
+                       });
+}
+
+bool incoming::fetch_directly(std::byte* to) {
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   const auto copied = [self, to](const std::optional<error>& failure) {
     // The sender's device may be out of reach, or lost; the chunks tell.
     if (failure) return self->fetch_chunks(to);
-    channel::of_process().send({self->head_->sequence, answer::verdict::done}, self->head_->sender);
+    self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (head.exported == 0 || !copy_directly(to, head.memory, head.bytes, copied)) fetch_chunks(to);
+  if (taken_) return copy_directly(to, head_->device, *shape_of(head_->rows, {0, head_->bytes}), queued_, copied);
+  return head_->exported != 0 && copy_directly(to, head_->memory, head_->bytes, copied);
 }
 
-void incoming::fetch_chunks(std::byte* to) {
+void incoming::tell_done() const {
+  if (taken_) return offer_board::current()->done(head_->sender, head_->offer);
+  channel::of_process().send({head_->sequence, answer::verdict::done}, head_->sender);
+}
+
+void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
   channel& answers = channel::of_process();
   const int tag = answers.new_tag();
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   receive_in_chunks(to, {head_->bytes, head_->chunk, head_->sender, tag},
                     [self](const std::optional<error>& failure) { self->fetched(failure); });
-  answers.send({head_->sequence, answer::verdict::chunks, tag}, head_->sender);
+  answers.send({head_->sequence, verdict, tag}, head_->sender);
 }
 
 void incoming::fetched(const std::optional<error>& failure) {

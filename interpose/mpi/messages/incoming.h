@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/set_aside.h"
@@ -43,6 +44,8 @@ class incoming final : public message {
   /// received an envelope or too much; else all is in place.
   [[nodiscard]] slot where() const noexcept;
   [[nodiscard]] bool is_left(const MPI_Status& status);
+  /// MPI has received there instead; where there is no room for an envelope.
+  void landed(std::unique_ptr<envelope::wire> what) { landing_ = std::move(what); }
 
  private:
   int make() override;
@@ -55,18 +58,24 @@ class incoming final : public message {
   [[nodiscard]] bool is_too_long(const MPI_Status& status) const;
   void put_in_place(const MPI_Status& status);
   void fetch(const envelope& head);
-  void fetch_chunks(std::byte* to);
+  [[nodiscard]] bool fetch_directly(std::byte* to);
+  [[nodiscard]] bool fetch_rows();
+  void fetch_chunks(std::byte* to, answer::verdict verdict = answer::verdict::chunks);
+  void tell_done() const;
   void fetched(const std::optional<error>& failure);
   void scatter(const std::byte* from, std::size_t bytes);
 
   receive what_;  // of a persistent one that was made, with a type of its own
   bool made_ = false;
   const layout which_;
+  const std::optional<byte_rows> rows_{which_.rows()};
   std::unique_ptr<envelope::wire> landing_;  // where there is no room for an envelope
   std::optional<staged_buffer> staged_;      // else, for memory of hpe
   MPI_Request request_ = nullptr;            // of this start
   std::optional<matched> found_;             // instead of a message that MPI matches
   std::optional<envelope> head_;             // of what is being fetched
+  bool taken_ = false;                       // its offer
+  std::uint64_t queued_ = 0;                 // work of the program before this start (adopted_pointers.h)
   bool too_long_ = false;                    // what a blocking call received
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // where the layout has gaps

@@ -8,6 +8,7 @@
 
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
+#include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -26,16 +27,17 @@ bool wanted(const options& option) {
   return option.mpi_pipeline == "on";
 }
 
-std::vector<bool> ranks_of_this_machine(MPI_Comm world, int rank, int size) {
-  std::vector<bool> result(static_cast<std::size_t>(size));
+// Also opens what the ranks of a machine share.
+void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
+  made.same_machine.resize(static_cast<std::size_t>(size));
   MPI_Comm machine = nullptr;
   HPE_REAL(Comm_split_type)
-  (world, MPI_COMM_TYPE_SHARED, rank, static_cast<MPI_Info>(find_variable("ompi_mpi_info_null")), &machine);
+  (world, MPI_COMM_TYPE_SHARED, made.rank, static_cast<MPI_Info>(find_variable("ompi_mpi_info_null")), &machine);
   int members = 0;
   HPE_REAL(Comm_size)(machine, &members);
-  for (int m = 0; m < members; ++m) result[static_cast<std::size_t>(job::world_rank(machine, m))] = true;
+  for (int m = 0; m < members; ++m) made.same_machine[static_cast<std::size_t>(job::world_rank(machine, m))] = true;
+  if (made.direct != 0) offer_board::open(made, machine);
   HPE_REAL(Comm_free)(&machine);
-  return result;
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ void job::begin() {
     HPE_REAL(Comm_dup)(world, &made->channel);
     HPE_REAL(Comm_dup)(static_cast<MPI_Comm>(find_variable("ompi_mpi_comm_self")), &made->self);
     HPE_REAL(Comm_set_errhandler)(made->channel, static_cast<MPI_Errhandler>(find_variable("ompi_mpi_errors_return")));
-    made->same_machine = ranks_of_this_machine(world, made->rank, size);
+    meet_ranks_of_this_machine(*made, world, size);
     the_current.store(made.release(), std::memory_order_release);  // read until the process ends
     channel::of_process().open();
   } catch (const error& e) {
@@ -104,6 +106,7 @@ void job::end() {
   if (current() == nullptr) return;
   progress::of_process().until([] { return progress::of_process().owes_nothing(); });
   the_current.store(nullptr, std::memory_order_release);
+  offer_board::close();
   channel::of_process().close();
 }
 

@@ -1,6 +1,12 @@
 #include "interpose/mpi/messages/outgoing.h"
 
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
 #include "runtime/core/operations/host_access.h"
@@ -8,6 +14,11 @@
 namespace hpe::interpose::mpi {
 
 namespace {
+
+// A message that MPI itself would send without waiting for its receiver is not kept waiting either: programs rely on
+// it, though MPI does not promise it. The receiver most often comes before that.
+constexpr std::size_t sent_at_once = 4096;
+constexpr std::chrono::microseconds patience{100};
 
 // What is lost must be told before the receiver hears of the message.
 void require_device(const std::byte* p) {
@@ -23,10 +34,17 @@ void require_device(const std::byte* p) {
 }  // namespace
 
 void outgoing::prepare() {
+  if (what_.driver != nullptr) {
+    if (started_ && what_.shared)
+      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent());
+    started_ = true;
+    return;
+  }
   require_device(what_.from);
-  core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.bytes);
+  core::host_access::of(what_.from)->wait_for_writers(what_.from, what_.rows.bytes());
   hpeExport handle;
-  if (job::current()->is_near(what_.world_rank) && hpeExportBegin(&handle, what_.from, what_.bytes) == HPE_SUCCESS) {
+  if (job::current()->is_near(what_.world_rank) &&
+      hpeExportBegin(&handle, what_.from, what_.rows.bytes()) == HPE_SUCCESS) {
     exported_ = handle;
   }
 }
@@ -42,13 +60,21 @@ int outgoing::start() {
   channel& answers = channel::of_process();
   envelope head;
   head.job_id = running.id;
-  head.sequence = answers.expect_answer([self](const answer& given) { self->answered(given); });
-  head.bytes = what_.bytes;
-  head.chunk = chunk_ = chunk_plan::chunk_for(what_.bytes, running.chunk);
+  head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
+  head.bytes = what_.rows.bytes();
+  head.chunk = chunk_ = chunk_plan::chunk_for(what_.rows.bytes(), running.chunk);
   head.sender = running.rank;
   if (exported_) {
     head.exported = 1;
     head.memory = *exported_;
+  }
+  offer_board* const board = offer_board::current();
+  offer_ = what_.shared && board != nullptr ? board->make() : std::nullopt;
+  if (offer_) {
+    head.offered = 1;
+    head.device = *what_.shared;
+    head.rows = what_.rows;
+    head.offer = *offer_;
   }
   envelope_ = head.packed();
   MPI_Request request = nullptr;
@@ -57,12 +83,17 @@ int outgoing::start() {
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
     end_export();
+    if (offer_) board->end(*offer_);
     return result;
   }
   parts_left_ = 2;
   progress::of_process().owe(1);
   code_ = MPI_SUCCESS;
   failure_.reset();
+  if (offer_) {
+    patient_until_ = std::chrono::steady_clock::now() + patience;
+    progress::of_process().repeat([self] { return self->look_at_offer(); });
+  }
   progress::of_process().when_over(request, [self, sequence = head.sequence](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) {  // no answer will come
       channel::of_process().forget(sequence);
@@ -73,11 +104,83 @@ int outgoing::start() {
   return MPI_SUCCESS;
 }
 
+bool outgoing::look_at_offer() {
+  offer_board* const board = offer_board::current();
+  if (!offer_) return true;  // answered in another way
+  if (board->is_done(*offer_)) {
+    channel::of_process().forget(sequence_);
+    board->end(*std::exchange(offer_, std::nullopt));
+    part_over(MPI_SUCCESS, std::nullopt);
+    return true;
+  }
+  if (what_.rows.bytes() > sent_at_once || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
+      !board->withdraw(*offer_))
+    return false;
+  board->end(*std::exchange(offer_, std::nullopt));
+  withdraw();
+  return true;
+}
+
+// In the order of the data. Also where there are gaps.
+std::vector<std::byte> outgoing::packed() const {
+  std::vector<std::byte> all(extent());
+  what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
+  if (what_.rows.is_one_run()) return all;
+  std::vector<std::byte> result(what_.rows.bytes());
+  std::byte* to = result.data();
+  for (std::size_t p = 0; p < what_.rows.planes; ++p)
+    for (std::size_t r = 0; r < what_.rows.rows; ++r, to += what_.rows.width)
+      std::memcpy(to, all.data() + p * what_.rows.plane_pitch + r * what_.rows.pitch, what_.rows.width);
+  return result;
+}
+
+// The program goes on with its buffer; whoever receives the envelope gets a copy, in chunks.
+void outgoing::withdraw() {
+  progress& all = progress::of_process();
+  auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
+  std::optional<error> failure;
+  try {
+    *kept = packed();
+  } catch (const error& e) {
+    failure = e;
+  }
+  all.begun();
+  all.owe(1);
+  const auto end = [&all] {
+    all.over();
+    all.owe(-1);
+  };
+  channel::of_process().pass_on(sequence_, [kept, end, rank = what_.world_rank, chunk = chunk_](const answer& given) {
+    if (given.what == answer::verdict::done) return end();
+    send_in_chunks(kept->data(), {kept->size(), chunk, rank, given.tag},
+                   [kept, end](const std::optional<error>&) { end(); });
+  });
+  part_over(MPI_SUCCESS, failure);
+}
+
 void outgoing::answered(const answer& given) {
+  if (offer_) {
+    offer_board* const board = offer_board::current();
+    board->end(*std::exchange(offer_, std::nullopt));
+    if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
+  }
   if (given.what == answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
+  if (!what_.rows.is_one_run()) return send_packed(given.tag);
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
-  send_in_chunks(what_.from, {what_.bytes, chunk_, what_.world_rank, given.tag},
+  send_in_chunks(what_.from, {what_.rows.bytes(), chunk_, what_.world_rank, given.tag},
                  [self](const std::optional<error>& failure) { self->part_over(MPI_SUCCESS, failure); });
+}
+
+// Where the receiver cannot reach the memory.
+void outgoing::send_packed(int tag) {
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
+  first_failure failure;
+  failure.attempt([&] { *kept = packed(); });
+  send_in_chunks(kept->data(), {kept->size(), chunk_, what_.world_rank, tag},
+                 [self, kept, failure](const std::optional<error>& other) {
+                   self->part_over(MPI_SUCCESS, failure.any() ? failure.what() : other);
+                 });
 }
 
 void outgoing::part_over(int code, const std::optional<error>& failure) {
@@ -87,7 +190,7 @@ void outgoing::part_over(int code, const std::optional<error>& failure) {
   progress::of_process().owe(-1);
   end_export();
   MPI_Status status{};
-  HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.bytes));
+  HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.rows.bytes()));
   failure_ ? conclude(status, failure_) : conclude(status, code_);
 }
 

@@ -1,8 +1,12 @@
 #pragma once
 
-/// The send of a large message from memory of hpe, by an envelope. The bytes are read after the receiver has matched
-/// it.
+/// The send of a large message from memory of hpe, or of any from memory of the driver, by an envelope. The bytes are
+/// read after the receiver has matched it.
 
+#include <chrono>
+#include <vector>
+
+#include "interpose/adopted_pointers.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
@@ -13,11 +17,13 @@ class outgoing final : public message {
  public:
   struct arguments {
     const std::byte* from;  ///< the first byte
-    std::size_t bytes;
-    int destination;  ///< in comm
-    int world_rank;   ///< the same in MPI_COMM_WORLD
+    byte_rows rows;         ///< from there on; of hpe's memory, one run
+    int destination;        ///< in comm
+    int world_rank;         ///< the same in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
+    adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
+    std::optional<peer_bytes> shared;  ///< of the driver's, at the first start
   };
   outgoing(const arguments& what, bool persistent) : message(what.comm, persistent), what_(what) {}
 
@@ -27,13 +33,25 @@ class outgoing final : public message {
   void prepare() override;
   int start() override;
   void end_export();
+  [[nodiscard]] bool look_at_offer();
+  void withdraw();
+  [[nodiscard]] std::size_t extent() const noexcept {
+    return (what_.rows.planes - 1) * what_.rows.plane_pitch + (what_.rows.rows - 1) * what_.rows.pitch +
+           what_.rows.width;
+  }
+  [[nodiscard]] std::vector<std::byte> packed() const;
+  void send_packed(int tag);
   void answered(const answer& given);
   void part_over(int code, const std::optional<error>& failure);
 
-  const arguments what_;
+  arguments what_;
   envelope::wire envelope_{};
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
+  std::optional<offer_board::offer> offer_;
+  std::uint64_t sequence_ = 0;
+  bool started_ = false;
+  std::chrono::steady_clock::time_point patient_until_;
   int parts_left_ = 0;  // the envelope, the payload
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;

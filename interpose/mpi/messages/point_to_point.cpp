@@ -1,10 +1,15 @@
 #include "interpose/mpi/messages/point_to_point.h"
 
+#include <atomic>
+#include <cstring>
+#include <memory>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/incoming.h"
+#include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "runtime/core/operations/host_access.h"
@@ -22,11 +27,38 @@ bool is_looked_at(int count, MPI_Datatype type) {
   return size * count >= static_cast<MPI_Count>(envelope_bytes);
 }
 
+// Receives with less room than an envelope that MPI has and hpe does not look at.
+std::atomic<std::size_t> unseen_receives{0};
+
+// Whether such receives are looked at. Once the program uses CUDA they are, if none was begun before that; then other
+// ranks may send device memory of any size by envelopes.
+bool looks_at_all() {
+  enum class choice : std::uint8_t { none, being_made, no, yes };
+  static std::atomic<choice> chosen{choice::none};
+  offer_board* const board = offer_board::current();
+  if (board == nullptr || !adopted_pointers::exist()) return false;
+  choice before = choice::none;
+  if (chosen.compare_exchange_strong(before, choice::being_made)) {
+    chosen = unseen_receives == 0 ? choice::yes : choice::no;
+    if (chosen == choice::yes) board->set_looks();
+  }
+  while (chosen == choice::being_made) std::this_thread::yield();
+  return chosen == choice::yes;
+}
+
+struct unseen_receive {
+  unseen_receive() { ++unseen_receives; }
+  ~unseen_receive() { --unseen_receives; }
+  unseen_receive(const unseen_receive&) = delete;
+  unseen_receive& operator=(const unseen_receive&) = delete;
+};
+
 // Whether what MPI has for a receive may be an envelope whose sender is to be told, or have been taken out of MPI
 // already.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
   return count >= 0 && source != MPI_PROC_NULL &&
-         (is_looked_at(count, type) || job::survives_errors() || !set_aside::of_process().empty()) && is_intra(comm);
+         (is_looked_at(count, type) || looks_at_all() || job::survives_errors() || !set_aside::of_process().empty()) &&
+         is_intra(comm);
 }
 
 // Whether devices have the memory.
@@ -37,10 +69,21 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
+// Names memory of the driver to another rank. Empty: it goes another way.
+std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
+                                      std::size_t extent) {
+  offer_board* const board = offer_board::current();
+  if (board == nullptr || !job::current()->is_near(rank) || board->is_of_no_use(rank) ||
+      (bytes < envelope_bytes && !board->looks(rank)))
+    return std::nullopt;
+  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent);
+}
+
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                                 bool persistent) {
-  if (core::host_access::of(buf) == nullptr || dest < 0 || !is_looked_at(count, type) || !is_intra(comm))
-    return nullptr;
+  adopted_pointers* const driver = core::host_access::of(buf) == nullptr ? adopted_pointers::of(buf) : nullptr;
+  if (driver == nullptr && core::host_access::of(buf) == nullptr) return nullptr;
+  if (dest < 0 || count <= 0 || (driver == nullptr && !is_looked_at(count, type)) || !is_intra(comm)) return nullptr;
   const job& running = *job::current();
   int members = 0;
   HPE_REAL(Comm_size)(comm, &members);
@@ -48,8 +91,16 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
   const int rank = job::world_rank(comm, dest);
   if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
   const layout which = elements(count, type);
-  if (which.size() < running.least(rank) || which.size() != which.extent() || !is_of_devices(buf)) return nullptr;
-  return std::make_shared<outgoing>(outgoing::arguments{moved(buf, which.begin()), which.size(), dest, rank, tag, comm},
+  const auto rows = which.rows();
+  if (which.empty() || !rows || (driver == nullptr && !rows->is_one_run())) return nullptr;
+  const std::byte* const from = moved(buf, which.begin());
+  std::optional<peer_bytes> shared;
+  if (driver != nullptr) shared = shared_with(rank, *driver, from, which.size(), which.extent());
+  if (!shared && !rows->is_one_run()) return nullptr;
+  if (driver != nullptr ? !shared && which.size() < running.large
+                        : which.size() < running.least(rank) || !is_of_devices(buf))
+    return nullptr;
+  return std::make_shared<outgoing>(outgoing::arguments{from, *rows, dest, rank, tag, comm, driver, shared},
                                     persistent);
 }
 
@@ -66,6 +117,40 @@ taken guarded(MPI_Comm comm, Action&& action) {
   }
 }
 
+// The bytes of a buffer without gaps; empty for all others.
+std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
+  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return std::nullopt;
+  MPI_Count size = 0;
+  MPI_Count lower = 0;
+  MPI_Count extent = 0;
+  MPI_Count true_lower = 0;
+  MPI_Count true_extent = 0;
+  HPE_REAL(Type_size_x)(type, &size);
+  HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
+  HPE_REAL(Type_get_true_extent_x)(type, &true_lower, &true_extent);
+  const bool whole = size == extent && size == true_extent && true_lower == 0;
+  return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
+}
+
+// A blocking receive in ordinary memory, without gaps, with less room than an envelope: most of those that programs
+// have.
+template <class Call>
+int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
+  auto landing = std::make_unique_for_overwrite<envelope::wire>();
+  const int result = call(incoming::slot{landing->data(), envelope_bytes, handles::get().byte}, status);
+  if (result != MPI_SUCCESS) return result;
+  const std::size_t bytes = bytes_received(*status);
+  if (bytes <= room) {
+    std::memcpy(what.buffer, landing->data(), bytes);
+    return result;
+  }
+  const auto it = std::make_shared<incoming>(what, false);
+  it->landed(std::move(landing));
+  if (!it->is_left(*status)) return result;
+  const trace::recorded here(trace::category::mpi, function);
+  return it->carry_out(status);
+}
+
 // A blocking receive: call(slot, status) is MPI's. A trace shows it if hpe has something to do with it.
 template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
@@ -73,7 +158,11 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   if (status == MPI_STATUS_IGNORE) status = &own;
   std::optional<trace::recorded> here;
   std::shared_ptr<incoming> it;
-  if (concerns(what.buffer)) here.emplace(trace::category::mpi, function);
+  if (concerns(what.buffer)) {
+    here.emplace(trace::category::mpi, function);
+  } else if (const auto room = bytes_in_one_run(what.count, what.type); room && *room < envelope_bytes) {
+    return receive_little(function, what, *room, status, call);
+  }
   if (here || !is_looked_at(what.count, what.type)) it = std::make_shared<incoming>(what, false);
   const int result = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
   if (result != MPI_SUCCESS) return result;
@@ -130,7 +219,12 @@ taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, i
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
                const char* function) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(count, type, source, comm)) {
+      if (concerns(buf)) return std::nullopt;
+      const unseen_receive here;
+      if (!may_bring_envelope(count, type, source, comm))
+        return HPE_REAL(Recv)(buf, count, type, source, tag, comm, status);
+    }
     const receive what{buf, count, type, source, tag, comm};
     if (!set_aside::of_process().empty()) return std::make_shared<incoming>(what, false)->carry_out(status);
     return receive_now(function, what, status, [&](const incoming::slot& to, MPI_Status* its) {
@@ -141,7 +235,11 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(count, type, source, comm)) {
+      // For good: when it is over is not seen.
+      ++unseen_receives;
+      if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    }
     return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
   });
 }
@@ -175,9 +273,15 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    const bool apart =
-        !set_aside::of_process().empty() || large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false) != nullptr;
-    if (apart) {
+    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false);
+    if (send != nullptr) {
+      const trace::recorded here(trace::category::mpi, function);
+      if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;
+      const int received = ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+      const int sent = send->wait(MPI_STATUS_IGNORE);
+      return received != MPI_SUCCESS ? received : sent;
+    }
+    if (!set_aside::of_process().empty()) {
       const trace::recorded here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
       const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
@@ -186,7 +290,13 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       const int sent = ::MPI_Wait(&request, MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
-    if (!may_bring_envelope(recvcount, recvtype, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(recvcount, recvtype, source, comm)) {
+      if (concerns(sendbuf) || concerns(recvbuf)) return std::nullopt;
+      const unseen_receive here;
+      if (!may_bring_envelope(recvcount, recvtype, source, comm))
+        return HPE_REAL(Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                                  recvtag, comm, status);
+    }
     std::optional<staged_buffer> staged;
     const void* from = sendbuf;
     if (concerns(sendbuf)) {
@@ -205,7 +315,12 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+    if (!may_bring_envelope(count, type, source, comm)) {
+      if (concerns(buf)) return std::nullopt;
+      const unseen_receive here;
+      if (!may_bring_envelope(count, type, source, comm))
+        return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, status);
+    }
     std::optional<staged_buffer> staged;
     if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
     if (set_aside::of_process().empty()) {

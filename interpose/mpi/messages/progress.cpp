@@ -62,21 +62,28 @@ int progress::called_by_mpi() {
 
 int progress::advance() {
   int events = look_at_requests();
-  std::vector<poll> mine;
-  mine.swap(polls_);
-  events += static_cast<int>(std::erase_if(mine, [](const poll& p) { return p(); }));
-  polls_.insert(polls_.begin(), std::make_move_iterator(mine.begin()), std::make_move_iterator(mine.end()));
+  // What a poll adds comes into polls_.
+  running_.swap(polls_);
+  events += static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));
+  if (polls_.empty()) {
+    running_.swap(polls_);
+  } else {
+    polls_.insert(polls_.begin(), std::make_move_iterator(running_.begin()), std::make_move_iterator(running_.end()));
+    running_.clear();
+  }
   return events;
 }
 
 int progress::look_at_requests() {
   if (requests_.empty()) return 0;
   const int count = static_cast<int>(requests_.size());
-  std::vector<int> indices(requests_.size());
-  std::vector<MPI_Status> statuses(requests_.size());
+  indices_.resize(requests_.size());
+  statuses_.resize(requests_.size());
   int done = 0;
-  const int result = HPE_REAL(Testsome)(count, requests_.data(), &done, indices.data(), statuses.data());
+  const int result = HPE_REAL(Testsome)(count, requests_.data(), &done, indices_.data(), statuses_.data());
   if (done == MPI_UNDEFINED || done <= 0) return 0;
+  const std::vector<int> indices = indices_;
+  const std::vector<MPI_Status> statuses = statuses_;
   std::vector<continuation> thens;
   for (int k = 0; k < done; ++k) {
     const auto i = static_cast<std::size_t>(indices[static_cast<std::size_t>(k)]);

@@ -49,6 +49,9 @@ class progress {
   void owe(int more) { owed_ += more; }
   [[nodiscard]] bool owes_nothing() const noexcept { return owed_.load(std::memory_order_acquire) == 0; }
 
+  /// Whether the calling thread waits for the one thing that goes on, so that nobody minds if it waits for that alone.
+  [[nodiscard]] bool only_one() const noexcept { return going_on_.load(std::memory_order_relaxed) == 1; }
+
   [[nodiscard]] bool idle() const noexcept { return going_on_.load(std::memory_order_relaxed) == 0; }
 
   /// Waits in MPI. Without a guard.
@@ -72,6 +75,9 @@ class progress {
   std::vector<MPI_Request> requests_;
   std::vector<continuation> thens_;  // of each request
   std::vector<poll> polls_;
+  std::vector<poll> running_;  // of advance(), kept for their memory
+  std::vector<int> indices_;   // likewise
+  std::vector<MPI_Status> statuses_;
 };
 
 }  // namespace hpe::interpose::mpi

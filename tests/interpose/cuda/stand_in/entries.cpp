@@ -1,4 +1,6 @@
 // The entries for contexts, memory, streams and events.
+#include <cstring>
+
 #include "tests/interpose/cuda/stand_in/machine.h"
 
 using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is a part of it
@@ -122,6 +124,7 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
       break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = 0; break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = found.of->device; break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<unsigned long long*>(data) = found.number; break;
     case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(data) = handle_of(found.of); break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
       context* c = nullptr;
@@ -160,12 +163,22 @@ STAND_IN CUresult cuMemHostUnregister(void* address) {
 }
 
 // Of what another process or another API would have: nothing happens but that the program has shared it.
-STAND_IN CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr address) {
-  return COUNT(), is_device(address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+STAND_IN CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  return COUNT(), share_object(address, *handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-STAND_IN CUresult cuIpcOpenMemHandle(CUdeviceptr* result, CUipcMemHandle, unsigned) {
+STAND_IN CUresult cuIpcOpenMemHandle(CUdeviceptr* result, CUipcMemHandle handle, unsigned) {
   COUNT();
-  return cuMemAlloc(result, std::size_t{1} << 20);
+  context* c = nullptr;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  static constexpr CUipcMemHandle of_nobody{};
+  if (std::memcmp(&handle, &of_nobody, sizeof handle) == 0) return cuMemAlloc(result, std::size_t{1} << 20);
+  *result = open_object(*c, handle);
+  return *result != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+STAND_IN CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  COUNT();
+  for (int d = 0; d < device_count; ++d) wait_for(*primary(d));
+  return close_object(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexternalMemory,
                                                   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* what) {

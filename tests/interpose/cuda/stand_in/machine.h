@@ -104,8 +104,13 @@ struct object {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   context* of = nullptr;
+  std::uint64_t number = 0;  ///< no other one of the process has it
 };
 bool find_object(CUdeviceptr address, object& found);
+/// Between processes. 0 and false for what cannot be.
+bool share_object(CUdeviceptr address, CUipcMemHandle& handle);
+CUdeviceptr open_object(context& c, const CUipcMemHandle& handle);
+bool close_object(CUdeviceptr address);
 bool is_device(CUdeviceptr address, std::size_t bytes);
 bool is_pinned(CUdeviceptr address);
 /// Where the bytes are that an address means.

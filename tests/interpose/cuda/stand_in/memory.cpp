@@ -1,10 +1,14 @@
 // Memory of devices: blocks like the driver's, in which small objects share pages, at addresses that nobody can read.
-// The bytes are elsewhere. Blocks of a context that has ended are used again.
+// The bytes are elsewhere, in a file for each block, which other processes open by its handle. Blocks of a context that
+// has ended are used again; so are the addresses of a block whose last object was a large one, with other memory.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
@@ -18,12 +22,24 @@ struct memory_block {
   std::size_t bytes;
   std::byte* alias;
   int device;
-  bool spare = false;  // holds nothing any more
+  int file;
+  bool spare = false;     // holds nothing any more
+  bool imported = false;  // of another process
 };
 struct owned {
   std::size_t bytes;
   context* of;
   bool registered = false;
+  std::uint64_t number = 0;
+};
+
+// What a CUipcMemHandle holds.
+struct shared_object {
+  int process;
+  int file;
+  std::uint64_t file_bytes;
+  std::uint64_t offset;
+  std::uint64_t bytes;
 };
 
 template <class T>
@@ -55,14 +71,28 @@ auto containing(Map& map, CUdeviceptr address) {
   return address - found->first < found->second.bytes ? found : map.end();
 }
 
+std::uint64_t objects_made = 0;
+
+std::byte* map_bytes(int file, std::size_t bytes) {
+  return static_cast<std::byte*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+}
+
+// At an address of before, or at any.
+CUdeviceptr make_block(void* at, int device, std::size_t size) {
+  const int file = ::memfd_create("stand-in", MFD_CLOEXEC);
+  if (::ftruncate(file, static_cast<off_t>(size)) != 0) std::abort();
+  if (at == nullptr) at = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  blocks()[number_of(at)] = {size, map_bytes(file, size), device, file};
+  return number_of(at);
+}
+
 CUdeviceptr block_for(int device, std::size_t room) {
-  for (auto& [address, b] : blocks())
-    if (b.spare && b.device == device && b.bytes >= room) return b.spare = false, address;
-  const std::size_t size = (room + block_bytes - 1) / block_bytes * block_bytes;
-  void* const address = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  void* const alias = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  blocks()[number_of(address)] = {size, static_cast<std::byte*>(alias), device};
-  return number_of(address);
+  auto best = blocks().end();
+  for (auto it = blocks().begin(); it != blocks().end(); ++it)
+    if (const memory_block& b = it->second; b.spare && b.device == device && b.bytes >= room)
+      if (best == blocks().end() || b.bytes < best->second.bytes) best = it;
+  if (best != blocks().end()) return best->second.spare = false, best->first;
+  return make_block(nullptr, device, (room + block_bytes - 1) / block_bytes * block_bytes);
 }
 
 }  // namespace
@@ -77,13 +107,66 @@ CUdeviceptr allocate(context& c, std::size_t bytes) {
   }
   const CUdeviceptr result = at.next;
   at.next += room;
-  objects()[result] = {bytes, &c};
+  objects()[result] = {bytes, &c, false, ++objects_made};
   return result;
 }
 
 bool free_memory(CUdeviceptr address) {
   const std::lock_guard lock(state);
-  return objects().erase(address) == 1;
+  const auto found = objects().find(address);
+  if (found == objects().end()) return false;
+  const bool large = found->second.bytes > block_bytes / 2;
+  objects().erase(found);
+  const auto block = containing(blocks(), address);
+  if (!large || block == blocks().end()) return true;
+  const auto next = objects().lower_bound(block->first);
+  if (next != objects().end() && next->first < block->first + block->second.bytes) return true;
+  const auto [begin, old] = *block;
+  ::munmap(old.alias, old.bytes);
+  ::close(old.file);
+  make_block(pointer(begin), old.device, old.bytes);
+  blocks()[begin].spare = true;
+  if (places[old.device].end == begin + old.bytes) places[old.device] = {};
+  return true;
+}
+
+bool share_object(CUdeviceptr address, CUipcMemHandle& handle) {
+  const std::lock_guard lock(state);
+  const auto at = containing(objects(), address);
+  const auto block = containing(blocks(), address);
+  if (at == objects().end() || block == blocks().end()) return false;
+  const shared_object shared{::getpid(), block->second.file, block->second.bytes, at->first - block->first,
+                             at->second.bytes};
+  handle = {};
+  static_assert(sizeof shared <= sizeof handle);
+  std::memcpy(&handle, &shared, sizeof shared);
+  return true;
+}
+
+CUdeviceptr open_object(context& c, const CUipcMemHandle& handle) {
+  shared_object shared;
+  std::memcpy(&shared, &handle, sizeof shared);
+  if (shared.process == ::getpid()) return 0;
+  const std::string name = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.file);
+  const int file = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return 0;
+  void* const at = ::mmap(nullptr, shared.file_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const std::lock_guard lock(state);
+  blocks()[number_of(at)] = {shared.file_bytes, map_bytes(file, shared.file_bytes), c.device, file, false, true};
+  const CUdeviceptr result = number_of(at) + shared.offset;
+  objects()[result] = {shared.bytes, &c, false, ++objects_made};
+  return result;
+}
+
+bool close_object(CUdeviceptr address) {
+  const std::lock_guard lock(state);
+  const auto block = containing(blocks(), address);
+  if (block == blocks().end() || objects().erase(address) != 1) return false;
+  ::munmap(block->second.alias, block->second.bytes);
+  ::munmap(pointer(block->first), block->second.bytes);
+  ::close(block->second.file);
+  blocks().erase(block);
+  return true;
 }
 
 void* allocate_pinned(context& c, std::size_t bytes) {
@@ -119,7 +202,7 @@ bool find_object(CUdeviceptr address, object& found) {
   const std::lock_guard lock(state);
   const auto at = containing(objects(), address);
   if (at == objects().end()) return false;
-  found = {at->first, at->second.bytes, at->second.of};
+  found = {at->first, at->second.bytes, at->second.of, at->second.number};
   return true;
 }
 
@@ -162,9 +245,10 @@ void end(context& c) {
     return true;
   });
   for (auto& [address, b] : blocks()) {
-    b.spare = b.spare || b.device == c.device;
+    if (b.device != c.device || b.imported) continue;
+    b.spare = true;
     // Nobody finds the old bytes in it.
-    if (b.device == c.device) std::memset(b.alias, 0xdb, b.bytes);
+    std::memset(b.alias, 0xdb, b.bytes);
   }
   places[c.device] = {};
   for (int d = 0; d < device_count; ++d) reach[c.device][d] = false;

@@ -1,0 +1,155 @@
+#include "interpose/cuda/calls/call_copies.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+using interpose::copied_rows;
+
+namespace {
+
+// How much is queued without an event behind it. An event costs as much as a copy's launch, and the end of a stream
+// tells as much where there is one copy.
+constexpr std::uint64_t copies_of_a_mark = 8;
+constexpr std::size_t bytes_of_a_mark = std::size_t{4} << 20;
+
+}  // namespace
+
+// ---- copies -------------------------------------------------------------------------------------------------------
+
+call_queue::call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts)
+    : cu_(cu), parts_(std::move(parts)), lent_(*parts_) {}
+
+call_queue::~call_queue() {
+  const entered here(cu_, parts_->context());
+  if (!parts_->alive()) return;
+  cu_.cuStreamSynchronize(stream());
+  for (const mark& m : marks_) cu_.cuEventDestroy(m.event);
+  for (const CUevent e : spare_) cu_.cuEventDestroy(e);
+}
+
+// Under mutex_, as the next two.
+std::uint64_t call_queue::queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept) {
+  cu_.check(result, "copying the bytes of a call");
+  const bool several = done_ < queued_;
+  ++queued_;
+  unmarked_ += bytes;
+  if (kept != nullptr) users_.push_back({queued_, std::move(kept)});
+  const std::uint64_t marked = marks_.empty() ? done_ : marks_.back().number;
+  if (several && (queued_ - marked >= copies_of_a_mark || unmarked_ >= bytes_of_a_mark)) record();
+  return queued_;
+}
+
+void call_queue::record() {
+  if (spare_.empty()) {
+    CUevent made = nullptr;
+    cu_.check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
+    spare_.push_back(made);
+  }
+  cu_.check(cu_.cuEventRecord(spare_.back(), stream()), "recording an event");
+  marks_.push_back({queued_, spare_.back()});
+  spare_.pop_back();
+  unmarked_ = 0;
+}
+
+std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept) {
+  const std::lock_guard lock(mutex_);
+  return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
+}
+
+std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
+  const auto rows_of_plane = [&](const copied_rows::distances& d) { return shape.planes > 1 ? d.plane / d.row : 0; };
+  ends.srcPitch = shape.from.row;
+  ends.srcHeight = rows_of_plane(shape.from);
+  ends.dstPitch = shape.to.row;
+  ends.dstHeight = rows_of_plane(shape.to);
+  ends.WidthInBytes = shape.width;
+  ends.Height = shape.rows;
+  ends.Depth = shape.planes;
+  const std::lock_guard lock(mutex_);
+  return queued(cu_.cuMemcpy3DAsync(&ends, stream()), shape.bytes(), std::move(kept));
+}
+
+bool call_queue::is_over(CUresult result) const {
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  cu_.check(result, "copying the bytes of a call");
+  return true;
+}
+
+void call_queue::advance(std::uint64_t number) {
+  const entered here(cu_, parts_->context());
+  while (!marks_.empty() && is_over(cu_.cuEventQuery(marks_.front().event))) {
+    done_ = marks_.front().number;
+    spare_.push_back(marks_.front().event);
+    marks_.pop_front();
+  }
+  const bool behind_marks = marks_.empty() || marks_.back().number < number;
+  if (done_ >= number || !behind_marks || !is_over(cu_.cuStreamQuery(stream()))) return;
+  done_ = queued_;
+  for (const mark& m : marks_) spare_.push_back(m.event);
+  marks_.clear();
+}
+
+bool call_queue::reached(std::uint64_t number) {
+  std::deque<user> over;  // let go of after the lock
+  const std::lock_guard lock(mutex_);
+  if (done_ < number) advance(number);
+  while (!users_.empty() && users_.front().number <= done_) {
+    over.push_back(std::move(users_.front()));
+    users_.pop_front();
+  }
+  return done_ >= number;
+}
+
+void call_queue::wait() {
+  const entered here(cu_, parts_->context());
+  cu_.check(cu_.cuStreamSynchronize(stream()), "copying the bytes of a call");
+}
+
+// ---- buffers ------------------------------------------------------------------------------------------------------
+
+std::byte* call_buffers::borrow(std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
+  bool pin = false;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& free = free_[size];
+    if (!free.empty()) {
+      std::byte* const found = free.back();
+      free.pop_back();
+      kept_ -= size;
+      return found;
+    }
+    pin = size <= largest_pinned && pinned_bytes_ + size <= most_pinned;
+    if (pin) pinned_bytes_ += size;
+  }
+  void* const made = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made == MAP_FAILED) throw std::bad_alloc();
+  auto* const memory = static_cast<std::byte*>(made);
+  if (!pin) return memory;
+  // Where it cannot be pinned the driver copies it all the same.
+  cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
+  const std::lock_guard lock(mutex_);
+  pinned_.insert(memory);
+  return memory;
+}
+
+void call_buffers::give_back(std::byte* memory, std::size_t bytes) noexcept {
+  const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
+  const std::lock_guard lock(mutex_);
+  const bool pinned = pinned_.contains(memory);
+  if (!pinned && kept_ + size > most_kept) {
+    ::munmap(memory, size);
+    return;
+  }
+  auto& free = free_[size];
+  free.insert(pinned ? free.end() : free.begin(), memory);
+  kept_ += size;
+}
+
+}  // namespace hpe::cuda_hooks

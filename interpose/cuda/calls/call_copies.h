@@ -1,0 +1,128 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "interpose/adopted_pointers.h"
+#include "interpose/cuda/context_parts.h"
+
+namespace hpe::cuda_hooks {
+
+/// A stream of a context for the copies that calls of libc and MPI need, and how far it is. Any thread.
+class call_queue final : public interpose::copy_queue {
+ public:
+  call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
+  ~call_queue() override;
+
+  [[nodiscard]] const std::shared_ptr<context_parts>& parts() const noexcept { return parts_; }
+  [[nodiscard]] CUstream stream() const noexcept { return lent_.stream(); }
+
+  /// Queues a copy between any two addresses, with the context current. `kept` lives until it is done. Returns its
+  /// number. Throws what the driver refuses.
+  std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
+  /// Likewise rows, between device memory (CUdeviceptr) and the host's (pointers).
+  template <class To, class From>
+  std::uint64_t copy_rows(To to, From from, const interpose::copied_rows& shape, std::shared_ptr<void> kept = nullptr) {
+    if (!shape.has_whole_planes()) {
+      std::uint64_t last = 0;
+      for_each_plane(shape, [&](const interpose::copied_rows& part, std::size_t to_offset, std::size_t from_offset) {
+        last = copy_rows(to + to_offset, from + from_offset, part, kept);
+      });
+      return last;
+    }
+    if (shape.is_one_run()) return copy(number_of(to), number_of(from), shape.bytes(), std::move(kept));
+    CUDA_MEMCPY3D described{};
+    if constexpr (std::is_pointer_v<To>) {
+      described.dstMemoryType = CU_MEMORYTYPE_HOST;
+      described.dstHost = to;
+    } else {
+      described.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+      described.dstDevice = to;
+    }
+    if constexpr (std::is_pointer_v<From>) {
+      described.srcMemoryType = CU_MEMORYTYPE_HOST;
+      described.srcHost = from;
+    } else {
+      described.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+      described.srcDevice = from;
+    }
+    return copy_described(described, shape, std::move(kept));
+  }
+  [[nodiscard]] bool reached(std::uint64_t number) override;
+  /// Waits for all that is queued.
+  void wait();
+
+ private:
+  // Where planes are no multiple of rows apart: as few parts as can be, each of rows alone.
+  template <class Visit>
+  static void for_each_plane(interpose::copied_rows shape, Visit visit) {
+    if (shape.rows < shape.planes) {
+      std::swap(shape.rows, shape.planes);
+      std::swap(shape.to.row, shape.to.plane);
+      std::swap(shape.from.row, shape.from.plane);
+    }
+    interpose::copied_rows part = shape;
+    part.planes = 1;
+    for (std::size_t p = 0; p < shape.planes; ++p) visit(part, p * shape.to.plane, p * shape.from.plane);
+  }
+  static CUdeviceptr number_of(CUdeviceptr address) noexcept { return address; }
+  static CUdeviceptr number_of(const void* address) noexcept { return reinterpret_cast<CUdeviceptr>(address); }
+
+  struct mark {
+    std::uint64_t number;
+    CUevent event;
+  };
+  struct user {
+    std::uint64_t number;
+    std::shared_ptr<void> kept;
+  };
+
+  std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
+  std::uint64_t queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept);
+  void record();
+  [[nodiscard]] bool is_over(CUresult result) const;
+  void advance(std::uint64_t number);
+
+  const device::cuda::driver& cu_;
+  const std::shared_ptr<context_parts> parts_;
+  const lent_stream lent_;
+  std::mutex mutex_;
+  std::uint64_t queued_ = 0;
+  std::uint64_t done_ = 0;
+  std::size_t unmarked_ = 0;  // bytes queued behind the last mark
+  std::deque<mark> marks_;    // events behind copies, where there are many
+  std::vector<CUevent> spare_;
+  std::deque<user> users_;
+};
+
+/// Pinned memory of the host for such copies. It belongs to the process: a context that ends leaves it behind as
+/// ordinary memory. Any thread.
+class call_buffers {
+ public:
+  explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
+
+  /// Whole pages, pinned if they are few and a context is current. Throws std::bad_alloc.
+  [[nodiscard]] std::byte* borrow(std::size_t bytes);
+  void give_back(std::byte* memory, std::size_t bytes) noexcept;
+
+ private:
+  static constexpr std::size_t smallest = std::size_t{64} << 10;
+  static constexpr std::size_t largest_pinned = std::size_t{4} << 20;
+  static constexpr std::size_t most_pinned = std::size_t{64} << 20;  ///< bytes, lent ones included
+  static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< bytes, pinned ones included
+
+  const device::cuda::driver& cu_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size; pinned ones last
+  std::set<std::byte*> pinned_;
+  std::size_t kept_ = 0;
+  std::size_t pinned_bytes_ = 0;
+};
+
+}  // namespace hpe::cuda_hooks

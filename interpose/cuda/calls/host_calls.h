@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+
+#include "interpose/cuda/adopted_memory.h"
+#include "interpose/cuda/calls/call_copies.h"
+#include "interpose/cuda/calls/known_memory.h"
+#include "interpose/cuda/calls/peer_memory.h"
+
+namespace hpe::cuda_hooks {
+
+/// Lets interposed calls of libc and MPI use device memory of the program. Memory that the host has touched is read and
+/// written by way of its host copy (adopted_memory); all other is copied from and to the device, and stays unknown to
+/// the hooks of launches.
+class host_calls final : public interpose::adopted_pointers {
+ public:
+  host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
+             adopted_memory& adopted);
+
+  [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
+  using adopted_pointers::read;
+  using adopted_pointers::write;
+  void read(void* to, std::uintptr_t from, std::span<const interpose::copied_piece> pieces) override;
+  void write(std::uintptr_t to, const void* from, std::span<const interpose::copied_piece> pieces) override;
+  [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
+  void give_back(std::byte* memory, std::size_t bytes) noexcept override { buffers_.give_back(memory, bytes); }
+
+  [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t from, std::size_t bytes) override;
+  [[nodiscard]] std::uint64_t queued_now() noexcept override;
+  [[nodiscard]] std::optional<interpose::device_copy> pull(void* to, const interpose::peer_bytes& from,
+                                                           const interpose::copied_rows& shape,
+                                                           std::uint64_t queued) override;
+
+  /// The program gives memory back.
+  void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
+  [[nodiscard]] bool knows_any() const noexcept { return known_.any(); }
+  /// Contexts may end.
+  void forget_contexts() noexcept;
+
+ protected:
+  [[nodiscard]] bool may_know(std::uintptr_t address) const noexcept override {
+    return known_.marks().has(address) || adopted_.marks().has(address);
+  }
+
+ private:
+  [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
+  [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
+  [[nodiscard]] std::shared_ptr<call_queue> some_queue();
+  void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
+  /// Waits for all work of the program, unless it is known to be done.
+  void wait_for_program(CUcontext also);
+
+  const device::cuda::driver& cu_;
+  contexts& parts_;
+  program_contexts& program_;
+  pageable_copy& copies_;
+  adopted_memory& adopted_;
+  const std::array<std::uint64_t, 2> process_;
+  known_memory known_;
+  peer_memory peers_;
+  call_buffers buffers_;
+  std::mutex mutex_;
+  std::map<CUcontext, std::shared_ptr<call_queue>> queues_;
+  std::atomic<std::uint64_t> waits_begun_{0};
+  std::atomic<std::uint64_t> waits_over_{0};  // all with a number up to this, or a later one
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,82 @@
+#include "interpose/cuda/calls/known_memory.h"
+
+namespace hpe::cuda_hooks {
+
+std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const {
+  auto found = known_.upper_bound(address);
+  if (found == known_.begin()) return std::nullopt;
+  --found;
+  return address - found->first < found->second.what.bytes ? std::optional(found->second) : std::nullopt;
+}
+
+// What is given back while the driver is asked must not become known.
+std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
+  std::uint64_t before = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = find(address)) return found;
+    before = forgotten_;
+  }
+  const auto found = program_.device_memory_at(address);
+  if (!found) return std::nullopt;
+  const entry made{{found->base, found->bytes, found->context}, false, 0, false, {}};
+  const std::lock_guard lock(mutex_);
+  if (before != forgotten_) return made;
+  known_.insert_or_assign(found->base, made);
+  marks_.set(found->base, found->base + found->bytes, true);
+  any_.store(true, std::memory_order_relaxed);
+  return made;
+}
+
+std::optional<known_memory::allocation> known_memory::at(CUdeviceptr address) {
+  const auto found = find_or_ask(address);
+  return found ? std::optional(found->what) : std::nullopt;
+}
+
+unsigned long long known_memory::number_of(const allocation& a) const noexcept {
+  unsigned long long number = 0;
+  const bool told = cu_.cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_BUFFER_ID, a.base) == CUDA_SUCCESS;
+  return told ? number : 0;
+}
+
+void known_memory::share(entry& e) const {
+  const device::cuda::entered here(cu_, e.what.context);
+  e.asked = true;
+  e.number = number_of(e.what);
+  e.has_handle = e.number != 0 && cu_.cuIpcGetMemHandle != nullptr && cu_.cuIpcOpenMemHandle != nullptr &&
+                 cu_.cuIpcGetMemHandle(&e.handle, e.what.base) == CUDA_SUCCESS;
+}
+
+std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdeviceptr address) {
+  auto found = find_or_ask(address);
+  if (!found) return std::nullopt;
+  if (!found->asked) {
+    share(*found);
+    const std::lock_guard lock(mutex_);
+    const auto kept = known_.find(found->what.base);
+    if (kept != known_.end()) kept->second = *found;
+  }
+  if (!found->has_handle) return std::nullopt;
+  return shared_allocation{found->what, found->number, found->handle};
+}
+
+void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
+  const std::lock_guard lock(mutex_);
+  ++forgotten_;
+  auto it = known_.upper_bound(begin);
+  if (it != known_.begin() && std::prev(it)->first + std::prev(it)->second.what.bytes > begin) --it;
+  while (it != known_.end() && it->first < end) {
+    const allocation gone = it->second.what;
+    it = known_.erase(it);
+    // Neighbours may be in the same granules.
+    marks_.set(gone.base, gone.base + gone.bytes, false);
+    if (it != known_.end()) marks_.set(it->first, it->first + it->second.what.bytes, true);
+    if (it != known_.begin()) {
+      const allocation& before = std::prev(it)->second.what;
+      marks_.set(before.base, before.base + before.bytes, true);
+    }
+  }
+  any_.store(!known_.empty(), std::memory_order_relaxed);
+}
+
+}  // namespace hpe::cuda_hooks

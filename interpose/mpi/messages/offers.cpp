@@ -1,0 +1,89 @@
+#include "interpose/mpi/messages/offers.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/base/log.h"
+
+// The memory is a file of the job's number, which all ranks of the machine open before the first one removes its name.
+// Pages come with use.
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+std::atomic<offer_board*> the_board{nullptr};
+
+void* map_file(const std::string& name, std::size_t bytes) {
+  const int file = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) return nullptr;
+  void* mapped = MAP_FAILED;
+  if (::ftruncate(file, static_cast<off_t>(bytes)) == 0)
+    mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  return mapped != MAP_FAILED ? mapped : nullptr;
+}
+
+}  // namespace
+
+offer_board* offer_board::current() noexcept { return the_board.load(std::memory_order_acquire); }
+
+offer_board::offer_board(row* rows, int rank, std::size_t ranks)
+    : rows_(rows), rank_(rank), of_no_use_(new std::atomic<bool>[ranks]()) {
+  for (std::uint32_t s = slots; s-- > 0;) free_.push_back({s, 0});
+}
+
+void offer_board::open(const job& of, MPI_Comm machine) {
+  const std::string name = fmt::format("/hpe-mpi-{:016x}{:016x}", of.id[0], of.id[1]);
+  void* const mapped = map_file(name, of.same_machine.size() * sizeof(row));
+  HPE_REAL(Barrier)(machine);
+  ::shm_unlink(name.c_str());
+  if (mapped == nullptr)
+    return log(log_level::info, "ranks share no memory in /dev/shm: messages of device memory go by way of the host");
+  the_board.store(new offer_board(static_cast<row*>(mapped), of.rank, of.same_machine.size()),
+                  std::memory_order_release);
+}
+
+// The object stays: threads may be looking at it.
+void offer_board::close() noexcept { the_board.store(nullptr, std::memory_order_release); }
+
+std::optional<offer_board::offer> offer_board::make() {
+  if (free_.empty()) return std::nullopt;
+  offer made = free_.back();
+  free_.pop_back();
+  ++made.turn;
+  rows_[rank_].of_offer[made.slot].state.store(word(made, stage::offered), std::memory_order_release);
+  return made;
+}
+
+bool offer_board::is_done(const offer& of) const noexcept {
+  return rows_[rank_].of_offer[of.slot].state.load(std::memory_order_acquire) == word(of, stage::done);
+}
+
+bool offer_board::withdraw(const offer& of) noexcept {
+  std::uint64_t expected = word(of, stage::offered);
+  return rows_[rank_].of_offer[of.slot].state.compare_exchange_strong(expected, word(of, stage::withdrawn),
+                                                                      std::memory_order_acq_rel);
+}
+
+void offer_board::end(const offer& of) noexcept { free_.push_back(of); }
+
+bool offer_board::take(int rank, const offer& of) noexcept {
+  std::uint64_t expected = word(of, stage::offered);
+  return rows_[rank].of_offer[of.slot].state.compare_exchange_strong(expected, word(of, stage::taken),
+                                                                     std::memory_order_acq_rel);
+}
+
+void offer_board::done(int rank, const offer& of) noexcept {
+  rows_[rank].of_offer[of.slot].state.store(word(of, stage::done), std::memory_order_release);
+}
+
+void offer_board::set_looks() noexcept { rows_[rank_].looks.state.store(1, std::memory_order_release); }
+
+bool offer_board::looks(int rank) const noexcept {
+  return rows_[rank].looks.state.load(std::memory_order_acquire) != 0;
+}
+
+}  // namespace hpe::interpose::mpi

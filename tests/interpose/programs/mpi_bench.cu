@@ -1,0 +1,413 @@
+// Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, beside copies
+// between the same GPUs by the driver. A plain program of CUDA and MPI. MPI alone cannot take its pointers, so it is run as
+//
+//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|bandwidth|strided|jacobi|peer ...]
+//
+// Rank r uses GPU r, modulo their number; all but `jacobi` are between the first two ranks. Figures are medians. Data are
+// new for each figure, what receives them is poisoned, and a difference ends the program.
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+
+namespace {
+
+constexpr int window = 64;
+constexpr std::size_t room = std::size_t{1} << 30;
+const std::size_t sizes[] = {1,       8,       512,     4096,     32768,    65536,
+                             1 << 18, 1 << 20, 1 << 22, 16 << 20, 64 << 20};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+int rank() {
+  int r = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &r);
+  return r;
+}
+
+__device__ unsigned char byte_of(std::uint64_t seed, std::size_t i) {
+  std::uint64_t z = (seed + i) * 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 31)) * 0xbf58476d1ce4e5b9ULL;
+  return static_cast<unsigned char>(z >> 37);
+}
+__global__ void fill(unsigned char* p, std::size_t bytes, std::uint64_t seed) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes; i += std::size_t{gridDim.x} * blockDim.x)
+    p[i] = byte_of(seed, i);
+}
+__global__ void compare(const unsigned char* p, std::size_t bytes, std::uint64_t seed, unsigned long long* wrong) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes; i += std::size_t{gridDim.x} * blockDim.x)
+    if (p[i] != byte_of(seed, i)) atomicAdd(wrong, 1ULL);
+}
+
+std::uint64_t next_seed() {
+  static std::uint64_t seed = static_cast<std::uint64_t>(now() * 1e6) << 20;
+  MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  return seed += std::uint64_t{1} << 32;
+}
+
+struct buffers {
+  unsigned char* out = nullptr;
+  unsigned char* in = nullptr;
+  void allocate() {
+    CHECK(cudaMalloc(&out, room));
+    CHECK(cudaMalloc(&in, room));
+  }
+  void prepare(std::size_t bytes, std::uint64_t seed) const {
+    fill<<<512, 256>>>(out, bytes, seed);
+    CHECK(cudaMemset(in, 0xa5, bytes));
+    CHECK(cudaDeviceSynchronize());
+  }
+  void check(const unsigned char* where, std::size_t bytes, std::uint64_t seed, const char* what) const {
+    static unsigned long long* wrong = nullptr;
+    if (wrong == nullptr) CHECK(cudaMallocManaged(&wrong, sizeof *wrong));
+    CHECK(cudaDeviceSynchronize());
+    *wrong = 0;
+    compare<<<512, 256>>>(where, bytes, seed, wrong);
+    CHECK(cudaDeviceSynchronize());
+    if (*wrong == 0) return;
+    std::printf("%s of %zu bytes: %llu are wrong\n", what, bytes, *wrong);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+};
+
+// A message there and one back, n times; microseconds for one.
+double ping_pong(void* out, void* in, std::size_t bytes, int n) {
+  const int count = static_cast<int>(bytes);
+  const double begin = now();
+  for (int i = 0; i < n; ++i) {
+    if (rank() == 0) MPI_Send(out, count, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    MPI_Recv(in, count, MPI_BYTE, 1 - rank(), 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank() == 1) MPI_Send(out, count, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+  }
+  return (now() - begin) / n / 2 * 1e6;
+}
+
+void latency(const buffers& device) {
+  for (const std::size_t bytes : sizes) {
+    const std::uint64_t seed = next_seed();
+    device.prepare(bytes, seed);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() > 1) continue;
+    const int n = bytes <= 1 << 20 ? 100 : 10;
+    std::vector<double> times;
+    ping_pong(device.out, device.in, bytes, n);
+    for (int i = 0; i < 11; ++i) times.push_back(ping_pong(device.out, device.in, bytes, n));
+    device.check(device.in, bytes, seed, "a message");
+    if (rank() == 0) std::printf("latency device %9zu bytes %9.2f us\n", bytes, median(times));
+  }
+}
+
+void host_latency() {
+  std::vector<unsigned char> out(65536);
+  std::vector<unsigned char> in(65536);
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{512}, std::size_t{4096}, std::size_t{65536}}) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() > 1) continue;
+    std::vector<double> times;
+    for (int i = 0; i < 11; ++i) times.push_back(ping_pong(out.data(), in.data(), bytes, 1000));
+    if (rank() == 0) std::printf("latency host   %9zu bytes %9.2f us\n", bytes, median(times));
+  }
+}
+
+void bandwidth(const buffers& device) {
+  std::vector<MPI_Request> requests;
+  for (const std::size_t bytes : sizes) {
+    if (bytes < 4096 || bytes * window > room) continue;
+    for (const bool both : {false, true}) {
+      const std::uint64_t seed = next_seed();
+      device.prepare(bytes * window, seed);
+      std::vector<double> times;
+      for (int i = 0; i < 8 && rank() <= 1; ++i) {
+        MPI_Sendrecv(nullptr, 0, MPI_BYTE, 1 - rank(), 2, nullptr, 0, MPI_BYTE, 1 - rank(), 2, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        const double begin = now();
+        requests.clear();
+        for (int w = 0; w < window; ++w) {
+          if (both || rank() == 1)
+            MPI_Irecv(device.in + w * bytes, static_cast<int>(bytes), MPI_BYTE, 1 - rank(), 1, MPI_COMM_WORLD,
+                      &requests.emplace_back());
+        }
+        for (int w = 0; w < window; ++w) {
+          if (both || rank() == 0)
+            MPI_Isend(device.out + w * bytes, static_cast<int>(bytes), MPI_BYTE, 1 - rank(), 1, MPI_COMM_WORLD,
+                      &requests.emplace_back());
+        }
+        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+        MPI_Sendrecv(nullptr, 0, MPI_BYTE, 1 - rank(), 3, nullptr, 0, MPI_BYTE, 1 - rank(), 3, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        if (i > 0) times.push_back(now() - begin);
+      }
+      if (rank() > 1) continue;
+      if (both || rank() == 1) device.check(device.in, bytes * window, seed, "messages");
+      if (rank() == 0)
+        std::printf("bandwidth %-8s %9zu bytes %9.2f GB/s\n", both ? "two ways" : "one way", bytes,
+                    static_cast<double>(bytes) * window * (both ? 2 : 1) / median(times) / 1e9);
+    }
+  }
+}
+
+// A column of a square matrix of floats, as wide as told, against as many bytes in a row.
+void strided(const buffers& device) {
+  constexpr int n = 8192;
+  for (const int width : {1, 16, 256}) {
+    MPI_Datatype columns;
+    MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
+    MPI_Type_commit(&columns);
+    const std::size_t matrix = std::size_t{n} * n * sizeof(float);
+    const std::size_t bytes = std::size_t{n} * width * sizeof(float);
+    const std::uint64_t seed = next_seed();
+    device.prepare(matrix, seed);
+    // What comes into the columns is what they have; the rest is poisoned.
+    std::vector<double> times;
+    std::vector<double> in_a_row;
+    for (int i = 0; i < 8 && rank() <= 1; ++i) {
+      const double begin = now();
+      if (rank() == 0) MPI_Send(device.out, 1, columns, 1, 1, MPI_COMM_WORLD);
+      if (rank() == 1) MPI_Recv(device.in, 1, columns, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (rank() == 1) MPI_Send(device.out, 1, columns, 0, 1, MPI_COMM_WORLD);
+      if (rank() == 0) MPI_Recv(device.in, 1, columns, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      times.push_back((now() - begin) / 2 * 1e6);
+    }
+    for (int i = 0; i < 8 && rank() <= 1; ++i)
+      in_a_row.push_back(ping_pong(device.out, device.in + matrix, bytes, 4));
+    MPI_Type_free(&columns);
+    if (rank() > 1) continue;
+    std::vector<unsigned char> sent(matrix);
+    std::vector<unsigned char> got(matrix);
+    CHECK(cudaMemcpy(sent.data(), device.out, matrix, cudaMemcpyDefault));
+    CHECK(cudaMemcpy(got.data(), device.in, matrix, cudaMemcpyDefault));
+    const std::size_t in_columns = std::size_t{static_cast<unsigned>(width)} * sizeof(float);
+    for (std::size_t i = 0; i < matrix; ++i) {
+      const bool inside = i % (n * sizeof(float)) < in_columns;
+      if (got[i] == (inside ? sent[i] : 0xa5)) continue;
+      std::printf("columns of %d: byte %zu is wrong\n", width, i);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if (rank() == 0)
+      std::printf("strided %4d floats of each row %9.2f us, in a row %9.2f us\n", width, median(times), median(in_a_row));
+  }
+}
+
+// ---- the driver's copies -------------------------------------------------------------------------------------------
+
+void peer_copies() {
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count));
+  if (rank() != 0 || count < 2) return;
+  unsigned char* here = nullptr;
+  unsigned char* there = nullptr;
+  CHECK(cudaSetDevice(1));
+  CHECK(cudaMalloc(&there, room));
+  cudaDeviceEnablePeerAccess(0, 0);
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaMalloc(&here, room));
+  cudaDeviceEnablePeerAccess(1, 0);
+  cudaGetLastError();
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (const std::size_t bytes : sizes) {
+    std::vector<double> one;
+    std::vector<double> many;
+    for (int i = 0; i < 50; ++i) {
+      const double begin = now();
+      CHECK(cudaMemcpyPeerAsync(there, 1, here, 0, bytes, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      one.push_back((now() - begin) * 1e6);
+    }
+    for (int i = 0; i < 8 && bytes * window <= room; ++i) {
+      const double begin = now();
+      for (int w = 0; w < window; ++w)
+        CHECK(cudaMemcpyPeerAsync(there + w * bytes, 1, here + w * bytes, 0, bytes, stream));
+      CHECK(cudaStreamSynchronize(stream));
+      many.push_back(static_cast<double>(bytes) * window / (now() - begin) / 1e9);
+    }
+    std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight\n", bytes, median(one),
+                many.empty() ? 0 : median(many), window);
+  }
+}
+
+// ---- Jacobi --------------------------------------------------------------------------------------------------------
+
+constexpr int width = 8192;
+constexpr int steps = 400;
+
+__global__ void jacobi_step(float* to, const float* from, int rows) {
+  const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) + 1;
+  const int y = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y) + 1;
+  if (x >= width - 1 || y > rows) return;
+  const float* const p = from + std::size_t{static_cast<unsigned>(y)} * width + x;
+  to[p - from] = 0.25F * (p[-1] + p[1] + p[-width] + p[width]);
+}
+__global__ void digest_rows(const float* rows, std::size_t begin, std::size_t cells, unsigned long long* sum) {
+  unsigned long long mine = 0;
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < cells; i += std::size_t{gridDim.x} * blockDim.x)
+    mine += (__float_as_uint(rows[i]) + 1ULL) * ((begin + i) * 0x9e3779b97f4a7c15ULL | 1);
+  atomicAdd(sum, mine);
+}
+
+// A part of the field: some rows with one more on either side.
+class part {
+ public:
+  part(int device, int first, int rows) : device_(device), first_(first), rows_(rows) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    for (float*& f : fields_) {
+      CHECK(cudaMalloc(&f, bytes()));
+      std::vector<float> start(bytes() / sizeof(float));
+      for (std::size_t i = 0; i < start.size(); ++i)
+        start[i] = static_cast<float>((static_cast<std::size_t>(first) * width + i) * 2654435761U % 1000) * 1e-3F;
+      CHECK(cudaMemcpy(f, start.data(), bytes(), cudaMemcpyDefault));
+    }
+  }
+  ~part() {
+    CHECK(cudaSetDevice(device_));
+    for (float* f : fields_) CHECK(cudaFree(f));
+  }
+  void step() {
+    jacobi_step<<<dim3(width / 64, (rows_ + 3) / 4), dim3(64, 4), 0, stream_>>>(fields_[1], fields_[0], rows_);
+    std::swap(fields_[0], fields_[1]);
+  }
+  void wait() const { CHECK(cudaStreamSynchronize(stream_)); }
+  [[nodiscard]] float* row(int r) const { return fields_[0] + static_cast<std::ptrdiff_t>(r) * width; }
+  [[nodiscard]] int rows() const { return rows_; }
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] unsigned long long digest() const {
+    unsigned long long* sum = nullptr;
+    CHECK(cudaMallocManaged(&sum, sizeof *sum));
+    *sum = 0;
+    digest_rows<<<256, 256, 0, stream_>>>(row(1), static_cast<std::size_t>(first_) * width,
+                                          static_cast<std::size_t>(rows_) * width, sum);
+    wait();
+    const unsigned long long result = *sum;
+    CHECK(cudaFree(sum));
+    return result;
+  }
+
+ private:
+  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(rows_ + 2) * width * sizeof(float); }
+  int device_;
+  int first_;
+  int rows_;
+  cudaStream_t stream_ = nullptr;
+  float* fields_[2] = {};
+};
+
+void jacobi() {
+  int ranks = 0;
+  int gpus = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  CHECK(cudaGetDeviceCount(&gpus));
+  unsigned long long expected = 0;
+  double alone = 0;
+  if (rank() == 0) {
+    part all(0, 0, width);
+    all.step(), all.wait();
+    const double begin = now();
+    for (int s = 1; s < steps; ++s) all.step(), all.wait();
+    alone = now() - begin;
+    expected = all.digest();
+    std::printf("jacobi one GPU          %8.4f s\n", alone);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  {
+    const int rows = width / ranks;
+    part mine(rank() % gpus, rank() * rows, rows);
+    const int up = rank() > 0 ? rank() - 1 : MPI_PROC_NULL;
+    const int down = rank() < ranks - 1 ? rank() + 1 : MPI_PROC_NULL;
+    double begin = 0;
+    for (int s = 0; s < steps; ++s) {
+      mine.step();
+      mine.wait();
+      MPI_Sendrecv(mine.row(1), width, MPI_FLOAT, up, 1, mine.row(rows + 1), width, MPI_FLOAT, down, 1, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+      MPI_Sendrecv(mine.row(rows), width, MPI_FLOAT, down, 2, mine.row(0), width, MPI_FLOAT, up, 2, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+      if (s == 0) MPI_Barrier(MPI_COMM_WORLD), begin = now();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double seconds = now() - begin;
+    const unsigned long long mine_sum = mine.digest();
+    unsigned long long sum = 0;
+    MPI_Reduce(&mine_sum, &sum, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank() == 0)
+      std::printf("jacobi %d ranks          %8.4f s, %.3f x, %s\n", ranks, seconds, alone / seconds,
+                  sum == expected ? "same result" : "WRONG RESULT");
+    if (rank() == 0 && sum != expected) MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  if (rank() != 0 || gpus < 2) return;
+  const int rows = width / 2;
+  part first(0, 0, rows);
+  part second(1, rows, rows);
+  std::atomic<int> at[2] = {};
+  double begin = 0;
+  const auto run = [&](part& mine, part& other, int which) {
+    CHECK(cudaSetDevice(which));
+    auto meet = [&, turn = 0]() mutable {
+      at[which] = ++turn;
+      while (at[1 - which] < turn) {
+      }
+    };
+    for (int s = 0; s < steps; ++s) {
+      mine.step();
+      mine.wait();
+      meet();
+      const auto to = which == 0 ? mine.row(rows + 1) : mine.row(0);
+      const auto from = which == 0 ? other.row(1) : other.row(rows);
+      CHECK(cudaMemcpyAsync(to, from, width * sizeof(float), cudaMemcpyDefault, mine.stream()));
+      mine.wait();
+      meet();
+      if (s == 0 && which == 0) begin = now();
+    }
+  };
+  std::thread other(run, std::ref(second), std::ref(first), 1);
+  run(first, second, 0);
+  other.join();
+  const double seconds = now() - begin;
+  CHECK(cudaSetDevice(0));
+  const unsigned long long of_first = first.digest();
+  CHECK(cudaSetDevice(1));
+  std::printf("jacobi threads, 2 GPUs  %8.4f s, %.3f x, %s\n", seconds, alone / seconds,
+              of_first + second.digest() == expected ? "same result" : "WRONG RESULT");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  int gpus = 0;
+  CHECK(cudaGetDeviceCount(&gpus));
+  CHECK(cudaSetDevice(rank() % gpus));
+  CHECK(cudaFree(nullptr));
+  const std::vector<std::string> wanted(argv + 1, argv + argc);
+  const auto is_wanted = [&](const char* what) {
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), what) != wanted.end();
+  };
+  {
+    buffers device;
+    if (is_wanted("host")) host_latency();
+    if (is_wanted("latency") || is_wanted("bandwidth") || is_wanted("strided")) device.allocate();
+    if (is_wanted("latency")) latency(device);
+    if (is_wanted("bandwidth")) bandwidth(device);
+    if (is_wanted("strided")) strided(device);
+  }
+  if (is_wanted("jacobi")) jacobi();
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (is_wanted("peer")) peer_copies();
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+}

@@ -1,0 +1,333 @@
+// Messages between ranks from device memory of CUDA's own, as tests/mpi/adopted.cpp: that they are copied from device
+// to device, that the program's own waits are respected, and what becomes of memory that is freed.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "tests/interpose/cuda/stand_in/stand_in.h"
+
+namespace {
+
+int wrong = 0;
+int rank = 0;
+
+void expect_at(bool right, const char* what, int line) {
+  if (right) return;
+  ++wrong;
+  std::printf("wrong on rank %d, line %d: %s\n", rank, line, what);
+}
+#define EXPECT(condition) expect_at(condition, #condition, __LINE__)
+
+using bytes = std::vector<std::uint8_t>;
+
+template <class Function>
+Function* of_stand_in(const char* name) {
+  static const auto behind = reinterpret_cast<void* (*)(const char*)>(::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry"));
+  return reinterpret_cast<Function*>(behind(name));
+}
+unsigned calls_of(const char* entry) { return of_stand_in<stand_in::count_function>("stand_in_count")(entry); }
+
+// The same on both ranks.
+bytes random_bytes(std::size_t count, unsigned seed) {
+  std::mt19937_64 numbers(seed);
+  bytes result(count);
+  for (auto& b : result) b = static_cast<std::uint8_t>(numbers());
+  return result;
+}
+unsigned seed_of(int of_rank, std::size_t count) {
+  static const unsigned first = [] {
+    unsigned s = std::random_device{}();
+    MPI_Bcast(&s, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+    if (rank == 0) std::printf("seed %u\n", s);
+    return s;
+  }();
+  return first + static_cast<unsigned>(count) * 2 + static_cast<unsigned>(of_rank);
+}
+
+class device_bytes {
+ public:
+  explicit device_bytes(std::size_t count) : count_(count) { EXPECT(cuMemAlloc(&address_, count + 1) == CUDA_SUCCESS); }
+  explicit device_bytes(const bytes& content) : device_bytes(content.size()) { put(content); }
+  ~device_bytes() { EXPECT(cuMemFree(address_) == CUDA_SUCCESS); }
+  device_bytes(const device_bytes&) = delete;
+  device_bytes& operator=(const device_bytes&) = delete;
+  void put(const bytes& content) const {
+    EXPECT(cuMemcpyHtoD(address_, content.data(), content.size()) == CUDA_SUCCESS);
+  }
+  [[nodiscard]] bytes get() const {
+    bytes result(count_);
+    EXPECT(cuMemcpyDtoH(result.data(), address_, count_) == CUDA_SUCCESS);
+    return result;
+  }
+  [[nodiscard]] std::uint8_t* data() const { return reinterpret_cast<std::uint8_t*>(address_); }
+  [[nodiscard]] CUdeviceptr address() const { return address_; }
+
+ private:
+  std::size_t count_;
+  CUdeviceptr address_ = 0;
+};
+
+constexpr int tag = 5;
+const MPI_Comm world = MPI_COMM_WORLD;
+int other() { return 1 - rank; }
+
+void both_directions(std::size_t count) {
+  const bytes mine = random_bytes(count, seed_of(rank, count));
+  const bytes theirs = random_bytes(count, seed_of(other(), count));
+  const device_bytes out(mine);
+  const device_bytes in(random_bytes(count, 3));
+  const int n = static_cast<int>(count);
+  MPI_Request requests[2];
+  MPI_Status status;
+  MPI_Irecv(in.data(), n, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, world, &requests[0]);
+  MPI_Isend(out.data(), n, MPI_BYTE, other(), tag, world, &requests[1]);
+  MPI_Wait(&requests[0], &status);
+  MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  int got = 0;
+  MPI_Get_count(&status, MPI_BYTE, &got);
+  EXPECT(got == n && status.MPI_SOURCE == other() && status.MPI_TAG == tag);
+  EXPECT(in.get() == theirs);
+  EXPECT(out.get() == mine);
+
+  // With ordinary memory on one side, and to oneself.
+  bytes host(count, 7);
+  MPI_Sendrecv(out.data(), n, MPI_BYTE, other(), tag, host.data(), n, MPI_BYTE, other(), tag, world, &status);
+  EXPECT(host == theirs);
+  host = mine;
+  in.put(bytes(count, 9));
+  MPI_Sendrecv(host.data(), n, MPI_BYTE, other(), tag, in.data(), n, MPI_BYTE, other(), tag, world, &status);
+  EXPECT(in.get() == theirs);
+  MPI_Sendrecv(out.data(), n, MPI_BYTE, rank, tag, in.data(), n, MPI_BYTE, rank, tag, world, &status);
+  EXPECT(in.get() == mine);
+
+  // Persistent, twice with other data.
+  MPI_Send_init(out.data(), n, MPI_BYTE, other(), tag, world, &requests[0]);
+  MPI_Recv_init(in.data(), n, MPI_BYTE, other(), tag, world, &requests[1]);
+  for (unsigned round = 1; round < 3; ++round) {
+    out.put(random_bytes(count, seed_of(rank, count) + round * 100));
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    EXPECT(in.get() == random_bytes(count, seed_of(other(), count) + round * 100));
+  }
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+}
+
+void probes(std::size_t count) {
+  const bytes theirs = random_bytes(count, seed_of(0, count));
+  const int n = static_cast<int>(count);
+  if (rank == 0) {
+    const device_bytes out(theirs);
+    MPI_Send(out.data(), n, MPI_BYTE, 1, tag, world);
+    MPI_Send(out.data(), n, MPI_BYTE, 1, tag, world);
+    return;
+  }
+  const device_bytes in(count);
+  MPI_Status status;
+  int got = 0;
+  MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, world, &status);
+  MPI_Get_count(&status, MPI_BYTE, &got);
+  EXPECT(got == n);
+  MPI_Recv(in.data(), n, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+  EXPECT(in.get() == theirs);
+  MPI_Message message;
+  MPI_Mprobe(0, tag, world, &message, &status);
+  in.put(bytes(count, 1));
+  MPI_Mrecv(in.data(), n, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  EXPECT(in.get() == theirs);
+}
+
+// A receive that is too short: an error, the memory as it was, and the sender goes on.
+void truncation(std::size_t count) {
+  const int n = static_cast<int>(count);
+  if (rank == 0) {
+    const device_bytes out(random_bytes(count, 1));
+    MPI_Send(out.data(), n, MPI_BYTE, 1, tag, world);
+    return;
+  }
+  const bytes before = random_bytes(count, 2);
+  const device_bytes in(before);
+  const int result = MPI_Recv(in.data(), n - 1, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+  int kind = MPI_SUCCESS;
+  MPI_Error_class(result, &kind);
+  EXPECT(kind == MPI_ERR_TRUNCATE);
+  EXPECT(in.get() == before);
+}
+
+// What MPI would send at once does not wait for the receiver, and may be changed then.
+void sent_before_it_is_received() {
+  for (const std::size_t count : {std::size_t{8}, std::size_t{4000}}) {
+    const int n = static_cast<int>(count);
+    const device_bytes out(random_bytes(count, seed_of(rank, count)));
+    const device_bytes in(bytes(count, 0));
+    MPI_Send(out.data(), n, MPI_BYTE, other(), tag, world);
+    MPI_Barrier(world);
+    out.put(bytes(count, 0xee));
+    MPI_Recv(in.data(), n, MPI_BYTE, other(), tag, world, MPI_STATUS_IGNORE);
+    EXPECT(in.get() == random_bytes(count, seed_of(other(), count)));
+  }
+}
+
+// The other rank has the old memory mapped.
+void freed_and_allocated_again() {
+  constexpr std::size_t count = std::size_t{6} << 20;
+  CUdeviceptr address = 0;
+  const device_bytes in(count);
+  bool same = false;
+  for (unsigned round = 0; round < 4; ++round) {
+    const bytes mine = random_bytes(count, seed_of(rank, count) + 10 * round);
+    const device_bytes out(mine);
+    same = same || out.address() == address;
+    address = out.address();
+    MPI_Sendrecv(out.data(), count, MPI_BYTE, other(), tag, in.data(), count, MPI_BYTE, other(), tag, world,
+                 MPI_STATUS_IGNORE);
+    EXPECT(in.get() == random_bytes(count, seed_of(other(), count) + 10 * round));
+  }
+  EXPECT(same);
+}
+
+// Columns of a matrix, planes of a box, and one of them from or to bytes in a row.
+void rows() {
+  constexpr int n = 60;
+  constexpr std::size_t count = std::size_t{n} * n * n;
+  MPI_Datatype types[4];
+  const int all[3] = {n, n, n};
+  const int part[3] = {20, 30, 10};
+  const int at[3] = {5, 7, 11};
+  MPI_Type_vector(100, 3, 40, MPI_BYTE, &types[0]);
+  MPI_Type_create_subarray(3, all, part, at, MPI_ORDER_C, MPI_BYTE, &types[1]);
+  MPI_Datatype column;
+  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // whose end is no multiple of its rows
+  MPI_Type_contiguous(50, column, &types[2]);
+  MPI_Type_free(&column);
+  MPI_Type_dup(MPI_BYTE, &types[3]);
+  const bytes mine = random_bytes(count, seed_of(rank, 1));
+  const bytes theirs = random_bytes(count, seed_of(other(), 1));
+  const device_bytes out(mine);
+  const device_bytes in(count);
+  for (int t = 0; t < 4; ++t) {
+    int size = 0;
+    MPI_Type_commit(&types[t]);
+    MPI_Type_size(types[t], &size);
+    for (const bool flat_out : {false, true})
+      for (const bool flat_in : {false, true}) {
+        if (t == 3) size = 1000;
+        const int n_out = flat_out || t == 3 ? size : 1;
+        const int n_in = flat_in || t == 3 ? size : 1;
+        const MPI_Datatype type_out = flat_out ? MPI_BYTE : types[t];
+        const MPI_Datatype type_in = flat_in ? MPI_BYTE : types[t];
+        bytes expected(count, 0x55);
+        bytes packed(static_cast<std::size_t>(size));
+        in.put(expected);
+        int position = 0;
+        MPI_Pack(theirs.data(), n_out, type_out, packed.data(), size, &position, world);
+        position = 0;
+        MPI_Unpack(packed.data(), size, &position, expected.data(), n_in, type_in, world);
+        MPI_Sendrecv(out.data(), n_out, type_out, other(), tag, in.data(), n_in, type_in, other(), tag, world,
+                     MPI_STATUS_IGNORE);
+        EXPECT(in.get() == expected);
+      }
+    MPI_Type_free(&types[t]);
+  }
+}
+
+const stand_in::kernel fill{[](const std::uint64_t* parameters) {
+                              auto* const p = static_cast<std::uint8_t*>(
+                                  of_stand_in<stand_in::memory_function>("stand_in_memory")(parameters[0]));
+                              for (std::uint64_t i = 0; i < parameters[1]; ++i)
+                                p[i] = static_cast<std::uint8_t>(parameters[2]);
+                            },
+                            3};
+
+void launch(const device_bytes& where, std::uint64_t count, std::uint64_t value, CUstream stream) {
+  CUdeviceptr address = where.address();
+  void* parameters[] = {&address, &count, &value};
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&fill));
+  EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) == CUDA_SUCCESS);
+}
+
+// Messages wait for what is queued, on whatever stream; and for nothing if the program has waited itself.
+void waits() {
+  constexpr std::size_t count = 100000;
+  CUstream streams[2];
+  for (CUstream& s : streams) EXPECT(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  const device_bytes out(count);
+  const device_bytes in(count);
+  const auto exchange = [&](std::uint8_t value) {
+    MPI_Sendrecv(out.data(), count, MPI_BYTE, other(), tag, in.data(), count, MPI_BYTE, other(), tag, world,
+                 MPI_STATUS_IGNORE);
+    EXPECT(in.get() == bytes(count, value));
+  };
+  for (unsigned round = 0; round < 8; ++round) {
+    for (unsigned i = 0; i < 10; ++i) launch(out, count, i, streams[round % 2]);
+    launch(out, count, 50 + round, streams[round % 2]);
+    exchange(static_cast<std::uint8_t>(50 + round));
+  }
+  for (unsigned round = 0; round < 4; ++round) {
+    launch(out, count, 100 + round, streams[0]);
+    EXPECT((round % 2 == 0 ? cuStreamSynchronize(streams[0]) : cuCtxSynchronize()) == CUDA_SUCCESS);
+    const unsigned before = calls_of("cuCtxSynchronize");
+    MPI_Sendrecv(out.data(), count, MPI_BYTE, other(), tag, in.data(), count, MPI_BYTE, other(), tag, world,
+                 MPI_STATUS_IGNORE);
+    EXPECT(calls_of("cuCtxSynchronize") == before);
+    EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(100 + round)));
+  }
+  // A wait for one stream says nothing of the other.
+  launch(out, count, 1, streams[0]);
+  for (unsigned i = 0; i < 10; ++i) launch(out, count, 200, streams[1]);
+  EXPECT(cuStreamSynchronize(streams[0]) == CUDA_SUCCESS);
+  exchange(200);
+  for (const CUstream s : streams) EXPECT(cuStreamDestroy(s) == CUDA_SUCCESS);
+}
+
+// CPU code of this rank has the memory in its hands before and after.
+void touched() {
+  constexpr std::size_t count = std::size_t{3} << 20;
+  bytes mine = random_bytes(count, seed_of(rank, 9));
+  bytes theirs = random_bytes(count, seed_of(other(), 9));
+  const device_bytes out(mine);
+  const device_bytes in(count);
+  for (unsigned round = 0; round < 3; ++round) {
+    out.data()[round * 1000] = static_cast<std::uint8_t>(round);
+    theirs[round * 1000] = static_cast<std::uint8_t>(round);
+    in.data()[count - 1] = 77;
+    MPI_Sendrecv(out.data(), count, MPI_BYTE, other(), tag, in.data(), count, MPI_BYTE, other(), tag, world,
+                 MPI_STATUS_IGNORE);
+    EXPECT(in.data()[round * 1000] == round && in.data()[count - 1] == theirs[count - 1]);
+    EXPECT(in.get() == theirs);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(world, &rank);
+  MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+  CUcontext context = nullptr;
+  EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  cuCtxSetCurrent(context);
+  freed_and_allocated_again();
+  for (const std::size_t count : {0, 1, 8, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
+  both_directions(std::size_t{70} << 20);
+  for (const std::size_t count : {8, 2032, 100000}) probes(count);
+  for (const std::size_t count : {8, 2032, 2100, 100000}) truncation(count);
+  sent_before_it_is_received();
+  rows();
+  waits();
+  touched();
+  // HPE_MPI_DIRECT=0: by way of the host.
+  const char* const direct = std::getenv("HPE_MPI_DIRECT");
+  EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == (direct == nullptr));
+  int all = 0;
+  MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, world);
+  if (rank == 0 && all == 0) std::printf("adopted messages: all right\n");
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}

@@ -1,0 +1,27 @@
+#pragma once
+
+/// Device memory that a CUDA program has from the driver, for tests that otherwise use memory of hpe: with
+/// HPE_TEST_MPI_MEMORY=driver, under `hpe run`, in front of a GPU's driver or of the stand-in (tests/interpose/cuda).
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+class driver_bytes {
+ public:
+  /// Whether the tests are to use it.
+  [[nodiscard]] static bool wanted();
+
+  explicit driver_bytes(const std::vector<std::byte>& content);
+  ~driver_bytes();
+  driver_bytes(driver_bytes&& other) noexcept
+      : address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
+  driver_bytes& operator=(driver_bytes&&) = delete;
+
+  [[nodiscard]] std::byte* data() const;
+  [[nodiscard]] std::vector<std::byte> content() const;
+
+ private:
+  unsigned long long address_ = 0;
+  std::size_t bytes_;
+};
