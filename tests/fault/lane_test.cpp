@@ -118,7 +118,7 @@ TEST_F(lanes, give_back_what_lies_behind_a_block_that_a_device_took) {
   runtime_->copies().fill(p, 7, 8 * block);
   runtime_->synchronize(-1);
   coherence::region& r = region_of(p);
-  device::stream& stream = runtime_->env().devices.at(0).create_stream(device::priority::launch);
+  device::stream& stream = runtime_->devices().at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(p, 7, 1);
   {
     const std::lock_guard lock(r.mutex);

@@ -44,7 +44,7 @@ class soft_device final : public device {
   void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
 
   /// Its process ended: everything queued counts as reached. Called once, by the monitor.
-  void lose(const std::string& how) noexcept;
+  void lose(const std::string& how);
   /// The end of its process is no failure from now on.
   void expect_end() noexcept { ending_ = true; }
 
