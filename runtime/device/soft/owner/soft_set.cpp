@@ -410,7 +410,7 @@ std::optional<error> soft_set::status_of(timepoint point) const {
 }
 
 std::optional<error> soft_set::take_failure_of(timepoint point) {
-  const auto found = status_of(point);
+  auto found = status_of(point);
   if (!found) return std::nullopt;
   const std::lock_guard lock(failures_);
   device_of(point).leave_out_failure(point);
