@@ -10,7 +10,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
-#include "runtime/core/near_devices.h"
 #include "runtime/device/checks.h"
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
@@ -83,7 +82,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   if (trace::recorder* const to = trace::recorder::active())
     trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
-  const transfer::device_groups near = near_devices(*devices_);
+  const transfer::device_groups near = transfer::near_devices(*devices_);
   // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
   regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);
   // The whole alias is host memory that copy engines reach; pages exist as they are touched.

@@ -22,23 +22,23 @@ std::uint8_t* reserve(std::size_t bytes) {
   return static_cast<std::uint8_t*>(place);
 }
 
-const char* sentence_of(fault::reason why) {
+const char* sentence_of(trap::reason why) {
   switch (why) {
-    case fault::reason::address: return "touched an address that is not the device's";
-    case fault::reason::misaligned: return "touched a misaligned address";
-    case fault::reason::trap: return "executed a trap";
-    case fault::reason::assertion: return "failed an assertion";
-    case fault::reason::stack: return "ran out of local memory for calls";
-    case fault::reason::deadlock: return "waits for threads that will never come";
-    case fault::reason::bad_function: return "called an address that is no function";
-    case fault::reason::surface: return "left a surface";
+    case trap::reason::address: return "touched an address that is not the device's";
+    case trap::reason::misaligned: return "touched a misaligned address";
+    case trap::reason::trap: return "executed a trap";
+    case trap::reason::assertion: return "failed an assertion";
+    case trap::reason::stack: return "ran out of local memory for calls";
+    case trap::reason::deadlock: return "waits for threads that will never come";
+    case trap::reason::bad_function: return "called an address that is no function";
+    case trap::reason::surface: return "left a surface";
     default: return "did what no instruction allows";
   }
 }
 
 }  // namespace
 
-std::string fault::message() const {
+std::string trap::message() const {
   std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y,
                                  thread.z, block.x, block.y, block.z, sentence_of(why));
   if (why == reason::address || why == reason::misaligned || why == reason::bad_function)
@@ -47,17 +47,17 @@ std::string fault::message() const {
   return text;
 }
 
-void block_context::record(ptx::fault::reason why, std::uint64_t address, const std::string& detail) {
-  fault = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail};
-  if (why != ptx::fault::reason::address || !shared_memory::is_near(shared, address)) return;
+void block_context::record(ptx::trap::reason why, std::uint64_t address, const std::string& detail) {
+  trap = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail};
+  if (why != ptx::trap::reason::address || !shared_memory::is_near(shared, address)) return;
   const auto offset = static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared));
-  fault.detail = fmt::format("shared memory, offset {}, where the block has {} bytes{}{}", offset,
-                             dynamic_shared_offset + dynamic_shared_size, detail.empty() ? "" : ", ", detail);
+  trap.detail = fmt::format("shared memory, offset {}, where the block has {} bytes{}{}", offset,
+                            dynamic_shared_offset + dynamic_shared_size, detail.empty() ? "" : ", ", detail);
 }
 
 void block_context::stop() {
   if (in_compiled_code) longjmp(landing, 1);
-  throw fault_exception{fault};
+  throw trap_exception{trap};
 }
 
 struct shared_memory::mapping {

@@ -25,7 +25,7 @@ struct dimensions {
 };
 
 /// Why a kernel was stopped.
-struct fault {
+struct trap {
   enum class reason : std::uint8_t {
     none,
     address,
@@ -115,18 +115,18 @@ struct block_context {
   std::uint64_t** bases = nullptr;  // registers of a thread that waits: index n is bases[t][n]
   bool in_compiled_code = false;
   jmp_buf landing;
-  ptx::fault fault;
+  ptx::trap trap;
 
   [[nodiscard]] std::uint64_t shared_end() const {
     return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size;
   }
   [[nodiscard]] dimensions thread_of(std::uint32_t t) const { return {tid_x[t], tid_y[t], tid_z[t]}; }
-  /// Says what is wrong, and stops the kernel: throws the fault, or leaves compiled code by a jump. A jump destroys
+  /// Says what is wrong, and stops the kernel: throws the trap, or leaves compiled code by a jump. A jump destroys
   /// nothing, so who may be called from compiled code has no object with a destructor when it calls stop.
-  void record(ptx::fault::reason why, std::uint64_t address, const std::string& detail);
+  void record(ptx::trap::reason why, std::uint64_t address, const std::string& detail);
   [[noreturn]] void stop();
   /// Both, where nothing is called from compiled code.
-  [[noreturn]] void fail(ptx::fault::reason why, std::uint64_t address, const std::string& detail) {
+  [[noreturn]] void fail(ptx::trap::reason why, std::uint64_t address, const std::string& detail) {
     record(why, address, detail);
     stop();
   }
@@ -155,8 +155,8 @@ class shared_memory {
 };
 
 /// Thrown by what runs a block.
-struct fault_exception {
-  ptx::fault fault;
+struct trap_exception {
+  ptx::trap trap;
 };
 
 /// Runs threads of a block up to their next meeting point.
@@ -175,7 +175,7 @@ class engine {
   virtual void begin(block_context& block) = 0;
   /// Runs threads first <= t < last, all of which go on behind the given point, each up to its next meeting point or
   /// end. Returns that point if it is the same for all; else mixed, and the points are in block.next. Throws
-  /// fault_exception.
+  /// trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
   /// An engine for another block of the same kernel, which takes turns with this one's.
   [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;

@@ -29,7 +29,7 @@ class interpreted_thread {
   void run(bool from_entry);
 
  private:
-  [[noreturn]] void fail(fault::reason why, std::uint64_t address);
+  [[noreturn]] void fail(trap::reason why, std::uint64_t address);
   [[nodiscard]] std::uint64_t value(const operand& o) const;
   [[nodiscard]] std::uint64_t address(const operand& o) const;
   void set(const operand& o, std::uint64_t value);

@@ -52,8 +52,8 @@ void interpreted_thread::enter(const function& f) {
   const std::uint64_t begin =
       stack_.empty() ? 0 : (stack_.back()->local + stack_.back()->what->local_size + 15) / 16 * 16;
   callee->local = begin;
-  if (begin + f.local_size > block_.local_stride - 64 && f.local_size > 0) fail(fault::reason::stack, 0);
-  if (stack_.size() > 20000) fail(fault::reason::stack, 0);
+  if (begin + f.local_size > block_.local_stride - 64 && f.local_size > 0) fail(trap::reason::stack, 0);
+  if (stack_.size() > 20000) fail(trap::reason::stack, 0);
   stack_.push_back(std::move(callee));
   top_ = stack_.back().get();
 }
@@ -77,7 +77,7 @@ void interpreted_thread::run(bool from_entry) {
   block_.next[number_] = block_context::ended;
 }
 
-void interpreted_thread::fail(fault::reason why, std::uint64_t address) {
+void interpreted_thread::fail(trap::reason why, std::uint64_t address) {
   std::string where;
   if (!stack_.empty()) {
     const function& f = *stack_.back()->what;
@@ -154,7 +154,7 @@ void interpreted_thread::execute(const instruction& i) {
     case kind::branch: top_->position = i.targets[0]; return;
     case kind::branch_table: {
       const std::uint64_t which = value(i.sources[0]);
-      if (which >= i.targets.size()) fail(fault::reason::illegal, 0);
+      if (which >= i.targets.size()) fail(trap::reason::illegal, 0);
       top_->position = i.targets[which];
       return;
     }
@@ -164,7 +164,7 @@ void interpreted_thread::execute(const instruction& i) {
       stack_.clear();
       top_ = nullptr;
       return;
-    case kind::trap: fail(fault::reason::trap, 0);
+    case kind::trap: fail(trap::reason::trap, 0);
     default: return;  // nothing to do, or a meeting
   }
 }
@@ -176,7 +176,7 @@ void interpreted_thread::call(const instruction& i) {
   } else {
     const std::uint64_t target = value(i.sources[0]);
     callee = block_.configuration->image->function_at(target);
-    if (callee == nullptr) fail(fault::reason::bad_function, target);
+    if (callee == nullptr) fail(trap::reason::bad_function, target);
   }
   std::size_t n = 0;
   std::vector<std::uint8_t> formals(callee->formals_size);

@@ -49,11 +49,11 @@ std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t a
   std::uint8_t* const memory = reach(block_, number_, window, address, bytes);
   // As on a GPU, before it is asked whose memory it is.
   if (address % alignment != 0)
-    fail(fault::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
+    fail(trap::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
   if (memory == nullptr) {
     const std::uint64_t base =
         window == address_window::own_shared ? reinterpret_cast<std::uint64_t>(block_.shared) : 0;
-    fail(fault::reason::address, base + address);
+    fail(trap::reason::address, base + address);
   }
   return memory;
 }

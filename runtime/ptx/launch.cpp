@@ -19,12 +19,12 @@ class gang {
   explicit gang(const launch_configuration& c) : configuration_(c), size_(cluster_size(c)) {
     const dimensions& g = c.grid;
     if (g.x % size_.x != 0 || g.y % size_.y != 0 || g.z % size_.z != 0 || size_.count() > most_blocks_of_cluster) {
-      fault wrong;
-      wrong.why = fault::reason::illegal;
+      trap wrong;
+      wrong.why = trap::reason::illegal;
       wrong.kernel = c.kernel->name;
       wrong.detail = fmt::format("a grid of {} x {} x {} blocks cannot be cut into clusters of {} x {} x {}", g.x, g.y,
                                  g.z, size_.x, size_.y, size_.z);
-      throw fault_exception{wrong};
+      throw trap_exception{wrong};
     }
   }
 
@@ -124,8 +124,8 @@ class gang {
 
 }  // namespace
 
-std::optional<fault> run_blocks(engine& runs, const launch_configuration& configuration, std::uint64_t first,
-                                std::uint64_t last) {
+std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration, std::uint64_t first,
+                               std::uint64_t last) {
   try {
     gang blocks(configuration);
     // The caller keeps the first engine.
@@ -133,14 +133,14 @@ std::optional<fault> run_blocks(engine& runs, const launch_configuration& config
     for (std::uint64_t n = 1; n < blocks.blocks_per_cluster(); ++n) blocks.add(runs.another());
     for (std::uint64_t n = first; n < last; ++n)
       if (const auto cluster = blocks.cluster_that_begins(n)) blocks.run(*cluster, *cluster + 1);
-  } catch (const fault_exception& stopped) {
-    return stopped.fault;
+  } catch (const trap_exception& stopped) {
+    return stopped.trap;
   }
   return std::nullopt;
 }
 
-std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>& engines,
-                                  const launch_configuration& given) {
+std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
+                                 const launch_configuration& given) {
   // What cooperative groups finds through %envreg1 and 2: its size, and the word that grid.sync counts in.
   alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
   launch_configuration configuration = given;
@@ -149,8 +149,8 @@ std::optional<fault> run_together(const std::function<std::shared_ptr<engine>()>
     gang blocks(configuration);
     for (std::uint64_t n = 0; n < configuration.grid.count(); ++n) blocks.add(engines());
     blocks.run(0, blocks.cluster_count());
-  } catch (const fault_exception& stopped) {
-    return stopped.fault;
+  } catch (const trap_exception& stopped) {
+    return stopped.trap;
   }
   return std::nullopt;
 }
@@ -164,7 +164,7 @@ void land_page_fault(std::uint64_t address) {
   sigaddset(&faults, SIGSEGV);
   sigaddset(&faults, SIGBUS);
   ::pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
-  block->fail(fault::reason::address, address, "");
+  block->fail(trap::reason::address, address, "");
 }
 
 }  // namespace hpe::ptx

@@ -87,7 +87,7 @@ std::uint8_t* row_of(block_context& block, const instruction& what, u32 thread) 
   const bool misaligned = at != nullptr && reinterpret_cast<u64>(at) % row_bytes != 0;
   if (at == nullptr || misaligned) {
     block.current = thread;
-    block.fail(misaligned ? fault::reason::misaligned : fault::reason::address, address, place_of(block, what));
+    block.fail(misaligned ? trap::reason::misaligned : trap::reason::address, address, place_of(block, what));
   }
   return at;
 }

@@ -21,19 +21,19 @@ struct access {
   std::uint32_t thread;
   const instruction& what;
 
-  [[noreturn]] void fail(fault::reason why, u64 address) const {
+  [[noreturn]] void fail(trap::reason why, u64 address) const {
     block.current = thread;
     block.record(why, address, place_of(block, what));
     block.stop();
   }
   [[nodiscard]] std::uint8_t* bytes(address_window window, u64 address, u64 size, u64 alignment) const {
     std::uint8_t* const at = reach(block, thread, window, address, size);
-    if (at == nullptr) fail(fault::reason::address, address);
-    if (reinterpret_cast<u64>(at) % alignment != 0) fail(fault::reason::misaligned, address);
+    if (at == nullptr) fail(trap::reason::address, address);
+    if (reinterpret_cast<u64>(at) % alignment != 0) fail(trap::reason::misaligned, address);
     return at;
   }
   void require(bool possible) const {
-    if (!possible) fail(fault::reason::illegal, 0);
+    if (!possible) fail(trap::reason::illegal, 0);
   }
 };
 
@@ -125,7 +125,7 @@ u64 run_mapa(const access& by, u64 address, u64 rank) {
   by.require(rank < blocks);
   const bool generic = !by.what.has(modifier::shared_cluster);
   const block_context* owner = generic ? owner_of_shared(block, address) : split_cluster_address(block, address).owner;
-  if (owner == nullptr) by.fail(fault::reason::address, address);
+  if (owner == nullptr) by.fail(trap::reason::address, address);
   if (!generic)
     return address_in_cluster(static_cast<std::uint32_t>(rank), split_cluster_address(block, address).offset);
   const block_context* const wanted = block.cluster == nullptr ? &block : block.cluster->blocks[rank];
@@ -171,7 +171,7 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       const bool generic = !i.has(modifier::shared_cluster);
       const block_context* const owner =
           generic ? owner_of_shared(block, sources[0]) : split_cluster_address(block, sources[0]).owner;
-      if (owner == nullptr) by.fail(fault::reason::address, sources[0]);
+      if (owner == nullptr) by.fail(trap::reason::address, sources[0]);
       return owner->cluster_rank;
     }
     case opcode::cp:

@@ -245,7 +245,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     const std::uint32_t wanted = mask_of(first + lane, what);
     if ((wanted >> lane & 1) == 0) {
       block_.current = first + lane;
-      block_.fail(fault::reason::illegal, 0,
+      block_.fail(trap::reason::illegal, 0,
                   fmt::format("its lane {} is not in the mask {:#x} of '{}'", lane, wanted, text_of(what)));
     }
     std::uint32_t group = 0;

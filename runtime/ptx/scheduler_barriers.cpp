@@ -20,8 +20,7 @@ bool scheduler::meet_barriers() {
   const auto number_of = [&](std::uint32_t t, const instruction& what) {
     const std::uint64_t number = value_of(block_, t, what.sources[0]);
     block_.current = t;
-    if (number >= barriers.size())
-      block_.fail(fault::reason::illegal, 0, fmt::format("there is no barrier {}", number));
+    if (number >= barriers.size()) block_.fail(trap::reason::illegal, 0, fmt::format("there is no barrier {}", number));
     return number;
   };
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
@@ -117,7 +116,7 @@ void scheduler::report_deadlock() {
     if (has_ended(t)) continue;
     block_.current = t;
     const instruction& what = engine_.at(next_[t]);
-    block_.fail(fault::reason::deadlock, 0, text_of(what));
+    block_.fail(trap::reason::deadlock, 0, text_of(what));
   }
   HPE_INVARIANT(!"a deadlock without threads");
 }

@@ -158,7 +158,7 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
       const dimensions who = block.thread_of(block.current);
       // As CUDA words it.
       block.record(
-          fault::reason::assertion, 0,
+          trap::reason::assertion, 0,
           fmt::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.",
                       argument_at<const char*>(formals, callee, 1), argument_at<std::uint32_t>(formals, callee, 2),
                       argument_at<const char*>(formals, callee, 3), in.x, in.y, in.z, who.x, who.y, who.z,

@@ -62,7 +62,7 @@ surface_boundary boundary_of(const instruction& i) {
   by.block.current = by.thread;
   const texture& s = by.object;
   by.block.record(
-      fault::reason::surface, 0,
+      trap::reason::surface, 0,
       fmt::format("{} bytes at byte {}, row {}, plane {} of {} bytes, {} rows, {} planes: {}", bytes, where.x, where.y,
                   s.layers == 0 ? where.z : static_cast<std::int32_t>(where.layer), s.row_bytes(),
                   std::max<u64>(s.height, 1), std::max({s.depth, s.layers, u64{1}}), place_of(by.block, by.what)));
@@ -116,7 +116,7 @@ void access_texture(block_context& block, std::uint32_t thread, const instructio
                     u64* results) {
   if (sources[0] == 0) {
     block.current = thread;
-    block.record(fault::reason::address, 0, "a texture or surface object of 0");
+    block.record(trap::reason::address, 0, "a texture or surface object of 0");
     block.stop();
   }
   const access by{block, thread, i, *reinterpret_cast<const texture*>(sources[0]), sources, results};

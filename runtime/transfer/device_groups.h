@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/device/device.h"
+
 namespace hpe::transfer {
 
 /// Which devices are served by the same threads and buffers, and how these get near their devices. Devices of one NUMA
@@ -27,5 +29,9 @@ struct device_groups {
     return last + 1;
   }
 };
+
+/// Puts what serves a device on the device's NUMA node. Where no device's node is known, which is so on machines that
+/// have only one, all devices are one group and nothing is bound.
+[[nodiscard]] device_groups near_devices(device::device_set& devices);
 
 }  // namespace hpe::transfer

@@ -1,11 +1,10 @@
-#include "runtime/core/near_devices.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
 
 #include "runtime/core/runtime.h"
+#include "runtime/transfer/device_groups.h"
 #include "tests/transfer/machine.h"
 
 namespace hpe::core {
@@ -25,7 +24,7 @@ class nodes_of_devices {
 transfer::device_groups placement_for(const char* nodes, const char* devices) {
   const nodes_of_devices here(nodes);
   const transfer_test::machine soft(devices);
-  return near_devices(*soft.set);
+  return transfer::near_devices(*soft.set);
 }
 
 TEST(near_devices, devices_of_one_node_are_one_group) {

@@ -157,12 +157,12 @@ TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
   for (const auto& count : counted) EXPECT_EQ(count, rounds * tiles);
 }
 
-TEST(address_table, joins_and_divides_ranges) {
+TEST(address_table, keeps_ranges_apart_and_divides_them) {
   address_table table;
   table.insert(0x1000, 0x1000, {0, 0});
   table.insert(0x3000, 0x1000, {0, 0});
   table.insert(0x2000, 0x1000, {0, 0});
-  EXPECT_EQ(table.find(0x1fff)->end, 0x4000U);
+  EXPECT_EQ(table.find(0x1fff)->end, 0x2000U);
   EXPECT_THROW(table.insert(0x3fff, 1, {0, 0}), error);
   EXPECT_THROW(table.insert(0xfff, 2, {0, 0}), error);
   EXPECT_THROW(table.insert(0x8000, 0, {0, 0}), error);
@@ -172,7 +172,7 @@ TEST(address_table, joins_and_divides_ranges) {
   table.erase(0x2000, 0x800, 0);
   EXPECT_FALSE(table.find(0x2000));
   EXPECT_EQ(table.find(0x1000)->end, 0x2000U);
-  EXPECT_EQ(table.find(0x2800)->end, 0x4000U);
+  EXPECT_EQ(table.find(0x2800)->end, 0x3000U);
   EXPECT_EQ(table.find(0x4000)->where.device, 1);
 }
 

@@ -103,7 +103,7 @@ TEST_P(Alignment, EachAccessIsChecked) {
     for (const std::uint64_t offset : {std::uint64_t{a.bytes} / 2, 1 + random_() % (a.bytes - 1)}) {
       const auto stopped = runner.launch("k", {{blocks}, {threads}, 128}, data, offset);
       ASSERT_TRUE(stopped.has_value()) << a.name << ", offset " << offset;
-      EXPECT_EQ(stopped->why, fault::reason::misaligned) << a.name << ": " << stopped->message();
+      EXPECT_EQ(stopped->why, trap::reason::misaligned) << a.name << ": " << stopped->message();
       EXPECT_EQ(stopped->kernel, "k") << a.name;
       EXPECT_EQ(stopped->block.x, 1U) << a.name;
       EXPECT_EQ(stopped->thread.x, 37U) << a.name;
@@ -117,7 +117,7 @@ TEST_P(Alignment, ComesBeforeWhoseMemoryItIs) {
   kernel_runner runner({text_with(global + "ld.global.u32 %r4, [%rd1];")}, GetParam());
   const auto stopped = runner.launch("k", {{1}, {1}}, std::uint64_t{6}, std::uint64_t{0});
   ASSERT_TRUE(stopped.has_value());
-  EXPECT_EQ(stopped->why, fault::reason::misaligned) << stopped->message();
+  EXPECT_EQ(stopped->why, trap::reason::misaligned) << stopped->message();
   EXPECT_EQ(stopped->address, 6U);
 }
 

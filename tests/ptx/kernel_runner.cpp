@@ -66,7 +66,7 @@ std::shared_ptr<engine> kernel_runner::make_engine(const function& kernel) {
   return std::make_shared<interpreter>(*program_);
 }
 
-std::optional<fault> kernel_runner::launch_with(const function& f, const shape& s, const void* parameters) {
+std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s, const void* parameters) {
   launch_configuration c;
   c.image = image_.get();
   c.kernel = &f;

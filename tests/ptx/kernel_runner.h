@@ -38,7 +38,7 @@ class kernel_runner {
 
   /// Arguments as the kernel declares them, in order.
   template <class... Arguments>
-  std::optional<fault> launch(const std::string& kernel, const shape& s, const Arguments&... arguments) {
+  std::optional<trap> launch(const std::string& kernel, const shape& s, const Arguments&... arguments) {
     const function& f = find(kernel);
     std::vector<std::uint8_t> parameters(f.formals_size + 16);
     std::size_t n = 0;
@@ -67,7 +67,7 @@ class kernel_runner {
     return compiled_ != nullptr && compiled_->is_compiled(find(kernel));
   }
   const function& find(const std::string& kernel) const;
-  std::optional<fault> launch_with(const function& f, const shape& s, const void* parameters);
+  std::optional<trap> launch_with(const function& f, const shape& s, const void* parameters);
 
  private:
   bool may_touch(std::uint64_t address, std::size_t bytes) const;

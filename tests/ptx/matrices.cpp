@@ -237,7 +237,7 @@ TEST_P(MatrixPrograms, ARowOutsideOfSharedMemoryIsTold) {
                        GetParam());
   const auto stopped = runner.launch("k", {{1}, {32}}, runner.allocate(16));
   ASSERT_TRUE(stopped.has_value());
-  EXPECT_EQ(stopped->why, fault::reason::address);
+  EXPECT_EQ(stopped->why, trap::reason::address);
   EXPECT_EQ(stopped->thread.x, 4U);
   EXPECT_NE(stopped->message().find("ldmatrix"), std::string::npos);
 }

@@ -270,12 +270,12 @@ TEST_P(Programs, FaultsNameKernelBlockThreadAndPlace) {
   auto runner = load("calls");
   const auto asserted = runner.launch("asserting", {{1}, {32}}, 7);
   ASSERT_TRUE(asserted.has_value());
-  EXPECT_EQ(asserted->why, fault::reason::assertion);
+  EXPECT_EQ(asserted->why, trap::reason::assertion);
   EXPECT_NE(asserted->message().find("thread (7, 0, 0) of block (0, 0, 0)"), std::string::npos) << asserted->message();
   EXPECT_NE(asserted->message().find("too many"), std::string::npos) << asserted->message();
   const auto trapped = runner.launch("trapping", {{3}, {32}}, 5);
   ASSERT_TRUE(trapped.has_value());
-  EXPECT_EQ(trapped->why, fault::reason::trap);
+  EXPECT_EQ(trapped->why, trap::reason::trap);
   EXPECT_NE(trapped->message().find("kernel trapping: thread (5, 0, 0)"), std::string::npos) << trapped->message();
   EXPECT_NE(trapped->message().find("PTX line"), std::string::npos) << trapped->message();
 }

@@ -75,7 +75,7 @@ TEST_P(ClusterPrograms, AGridThatClustersDoNotFit) {
   const auto stopped =
       runner.launch("cluster_places", {{5}, {1}, 0, false, dimensions{2}}, runner.upload(std::vector<unsigned>(40)));
   ASSERT_TRUE(stopped.has_value());
-  EXPECT_EQ(stopped->why, fault::reason::illegal);
+  EXPECT_EQ(stopped->why, trap::reason::illegal);
   EXPECT_NE(stopped->message().find("clusters of 2 x 1 x 1"), std::string::npos) << stopped->message();
 }
 
@@ -211,23 +211,22 @@ TEST_P(ClusterPrograms, MulticastAndAddressesInSharedCluster) {
 TEST_P(ClusterPrograms, WhatIsWrongStopsTheKernel) {
   struct wrong {
     const char* body;
-    fault::reason why;
+    trap::reason why;
     const char* text;
   };
   for (const wrong& w : {
-           wrong{"mbarrier.init.shared.b64 [bar], 0;\n", fault::reason::illegal, "mbarrier.init"},
+           wrong{"mbarrier.init.shared.b64 [bar], 0;\n", trap::reason::illegal, "mbarrier.init"},
            wrong{"mbarrier.init.shared.b64 [bar], 1;\nmbarrier.arrive.shared.b64 %rd1, [bar], 2;\n",
-                 fault::reason::illegal, "mbarrier.arrive"},
-           wrong{"mbarrier.init.shared.b64 [bar+4], 1;\n", fault::reason::misaligned, "mbarrier.init"},
-           wrong{"mov.u32 %r1, 100000;\nmbarrier.init.shared.b64 [%r1], 1;\n", fault::reason::address, "mbarrier.init"},
-           wrong{"mapa.u64 %rd1, %rd0, 0;\n", fault::reason::address, "mapa"},
-           wrong{"mapa.shared::cluster.u32 %r1, %r0, 1;\n", fault::reason::illegal, "mapa"},
-           wrong{"cp.async.bulk.global.shared::cta.bulk_group [%rd0], [box], 24;\n", fault::reason::illegal,
-                 "cp.async"},
-           wrong{"mov.u32 %r1, 0x05000000;\nld.shared::cluster.u32 %r2, [%r1];\n", fault::reason::address,
+                 trap::reason::illegal, "mbarrier.arrive"},
+           wrong{"mbarrier.init.shared.b64 [bar+4], 1;\n", trap::reason::misaligned, "mbarrier.init"},
+           wrong{"mov.u32 %r1, 100000;\nmbarrier.init.shared.b64 [%r1], 1;\n", trap::reason::address, "mbarrier.init"},
+           wrong{"mapa.u64 %rd1, %rd0, 0;\n", trap::reason::address, "mapa"},
+           wrong{"mapa.shared::cluster.u32 %r1, %r0, 1;\n", trap::reason::illegal, "mapa"},
+           wrong{"cp.async.bulk.global.shared::cta.bulk_group [%rd0], [box], 24;\n", trap::reason::illegal, "cp.async"},
+           wrong{"mov.u32 %r1, 0x05000000;\nld.shared::cluster.u32 %r2, [%r1];\n", trap::reason::address,
                  "ld.shared::cluster"},
            wrong{"setp.eq.u32 %p1, %r0, 0;\n@%p1 bar.sync 1, 64;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
-                 fault::reason::deadlock, "bar"},
+                 trap::reason::deadlock, "bar"},
        }) {
     kernel_runner runner({text_with(w.body)}, GetParam());
     const auto stopped = runner.launch("k", {{2}, {64}}, runner.allocate(256));

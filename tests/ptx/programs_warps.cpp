@@ -221,7 +221,7 @@ TEST_P(WarpPrograms, AnAccessOutOfBoundsIsReportedWithItsPlace) {
   for (int again = 0; again < 3; ++again) {
     const auto stopped = runner.launch("beyond", {{3}, {32}}, closed, std::int64_t{10});
     ASSERT_TRUE(stopped.has_value());
-    EXPECT_EQ(stopped->why, fault::reason::address);
+    EXPECT_EQ(stopped->why, trap::reason::address);
     EXPECT_EQ(stopped->kernel, "beyond");
     EXPECT_EQ(stopped->address, reinterpret_cast<std::uint64_t>(closed) + 40);
     EXPECT_EQ(stopped->block.x, 1U);

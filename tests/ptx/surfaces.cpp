@@ -225,7 +225,7 @@ TEST_P(Surfaces, AnAccessOutsideStopsTheKernelAndIsToldWithItsPlace) {
         const auto stopped =
             runner.launch("k", {{1}, {5}}, m.object(), runner.upload(places), runner.upload(noise(5 * 32)));
         ASSERT_TRUE(stopped.has_value()) << named(f);
-        EXPECT_EQ(stopped->why, fault::reason::surface);
+        EXPECT_EQ(stopped->why, trap::reason::surface);
         EXPECT_EQ(stopped->thread.x, 3U);
         for (const char* const part : {"kernel k: thread (3, 0, 0) of block (0, 0, 0) left a surface",
                                        loads ? "'suld.b." : "'sust.b.", "PTX line", "of 80 bytes"})
@@ -240,7 +240,7 @@ TEST_P(Surfaces, AnObjectOfZeroStopsTheKernel) {
   kernel_runner runner({f.load()}, GetParam());
   const auto stopped = runner.launch("k", {{1}, {1}}, std::uint64_t{0}, runner.allocate(16), runner.allocate(32));
   ASSERT_TRUE(stopped.has_value());
-  EXPECT_EQ(stopped->why, fault::reason::address);
+  EXPECT_EQ(stopped->why, trap::reason::address);
 }
 
 TEST_P(Surfaces, FormattedStoresConvert) {

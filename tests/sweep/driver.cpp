@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/sweep/resources.h"
 #include "tests/sweep/runner.h"
@@ -49,14 +51,25 @@ bool asleep(pid_t process) {
   return true;
 }
 
-// The same of a process and its devices, at each of several looks.
-bool stays_asleep(pid_t process) {
+std::vector<pid_t> members_of(pid_t group) {
+  std::vector<pid_t> members;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process != 0 && ::getpgid(process) == group) members.push_back(process);
+  }
+  return members;
+}
+
+// Whether the processes of a group and their devices sleep, at each of several looks.
+bool stays_asleep(pid_t group) {
   constexpr int looks = 20;
   constexpr std::chrono::milliseconds between{25};
+  std::vector<pid_t> watched = members_of(group);
+  for (const pid_t owner : members_of(group))
+    for (const auto& [device, process] : device_processes(owner)) watched.push_back(process);
   for (int i = 0; i < looks; ++i) {
-    if (!asleep(process)) return false;
-    for (const auto& [device, its_process] : device_processes(process))
-      if (!asleep(its_process)) return false;
+    if (!std::all_of(watched.begin(), watched.end(), asleep)) return false;
     std::this_thread::sleep_for(between);
   }
   return true;
@@ -106,7 +119,7 @@ process start(const sweep_of& which, note* noted) {
   const pid_t id = ::fork();
   if (id == 0) {
     ::close(ends[0]);
-    // A process group of its own, which also has its devices.
+    // A process group of its own, which also has the other processes of a scenario.
     ::setpgid(0, 0);
     injected().note_at(noted);
     ::_exit(run_sweep(which, ends[1]));

@@ -62,7 +62,7 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
                     room);
   e.at.SetInsertPoint(full);
   e.set_member(offsetof(block_context, current), e.thread);
-  e.fail(static_cast<std::uint32_t>(fault::reason::stack), e.at.getInt64(0), what.code[0]);
+  e.fail(static_cast<std::uint32_t>(trap::reason::stack), e.at.getInt64(0), what.code[0]);
   e.at.CreateUnreachable();
 
   std::vector<llvm::BasicBlock*> blocks;
@@ -93,7 +93,7 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
       e.at.CreateRetVoid();
     } else if (i.kind == kind::trap) {
       e.set_member(offsetof(block_context, current), e.thread);
-      e.fail(static_cast<std::uint32_t>(fault::reason::trap), e.at.getInt64(0), i);
+      e.fail(static_cast<std::uint32_t>(trap::reason::trap), e.at.getInt64(0), i);
       e.at.CreateUnreachable();
     } else if (i.kind == kind::branch) {
       e.at.CreateBr(blocks[flow.block_at(i.targets[0])]);
@@ -103,7 +103,7 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
       for (std::size_t t = 0; t < i.targets.size(); ++t)
         choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(t)), blocks[flow.block_at(i.targets[t])]);
       e.at.SetInsertPoint(wrong);
-      e.fail(static_cast<std::uint32_t>(fault::reason::illegal), e.at.getInt64(0), i);
+      e.fail(static_cast<std::uint32_t>(trap::reason::illegal), e.at.getInt64(0), i);
       e.at.CreateUnreachable();
     }
   }

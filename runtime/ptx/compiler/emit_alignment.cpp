@@ -158,7 +158,7 @@ llvm::BasicBlock* emitter::misaligned_block() {
   misaligned_address_ = at.CreatePHI(at.getInt64Ty(), 2);
   misaligned_access_ = at.CreatePHI(at.getPtrTy(), 2);
   call(reinterpret_cast<const void*>(helpers::fail), at.getVoidTy(),
-       {context, at.getInt32(static_cast<std::uint32_t>(fault::reason::misaligned)), misaligned_address_,
+       {context, at.getInt32(static_cast<std::uint32_t>(trap::reason::misaligned)), misaligned_address_,
         misaligned_access_});
   at.CreateUnreachable();
   return misaligned_;

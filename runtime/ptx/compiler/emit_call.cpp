@@ -32,7 +32,7 @@ void emitter::emit_call(const instruction& i) {
     at.CreateBr(rest);
   }
   at.SetInsertPoint(wrong);
-  fail(static_cast<std::uint32_t>(fault::reason::bad_function), target, i);
+  fail(static_cast<std::uint32_t>(trap::reason::bad_function), target, i);
   at.CreateUnreachable();
   at.SetInsertPoint(rest);
 }

@@ -13,13 +13,13 @@ namespace hpe::ptx::helpers {
 namespace {
 
 void require_aligned(block_context* block, const instruction* i, std::uint64_t address, std::uint64_t bytes) {
-  if (address % bytes != 0) fail(block, static_cast<std::uint32_t>(fault::reason::misaligned), address, i);
+  if (address % bytes != 0) fail(block, static_cast<std::uint32_t>(trap::reason::misaligned), address, i);
 }
 
 }  // namespace
 
 void fail(block_context* block, std::uint32_t why, std::uint64_t address, const instruction* at) {
-  block->record(static_cast<fault::reason>(why), address, place_of(*block, *at));
+  block->record(static_cast<trap::reason>(why), address, place_of(*block, *at));
   block->stop();
 }
 
@@ -47,7 +47,7 @@ std::uint64_t routine(block_context* block, std::uint32_t thread, const instruct
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address) {
   const std::uint64_t bytes = std::uint64_t{bytes_of(i->types[0])} * i->vector;
   std::uint8_t* const at = reach(*block, block->current, address_window::cluster_shared, address, bytes);
-  if (at == nullptr) fail(block, static_cast<std::uint32_t>(fault::reason::address), address, i);
+  if (at == nullptr) fail(block, static_cast<std::uint32_t>(trap::reason::address), address, i);
   require_aligned(block, i, reinterpret_cast<std::uint64_t>(at), bytes);
   return at;
 }

@@ -51,11 +51,11 @@ class native_engine final : public engine {
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return kernel_.table.points[point]; }
   void begin(block_context&) override {}
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
-    // Compiled frames own nothing, so a fault may leave them by a jump.
+    // Compiled frames own nothing, so a trap may leave them by a jump.
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
-      throw fault_exception{block.fault};
+      throw trap_exception{block.trap};
     }
     const std::uint32_t next = kernel_.regions[point](&block, first, last);
     block.in_compiled_code = false;

@@ -132,11 +132,11 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
     for (std::size_t n = 0; n < i.targets.size(); ++n)
       choice->addCase(e.at.getInt32(static_cast<std::uint32_t>(n)), target(e, flow_.block_at(i.targets[n])));
     e.at.SetInsertPoint(wrong);
-    e.fail(static_cast<std::uint32_t>(fault::reason::illegal), e.at.getInt64(0), i);
+    e.fail(static_cast<std::uint32_t>(trap::reason::illegal), e.at.getInt64(0), i);
     e.at.CreateUnreachable();
   } else if (i.kind == kind::trap) {
     e.set_member(offsetof(block_context, current), e.thread);
-    e.fail(static_cast<std::uint32_t>(fault::reason::trap), e.at.getInt64(0), i);
+    e.fail(static_cast<std::uint32_t>(trap::reason::trap), e.at.getInt64(0), i);
     e.at.CreateUnreachable();
   } else if (i.op == opcode::pause && has_after) {
     // Most turns of a waiting loop go on at once.

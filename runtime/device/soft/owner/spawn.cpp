@@ -141,7 +141,7 @@ struct keeper_parent::start {
   }
 
   // Files that the program closes must not stay open here.
-  [[gnu::no_stack_protector, gnu::no_sanitize("address", "thread", "undefined")]] static int run(void* self) {
+  __attribute__((no_stack_protector, no_sanitize("address", "thread", "undefined"))) static int run(void* self) {
     auto& what = *static_cast<start*>(self);
     what.spawn();
     if (!what.stays) return 0;
@@ -178,6 +178,7 @@ void keeper_parent::end() noexcept {
   while (::waitpid(process_, nullptr, __WCLONE) < 0 && errno == EINTR) {
   }
   process_ = -1;
+  stack_ = {};
 }
 
 std::string find_softd(const std::string& option) {

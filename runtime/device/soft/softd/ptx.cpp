@@ -45,8 +45,8 @@ struct running_launch {
   ptx::launch_configuration configuration;
   bool cooperative = false;
   std::mutex mutex{};
-  std::optional<ptx::fault> fault{};  // under the mutex
-  std::string printed{};              // likewise
+  std::optional<ptx::trap> trap{};  // under the mutex
+  std::string printed{};            // likewise
 
   [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
 
@@ -55,7 +55,7 @@ struct running_launch {
                              : ptx::run_blocks(*make_engine(), configuration, first, last);
     if (!found) return;
     const std::lock_guard lock(mutex);
-    if (!fault) fault = std::move(found);
+    if (!trap) trap = std::move(found);
     throw stopped{};
   }
 };
@@ -66,8 +66,8 @@ void run_share(const void* launch, const hpeTiles* blocks) {
 
 ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
 
-hpeFault fault_of(ptx::fault::reason why) noexcept {
-  using reason = ptx::fault::reason;
+hpeFault fault_of(ptx::trap::reason why) noexcept {
+  using reason = ptx::trap::reason;
   switch (why) {
     case reason::none: return HPE_FAULT_NONE;
     case reason::address: return HPE_FAULT_ADDRESS;
@@ -98,7 +98,7 @@ ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& 
                       what.signal->address, what.signal->signal)};
 }
 
-ptx_runner::trouble describe(ptx::fault what) {
+ptx_runner::trouble describe(ptx::trap what) {
   what.kernel = shortened(what.kernel);
   return {fault_of(what.why), what.message()};
 }
@@ -139,9 +139,9 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
 
   output_.append(what.number, launch.printed, false);
-  if (launch.fault && launch.fault->why == ptx::fault::reason::assertion)
-    output_.append(what.number, launch.fault->detail + "\n", true);
-  if (launch.fault) return describe(*launch.fault);
+  if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
+    output_.append(what.number, launch.trap->detail + "\n", true);
+  if (launch.trap) return describe(*launch.trap);
   if (trouble) return describe(*trouble, shortened(kernel));
   return std::nullopt;
 }

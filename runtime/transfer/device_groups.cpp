@@ -1,4 +1,4 @@
-#include "runtime/core/near_devices.h"
+#include "runtime/transfer/device_groups.h"
 
 #include <algorithm>
 #include <memory>
@@ -6,11 +6,11 @@
 #include "runtime/base/log.h"
 #include "runtime/os/numa.h"
 
-namespace hpe::core {
+namespace hpe::transfer {
 
-transfer::device_groups near_devices(device::device_set& devices) {
+device_groups near_devices(device::device_set& devices) {
   std::vector<int> nodes;  // by group
-  transfer::device_groups result;
+  device_groups result;
   for (unsigned d = 0; d < devices.size(); ++d) {
     const int node = devices.at(d).info().numa_node;
     const auto found = std::find(nodes.begin(), nodes.end(), node);
@@ -31,4 +31,4 @@ transfer::device_groups near_devices(device::device_set& devices) {
   return result;
 }
 
-}  // namespace hpe::core
+}  // namespace hpe::transfer
