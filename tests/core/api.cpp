@@ -376,20 +376,6 @@ TEST(api, StatisticsCountWhatHappened) {
   EXPECT_EQ(hpe::statistics().launches, 0U);
 }
 
-TEST(api, StatisticsCountEachTouchOnce) {
-  const numbers a(mebi);
-  hpe::check(hpeAdvise(a.data(), HPE_ADVISE_LAZY));
-  hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), mebi, 0}, out(a));
-  hpe::synchronize();
-  hpe::check(hpeResetStatistics());
-  EXPECT_EQ(a[0], 0U);
-  EXPECT_EQ(hpe::statistics().faults_read, 1U);
-  EXPECT_EQ(hpe::statistics().faults_write, 0U);
-  a[0] = 1;
-  EXPECT_EQ(hpe::statistics().faults_read, 1U);
-  EXPECT_EQ(hpe::statistics().faults_write, 1U);
-}
-
 TEST(api, OptionsAreListed) {
   const hpeOptionInfo* options = nullptr;
   std::size_t count = 0;
