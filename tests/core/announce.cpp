@@ -15,6 +15,7 @@
 
 namespace {
 
+using hpe::in;
 using hpe::out;
 
 constexpr std::uint32_t count = 300000;
@@ -95,6 +96,22 @@ TEST_F(Announce, ACopyASystemCallAndALaunchWait) {
     hpe::launch(test_kernel().fill, hpe::grid(4), {it_.data(), count, 600}, out(it_));
     EXPECT_EQ(it_[0], 600U);
   }
+}
+
+TEST_F(Announce, ALaunchThatWritesWaitsForAnnouncedReaders) {
+  const hpeAccess reads = access(it_, HPE_IN);
+  hpeAnnouncement announced = nullptr;
+  ASSERT_EQ(hpeAnnounce(&announced, 0, &reads, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();
+  std::thread reader([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(hpeAnnouncedBegin(announced), HPE_SUCCESS);
+    hpe::launch(test_kernel().add, hpe::grid(4), {other_.data(), it_.data(), it_.data(), count}, in(it_), out(other_));
+    EXPECT_EQ(hpeAnnouncedEnd(announced), HPE_SUCCESS);
+  });
+  hpe::launch(test_kernel().fill, hpe::grid(4), {it_.data(), count, 600}, out(it_));
+  reader.join();
+  EXPECT_EQ(other_[7], 16U);
+  EXPECT_EQ(it_[7], 607U);
 }
 
 TEST_F(Announce, OthersAndReadersAreNotHeldUp) {

@@ -56,7 +56,9 @@ TEST(address_space, that_freed_allocations_keep_serves_those_of_another_size) {
   chosen.staging_chunk = mebi;
   chosen.staging_buffers = 2;
   runtime it(chosen);
-  it.memory().free(it.memory().allocate(20 * mebi, 0));
+  std::byte* const touched = it.memory().allocate(20 * mebi, 0);
+  *touched = std::byte{1};
+  it.memory().free(touched);
   std::byte* const other = it.memory().allocate(24 * mebi, 0);
   EXPECT_NE(other, nullptr);
   it.memory().free(other);

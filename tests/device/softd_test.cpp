@@ -20,6 +20,7 @@
 #include "runtime/device/soft/softd/copy.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/heap.h"
+#include "runtime/device/soft/softd/kernels.h"
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/virtual_memory.h"
 #include "tests/device/layout.h"
@@ -155,6 +156,38 @@ TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
   while (running != 0) EXPECT_TRUE(pool.stop_teams(0b100));
   for (std::thread& t : threads) t.join();
   for (const auto& count : counted) EXPECT_EQ(count, rounds * tiles);
+}
+
+TEST(tile_pool, forgets_each_launch_of_a_team) {
+  install_crash_handlers();
+  auto& pool = *new tile_pool(1, 0, 0);
+  std::atomic<std::uint64_t> counted{0};
+  const count_parameters p{&counted};
+  constexpr std::uint64_t rounds = 20000, streams = 4;
+  std::vector<std::thread> threads;
+  for (unsigned s = 0; s < streams; ++s)
+    threads.emplace_back([&] {
+      for (std::uint64_t round = 0; round < rounds; ++round) pool.run(count_tiles, &p, {1, 1, 1}, 1);
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(counted, rounds * streams);
+  EXPECT_TRUE(pool.stop_teams(1)) << "one is there that has ended";
+}
+
+TEST(kernel_table, is_read_while_kernels_are_found) {
+  kernel_table table;
+  table.load(0, SOFTD_TEST_KERNELS);
+  table.find(0, 0, "add");
+  std::atomic<bool> over{false};
+  std::thread launching([&] {
+    while (!over) EXPECT_EQ(table.at(0).name, "add");
+  });
+  for (std::uint32_t n = 1; n < 40000; ++n) table.find(0, n * 7919 % 65521, "add");  // all different, in no order
+  over = true;
+  launching.join();
+  EXPECT_THROW((void)table.at(70000), error);
+  EXPECT_THROW(table.find(0, 70000, "no_such_kernel"), error);
+  EXPECT_THROW(table.find(1, 70000, "add"), error);
 }
 
 TEST(address_table, keeps_ranges_apart_and_divides_them) {

@@ -38,8 +38,21 @@ TEST(topology, default_is_two_devices) { EXPECT_EQ(parse_topology("").devices(),
 TEST(topology, sixteen_is_the_most) {
   EXPECT_EQ(parse_topology("soft:16").devices(), 16U);
   EXPECT_EQ(parse_topology("soft:4x4").devices(), 16U);
-  for (const char* text : {"soft:17", "soft:4x5", "soft:99999999999999", "soft:4294967296x4294967296"})
+  for (const char* text : {"soft:17", "soft:4x5", "soft:99999999999999", "soft:4294967296x4294967296",
+                           "soft:9223372036854775808x2", "soft:2x9223372036854775808"})
     EXPECT_NE(refusal(text).find("at most 16"), std::string::npos) << text;
+}
+
+TEST(shape, is_one_tile_of_one_thread_unless_it_says_more) {
+  const hpe::device::shape one;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(one.grid[i], 1U);
+    EXPECT_EQ(one.block[i], 1U);
+  }
+  EXPECT_EQ(one.team, 0U);
+  EXPECT_EQ(one.shared_bytes, 0U);
+  EXPECT_FALSE(one.cooperative);
+  EXPECT_FALSE(one.asks_for_cluster());
 }
 
 TEST(topology, nonsense_is_refused_with_what_is_possible) {

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/granule.h"
 #include "runtime/device/traced/watcher.h"
@@ -135,6 +137,24 @@ TEST_F(traced, the_file_tells_all_that_ended) {
     finish(s.fill(address(0), 1, 1));
     ASSERT_EQ(events_in(written()).size(), round);
   }
+  set->at(0).unmap(address(0), hpe::granule_size);
+}
+
+TEST_F(traced, commands_are_told_once_though_several_threads_ask) {
+  stream& s = set->at(0).create_stream(priority::launch);
+  set->at(0).map(address(0), hpe::granule_size);
+  constexpr std::size_t count = 3000;
+  std::atomic<bool> over{false};
+  std::vector<std::thread> asking;
+  for (int t = 0; t < 2; ++t)
+    asking.emplace_back([&] {
+      while (!over) watching->settle();
+    });
+  for (std::size_t n = 0; n < count; ++n) s.fill(address(0), 1, 1);
+  finish(s.last());
+  over = true;
+  for (std::thread& t : asking) t.join();
+  EXPECT_EQ(events_in(written()).size(), count);
   set->at(0).unmap(address(0), hpe::granule_size);
 }
 

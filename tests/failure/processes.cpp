@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <barrier>
 #include <cerrno>
 #include <filesystem>
 #include <numeric>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
@@ -37,6 +39,23 @@ bool ended_well(pid_t process) {
 
 void increment(const numbers& a) {
   hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
+}
+
+TEST(Start, OfSeveralThreadsAtOnceIsOne) {
+  const ended child = run_child([] {
+    constexpr int count = 4;
+    std::array<void*, count> memory{};
+    std::barrier together(count);
+    std::vector<std::thread> threads;
+    for (void*& p : memory)
+      threads.emplace_back([&] {
+        together.arrive_and_wait();
+        check(hpeMalloc(&p, mebi) == HPE_SUCCESS, hpeGetLastErrorMessage());
+      });
+    for (std::thread& t : threads) t.join();
+    for (void* const p : memory) check(hpeFree(p) == HPE_SUCCESS, hpeGetLastErrorMessage());
+  });
+  EXPECT_TRUE(child.well()) << child;
 }
 
 TEST(Fork, TheChildIsToldAndTheParentGoesOn) {

@@ -93,6 +93,36 @@ TEST(Copies, SeeWhatKernelsWrote) {
   }
 }
 
+TEST(Copies, SeeWhatAKernelStillWrites) {
+  process a;
+  process b;
+  const std::uint64_t from = a.allocate(MiB, 1);
+  const std::uint64_t to = b.allocate(MiB);
+  ASSERT_EQ(a.tell({.what = order::kind::add, .on = 1, .number = from, .bytes = MiB, .seed = 5, .from = 200000}).status,
+            HPE_SUCCESS);
+  const hpeExport handle = a.begin(from, 0, MiB);
+  ASSERT_EQ(b.copy(to, 0, handle, 0, MiB).status, HPE_SUCCESS);
+  EXPECT_TRUE(b.check(to, 0, MiB, 5, 0, order::kind::check_word));
+  a.end(handle);
+}
+
+// The address space for memory of others has room for some twenty of these at a time, and is used again.
+TEST(Copies, OfMoreMemoryThanThereAreAddresses) {
+  process a;
+  process b("soft:2", {"HPE_SEGMENT_SIZE=64M"});
+  const std::uint64_t to = b.allocate(MiB);
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const std::uint64_t from = a.allocate(MiB);
+    a.fill(from, 0, MiB, i);
+    const hpeExport handle = a.begin(from, 0, MiB);
+    const report r = b.copy(to, 0, handle, 0, MiB);
+    ASSERT_EQ(r.status, HPE_SUCCESS) << i << ": " << r.words;
+    EXPECT_TRUE(b.check(to, 0, MiB, i)) << i;
+    a.end(handle);
+    a.free(from);
+  }
+}
+
 TEST(Copies, OfWhatNobodyWroteAreZero) {
   process a;
   process b;

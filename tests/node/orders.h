@@ -15,7 +15,8 @@ struct order {
     free,         // number
     fill,         // number, offset, bytes, seed: by CPU code
     fill_copy,    // the same by hpeMemcpy
-    add,          // number, offset, bytes, seed: a kernel on device `on` adds seed to 32-bit words
+    add,          // number, offset, bytes, seed, from: a kernel on device `on` adds seed to 32-bit words, after `from`
+                  // microseconds; the order ends before the kernel if that is not 0
     check,        // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
     check_copy,   // the same by hpeMemcpy
     check_word,   // number, offset, bytes, seed: all 32-bit words are seed -> 1

@@ -79,10 +79,11 @@ class worker {
         return;
     }
     const increment_parameters parameters{reinterpret_cast<std::uint32_t*>(at(o)), o.bytes / 4,
-                                          static_cast<std::uint32_t>(o.seed), 0};
+                                          static_cast<std::uint32_t>(o.seed), static_cast<std::uint32_t>(o.from)};
     const hpeAccess access{at(o), o.bytes, HPE_INOUT};
     const hpeShape shape{{test_tiles, 1, 1}, {1, 1, 1}};
-    ok(hpeLaunch(o.on, kernel_, &shape, &parameters, sizeof parameters, &access, 1)) && ok(hpeSynchronize());
+    ok(hpeLaunch(o.on, kernel_, &shape, &parameters, sizeof parameters, &access, 1)) && o.from == 0 &&
+        ok(hpeSynchronize());
   }
 
   std::uint64_t check_words(const order& o) {

@@ -73,6 +73,14 @@ TEST(Reservation, GivesTheRangeBack) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(moved.data()), hint);
 }
 
+TEST(Reservation, IsExchangedForAnother) {
+  os::reservation small(hint, 4 * MiB, MiB);
+  os::reservation large(hint + 8 * MiB, 8 * MiB, MiB);
+  small = std::move(large);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small.data()), hint + 8 * MiB);
+  EXPECT_EQ(small.size(), 8 * MiB);
+}
+
 TEST(Reservation, TooMuchIsAnErrorThatSaysHowMuch) {
   try {
     const os::reservation r(hint, std::size_t{1} << 50, MiB);

@@ -75,6 +75,17 @@ TEST_P(Forwarding, HandlerThatWasThereBeforeGetsTheFault) {
   });
 }
 
+TEST_P(Forwarding, ASecondStartChangesNothing) {
+  expect_success([] {
+    set_action(action_with(record_and_open, 0));
+    start();
+    start();
+    volatile char* page = foreign_page();
+    page[7] = 5;
+    check(page[7] == 5 && calls == 1);
+  });
+}
+
 TEST_P(Forwarding, HandlerThatComesLaterGetsTheFault) {
   expect_success([] {
     start();

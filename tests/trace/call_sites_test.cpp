@@ -4,6 +4,7 @@
 
 #include <numeric>
 #include <thread>
+#include <vector>
 
 namespace hpe::trace {
 namespace {
@@ -28,6 +29,24 @@ TEST(call_sites, count_by_stack_and_kind) {
   EXPECT_EQ(all[1].bytes, 50U);
   EXPECT_EQ(all[2].kind, 2U);
   for (const site& s : all) EXPECT_FALSE(s.stack.empty());
+}
+
+TEST(call_sites, are_those_that_asked_for_announced_work) {
+  call_sites sites;
+  const call_stack asked = [] { return call_stack::here(); }();
+  ASSERT_GT(asked.count, 0);
+  count_for(&asked);
+  here(sites, 1);
+  const call_stack nowhere{};
+  count_for(&nowhere);
+  here(sites, 2);
+  count_for(nullptr);
+  there(sites, 3);
+  const auto all = sites.all();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[2].bytes, 1U);
+  EXPECT_EQ(all[2].stack, std::vector(asked.frames.begin(), asked.frames.begin() + asked.count));
+  for (int i = 0; i < 2; ++i) EXPECT_NE(all[static_cast<std::size_t>(i)].stack, all[2].stack);
 }
 
 TEST(call_sites, of_nothing_are_none) { EXPECT_TRUE(call_sites().all().empty()); }

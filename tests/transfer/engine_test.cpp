@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/transfer/machine.h"
@@ -170,6 +171,36 @@ TEST_P(engine_test, every_copy_to_a_home_waits_for_its_points) {
     auto staged = move.borrow(0);
     return move.write(0, to, staged, 0, kib, after);
   });
+}
+
+TEST_P(engine_test, a_buffer_that_helpers_filled_holds_all_bytes) {
+  constexpr std::size_t bytes = 8 * mib;
+  counters other_count;
+  engine helped(*soft.set, soft.space, {.buffer = bytes, .count = 1, .threads = 2}, other_count);
+  const auto sent = noise(bytes, 5);
+  for (int round = 0; round < 5; ++round) {
+    auto begun = helped.stage(0, sent.data(), bytes, bytes);
+    const auto staged = engine::filled(std::move(begun));
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), staged.data()));
+    std::fill_n(staged.data(), bytes, std::byte{0});
+  }
+}
+
+// A staging buffer remembers one timepoint, which stands for all that reads it.
+TEST_P(engine_test, a_buffer_for_two_homes_is_busy_until_both_have_read_it) {
+  device::stream& other = soft.set->at(1).create_stream(priority::launch);
+  const timepoint before = other.fill(soft.at(1), 1, 1);
+  const timepoint later{before.timeline, before.value + 1};
+  auto staged = move.borrow(0);
+  const timepoint first = move.write(0, soft.at(0), staged, 0, kib, {&later, 1});
+  const timepoint second = move.write(1, soft.at(1, mib), staged, 0, kib, {});
+  EXPECT_EQ(staged.busy_until(), second);
+  soft.wait(before);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(soft.set->reached(second));
+  (void)other.fill(soft.at(1), 1, 1);
+  soft.wait(second);
+  EXPECT_TRUE(soft.set->reached(first));
 }
 
 TEST_P(engine_test, devices_copy_to_themselves_and_to_each_other) {

@@ -1,6 +1,7 @@
 // What hpe says where the CUDA driver is missing, too old, or has no device that can be used. The driver is a stand-in
 // that the loader finds first, so that all of this runs on machines without GPUs.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -35,6 +36,18 @@ class playing {
  private:
   environment variable_;
 };
+
+// It has to be there before the address space is taken, and programs without GPUs do without it. The first of these
+// tests, because what is loaded stays.
+TEST(stand_in, is_loaded_at_once_where_gpus_may_be_used) {
+  const auto is_loaded = [] { return ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY) != nullptr; };
+  if (is_loaded()) GTEST_SKIP() << "it is loaded already";
+  const playing part("one");
+  hpe::device::prepare_devices("soft:2");
+  EXPECT_FALSE(is_loaded());
+  hpe::device::prepare_devices("cuda:1");
+  EXPECT_TRUE(is_loaded());
+}
 
 TEST(stand_in, an_old_driver_is_named_with_its_version_and_the_one_that_is_needed) {
   const playing part("old");
