@@ -28,7 +28,7 @@ std::string program(const char* name) {
   return hpe::ptx::test::read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx");
 }
 
-void must_run(const std::optional<hpe::ptx::fault>& stopped) {
+void must_run(const std::optional<hpe::ptx::trap>& stopped) {
   if (!stopped) return;
   std::fprintf(stderr, "%s\n", stopped->message().c_str());
   std::exit(1);

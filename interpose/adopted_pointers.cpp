@@ -3,17 +3,11 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include <array>
 #include <cerrno>
 
 namespace hpe::interpose {
 
 namespace {
-
-// Pages that CPU code could read when they were last looked at. One that has become device memory since is used by page
-// faults until the driver is asked about its neighbours, which is slow, but right.
-constexpr std::size_t remembered = 256;
-constinit std::array<std::atomic<std::uintptr_t>, remembered> ordinary_pages{};
 
 // The kernel reads the new mask before it looks at what to do with it, and here there is nothing to do. Not by
 // syscall(): that one is interposed (io/escapes.cpp), and asks here what its arguments are.
@@ -39,17 +33,9 @@ void adopted_pointers::start() noexcept {
 }
 
 adopted_pointers* adopted_pointers::find(std::uintptr_t address) noexcept {
-  constexpr std::uintptr_t page = 4096;
+  constexpr std::uintptr_t first_page = 4096;
   adopted_pointers* const it = the_instance.load(std::memory_order_acquire);
-  if (it == nullptr || address < page) return nullptr;
-  if (!it->may_know(address)) {
-    std::atomic<std::uintptr_t>& place = ordinary_pages[address / page % remembered];
-    if (place.load(std::memory_order_relaxed) == address / page) return nullptr;
-    if (readable(address)) {
-      place.store(address / page, std::memory_order_relaxed);
-      return nullptr;
-    }
-  }
+  if (it == nullptr || address < first_page || (!it->may_know(address) && readable(address))) return nullptr;
   return it->bytes_from(address) != 0 ? it : nullptr;
 }
 

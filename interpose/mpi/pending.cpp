@@ -102,6 +102,19 @@ void pending_table::remove(MPI_Request request, const std::shared_ptr<pending>& 
   count_.store(by_request_.size(), std::memory_order_relaxed);
 }
 
+std::shared_ptr<pending> pending_table::take(MPI_Request request) {
+  if (empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto found = by_request_.find(request);
+  if (found == by_request_.end()) return nullptr;
+  const std::shared_ptr<pending> operation = found->second;
+  if (!operation->persistent) {
+    by_request_.erase(found);
+    count_.store(by_request_.size(), std::memory_order_relaxed);
+  }
+  return operation;
+}
+
 void pending_table::move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation) {
   if (from == to) return;
   remove(from, operation);

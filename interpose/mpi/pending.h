@@ -77,6 +77,10 @@ class pending_table {
 
   void add(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] std::shared_ptr<pending> find(MPI_Request request);
+  /// Likewise for a wait or a test. What is not persistent is out of the table until put_back says that it goes on: MPI
+  /// may give the handle to another thread before this one is back from MPI.
+  [[nodiscard]] std::shared_ptr<pending> take(MPI_Request request);
+  void put_back(MPI_Request request, std::shared_ptr<pending> operation) { add(request, std::move(operation)); }
   /// MPI has given the request of this operation another handle.
   void move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation);
   /// Forgets the request if it is (still) this operation's.

@@ -9,19 +9,28 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The requests of one call and the operations behind them, looked up before MPI gives handles back for others to use.
+// The requests of one call and the operations behind them, taken before MPI gives handles back for others to use. Those
+// that are not over go back.
 class watched {
  public:
   watched(int count, MPI_Request* requests)
       : program_(requests), requests_(requests, requests + count), given_(requests_) {
     for (MPI_Request& r : given_) {
-      operations_.push_back(pending_table::all().find(r));
+      operations_.push_back(pending_table::all().take(r));
       const auto& operation = operations_.back();
       if (operation == nullptr) continue;
       any_ = true;
       if (const MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) r = instead;
     }
   }
+
+  ~watched() {
+    for (std::size_t i = 0; i < operations_.size(); ++i)
+      if (operations_[i] != nullptr && !operations_[i]->persistent)
+        pending_table::all().put_back(requests_[i], std::move(operations_[i]));
+  }
+  watched(const watched&) = delete;
+  watched& operator=(const watched&) = delete;
 
   [[nodiscard]] bool any() const noexcept { return any_; }
 
@@ -41,11 +50,13 @@ class watched {
 
   /// MPI has finished request i; `code` is what came of it. Returns an error of hpe's own.
   int over(int i, int code, const MPI_Status* status) {
-    const auto& operation = operations_[static_cast<std::size_t>(i)];
+    const auto at = static_cast<std::size_t>(i);
+    const std::shared_ptr<pending> operation =
+        operations_[at] != nullptr && !operations_[at]->persistent ? std::move(operations_[at]) : operations_[at];
     if (operation == nullptr) return MPI_SUCCESS;
     // Open MPI 4.1 frees persistent requests too when they fail.
     const bool gone = program_[i] == handles::get().request_null;
-    if (!operation->persistent || gone) pending_table::all().remove(requests_[static_cast<std::size_t>(i)], operation);
+    if (operation->persistent && gone) pending_table::all().remove(requests_[at], operation);
     if (code == MPI_SUCCESS) return operation->finish(status);
     operation->drop();
     return MPI_SUCCESS;

@@ -1,5 +1,8 @@
 // Every way to learn that a request is over. Ranks are not in step: a neighbour may be in the next test already, and
 // what it sends there meets the receives of this one, so tags that nobody is to send are used nowhere else.
+#include <atomic>
+#include <thread>
+
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -178,3 +181,55 @@ TEST(requests, ManyAtOnceOnBothKindsOfMemory) {
 }
 
 }  // namespace
+
+// MPI gives a thread the handle of a request that another thread is just waiting for, and has not looked at. A
+// generalised request, whose callback MPI calls in between, holds the first thread there.
+struct second_thread {
+  std::atomic<int> step{0};  // 1: MPI has freed the first request; 2: the second thread has waited for its own
+
+  static int query(void* state, MPI_Status* status) {
+    auto& self = *static_cast<second_thread*>(state);
+    self.step = 1;
+    while (self.step != 2) std::this_thread::yield();
+    MPI_Status_set_elements(status, MPI_BYTE, 0);
+    MPI_Status_set_cancelled(status, 0);
+    return MPI_SUCCESS;
+  }
+  static int free(void*) { return MPI_SUCCESS; }
+  static int cancel(void*, int) { return MPI_SUCCESS; }
+};
+
+TEST(requests, AHandleThatAnotherThreadGetsNext) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library has no threads";
+  constexpr std::size_t words = 20;
+  const auto sent = random_bytes(words);
+  for (int round = 0; round < 3; ++round) {
+    const device_bytes to(random_bytes(words), owner::device);
+    std::vector<std::byte> expected(sent.size());
+    second_thread other;
+    std::array<MPI_Request, 2> r{};
+    MPI_Irecv(to.data(), int(words), MPI_UINT32_T, previous_rank(), 1, world, &r[0]);
+    MPI_Grequest_start(second_thread::query, second_thread::free, second_thread::cancel, &other, &r[1]);
+    const MPI_Request first = r[0];
+    bool same = false;
+    std::thread second([&] {
+      word got = 0;
+      while (other.step != 1) std::this_thread::yield();
+      MPI_Request mine;
+      MPI_Irecv(&got, 1, MPI_UINT32_T, previous_rank(), 2, world, &mine);
+      same = mine == first;
+      MPI_Wait(&mine, MPI_STATUS_IGNORE);
+      other.step = 2;
+    });
+    MPI_Sendrecv(sent.data(), int(words), MPI_UINT32_T, next_rank(), 3, expected.data(), int(words), MPI_UINT32_T,
+                 previous_rank(), 3, world, MPI_STATUS_IGNORE);
+    MPI_Send(sent.data(), int(words), MPI_UINT32_T, next_rank(), 1, world);
+    MPI_Send(sent.data(), 1, MPI_UINT32_T, next_rank(), 2, world);
+    MPI_Grequest_complete(r[1]);
+    MPI_Waitall(2, r.data(), MPI_STATUSES_IGNORE);
+    second.join();
+    EXPECT_TRUE(equal(to.content(), expected)) << (same ? "the same handle" : "another handle");
+  }
+}

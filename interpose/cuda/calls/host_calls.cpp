@@ -110,7 +110,10 @@ void host_calls::wait_for_program(CUcontext also) {
   if (queuing_threads::all_done()) return;
   const std::uint64_t number = ++waits_begun_;
   const queuing_threads::queued_so_far queued;
-  cu_.check(program_.wait_for_all(also), "waiting for the work that may use the memory of a call");
+  const CUresult result = program_.wait_for_all(also);
+  // What is captured does not run, and nothing can be waited for meanwhile.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return;
+  cu_.check(result, "waiting for the work that may use the memory of a call");
   queued.done();
   std::uint64_t before = waits_over_.load();
   while (before < number && !waits_over_.compare_exchange_weak(before, number)) {

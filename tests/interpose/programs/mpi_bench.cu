@@ -217,26 +217,63 @@ void peer_copies() {
   CHECK(cudaMalloc(&here, room));
   cudaDeviceEnablePeerAccess(1, 0);
   cudaGetLastError();
-  cudaStream_t stream;
-  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  // Made by the device that has the bytes, or by the one that gets them, on one stream or half on each of two.
+  cudaStream_t streams[2][2];
+  for (int d = 0; d < 2; ++d) {
+    CHECK(cudaSetDevice(d));
+    for (cudaStream_t& s : streams[d]) CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  }
+  const auto copy = [&](int by, int parts, std::size_t bytes) {
+    for (int p = 0; p < parts; ++p)
+      CHECK(cudaMemcpyPeerAsync(there + p * (bytes / parts), 1, here + p * (bytes / parts), 0, bytes / parts,
+                                streams[by][p]));
+    for (int p = 0; p < parts; ++p) CHECK(cudaStreamSynchronize(streams[by][p]));
+  };
+  const auto time_of = [&](const std::function<void()>& f) {
+    std::vector<double> times;
+    for (int i = 0; i < 30; ++i) {
+      const double begin = now();
+      f();
+      times.push_back((now() - begin) * 1e6);
+    }
+    return median(times);
+  };
   for (const std::size_t bytes : sizes) {
-    std::vector<double> one;
-    std::vector<double> many;
-    for (int i = 0; i < 50; ++i) {
-      const double begin = now();
-      CHECK(cudaMemcpyPeerAsync(there, 1, here, 0, bytes, stream));
-      CHECK(cudaStreamSynchronize(stream));
-      one.push_back((now() - begin) * 1e6);
+    double one[2];
+    double halves[2] = {};
+    double many[2] = {};
+    for (int by = 0; by < 2; ++by) {
+      CHECK(cudaSetDevice(by));
+      one[by] = time_of([&] { copy(by, 1, bytes); });
+      if (bytes >= 1 << 20) halves[by] = time_of([&] { copy(by, 2, bytes); });
+      if (bytes * window > room) continue;
+      many[by] = time_of([&] {
+        for (int w = 0; w < window; ++w)
+          CHECK(cudaMemcpyPeerAsync(there + w * bytes, 1, here + w * bytes, 0, bytes, streams[by][0]));
+        CHECK(cudaStreamSynchronize(streams[by][0]));
+      });
+      many[by] = static_cast<double>(bytes) * window / many[by] / 1e3;
     }
-    for (int i = 0; i < 8 && bytes * window <= room; ++i) {
-      const double begin = now();
-      for (int w = 0; w < window; ++w)
-        CHECK(cudaMemcpyPeerAsync(there + w * bytes, 1, here + w * bytes, 0, bytes, stream));
-      CHECK(cudaStreamSynchronize(stream));
-      many.push_back(static_cast<double>(bytes) * window / (now() - begin) / 1e9);
-    }
-    std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight\n", bytes, median(one),
-                many.empty() ? 0 : median(many), window);
+    std::printf("peer copy      %9zu bytes %9.2f us, in halves %9.2f us, %9.2f GB/s with %d in flight", bytes, one[0],
+                halves[0], many[0], window);
+    std::printf("; by the receiver %9.2f us, in halves %9.2f us, %9.2f GB/s\n", one[1], halves[1], many[1]);
+  }
+  for (const std::size_t width_bytes : {4, 64, 1024}) {
+    constexpr std::size_t pitch = 32768;
+    constexpr std::size_t rows = 8192;
+    CHECK(cudaSetDevice(1));
+    const double across = time_of([&] {
+      CHECK(cudaMemcpy2DAsync(there, pitch, here, pitch, width_bytes, rows, cudaMemcpyDefault, streams[1][0]));
+      CHECK(cudaStreamSynchronize(streams[1][0]));
+    });
+    CHECK(cudaSetDevice(0));
+    const double gathered = time_of([&] {
+      CHECK(cudaMemcpy2DAsync(here + room / 2, width_bytes, here, pitch, width_bytes, rows, cudaMemcpyDefault,
+                              streams[0][0]));
+      CHECK(cudaStreamSynchronize(streams[0][0]));
+    });
+    std::printf("peer rows of %4zu bytes, %zu of them: %9.2f us; gathered on one device %9.2f us\n", width_bytes, rows,
+                across, gathered);
   }
 }
 
