@@ -62,6 +62,8 @@ class copy_queue {
   virtual ~copy_queue() = default;
   /// Whether the copy with a number, and all before it, are done. Does not wait. Throws hpe::error if one has failed.
   [[nodiscard]] virtual bool reached(std::uint64_t number) = 0;
+  /// Waits for all copies that are queued, awake where the program's contexts wait awake. Throws likewise.
+  virtual void wait() = 0;
 };
 
 /// A copy that devices make in the background.

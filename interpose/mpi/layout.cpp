@@ -40,8 +40,10 @@ std::optional<byte_rows> find_rows(const std::vector<stretch>& all) {
 type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(all)), rows_(find_rows(*this)) {}
 
 std::optional<byte_rows> layout::rows() const {
-  if (parts_.size() != 1 || !parts_[0].map->rows()) return std::nullopt;
+  if (parts_.size() != 1) return std::nullopt;
   const part& all = parts_[0];
+  if (all.map == nullptr) return byte_rows{all.displacement, all.bytes, 1, 1, 0, 0};
+  if (!all.map->rows()) return std::nullopt;
   byte_rows result = *all.map->rows();
   result.offset += all.displacement;
   if (all.count == 1) return result;
@@ -87,10 +89,9 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   size_ += static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
   if (map->size() == 1 && static_cast<std::size_t>(extent) == map->front().bytes) {
     const auto all = static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
-    parts_.push_back(
-        {displacement, 1, 0, std::make_shared<type_map>(std::vector<stretch>{{map->front().offset, all}})});
+    parts_.push_back({displacement + map->front().offset, 1, 0, nullptr, all});
   } else {
-    parts_.push_back({displacement, count, static_cast<MPI_Aint>(extent), map});
+    parts_.push_back({displacement, count, static_cast<MPI_Aint>(extent), map, 0});
   }
 }
 
@@ -98,26 +99,29 @@ void layout::add_bytes(MPI_Aint displacement, std::size_t bytes) {
   if (bytes == 0) return;
   cover(displacement, displacement + static_cast<MPI_Aint>(bytes));
   size_ += bytes;
-  parts_.push_back({displacement, 1, 0, std::make_shared<type_map>(std::vector<stretch>{{0, bytes}})});
+  parts_.push_back({displacement, 1, 0, nullptr, bytes});
 }
 
 void layout::visit(std::size_t bytes, const std::function<void(stretch)>& each) const {
   stretch current;
-  for (const part& p : parts_) {
-    for (MPI_Count i = 0; i < p.count; ++i) {
-      for (const stretch& s : *p.map) {
-        if (bytes == 0) break;
-        const std::size_t size = std::min(s.bytes, bytes);
-        const MPI_Aint offset = p.displacement + i * p.extent + s.offset;
-        bytes -= size;
-        if (current.bytes != 0 && offset == current.offset + static_cast<MPI_Aint>(current.bytes)) {
-          current.bytes += size;
-        } else {
-          if (current.bytes != 0) each(current);
-          current = {offset, size};
-        }
-      }
+  const auto take = [&](MPI_Aint offset, std::size_t most) {
+    const std::size_t size = std::min(most, bytes);
+    if (size == 0) return;
+    bytes -= size;
+    if (current.bytes != 0 && offset == current.offset + static_cast<MPI_Aint>(current.bytes)) {
+      current.bytes += size;
+    } else {
+      if (current.bytes != 0) each(current);
+      current = {offset, size};
     }
+  };
+  for (const part& p : parts_) {
+    if (p.map == nullptr) {
+      take(p.displacement, p.bytes);
+      continue;
+    }
+    for (MPI_Count i = 0; i < p.count && bytes != 0; ++i)
+      for (const stretch& s : *p.map) take(p.displacement + i * p.extent + s.offset, s.bytes);
   }
   if (current.bytes != 0) each(current);
 }

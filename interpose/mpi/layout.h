@@ -83,7 +83,8 @@ class layout {
     MPI_Aint displacement;
     MPI_Count count;
     MPI_Aint extent;
-    std::shared_ptr<const type_map> map;
+    std::shared_ptr<const type_map> map;  // none: one stretch of `bytes` bytes
+    std::size_t bytes = 0;
   };
 
   void cover(MPI_Aint begin, MPI_Aint end);

@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "tests/interpose/cuda/stand_in/stand_in.h"
@@ -174,6 +176,24 @@ void sent_before_it_is_received() {
   }
 }
 
+// But a synchronous send ends after its receive has begun: what the receiver has sent before that is there.
+void synchronous() {
+  const device_bytes memory(random_bytes(8, seed_of(0, 8)));
+  int token = 0;
+  if (rank == 0) {
+    int there = 0;
+    MPI_Ssend(memory.data(), 8, MPI_BYTE, 1, tag, world);
+    // Open MPI looks at what has come after it has answered.
+    for (int i = 0; i < 100 && there == 0; ++i) MPI_Iprobe(1, tag + 1, world, &there, MPI_STATUS_IGNORE);
+    EXPECT(there != 0);
+    MPI_Recv(&token, 1, MPI_INT, 1, tag + 1, world, MPI_STATUS_IGNORE);
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    MPI_Send(&token, 1, MPI_INT, 0, tag + 1, world);
+    MPI_Recv(memory.data(), 8, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+  }
+}
+
 // The other rank has the old memory mapped.
 void freed_and_allocated_again() {
   constexpr std::size_t count = std::size_t{6} << 20;
@@ -278,6 +298,17 @@ void waits() {
     EXPECT(calls_of("cuCtxSynchronize") == before);
     EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(100 + round)));
   }
+  // A persistent send waits at each start.
+  MPI_Request send;
+  MPI_Send_init(out.data(), count, MPI_BYTE, other(), tag, world, &send);
+  for (unsigned round = 0; round < 3; ++round) {
+    for (unsigned i = 0; i < 10; ++i) launch(out, count, 150 + round, streams[0]);
+    MPI_Start(&send);
+    MPI_Recv(in.data(), count, MPI_BYTE, other(), tag, world, MPI_STATUS_IGNORE);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(150 + round)));
+  }
+  MPI_Request_free(&send);
   // A wait for one stream says nothing of the other.
   launch(out, count, 1, streams[0]);
   for (unsigned i = 0; i < 10; ++i) launch(out, count, 200, streams[1]);
@@ -319,6 +350,7 @@ int main(int argc, char** argv) {
   for (const std::size_t count : {8, 2032, 100000}) probes(count);
   for (const std::size_t count : {8, 2032, 2100, 100000}) truncation(count);
   sent_before_it_is_received();
+  synchronous();
   rows();
   waits();
   touched();

@@ -62,12 +62,33 @@ std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t byt
   return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
 }
 
+// The driver is much faster at rows (cuMemcpy2D) than at the same rows as one plane (cuMemcpy3D).
 std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
-  const auto rows_of_plane = [&](const copied_rows::distances& d) { return shape.planes > 1 ? d.plane / d.row : 0; };
+  constexpr std::size_t few_planes = 64;
+  if (shape.planes > few_planes) return copy_planes(ends, shape, std::move(kept));
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = ends.srcMemoryType;
+  rows.srcPitch = shape.from.row;
+  rows.dstMemoryType = ends.dstMemoryType;
+  rows.dstPitch = shape.to.row;
+  rows.WidthInBytes = shape.width;
+  rows.Height = shape.rows;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t p = 0; p < shape.planes; ++p) {
+    rows.srcDevice = ends.srcDevice + p * shape.from.plane;
+    rows.srcHost = static_cast<const std::byte*>(ends.srcHost) + p * shape.from.plane;
+    rows.dstDevice = ends.dstDevice + p * shape.to.plane;
+    rows.dstHost = static_cast<std::byte*>(ends.dstHost) + p * shape.to.plane;
+    queued(cu_.cuMemcpy2DAsync(&rows, stream()), shape.width * shape.rows, kept);
+  }
+  return queued_;
+}
+
+std::uint64_t call_queue::copy_planes(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
   ends.srcPitch = shape.from.row;
-  ends.srcHeight = rows_of_plane(shape.from);
+  ends.srcHeight = shape.from.plane / shape.from.row;
   ends.dstPitch = shape.to.row;
-  ends.dstHeight = rows_of_plane(shape.to);
+  ends.dstHeight = shape.to.plane / shape.to.row;
   ends.WidthInBytes = shape.width;
   ends.Height = shape.rows;
   ends.Depth = shape.planes;
@@ -107,8 +128,19 @@ bool call_queue::reached(std::uint64_t number) {
 }
 
 void call_queue::wait() {
+  std::uint64_t all = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    all = queued_;
+  }
   const entered here(cu_, parts_->context());
   cu_.check(cu_.cuStreamSynchronize(stream()), "copying the bytes of a call");
+  const std::lock_guard lock(mutex_);
+  done_ = std::max(done_, all);
+  while (!marks_.empty() && marks_.front().number <= done_) {
+    spare_.push_back(marks_.front().event);
+    marks_.pop_front();
+  }
 }
 
 // ---- buffers ------------------------------------------------------------------------------------------------------

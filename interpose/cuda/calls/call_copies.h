@@ -55,8 +55,7 @@ class call_queue final : public interpose::copy_queue {
     return copy_described(described, shape, std::move(kept));
   }
   [[nodiscard]] bool reached(std::uint64_t number) override;
-  /// Waits for all that is queued.
-  void wait();
+  void wait() override;
 
  private:
   // Where planes are no multiple of rows apart: as few parts as can be, each of rows alone.
@@ -84,6 +83,7 @@ class call_queue final : public interpose::copy_queue {
   };
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
+  std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
   std::uint64_t queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept);
   void record();
   [[nodiscard]] bool is_over(CUresult result) const;

@@ -194,8 +194,9 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t from, std::size_t byt
 std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                             std::uint64_t queued) {
   const CUdeviceptr target = number_of(to);
-  const bool on_device = adopted_pointers::of(target) != nullptr;
-  const auto queue = on_device ? queue_of(require(target).context) : some_queue();
+  const auto place = may_know(target) ? known_.at(target) : std::nullopt;
+  const bool on_device = place.has_value() || adopted_pointers::of(target) != nullptr;
+  const auto queue = on_device ? queue_of(place ? place->context : require(target).context) : some_queue();
   if (queue == nullptr) return std::nullopt;
   const auto memory = peers_.open(from, queue->parts());
   if (memory == nullptr) return std::nullopt;

@@ -1,7 +1,9 @@
 #include "interpose/mpi/messages/direct_copy.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/core/operations/host_access.h"
@@ -15,7 +17,7 @@ constexpr std::size_t piece = std::size_t{64} << 20;
 
 // A copy of the driver's memory takes less than 10 us up to that, and looking at MPI in between costs more than it
 // gains where nothing else goes on.
-constexpr std::size_t waited_for_awake = std::size_t{1} << 20;
+constexpr std::size_t waited_for_at_once = std::size_t{1} << 20;
 
 class direct_copy {
  public:
@@ -39,6 +41,52 @@ class direct_copy {
   std::size_t done_ = 0;
 };
 
+// Copies that devices make one after the other: only the first one is asked for.
+class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
+ public:
+  static queue_of_copies& of(const std::shared_ptr<copy_queue>& copies) {
+    const auto found = std::find_if(all().begin(), all().end(), [&](const auto& q) { return q->copies_ == copies; });
+    if (found != all().end()) return **found;
+    const auto made = std::make_shared<queue_of_copies>();
+    made->copies_ = copies;
+    all().push_back(made);
+    progress::of_process().repeat([made] { return made->step(); });
+    return *made;
+  }
+
+  void add(std::uint64_t number, transfer_over then) { waiting_.push_back({number, std::move(then)}); }
+
+ private:
+  struct copy {
+    std::uint64_t number;
+    transfer_over then;
+  };
+
+  static std::vector<std::shared_ptr<queue_of_copies>>& all() {
+    static auto* const them = new std::vector<std::shared_ptr<queue_of_copies>>;
+    return *them;
+  }
+
+  bool step() {
+    while (!waiting_.empty()) {
+      std::optional<error> failure;
+      try {
+        if (!copies_->reached(waiting_.front().number)) return false;
+      } catch (const error& e) {
+        failure = e;
+      }
+      const transfer_over then = std::move(waiting_.front().then);
+      waiting_.pop_front();
+      then(failure);
+    }
+    std::erase(all(), shared_from_this());
+    return true;
+  }
+
+  std::shared_ptr<copy_queue> copies_;
+  std::deque<copy> waiting_;
+};
+
 }  // namespace
 
 bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then) {
@@ -56,21 +104,12 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
   try {
     const auto copy = devices->pull(to, from, shape, queued);
     if (!copy) return false;
-    if (progress::of_process().only_one() && shape.bytes() <= waited_for_awake) {
-      while (!copy->done()) {
-      }
+    if (progress::of_process().only_one() && shape.bytes() <= waited_for_at_once) {
+      copy->queue->wait();
       then(std::nullopt);
       return true;
     }
-    progress::of_process().repeat([copy = *copy, then = std::move(then)] {
-      try {
-        if (!copy.done()) return false;
-        then(std::nullopt);
-      } catch (const error& e) {
-        then(e);
-      }
-      return true;
-    });
+    queue_of_copies::of(copy->queue).add(copy->number, std::move(then));
     return true;
   } catch (const error&) {
     return false;  // the chunks tell

@@ -7,11 +7,7 @@ namespace hpe::interpose::mpi {
 
 static_assert(std::is_trivially_copyable_v<envelope> && sizeof(envelope) <= envelope_bytes);
 
-envelope::wire envelope::packed() const {
-  wire result{};
-  std::memcpy(result.data(), this, sizeof *this);
-  return result;
-}
+void envelope::pack(wire& into) const { std::memcpy(into.data(), this, sizeof *this); }
 
 std::optional<envelope> envelope::recognise(const wire& received) {
   envelope result;

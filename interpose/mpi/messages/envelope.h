@@ -37,7 +37,8 @@ struct envelope {
 
   using wire = std::array<std::byte, envelope_bytes>;
 
-  [[nodiscard]] wire packed() const;
+  /// The rest of it means nothing.
+  void pack(wire& into) const;
   /// Nothing if it is a payload that happens to be as long.
   [[nodiscard]] static std::optional<envelope> recognise(const wire& received);
   /// A message of envelope_bytes bytes that was received at `place` with some layout.

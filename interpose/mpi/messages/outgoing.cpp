@@ -35,9 +35,8 @@ void require_device(const std::byte* p) {
 
 void outgoing::prepare() {
   if (what_.driver != nullptr) {
-    if (started_ && what_.shared)
+    if (persistent && what_.shared)
       what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent());
-    started_ = true;
     return;
   }
   require_device(what_.from);
@@ -76,7 +75,7 @@ int outgoing::start() {
     head.rows = what_.rows;
     head.offer = *offer_;
   }
-  envelope_ = head.packed();
+  head.pack(envelope_);
   MPI_Request request = nullptr;
   const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination,
                                      what_.tag, what_.comm, &request);
@@ -113,8 +112,8 @@ bool outgoing::look_at_offer() {
     part_over(MPI_SUCCESS, std::nullopt);
     return true;
   }
-  if (what_.rows.bytes() > sent_at_once || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
-      !board->withdraw(*offer_))
+  if (synchronous_ || what_.rows.bytes() > sent_at_once || parts_left_ != 1 ||
+      std::chrono::steady_clock::now() < patient_until_ || !board->withdraw(*offer_))
     return false;
   board->end(*std::exchange(offer_, std::nullopt));
   withdraw();

@@ -25,7 +25,12 @@ class outgoing final : public message {
     adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
     std::optional<peer_bytes> shared;  ///< of the driver's, at the first start
   };
-  outgoing(const arguments& what, bool persistent) : message(what.comm, persistent), what_(what) {}
+  struct mode {
+    bool persistent = false;
+    bool synchronous = false;  ///< not over before the receiver has begun
+  };
+  outgoing(const arguments& what, mode how)
+      : message(what.comm, how.persistent), what_(what), synchronous_(how.synchronous) {}
 
  private:
   /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if
@@ -45,12 +50,12 @@ class outgoing final : public message {
   void part_over(int code, const std::optional<error>& failure);
 
   arguments what_;
+  const bool synchronous_;
   envelope::wire envelope_{};
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
-  bool started_ = false;
   std::chrono::steady_clock::time_point patient_until_;
   int parts_left_ = 0;  // the envelope, the payload
   int code_ = MPI_SUCCESS;

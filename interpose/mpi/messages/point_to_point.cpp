@@ -80,7 +80,7 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
 }
 
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                                bool persistent) {
+                                outgoing::mode how) {
   adopted_pointers* const driver = core::host_access::of(buf) == nullptr ? adopted_pointers::of(buf) : nullptr;
   if (driver == nullptr && core::host_access::of(buf) == nullptr) return nullptr;
   if (dest < 0 || count <= 0 || (driver == nullptr && !is_looked_at(count, type)) || !is_intra(comm)) return nullptr;
@@ -100,8 +100,7 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
   if (driver != nullptr ? !shared && which.size() < running.large
                         : which.size() < running.least(rank) || !is_of_devices(buf))
     return nullptr;
-  return std::make_shared<outgoing>(outgoing::arguments{from, *rows, dest, rank, tag, comm, driver, shared},
-                                    persistent);
+  return std::make_shared<outgoing>(outgoing::arguments{from, *rows, dest, rank, tag, comm, driver, shared}, how);
 }
 
 template <class Action>
@@ -188,32 +187,57 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
 
 }  // namespace
 
-taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                 const char* function) {
+namespace {
+
+taken send_now(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, bool synchronous,
+               const char* function) {
   return guarded(comm, [&]() -> taken {
-    const auto send = large(buf, count, type, dest, tag, comm, false);
+    const auto send = large(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = synchronous});
     if (send == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
     return send->carry_out(MPI_STATUS_IGNORE);
   });
 }
 
-taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                  MPI_Request* request) {
+taken begin_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, outgoing::mode how,
+                 MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
-    const auto send = large(buf, count, type, dest, tag, comm, false);
+    const auto send = large(buf, count, type, dest, tag, comm, how);
     if (send == nullptr) return std::nullopt;
     return send->open(request);
   });
 }
 
+}  // namespace
+
+taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                 const char* function) {
+  return send_now(buf, count, type, dest, tag, comm, false, function);
+}
+
+taken large_ssend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  const char* function) {
+  return send_now(buf, count, type, dest, tag, comm, true, function);
+}
+
+taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = false}, request);
+}
+
+taken large_issend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = true}, request);
+}
+
 taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                       MPI_Request* request) {
-  return guarded(comm, [&]() -> taken {
-    const auto send = large(buf, count, type, dest, tag, comm, true);
-    if (send == nullptr) return std::nullopt;
-    return send->open(request);
-  });
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true, .synchronous = false}, request);
+}
+
+taken large_ssend_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                       MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true, .synchronous = true}, request);
 }
 
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
@@ -273,7 +297,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, false);
+    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, {});
     if (send != nullptr) {
       const trace::recorded here(trace::category::mpi, function);
       if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;

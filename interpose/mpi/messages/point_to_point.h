@@ -21,10 +21,16 @@ using taken = std::optional<int>;
 
 taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                  const char* function = __builtin_FUNCTION());
+taken large_ssend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  const char* function = __builtin_FUNCTION());
 taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                   MPI_Request* request);
+taken large_issend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   MPI_Request* request);
 taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                       MPI_Request* request);
+taken large_ssend_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                       MPI_Request* request);
 
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
                const char* function = __builtin_FUNCTION());
