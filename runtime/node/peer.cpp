@@ -81,7 +81,8 @@ answer peer::ask(question::kind what, const handle& h) {
   }
   if (!answered) {
     give_up();
-    HPE_THROW(HPE_ERROR_NOT_FOUND, "the process that exported the memory does not answer; it ended, or hangs");
+    HPE_THROW(HPE_ERROR_NOT_FOUND,
+              "the process that exported the memory does not answer (recvmsg); it ended, or hangs");
   }
   if (!result.found) throw_ended();
   return result;

@@ -142,9 +142,10 @@ class lines {
         rest_.erase(0, end + 1);
         return outcome::line;
       }
+      // Late is late only if there is nothing to read: this process itself may not have run for a while.
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
       pollfd readable{from_, POLLIN, 0};
-      if (left <= 0 || ::poll(&readable, 1, static_cast<int>(left)) == 0) return outcome::late;
+      if (::poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) == 0) return outcome::late;
       char buffer[4096];
       const ssize_t n = ::read(from_, buffer, sizeof buffer);
       if (n <= 0) return outcome::ended;

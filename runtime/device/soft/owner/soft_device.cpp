@@ -99,6 +99,7 @@ stream& soft_device::create_stream(priority level) {
 }
 
 void soft_device::await_room() {
+  if (crowds_ == 0) return;
   std::vector<timepoint> awaited;
   {
     const std::lock_guard lock(mutex_);

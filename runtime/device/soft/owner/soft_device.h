@@ -33,6 +33,9 @@ class soft_device final : public device {
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
 
+  /// By its streams: so many more have a long queue.
+  void count_crowds(int more) noexcept { crowds_ += more; }
+
   /// Throws HPE_ERROR_DEVICE_LOST if it is lost.
   void require_alive() const;
   /// What every use of a lost device says.
@@ -64,6 +67,7 @@ class soft_device final : public device {
   softd_process& process_;
   properties properties_;
   std::atomic<std::size_t> used_{0};
+  std::atomic<int> crowds_{0};
   std::atomic<bool> ending_{false};
 
   std::atomic<bool> lost_{false};

@@ -36,6 +36,7 @@ timepoint soft_stream::submit(const command& what, std::span<const std::byte> pa
       waiting_.push_back({what, {parameters.begin(), parameters.end()}});
     else
       put(what, parameters);
+    look_at_crowd();
     value = issued_.load(std::memory_order_relaxed) + 1;
     issued_.store(value);
     if (told != nullptr) tell(*told, what, {number_, value}, asked);
@@ -68,6 +69,7 @@ bool soft_stream::feed_locked() {
     put(waiting_.front().what, waiting_.front().parameters);
     waiting_.pop_front();
   }
+  look_at_crowd();
   return waiting_.empty();
 }
 
@@ -75,6 +77,7 @@ void soft_stream::lose() {
   const std::lock_guard lock(mutex_);
   line_.lost_after.store(completed());
   waiting_.clear();
+  look_at_crowd();
   set_.shared().complete(number_, timeline::all);
 }
 
@@ -88,12 +91,15 @@ timepoint soft_stream::point_of_room() const {
   return {number_, in_ring_ - ring_slots / 2};
 }
 
-timepoint soft_stream::end_of_crowd() const noexcept {
-  constexpr std::uint64_t long_queue = 4096;
-  const std::uint64_t issued = issued_.load();
-  const std::uint64_t done = line_.completed.load();
-  if (done > issued || issued - done <= ring_slots + long_queue) return {};
-  return {number_, issued - ring_slots - long_queue / 2};
+timepoint soft_stream::end_of_crowd() const {
+  const std::lock_guard lock(mutex_);
+  return crowded_ ? timepoint{number_, issued_.load() - ring_slots - long_queue / 2} : timepoint{};
+}
+
+void soft_stream::look_at_crowd() {
+  const bool crowded = waiting_.size() > (crowded_ ? long_queue / 2 : long_queue);
+  if (crowded != crowded_) device_.count_crowds(crowded ? 1 : -1);
+  crowded_ = crowded;
 }
 
 std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_point now, std::chrono::seconds limit) {

@@ -33,8 +33,8 @@ class soft_stream final : public stream {
   /// Whether the command was queued or ran when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
-  /// Where there are more commands than the ring and a long queue hold: when half of that queue is gone. Else none.
-  [[nodiscard]] timepoint end_of_crowd() const noexcept;
+  /// Where a long queue of commands waits for the ring: when half of it is gone. Else none.
+  [[nodiscard]] timepoint end_of_crowd() const;
 
   // For the feeder.
 
@@ -60,6 +60,7 @@ class soft_stream final : public stream {
 
  private:
   enum class side : bool { host, device };
+  static constexpr std::size_t long_queue = 4096;
   struct waiting_command {
     command what;
     std::vector<std::byte> parameters;
@@ -76,6 +77,8 @@ class soft_stream final : public stream {
   [[nodiscard]] bool has_room() const noexcept { return in_ring_ - completed() < ring_slots; }
   void put(const command& what, std::span<const std::byte> parameters);
   bool feed_locked();
+  /// Tells the device when the queue becomes long, and when it is no more.
+  void look_at_crowd();
 
   [[nodiscard]] std::uint64_t failures() const noexcept;
 
@@ -88,6 +91,7 @@ class soft_stream final : public stream {
   mutable std::mutex mutex_;              // guards what follows
   std::uint64_t in_ring_ = 0;             // the number of the last command that was put there
   std::deque<waiting_command> waiting_;
+  bool crowded_ = false;  // more than long_queue are waiting, or were and half of them still are
 
   // Of the one who looks for commands that do not end:
   std::uint64_t seen_completed_ = timeline::all;  // before the first look
