@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "runtime/device/soft/shared/address_table.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/shared/timeline.h"
 #include "runtime/device/soft/softd/copy.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/heap.h"
@@ -207,6 +210,33 @@ TEST(address_table, keeps_ranges_apart_and_divides_them) {
   EXPECT_EQ(table.find(0x1000)->end, 0x2000U);
   EXPECT_EQ(table.find(0x2800)->end, 0x3000U);
   EXPECT_EQ(table.find(0x4000)->where.device, 1);
+}
+
+TEST(failure_log, keeps_the_last_ones_whole) {
+  const auto log = std::make_unique<failure_log>();
+  constexpr std::uint64_t all = failure_log::kept + 10;
+  // The later sentences are shorter, and the first is longer than fits.
+  for (std::uint64_t n = 0; n < all; ++n)
+    log->append({n + 1, 1000 + n, HPE_ERROR_LAUNCH_FAILED, std::string(2000 / (n + 1), 'x') + fmt::format("{}", n),
+                 n % 2 == 0 ? HPE_FAULT_NONE : HPE_FAULT_ADDRESS});
+  EXPECT_EQ(log->count(), all);
+  EXPECT_EQ(log->first_kept(), all - failure_log::kept);
+  EXPECT_FALSE(log->at(log->first_kept() - 1));
+  EXPECT_FALSE(log->at(all));
+  EXPECT_FALSE(log->find(1));
+  for (std::uint64_t n = log->first_kept(); n < all; ++n) {
+    const auto found = log->find(n + 1);
+    ASSERT_TRUE(found && log->at(n)) << n;
+    EXPECT_EQ(found->value, n + 1);
+    EXPECT_EQ(found->order, 1000 + n);
+    EXPECT_EQ(found->status, HPE_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(found->sentence, std::string(2000 / (n + 1), 'x') + fmt::format("{}", n));
+    EXPECT_EQ(found->fault, n % 2 == 0 ? HPE_FAULT_NONE : HPE_FAULT_ADDRESS);
+  }
+  failure_log other;
+  other.append({1, 1, HPE_ERROR_LAUNCH_FAILED, std::string(5000, 'x'), HPE_FAULT_NONE});
+  EXPECT_GT(other.find(1)->sentence.size(), 500U);
+  EXPECT_LT(other.find(1)->sentence.size(), 5000U);
 }
 
 class output : public testing::Test {

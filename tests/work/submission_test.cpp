@@ -279,5 +279,44 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
   expect_everywhere(5, old_byte, true);
 }
 
+TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
+  env().devices.wait(env().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
+  device::stream& stream = env().devices.at(0).create_stream(device::priority::launch);
+  const timepoint before = stream.fill(data_, old_byte, 1);
+  const timepoint gate{before.timeline, before.value + 1};
+  coherence::region& r = region();
+  const device_access reads{&r, {0, block}, HPE_IN};
+  const device_access writes{&r, {0, block}, HPE_OUT};
+  const device_access concurrent{&r, {0, block}, HPE_INOUT, false, true};
+  const auto waits = [&](const device_access& later) {
+    point_set after;
+    collect(std::span(&later, 1), env().devices, after);
+    return !reached(after.points(), env().devices);
+  };
+  struct {
+    device_access first;
+    std::size_t at;  // each in a place of its own
+    bool reader_waits, writer_waits, concurrent_waits;
+  } cases[] = {{reads, 0, false, true, true},
+               {writes, granule_size, true, true, true},
+               {concurrent, 2 * granule_size, true, true, false}};
+  {
+    const hpe::lock_guard lock(r.mutex);
+    for (auto& c : cases) {
+      SCOPED_TRACE(c.at);
+      const auto there = [&](device_access a) {
+        a.range = {c.at, c.at + block};
+        return a;
+      };
+      const device_access first = there(c.first);
+      record(std::span(&first, 1), std::span(&gate, 1), env().devices);
+      EXPECT_EQ(waits(there(reads)), c.reader_waits);
+      EXPECT_EQ(waits(there(writes)), c.writer_waits);
+      EXPECT_EQ(waits(there(concurrent)), c.concurrent_waits);
+    }
+  }
+  (void)stream.fill(data_, old_byte, 1);
+}
+
 }  // namespace
 }  // namespace hpe::work
