@@ -99,14 +99,14 @@ class queuing_threads {
   /// Whether all work that the program has queued is known to be done.
   [[nodiscard]] static bool all_done() noexcept;
   /// Nobody asks until then, and waits for devices need not say anything.
-  static void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
-  [[nodiscard]] static bool watched() noexcept { return watched_.load(std::memory_order_relaxed); }
+  static void watch() noexcept { somebody_asks.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] static bool watched() noexcept { return somebody_asks.load(std::memory_order_relaxed); }
 
  private:
   friend struct place_holder;
   static place& take_place() noexcept;
 
-  inline static constinit std::atomic<bool> watched_{false};
+  inline static constinit std::atomic<bool> somebody_asks{false};
 
   // The library is preloaded, so that its few bytes per thread are at hand without a call.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local place* of_this_thread;
