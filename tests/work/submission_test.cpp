@@ -280,8 +280,8 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
 }
 
 TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
-  env().devices.wait(env().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
-  device::stream& stream = env().devices.at(0).create_stream(device::priority::launch);
+  with().devices.wait(with().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
+  device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(data_, old_byte, 1);
   const timepoint gate{before.timeline, before.value + 1};
   coherence::region& r = region();
@@ -290,8 +290,8 @@ TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
   const device_access concurrent{&r, {0, block}, HPE_INOUT, false, true};
   const auto waits = [&](const device_access& later) {
     point_set after;
-    collect(std::span(&later, 1), env().devices, after);
-    return !reached(after.points(), env().devices);
+    collect(std::span(&later, 1), with().devices, after);
+    return !reached(after.points(), with().devices);
   };
   struct {
     device_access first;
@@ -309,7 +309,7 @@ TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
         return a;
       };
       const device_access first = there(c.first);
-      record(std::span(&first, 1), std::span(&gate, 1), env().devices);
+      record(std::span(&first, 1), std::span(&gate, 1), with().devices);
       EXPECT_EQ(waits(there(reads)), c.reader_waits);
       EXPECT_EQ(waits(there(writes)), c.writer_waits);
       EXPECT_EQ(waits(there(concurrent)), c.concurrent_waits);
