@@ -62,7 +62,7 @@ std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t byt
   return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
 }
 
-// The driver is much faster at rows (cuMemcpy2D) than at the same rows as one plane (cuMemcpy3D).
+// Rows rather than planes where there are few: cuMemcpy2D is the driver's common case.
 std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
   constexpr std::size_t few_planes = 64;
   if (shape.planes > few_planes) return copy_planes(ends, shape, std::move(kept));
