@@ -158,7 +158,8 @@ std::shared_ptr<shared_event> shared_event::open(const cudaIpcEventHandle_t& han
   const std::string path = path_of(content);
   std::array<char, 64> target{};  // looked at first: opening some other file could do something
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
-  const std::string wanted = std::string("/memfd:") + file_name;
+  std::string wanted = "/memfd:";
+  wanted += file_name;
   require(length > 0 && std::string(target.data(), static_cast<std::size_t>(length)).starts_with(wanted),
           cudaErrorInvalidResourceHandle);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

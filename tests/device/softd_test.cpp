@@ -163,7 +163,7 @@ TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
 
 TEST(tile_pool, forgets_each_launch_of_a_team) {
   install_crash_handlers();
-  auto& pool = *new tile_pool(1, 0, 0);
+  static auto& pool = *new tile_pool(1, 0, 0);  // its threads live as long as the process
   std::atomic<std::uint64_t> counted{0};
   const count_parameters p{&counted};
   constexpr std::uint64_t rounds = 20000, streams = 4;

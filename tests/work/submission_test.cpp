@@ -280,6 +280,7 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
 }
 
 TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
+  runtime_->synchronize(-1);  // so that nothing but the gate is waited for
   with().devices.wait(with().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(data_, old_byte, 1);
