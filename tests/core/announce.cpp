@@ -167,20 +167,4 @@ TEST_F(Announce, MistakesAreTold) {
   EXPECT_EQ(it_[0], 1U);
 }
 
-// ---- statistics ---------------------------------------------------------------------------------------------------
-
-TEST(statistics, CountEachTouchOnce) {
-  const hpe::array<std::uint32_t> a(count);
-  hpe::check(hpeAdvise(a.data(), HPE_ADVISE_LAZY));
-  hpe::launch(test_kernel().fill, hpe::grid(4), {a.data(), count, 0}, out(a));
-  hpe::synchronize();
-  hpe::check(hpeResetStatistics());
-  EXPECT_EQ(a[0], 0U);
-  EXPECT_EQ(hpe::statistics().faults_read, 1U);
-  EXPECT_EQ(hpe::statistics().faults_write, 0U);
-  a[0] = 1;
-  EXPECT_EQ(hpe::statistics().faults_read, 1U);
-  EXPECT_EQ(hpe::statistics().faults_write, 1U);
-}
-
 }  // namespace

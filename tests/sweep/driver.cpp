@@ -101,12 +101,6 @@ void print_stack(const note& from) {
   (void)!std::system(command.c_str());
 }
 
-void remove_shared(pid_t process) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/dev/shm", ignored))
-    if (entry.path().filename().string().starts_with(node_directory(process))) fs::remove(entry.path(), ignored);
-}
-
 struct process {
   pid_t id = 0;
   int from = -1;
@@ -230,7 +224,6 @@ tally drive(const sweep_of& which, bool verbose) {
     ::waitpid(p.id, &status, 0);
     ::kill(-p.id, SIGKILL);
     ::close(p.from);
-    remove_shared(p.id);
     if (done || replaced) continue;
     if (at == 0) {
       ++result.crashes;

@@ -148,8 +148,6 @@ class worker {
 
 }  // namespace
 
-std::string node_directory(pid_t process) { return "hpe-sweep-" + std::to_string(process); }
-
 int run_sweep(const sweep_of& which, int report_to) {
   std::set_terminate([] {
     void* frames[40];
@@ -166,8 +164,6 @@ int run_sweep(const sweep_of& which, int report_to) {
   ::setenv("HPE_STAGING_CHUNK", "64k", 0);
   ::setenv("HPE_STAGING_BUFFERS", "6", 0);
   ::setenv("HPE_LOG", "silent", 0);
-  // A directory of processes of its own, which the driver removes.
-  ::setenv("HPE_NODE_DIRECTORY", node_directory(::getpid()).c_str(), 1);
   for (const auto& [name, value] : which.what->variables) ::setenv(name, value, 1);
   return worker(which, report_to).run();
 }

@@ -45,8 +45,6 @@ struct sweep_of {
 ///   again <k>          the process is of no more use; another one goes on with k
 ///   done <calls>       so many calls there are, and all were made to fail
 int run_sweep(const sweep_of& which, int report_to);
-/// The beginning of the names of what such a process has in /dev/shm.
-[[nodiscard]] std::string node_directory(pid_t process);
 
 /// Runs one kind of failure of one scenario in such processes, and watches them.
 struct tally {
