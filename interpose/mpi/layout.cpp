@@ -70,18 +70,20 @@ void layout::cover(MPI_Aint begin, MPI_Aint end) {
   end_ = size_ == 0 ? end : std::max(end_, end);
 }
 
+type_measures measures_of(MPI_Datatype type) {
+  type_measures result;
+  MPI_Count lower = 0;
+  HPE_REAL(Type_size_x)(type, &result.size);
+  HPE_REAL(Type_get_extent_x)(type, &lower, &result.extent);
+  HPE_REAL(Type_get_true_extent_x)(type, &result.true_lower, &result.true_extent);
+  return result;
+}
+
 void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   if (count < 0) throw left_to_mpi{};
   const auto map = map_of(type);
   if (count == 0 || map->empty()) return;
-  MPI_Count size = 0;
-  MPI_Count lower = 0;
-  MPI_Count extent = 0;
-  MPI_Count true_lower = 0;
-  MPI_Count true_extent = 0;
-  HPE_REAL(Type_size_x)(type, &size);
-  HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
-  HPE_REAL(Type_get_true_extent_x)(type, &true_lower, &true_extent);
+  const auto [size, extent, true_lower, true_extent] = measures_of(type);
   // The extent may be negative: the last element then lies below the first one.
   const MPI_Aint last = (count - 1) * extent;
   cover(displacement + true_lower + std::min<MPI_Aint>(last, 0),

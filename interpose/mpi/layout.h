@@ -23,6 +23,15 @@ struct left_to_mpi {};
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
 }
 
+/// The measures of a datatype, in bytes. The type is valid.
+struct type_measures {
+  MPI_Count size = 0;
+  MPI_Count extent = 0;
+  MPI_Count true_lower = 0;
+  MPI_Count true_extent = 0;
+};
+[[nodiscard]] type_measures measures_of(MPI_Datatype type);
+
 struct stretch {
   MPI_Aint offset = 0;
   std::size_t bytes = 0;

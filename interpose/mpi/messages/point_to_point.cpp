@@ -119,14 +119,7 @@ taken guarded(MPI_Comm comm, Action&& action) {
 // The bytes of a buffer without gaps; empty for all others.
 std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return std::nullopt;
-  MPI_Count size = 0;
-  MPI_Count lower = 0;
-  MPI_Count extent = 0;
-  MPI_Count true_lower = 0;
-  MPI_Count true_extent = 0;
-  HPE_REAL(Type_size_x)(type, &size);
-  HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
-  HPE_REAL(Type_get_true_extent_x)(type, &true_lower, &true_extent);
+  const auto [size, extent, true_lower, true_extent] = measures_of(type);
   const bool whole = size == extent && size == true_extent && true_lower == 0;
   return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
 }
