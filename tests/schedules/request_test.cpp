@@ -26,17 +26,26 @@ verdict ask(request& r, std::uintptr_t n) {
   return *result;
 }
 
-/// What a lane does, until it has answered so many.
+/// A lane's look at the request: answers the wish in it, if there is one.
+bool answer_one(request& r) {
+  if (!r.take()) return false;
+  const auto n = reinterpret_cast<std::uintptr_t>(r.address()) >> 12;
+  r.answer(n % 2 == 1 ? verdict::retry : verdict::not_ours);
+  return true;
+}
+
 void answer(request& r, int count) {
   while (count > 0) {
-    if (!r.take()) {
+    if (answer_one(r))
+      --count;
+    else
       schedules::model::relax();
-      continue;
-    }
-    const auto n = reinterpret_cast<std::uintptr_t>(r.address()) >> 12;
-    r.answer(n % 2 == 1 ? verdict::retry : verdict::not_ours);
-    --count;
   }
+}
+
+void answer_until(const bool& over, request& r) {
+  while (!over)
+    if (!answer_one(r)) schedules::model::relax();
 }
 
 TEST(request, each_thread_gets_the_answer_to_its_own_wish_in_every_order) {
@@ -68,16 +77,7 @@ TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
                   EXPECT_EQ(ask(*shared, 1), verdict::retry);
                   over = true;
                 },
-                [&] {
-                  while (!over) {
-                    if (shared->take()) {
-                      const auto n = reinterpret_cast<std::uintptr_t>(shared->address()) >> 12;
-                      shared->answer(n % 2 == 1 ? verdict::retry : verdict::not_ours);
-                    } else {
-                      schedules::model::relax();
-                    }
-                  }
-                }};
+                [&] { answer_until(over, *shared); }};
       },
       [&] { ASSERT_TRUE(shared->is_free()); });
   EXPECT_GT(orders, 20u);
@@ -101,12 +101,7 @@ TEST(request, one_that_is_taken_back_from_a_thread_that_waits_lets_it_go_on_in_e
                   shared->take_back();
                   shared->take_back();
                 },
-                [&] {
-                  while (!over) {
-                    if (shared->take()) shared->answer(verdict::retry);
-                    schedules::model::relax();
-                  }
-                }};
+                [&] { answer_until(over, *shared); }};
       },
       [&] { ASSERT_TRUE(shared->is_free()); });
   EXPECT_GT(orders, 100u);

@@ -11,7 +11,7 @@
 
 namespace hpe::device::soft {
 
-monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsigned, const std::string&)> on_death,
+monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsigned, std::string_view)> on_death,
                  std::chrono::milliseconds interval, std::function<void()> on_interval)
     : processes_(std::move(processes)),
       on_death_(std::move(on_death)),
@@ -39,7 +39,7 @@ bool monitor::wait_for_all(std::chrono::milliseconds at_most) {
   return changed_.wait_for(lock, at_most, [this] { return dead_ == processes_.size(); });
 }
 
-void monitor::tell(unsigned index, const std::string& how) {
+void monitor::tell(unsigned index, std::string_view how) {
   on_death_(index, how);
   const std::lock_guard lock(mutex_);
   ++dead_;
@@ -56,7 +56,10 @@ void monitor::watch() {
       if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;
       watched_[i].fd = -1;
       const bool is_dead = (watched_[i].revents & POLLIN) != 0;
-      tell(i, is_dead ? processes_[i]->reap() : "can no longer be reached: the program closed hpe's descriptors");
+      if (is_dead)
+        tell(i, processes_[i]->reap());
+      else
+        tell(i, "can no longer be reached: the program closed hpe's descriptors");
     }
     if (watched_.back().revents != 0) return;
     try {

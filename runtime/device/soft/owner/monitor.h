@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,7 @@ class monitor {
  public:
   /// In its own thread: calls on_death(index, how it ended) for each process that ends, and, where `interval` is not 0,
   /// on_interval again and again. The processes outlive it.
-  monitor(std::vector<softd_process*> processes, std::function<void(unsigned, const std::string&)> on_death,
+  monitor(std::vector<softd_process*> processes, std::function<void(unsigned, std::string_view)> on_death,
           std::chrono::milliseconds interval, std::function<void()> on_interval);
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
@@ -35,10 +36,10 @@ class monitor {
 
  private:
   void watch();
-  void tell(unsigned index, const std::string& how);
+  void tell(unsigned index, std::string_view how);
 
   std::vector<softd_process*> processes_;
-  std::function<void(unsigned, const std::string&)> on_death_;
+  std::function<void(unsigned, std::string_view)> on_death_;
   std::chrono::milliseconds interval_;
   std::function<void()> on_interval_;
   os::file_descriptor stop_;

@@ -137,7 +137,7 @@ void soft_device::look_for_hanging(std::chrono::steady_clock::time_point now, st
   if (reason) condemn(*reason);
 }
 
-std::string soft_device::words_of_loss(const std::string& how) {
+std::string soft_device::words_of_loss(std::string_view how) {
   std::string reason;
   {
     const std::lock_guard lock(reason_mutex_);
@@ -148,7 +148,7 @@ std::string soft_device::words_of_loss(const std::string& how) {
   return fmt::format("device {} is lost: {}its process {} {}", index_, reason, process_.pid(), how);
 }
 
-void soft_device::lose(const std::string& how) {
+void soft_device::lose(std::string_view how) {
   if (ending_) return;
   fabric& shared = set_.shared();
   std::string words = "device is lost";  // where there is no memory to say more

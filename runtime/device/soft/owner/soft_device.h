@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "runtime/device/device.h"
@@ -47,7 +48,7 @@ class soft_device final : public device {
   void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
 
   /// Its process ended: everything queued counts as reached. Called once, by the monitor.
-  void lose(const std::string& how);
+  void lose(std::string_view how);
   /// The end of its process is no failure from now on.
   void expect_end() noexcept { ending_ = true; }
 
@@ -59,7 +60,7 @@ class soft_device final : public device {
 
  private:
   void take_capacity(std::size_t bytes);
-  [[nodiscard]] std::string words_of_loss(const std::string& how);
+  [[nodiscard]] std::string words_of_loss(std::string_view how);
   [[nodiscard]] soft_stream* stream_with_oldest_failure();
 
   soft_set& set_;

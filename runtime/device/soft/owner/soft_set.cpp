@@ -107,7 +107,7 @@ soft_set::soft_set(const topology& shape, const uvas_layout& layout, const optio
   for (const auto& process : processes_) watched.push_back(process.get());
   constexpr std::chrono::milliseconds between_looks{100};
   monitor_ = std::make_unique<monitor>(
-      std::move(watched), [this](unsigned index, const std::string& how) { devices_[index]->lose(how); },
+      std::move(watched), [this](unsigned index, std::string_view how) { devices_[index]->lose(how); },
       timeout_.count() == 0 ? std::chrono::milliseconds(0) : between_looks,
       [this] {
         for (const auto& device : devices_) device->look_for_hanging(std::chrono::steady_clock::now(), timeout_);
