@@ -237,7 +237,7 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
   require_size(bytes);
   std::byte* object = nullptr;
   while (object == nullptr && (object = from.objects.allocate(bytes)) == nullptr) {
-    const std::lock_guard lock(from.growing);
+    const lock_guard lock(from.growing);
     if ((object = from.objects.allocate(bytes)) != nullptr) break;
     object = allocate_in_new_slab(bytes, from);
   }

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/core/memory/backing.h"
 #include "runtime/core/memory/kept_memory.h"
@@ -69,7 +69,7 @@ class allocator {
     memory::small_objects objects;
     coherence::region_kind kind;
     unsigned home;
-    std::mutex growing;  ///< so that one thread at a time adds a slab, and none is added that nobody needs
+    mutex growing;  ///< so that one thread at a time adds a slab, and none is added that nobody needs
   };
 
   /// What is left to do for a region once it has ended; made before, because it takes memory.

@@ -5,11 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/base/counters.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
 #include "runtime/device/ptx_module.h"
@@ -22,8 +22,8 @@ struct loaded_ptx {
   using variables = std::array<std::byte*, device::ptx_part_count>;
   std::unique_ptr<device::ptx_module> on_devices;  ///< null once it is unloaded
   std::vector<variables> placed;                   ///< by device
-  std::mutex mutex;                                ///< guards what follows
-  coherence::point_set launches;
+  hpe::mutex mutex;
+  coherence::point_set launches HPE_GUARDED_BY(mutex);
 };
 
 }  // namespace hpe::core
@@ -102,8 +102,7 @@ class launcher {
   /// Under the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
-  /// Under team_mutex_.
-  device::stream& team_stream(unsigned device);
+  device::stream& team_stream(unsigned device) HPE_REQUIRES(team_mutex_);
   void require_there(unsigned device) const;
 
   const work::resources with_;
@@ -112,11 +111,11 @@ class launcher {
   counters& count_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
-  std::mutex team_mutex_;  // one team is queued at a time; taken behind those of regions
+  mutex team_mutex_;  // one team is queued at a time; taken behind those of regions
 
-  std::mutex modules_mutex_;
-  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;  // by file
-  std::vector<std::unique_ptr<hpeModule_st>> others_;
+  mutex modules_mutex_;
+  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_ HPE_GUARDED_BY(modules_mutex_);  // by file
+  std::vector<std::unique_ptr<hpeModule_st>> others_ HPE_GUARDED_BY(modules_mutex_);
 };
 
 }  // namespace hpe::core

@@ -141,7 +141,7 @@ kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
 }
 
 cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
-  const std::lock_guard lock(streams_mutex_);
+  const lock_guard lock(streams_mutex_);
   const std::size_t number = streams_.size() + 1;
   HPE_REQUIRE(number < most_streams, HPE_ERROR_NOT_SUPPORTED, "there are {} streams; no more are possible",
               streams_.size());
@@ -185,7 +185,7 @@ std::optional<error> cuda_set::status_of(timepoint point) const {
 std::optional<error> cuda_set::take_failure_of(timepoint point) {
   const auto found = status_of(point);
   if (!found) return std::nullopt;
-  const std::lock_guard lock(failures_mutex_);
+  const lock_guard lock(failures_mutex_);
   const unsigned device = find_stream(point)->device().index();
   std::erase_if(failures_, [&](const auto& failure) {
     return failure.first == device && std::string_view(failure.second.what()) == found->what();
@@ -194,14 +194,14 @@ std::optional<error> cuda_set::take_failure_of(timepoint point) {
 }
 
 void cuda_set::failed(unsigned device, const error& what) {
-  const std::lock_guard lock(failures_mutex_);
+  const lock_guard lock(failures_mutex_);
   failures_.emplace_back(device, what);
 }
 
 std::optional<error> cuda_set::take_failure(int device) {
   HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
               device, size());
-  const std::lock_guard lock(failures_mutex_);
+  const lock_guard lock(failures_mutex_);
   const auto oldest = std::find_if(failures_.begin(), failures_.end(), [&](const auto& failure) {
     return device < 0 || failure.first == static_cast<unsigned>(device);
   });

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/device_memory.h"
@@ -74,12 +74,12 @@ class cuda_set final : public device_set {
   std::unique_ptr<host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
 
-  std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<cuda_stream>> streams_;
+  mutex streams_mutex_;
+  std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
   std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is nobody's
 
-  std::mutex failures_mutex_;
-  std::deque<std::pair<unsigned, error>> failures_;
+  mutex failures_mutex_;
+  std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);
 };
 
 }  // namespace hpe::device::cuda

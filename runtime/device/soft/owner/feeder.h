@@ -4,12 +4,11 @@
 /// queuing never waits.
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 
 namespace hpe::device::soft {
@@ -36,13 +35,13 @@ class feeder {
   void sleep();
 
   std::unique_ptr<gate> gate_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<soft_stream*> hungry_;        // under the mutex; with room for all streams
-  std::vector<soft_stream*> still_hungry_;  // of the thread, with room for all streams too
-  std::vector<timepoint> room_;             // likewise
+  mutex mutex_;
+  condition_variable changed_;
+  std::vector<soft_stream*> hungry_ HPE_GUARDED_BY(mutex_);  // with room for all streams
+  std::vector<soft_stream*> still_hungry_;                   // of the thread, with room for all streams too
+  std::vector<timepoint> room_;                              // likewise
   std::atomic<bool> added_{false};
-  bool stop_ = false;  // under the mutex
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::unique_ptr<std::thread> thread_;
 };
 

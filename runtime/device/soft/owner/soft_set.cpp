@@ -191,7 +191,7 @@ device& soft_set::at(unsigned index) {
 
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
-  const std::lock_guard lock(asking_);
+  const lock_guard lock(asking_);
   device_bits asked = 0;  // this takes no memory, so that what takes memory away can always be asked for
   device_bits agreed = 0;
   std::optional<error> refusal;
@@ -267,7 +267,7 @@ bool soft_set::receive(unsigned device, reply& answer) {
 }
 
 std::string soft_set::name_of_function(std::uint32_t function) const {
-  const std::lock_guard lock(names_mutex_);
+  const lock_guard lock(names_mutex_);
   return function < functions_.size() ? functions_[function] : fmt::format("number {}", function);
 }
 
@@ -363,7 +363,7 @@ std::uint32_t soft_set::load_module(const std::string& path) {
 }
 
 std::uint32_t soft_set::next_module() {
-  const std::lock_guard lock(asking_);
+  const lock_guard lock(asking_);
   return modules_++;
 }
 
@@ -377,11 +377,11 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
   what.module = module;
   what.set_text(name);
   {
-    const std::lock_guard lock(asking_);
+    const lock_guard lock(asking_);
     HPE_REQUIRE(module < modules_, HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, module);
   }
   {
-    const std::lock_guard lock(names_mutex_);
+    const lock_guard lock(names_mutex_);
     what.id = static_cast<std::uint32_t>(functions_.size());
     functions_.push_back(name);
   }
@@ -412,7 +412,7 @@ std::optional<error> soft_set::status_of(timepoint point) const {
 std::optional<error> soft_set::take_failure_of(timepoint point) {
   std::optional<error> found = status_of(point);
   if (!found) return found;
-  const std::lock_guard lock(failures_);
+  const lock_guard lock(failures_);
   device_of(point).leave_out_failure(point);
   return found;
 }
@@ -426,7 +426,7 @@ hpeFault soft_set::fault_of(timepoint point) const {
 std::optional<error> soft_set::take_failure(int device) {
   HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
               device, size());
-  const std::lock_guard lock(failures_);
+  const lock_guard lock(failures_);
   soft_device* oldest = nullptr;
   for (const auto& candidate : devices_) {
     if (device >= 0 && candidate->index() != static_cast<unsigned>(device)) continue;

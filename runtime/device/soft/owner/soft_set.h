@@ -6,12 +6,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/ptx_module.h"
 #include "runtime/device/soft/owner/feeder.h"
@@ -83,10 +83,10 @@ class soft_set final : public device_set, public ptx_capability {
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
   /// For requests that take memory away. A device that cannot be told would go on using the memory: it counts as lost.
-  bool send_in_any_case(unsigned device, const request& what);
-  // Under asking_, false when the device is gone:
-  bool send(unsigned device, request what, std::span<const int> descriptors);
-  bool receive(unsigned device, reply& answer);
+  bool send_in_any_case(unsigned device, const request& what) HPE_REQUIRES(asking_);
+  // False when the device is gone:
+  bool send(unsigned device, request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
+  bool receive(unsigned device, reply& answer) HPE_REQUIRES(asking_);
   void quit() noexcept;
   /// Has all devices take away memory that is not their own, and takes it out of the table.
   void forget(request::kind how, void* address, std::size_t bytes, int location);
@@ -99,15 +99,15 @@ class soft_set final : public device_set, public ptx_capability {
   std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its place in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;
   std::vector<std::unique_ptr<soft_device>> devices_;
-  std::chrono::seconds timeout_;           // of a command or request; 0: none
-  mutable std::mutex asking_;              // one conversation at a time
-  std::vector<std::uint32_t> requests_;    // by device: the number of the last one; under asking_
-  std::mutex failures_;                    // taking failures
-  std::atomic<std::uint64_t> free_gates_;  // shared with the gates
+  std::chrono::seconds timeout_;                                 // of a command or request; 0: none
+  mutable mutex asking_;                                         // one conversation at a time
+  std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last one
+  mutex failures_;                                               // taking failures
+  std::atomic<std::uint64_t> free_gates_;                        // shared with the gates
   std::atomic<std::uint64_t> launches_{0};
-  std::uint32_t modules_ = 0;  // under asking_
-  mutable std::mutex names_mutex_;
-  std::vector<std::string> functions_;  // their names; under names_mutex_
+  std::uint32_t modules_ HPE_GUARDED_BY(asking_) = 0;
+  mutable mutex names_mutex_;
+  std::vector<std::string> functions_ HPE_GUARDED_BY(names_mutex_);  // their names
   std::unique_ptr<feeder> feeder_;
   std::unique_ptr<monitor> monitor_;
 };

@@ -26,7 +26,7 @@ timepoint soft_stream::submit(const command& what, std::span<const std::byte> pa
   std::uint64_t value = 0;
   bool waits = false;
   {
-    std::unique_lock lock(mutex_);
+    unique_lock lock(mutex_);
     if (device_.lost()) {
       lock.unlock();  // which comes behind the device's
       throw device_.loss();
@@ -74,7 +74,7 @@ bool soft_stream::feed_locked() {
 }
 
 void soft_stream::lose() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   line_.lost_after.store(completed());
   waiting_.clear();
   look_at_crowd();
@@ -82,17 +82,17 @@ void soft_stream::lose() {
 }
 
 bool soft_stream::feed() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return feed_locked();
 }
 
 timepoint soft_stream::point_of_room() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return {number_, in_ring_ - ring_slots / 2};
 }
 
 timepoint soft_stream::end_of_crowd() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return crowded_ ? timepoint{number_, issued_.load() - ring_slots - long_queue / 2} : timepoint{};
 }
 
@@ -103,7 +103,7 @@ void soft_stream::look_at_crowd() {
 }
 
 std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_point now, std::chrono::seconds limit) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uint64_t done = completed();
   const command& current = ring_.slot(done + 1);
   if (done != seen_completed_ || done == in_ring_ || current.what == command::kind::wait) {
