@@ -141,7 +141,7 @@ TEST(info, says_which_option_is_wrong) {
 TEST(info, takes_no_arguments) { EXPECT_EQ(hpe("info all").status, 2); }
 
 TEST(info, shows_a_lost_device_and_no_figures_of_it) {
-  hpeDeviceInfo device{HPE_DEVICE_SOFT, "soft 1", 1 << 30, 1 << 30, 4, 1, 3};
+  hpeDeviceInfo device{sizeof(hpeDeviceInfo), HPE_DEVICE_SOFT, "soft 1", 1 << 30, 1 << 30, 4, 1, 3};
   const std::string lost = hpe::cli::describe_device(1, device);
   EXPECT_NE(lost.find("device 1: soft 1 (soft)\n  LOST"), std::string::npos) << lost;
   EXPECT_EQ(lost.find("MiB"), std::string::npos) << lost;
