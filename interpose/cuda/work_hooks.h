@@ -2,12 +2,15 @@
 
 /// The hooks of launches, memory and contexts. Included by hook_table.cpp alone.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "interpose/cuda/device_work.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/real_entries.h"
 #include "runtime/trace/measured.h"
+#include "runtime/trace/stalls.h"
 
 namespace hpe::cuda_hooks {
 
@@ -66,8 +69,21 @@ CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction
 
 // ---- the program waits itself ---------------------------------------------------------------------------------------
 
+// For trace::awaited: the name of the entry, and the handle that it was given.
+inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
+  return fmt::format("{}({:#x}) waits for work of the program on devices", static_cast<const char*>(entry), handle);
+}
+
+// The driver is called; the program waits for it.
+class waiting_call : trace::awaited {
+ public:
+  explicit waiting_call(const char* entry, const void* handle = nullptr) noexcept
+      : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
+};
+
 template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
+  const waiting_call here("cuCtxSynchronize", context...);
   if (!queuing_threads::watched()) return (real.*Entry)(context...);
   const queuing_threads::queued_so_far queued;
   const CUresult result = (real.*Entry)(context...);
@@ -78,6 +94,7 @@ CUresult CUDAAPI wait_for_context(Context... context) {
 // A default stream is one of each context.
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
+  const waiting_call here("cuStreamSynchronize", stream);
   if (!queuing_threads::watched()) return (real.*Entry)(stream);
   const CUstream waited = named(stream, Flavour);
   const queuing_threads::queued_so_far queued(waited);
@@ -85,6 +102,12 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
   if (result == CUDA_SUCCESS && (!of_each || interposer::started()->program().are_one())) queued.done();
   return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI wait_for_event(CUevent event) {
+  const waiting_call here("cuEventSynchronize", event);
+  return (real.*Entry)(event);
 }
 
 template <auto Entry>

@@ -8,10 +8,13 @@
 #include <driver_types.h>
 
 #include <atomic>
+#include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "hpe/error.hpp"
 #include "interpose/cudart/failure.h"
+#include "runtime/trace/stalls.h"
 
 namespace hpe::cudart {
 
@@ -44,10 +47,14 @@ class sticky_error {
 /// The process's sticky error; cudaSuccess if there is none.
 [[nodiscard]] cudaError_t sticky_code() noexcept;
 
+/// For trace::awaited: the name of a function.
+[[nodiscard]] std::string words_for_call(const void* function, std::uint64_t none, std::uint64_t nothing);
+
 /// Runs the body of an exported function, which returns a cudaError_t or nothing. function is its name, for the log.
 /// Calls that work after a fault too (error queries, versions, cudaDeviceReset) use api_call_always.
 template <class Body>
 cudaError_t api_call_always(const char* function, Body&& body) noexcept {
+  const trace::awaited here({words_for_call, function});
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();

@@ -14,6 +14,7 @@
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
+#include "runtime/trace/stalls.h"
 
 namespace hpe::core {
 
@@ -78,6 +79,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   granules_ = std::make_unique<memory::granule_table>(space_->layout());
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
+  trace::tell_of_stalls(option_.stall_after);
   devices_ = device::open_devices(option_.devices, space_->layout());
   if (trace::recorder* const to = trace::recorder::active())
     trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);
@@ -177,7 +179,7 @@ void runtime::synchronize(int device) {
 }
 
 std::optional<error> runtime::wait(timepoint point) {
-  devices_->wait(point, std::chrono::steady_clock::time_point::max());
+  work::wait_for(std::span(&point, 1), *devices_);
   ptx_->write_output();
   return devices_->take_failure_of(point);
 }

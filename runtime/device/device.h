@@ -207,6 +207,10 @@ class device_set {
   /// Waits until it is reached. False at the deadline.
   virtual bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) = 0;
 
+  /// What has to end first before the point is reached, as `kernel "f" on device 0`, for messages. The devices go on
+  /// meanwhile.
+  [[nodiscard]] virtual std::string work_before(timepoint point) const = 0;
+
   /// For a reached point: empty, or what went wrong with that very command or its device. Failures of kernels are kept
   /// for the last hundred of a stream.
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 
 #include "runtime/trace/source_lines.h"
@@ -34,9 +35,17 @@ line_function* find_line_function() {
 // A return address belongs to the instruction before it.
 const void* call_before(const void* return_address) { return static_cast<const std::byte*>(return_address) - 1; }
 
+// Whether it is the C library's return from a signal handler, `mov $15, %rax; syscall`. The frame behind it is the
+// interrupted instruction itself.
+bool ends_handler(const void* frame) {
+  static constexpr unsigned char code[]{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  return std::memcmp(frame, code, sizeof code) == 0;
+}
+
 // Libraries between the program and this one say nothing about where the program is.
 bool is_between(const std::string& file) {
-  static constexpr std::array<const char*, 4> between{"/libhpe", "/libcuda", "/libc.so", "/libasan"};
+  static constexpr std::array<const char*, 7> between{"/libhpe", "/libcuda",  "/libc.so", "/libasan",
+                                                      "/libmpi", "/libmpich", "/libopen-"};
   return std::any_of(between.begin(), between.end(),
                      [&](const char* name) { return file.find(name) != std::string::npos; });
 }
@@ -47,10 +56,12 @@ std::string location_of(std::span<void* const> stack) {
   static line_function* const line_of = find_line_function();
   std::string fallback = "somewhere";
   bool named = false;
+  bool interrupted = false;
   for (void* const frame : stack) {
-    const void* const at = call_before(frame);
+    const void* const at = interrupted ? frame : call_before(frame);
     Dl_info about{};
     const bool known = ::dladdr(at, &about) != 0 && about.dli_fname != nullptr;
+    interrupted = known && ends_handler(frame);
     if (known && is_between(about.dli_fname)) continue;
     char line[512];
     if (line_of != nullptr && line_of(at, line, sizeof line)) return line;

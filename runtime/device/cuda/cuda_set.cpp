@@ -175,6 +175,11 @@ bool cuda_set::wait(timepoint point, std::chrono::steady_clock::time_point deadl
   return true;
 }
 
+std::string cuda_set::work_before(timepoint point) const {
+  const cuda_stream* const stream = find_stream(point);
+  return stream == nullptr ? "nothing" : fmt::format("work on device {}", stream->device().index());
+}
+
 std::optional<error> cuda_set::status_of(timepoint point) const {
   cuda_stream* const stream = find_stream(point);
   if (stream == nullptr || !stream->reached(point.value)) return std::nullopt;

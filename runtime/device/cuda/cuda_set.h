@@ -40,6 +40,7 @@ class cuda_set final : public device_set {
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;

@@ -1,5 +1,6 @@
 #include "runtime/device/soft/owner/soft_device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -188,6 +189,24 @@ error soft_device::take_oldest_failure() {
   if (stream != nullptr && stream->oldest_failure() < loss_order_) return stream->take_oldest_failure();
   loss_order_ = no_failure;
   return {HPE_ERROR_DEVICE_LOST, how_lost_};
+}
+
+std::string soft_device::words_for(const command& what) const {
+  return what.what == command::kind::launch
+             ? fmt::format("kernel \"{}\"", set_.name_of_function(what.function))
+             : fmt::format("a {} of {} bytes", what.what == command::kind::copy ? "copy" : "fill", what.bytes);
+}
+
+std::string soft_device::work_before(timepoint point) const {
+  command current;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto its = std::find_if(streams_.begin(), streams_.end(),
+                                  [&](const auto& stream) { return stream->number() == point.timeline; });
+    if (its != streams_.end()) current = (*its)->current();
+  }
+  if (current.what == command::kind::wait) return set_.work_before({current.timeline, current.point});
+  return fmt::format("{} on device {}", words_for(current), index_);
 }
 
 void soft_device::leave_out_failure(timepoint point) {

@@ -58,6 +58,11 @@ class soft_device final : public device {
   /// The failure of a command, or the loss of the device, was told.
   void leave_out_failure(timepoint point);
 
+  /// A copy, a fill or a launch, for messages.
+  [[nodiscard]] std::string words_for(const command& what) const;
+  /// For device_set::work_before.
+  [[nodiscard]] std::string work_before(timepoint point) const;
+
  private:
   void take_capacity(std::size_t bytes);
   [[nodiscard]] std::string words_of_loss(std::string_view how);

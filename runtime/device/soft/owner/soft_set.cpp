@@ -392,13 +392,12 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
 
 soft_device& soft_set::device_of(timepoint point) const { return *devices_[fabric::device_of(point.timeline)]; }
 
-bool soft_set::reached(timepoint point) const noexcept {
-  const timeline* line = fabric_.find_timeline(point.timeline);
-  return line == nullptr || line->reached(point.value);
-}
-
 bool soft_set::wait(timepoint point, std::chrono::steady_clock::time_point deadline) {
   return fabric_.find_timeline(point.timeline) == nullptr || fabric_.wait(point.timeline, point.value, deadline);
+}
+
+std::string soft_set::work_before(timepoint point) const {
+  return fabric_.find_timeline(point.timeline) == nullptr ? "nothing" : device_of(point).work_before(point);
 }
 
 std::optional<error> soft_set::status_of(timepoint point) const {

@@ -46,8 +46,12 @@ class soft_set final : public device_set, public ptx_capability {
   void drop_import(void* address, std::size_t bytes) noexcept override;
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
-  [[nodiscard]] bool reached(timepoint point) const noexcept override;
+  [[nodiscard]] bool reached(timepoint point) const noexcept override {
+    const timeline* line = fabric_.find_timeline(point.timeline);
+    return line == nullptr || line->reached(point.value);
+  }
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;

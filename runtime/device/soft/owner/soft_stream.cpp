@@ -111,11 +111,12 @@ std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_
     seen_at_ = now;
   }
   if (now - seen_at_ <= limit) return std::nullopt;
-  const std::string work =
-      current.what == command::kind::launch
-          ? fmt::format("kernel \"{}\"", set_.name_of_function(current.function))
-          : fmt::format("a {} of {} bytes", current.what == command::kind::copy ? "copy" : "fill", current.bytes);
-  return fmt::format("{} ran for more than {} s (HPE_DEVICE_TIMEOUT)", work, limit.count());
+  return fmt::format("{} ran for more than {} s (HPE_DEVICE_TIMEOUT)", device_.words_for(current), limit.count());
+}
+
+command soft_stream::current() const {
+  const std::lock_guard lock(mutex_);
+  return ring_.slot(std::min(completed() + 1, in_ring_));
 }
 
 soft_stream::side soft_stream::check(const void* address, std::size_t bytes, const char* role) const {

@@ -52,6 +52,9 @@ class soft_stream final : public stream {
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
+  /// The command that it is at, or was at last.
+  [[nodiscard]] command current() const;
+
   // For taking failures, under the set's lock: the next one's place in the order of all, no_failure if there is none.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
