@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +21,9 @@ void* stack_module() {
     const std::string name = "libhpe-stacks.so";
     for (const std::string& folder : own_folders())
       for (const char* const from_there : {"/", "/../lib/"})
-        if (void* const found = ::dlopen((folder + from_there + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
+        if (void* const found =
+                ::dlopen(fmt::format("{}{}{}", folder, from_there, name).c_str(), RTLD_NOW | RTLD_LOCAL))
+          return found;
     return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }();
   return module;
