@@ -10,6 +10,7 @@
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/real_entries.h"
 #include "runtime/trace/measured.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::cuda_hooks {
 
@@ -17,6 +18,13 @@ namespace {
 
 using trace::measured;
 using trace::way;
+
+// For `hpe top`. Copies whose direction the addresses tell are not counted: it would have to be asked for.
+inline void count_copy(way by_driver, std::size_t bytes) {
+  counters& count = trace::status_page::own().count;
+  if (by_driver == way::up_driver) counters::add(count.bytes_to_device, bytes);
+  if (by_driver == way::down_driver) counters::add(count.bytes_to_host, bytes);
+}
 
 inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
@@ -32,6 +40,7 @@ template <class Staged, class Driver>
 CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                     const Staged& staged, const Driver& driver) {
   measured measure(by_driver, bytes);
+  count_copy(by_driver, bytes);
   device_work work(in, {{to, bytes, true}, {from, bytes, false}});
   if (in == nullptr) work.needs_no_wait();
   if (work.failed()) return work.result();

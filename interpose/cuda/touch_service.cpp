@@ -7,6 +7,7 @@
 #include "runtime/os/thread.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/stalls.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::cuda_hooks {
 
@@ -49,6 +50,7 @@ touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(st
   device::gate* const gates[] = {gate_.get()};
   board_ = std::make_unique<fault::request_board>(gates);
   thread_ = os::start_thread("hpe-touch", [this] { run(); });
+  static_cast<void>(trace::status_page::own());
   the_service.store(this);
   fault::handle_other_faults_with(resolve_in_handler);
 }
@@ -57,7 +59,12 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
   trace::measured measure(trace::way::touch, 0);
   const trace::awaited here({words_for_touch, nullptr, reinterpret_cast<std::uintptr_t>(address), write ? 1U : 0U});
   const fault::verdict result = board_->ask(0, address, write);
-  if (result != fault::verdict::retry) measure.forget();
+  if (result != fault::verdict::retry) {
+    measure.forget();
+    return result;
+  }
+  counters& count = trace::status_page::own().count;  // the constructor has made it
+  counters::add(write ? count.faults_write : count.faults_read, 1);
   return result;
 }
 

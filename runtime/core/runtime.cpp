@@ -15,6 +15,7 @@
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/stalls.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::core {
 
@@ -22,7 +23,7 @@ namespace {
 
 // The device part of the address space must be laid out before the devices are opened, and how many there are is known
 // only afterwards: there are segments for the most there can be. Unused ones cost nothing.
-constexpr unsigned most_devices = 16;
+constexpr unsigned most_devices = counters::most_devices;
 
 void check(const options& o) {
   const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
@@ -51,6 +52,17 @@ transfer::engine::staging_options staging_from(const options& o, const transfer:
   return result;
 }
 
+// What `hpe top` shows of the devices.
+void tell_devices(device::device_set& devices) {
+  std::vector<trace::status_page::device> table(devices.size());
+  for (unsigned d = 0; d < devices.size(); ++d) {
+    const device::properties& info = devices.at(d).info();
+    table[d].memory = info.memory_bytes;
+    info.name.copy(table[d].name.data(), table[d].name.size() - 1);
+  }
+  trace::status_page::own().tell_devices(table.data(), devices.size());
+}
+
 // What the system refuses at the start is a failed start.
 runtime* start() {
   try {
@@ -70,7 +82,7 @@ std::atomic<pid_t> started_by{0};
 
 }  // namespace
 
-runtime::runtime(const options& chosen) : option_(chosen) {
+runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_page::own().count) {
   set_log_level(parse_log_level(option_.log));
   for (const std::string& sentence : misspelt_options()) log(log_level::warn, "{}", sentence);
   check(option_);
@@ -84,6 +96,7 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   if (trace::recorder* const to = trace::recorder::active())
     trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
+  tell_devices(*devices_);
   const transfer::device_groups near = transfer::near_devices(*devices_);
   // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
   regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);

@@ -52,7 +52,7 @@ TEST(command, version_is_one_line) {
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
   const outcome o = hpe("");
   EXPECT_EQ(o.status, 2);
-  for (const char* name : {"info", "run", "fft", "rtm", "wave", "scan", "sort", "bench", "help"})
+  for (const char* name : {"info", "run", "fft", "rtm", "wave", "scan", "sort", "top", "bench", "help"})
     EXPECT_TRUE(contains(o, name)) << o.text;
   EXPECT_EQ(hpe("help").status, 0);
   EXPECT_EQ(hpe("--help").text, o.text);

@@ -56,7 +56,7 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       regions_(regions),
       faults_(faults),
       others_(others),
-      backing_(with.devices, space),
+      backing_(with.devices, space, count),
       mover_(with, granules, count, backing_, others),
       opened_(with.devices, space, foreign),
       kept_(space, with.devices, std::min(option.kept_memory, most_to_keep())),

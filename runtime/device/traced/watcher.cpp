@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/os/thread.h"
+#include "runtime/trace/call_stack.h"
 
 // Invariant, under the mutex: the front of a line is the oldest work of its stream that was not seen to end. The points
 // of `after` are taken off as they are reached; the last moves the line's `free` time.
@@ -42,7 +43,7 @@ void watcher::stream_created(unsigned device, std::uint32_t timeline, priority l
 
 void watcher::kernel_found(std::uint32_t function, const std::string& name) {
   const lock_guard lock(mutex_);
-  kernels_[function] = to_.keep(name);
+  kernels_[function] = to_.keep(trace::demangled(name.c_str()));
 }
 
 void watcher::queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept {
