@@ -13,11 +13,11 @@ namespace {
 constinit std::atomic<touch_service*> the_service{nullptr};
 
 fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
-  // A fault of the service itself is a defect, and goes to the program's own action.
+  // A fault in the service itself is a bug of hpe, and goes to the program's own action.
   return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
 }
 
-// Waits for nothing but its bell.
+// A gate that only ring() and the deadline open.
 class bell final : public device::gate {
  public:
   void ring() noexcept override {
