@@ -17,7 +17,7 @@ namespace {
 constinit std::atomic<touch_service*> the_service{nullptr};
 
 fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
-  // A fault of the service itself is a defect, and goes to the program's own action.
+  // A fault in the service itself is a bug of hpe, and goes to the program's own action.
   return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
 }
 
@@ -27,7 +27,7 @@ std::string words_for_touch(const void* /*about*/, std::uint64_t address, std::u
                      write != 0 ? "write" : "read", address);
 }
 
-// Waits for nothing but its bell.
+// A gate that only ring() and the deadline open.
 class bell final : public device::gate {
  public:
   void ring() noexcept override {
