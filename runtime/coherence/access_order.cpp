@@ -127,7 +127,7 @@ void access_order::record_write(byte_range range, timepoint point) {
 
 void access_order::record_writes(byte_range range, std::span<const timepoint> points) {
   record_write(range, points.front());
-  // An entry has room for one writer. A point that is reader and concurrent at once holds up all work, as a writer does.
+  // An entry has room for one writer. All work waits for a point that is both a reader and concurrent work.
   for (const timepoint point : points.subspan(1)) {
     record_read(range, point);
     record_concurrent(range, point);

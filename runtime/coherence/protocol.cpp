@@ -7,13 +7,13 @@
 //    device work that writes leaves state device (no lost write).
 //  - A fetch writes the shadow only while the view is closed: in state fetching, and in state device when a launch has
 //    made the fetch useless.
-// - A host write waits for a copy that still uses the shadow: such a fetch, or an upload that reads it. Uploads exist
-//   only after shared or device was entered from host, useless fetches only after device was entered from fetching, so
-//   host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is one,
-//   and so is the launch that made a fetch useless, which is queued behind that fetch.
-// - If device work fails part-way (abandoned), the shadow stays the valid copy where it is valid. Elsewhere the home
-//   stays as the work left it. In both cases host and devices use the same valid copy. A fetch of the home that began
-//   before the work is useless.
+//  - A host write waits for a copy that still uses the shadow: such a fetch, or an upload that reads it. Uploads exist
+//    only after shared or device was entered from host, useless fetches only after device was entered from fetching, so
+//    host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is
+//    one, and so is the launch that made a fetch useless, which is queued behind that fetch.
+//  - If device work fails part-way (abandoned), the shadow stays the valid copy where it is valid. Elsewhere the home
+//    stays as the work left it. In both cases host and devices use the same valid copy. A fetch of the home that began
+//    before the work is useless.
 
 namespace hpe::coherence {
 

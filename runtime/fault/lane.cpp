@@ -8,11 +8,11 @@
 #include "runtime/os/thread.h"
 
 // Invariants, under the region's mutex:
-// - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
-//   that writes the block takes it out of that state; the fetch then ignores the block.
-// - An issued fetch is recorded in the region's order as a reader of the home, so device work that writes waits for
-//   it.
-// - A view is opened only in a critical section in which the block has, or enters, a state with a valid shadow.
+//  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
+//    that writes the block takes it out of that state; the fetch then ignores the block.
+//  - An issued fetch is recorded in the region's order as a reader of the home, so device work that writes waits for
+//    it.
+//  - A view is opened only in a critical section in which the block has, or enters, a state with a valid shadow.
 
 namespace hpe::fault {
 

@@ -75,9 +75,8 @@ struct read_stretch {
 };
 
 /// Finds the bytes of `from` from `at` on that are all valid on the host, or all at one home and at most `most`. If the
-/// writers of bytes at a home have finished, calls queue(home, bytes), which returns the timepoint of a copy, or none
-/// if it queued nothing. Takes the mutex itself; a caller that has waited for writers, or for anything else, must ask
-/// again.
+/// writers of the latter have finished, calls queue(home, bytes), which returns the timepoint of a copy, or none if it
+/// queued nothing. Takes the mutex itself: a caller that has waited for anything must ask again.
 template <class Queue>
 read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, device::device_set& devices,
                        const Queue& queue);

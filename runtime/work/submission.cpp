@@ -6,12 +6,12 @@
 #include "runtime/base/granule.h"
 
 // Invariants:
-//  - Regions are locked in the order of their numbers, here and nowhere else more than one at a time, so threads that
-//    queue work on the same regions cannot wait for each other in a circle.
-//  - Views are closed before the work is queued; states change behind it. A view that is more closed than the state
-//    allows is always right: the next access opens it.
-//  - A block of the host's that is overwritten without an upload has one copy until the piece that overwrites it is
-//    queued, and a piece writes all of such a block. So at no moment are parts of both copies valid.
+//  - Several regions are locked only here, in the order of their numbers, so threads that queue work on the same
+//    regions cannot deadlock.
+//  - Views are closed before the work is queued; states change afterwards. A view that is more closed than the state
+//    allows is always correct: the next access opens it.
+//  - A block in state host that is overwritten without an upload has one copy until the piece that overwrites it is
+//    queued, and such a piece writes the whole block. So at no moment are parts of both copies valid.
 
 namespace hpe::work {
 

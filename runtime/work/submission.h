@@ -90,9 +90,8 @@ class submission {
   /// Completes the release for work that is not queued here: announced work, and work of other processes.
   void hand_over() noexcept { queued(accesses_, {}); }
 
-  /// Handles a failure of queuing after which parts of the work may have run, but none runs any more: where the host
-  /// has a copy of bytes that the work may have written, that copy is valid; elsewhere the home stays as the work left
-  /// it.
+  /// Handles a failure of queuing after which parts of the work may have run, and none runs any more: the host's copy
+  /// of bytes that it may have written is valid if there is one; else the home stays as the parts left it.
   void abandon() noexcept;
 
  private:
