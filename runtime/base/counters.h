@@ -6,7 +6,7 @@
 
 namespace hpe {
 
-/// What the runtime counts; hpeStatistics has the meanings. Any thread may add; sums are read while others add.
+/// Counters of the runtime; hpeStatistics explains them. Any thread may add, also while another thread reads.
 struct counters {
   using counter = std::atomic<std::uint64_t>;
   counter faults_read{0};

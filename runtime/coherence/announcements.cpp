@@ -1,6 +1,6 @@
-// An announcement is entered before its maker looks at the regions (region::open_to_host), and a lane says that it is
-// about to open a view before it looks here. Both accesses are sequentially consistent, so one of the two sees the
-// other.
+// announcer::announce enters an announcement before it checks which regions are open (region::open_to_host). A lane
+// sets open_to_host before it looks for announcements. Both accesses are sequentially consistent, so at least one of
+// the two sees the other.
 
 #include "runtime/coherence/announcements.h"
 

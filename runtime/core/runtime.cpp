@@ -21,8 +21,8 @@ namespace hpe::core {
 
 namespace {
 
-// The device part of the address space must be laid out before the devices are opened, and how many there are is known
-// only afterwards: there are segments for the most there can be. Unused ones cost nothing.
+// The segments of devices are laid out before the devices are opened, and the number of devices is known only then. So
+// there is a segment for each possible device. Unused segments cost nothing.
 constexpr unsigned most_devices = counters::most_devices;
 
 void check(const options& o) {
@@ -52,7 +52,6 @@ transfer::engine::staging_options staging_from(const options& o, const transfer:
   return result;
 }
 
-// What `hpe top` shows of the devices.
 void tell_devices(device::device_set& devices) {
   std::vector<trace::status_page::device> table(devices.size());
   for (unsigned d = 0; d < devices.size(); ++d) {
@@ -63,7 +62,7 @@ void tell_devices(device::device_set& devices) {
   trace::status_page::own().tell_devices(table.data(), devices.size());
 }
 
-// What the system refuses at the start is a failed start.
+// A failed system call during the start becomes HPE_ERROR_INITIALIZATION.
 runtime* start() {
   try {
     return new runtime(options::from_environment());
@@ -72,7 +71,7 @@ runtime* start() {
     HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& e) {  // of the libraries that hpe stands on
+  } catch (const std::exception& e) {  // from libraries that hpe uses
     HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
   }
 }
@@ -98,9 +97,9 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
   tell_devices(*devices_);
   const transfer::device_groups near = transfer::near_devices(*devices_);
-  // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
+  // With several groups of devices, the lane near its home serves a region; with one group, lanes take turns.
   regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);
-  // The whole alias is host memory that copy engines reach; pages exist as they are touched.
+  // Makes the whole alias host memory that copy engines reach; its pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);

@@ -27,7 +27,7 @@ std::byte* segment_allocator::allocate(std::size_t granules) {
     return address;
   };
 
-  // The extent that next_ lies in counts from next_ on.
+  // Of the extent that next_ lies in, only the part from next_ on counts.
   for (auto e = free_.from(next_); e != free_.end(); ++e) {
     std::byte* const from = std::max(e->first, next_);
     if (static_cast<std::size_t>(e->second.end - from) >= bytes) return take(from);

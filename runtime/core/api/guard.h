@@ -15,19 +15,19 @@ namespace hpe::core {
 /// The device that the calling thread chose with hpeSetDevice.
 [[nodiscard]] int current_device() noexcept;
 
-/// Turns HPE_CURRENT_DEVICE into the thread's device and checks that it exists.
+/// Returns `device`, or the thread's device for HPE_CURRENT_DEVICE. Throws if there is no such device.
 [[nodiscard]] unsigned device_or_current(const runtime& it, int device);
 
-/// The accesses that a function of the C interface was given. work: the beginning of the sentence if they cannot be
-/// meant. Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than HPE_MAX_ACCESSES.
+/// Checks the accesses given to a function of the C interface. work: the beginning of the message if they are invalid.
+/// Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than HPE_MAX_ACCESSES.
 [[nodiscard]] std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses,
                                                           std::size_t count);
 
-/// Keeps the sentence that hpeGetLastErrorMessage gives the calling thread.
+/// Keeps the message that hpeGetLastErrorMessage gives the calling thread.
 void remember_error(const char* message) noexcept;
 
-/// While it lives, the calling thread runs a function of the program that hpe calls under its locks. Functions of the C
-/// interface that the thread calls meanwhile would wait for themselves, and fail instead.
+/// While it lives, the calling thread runs a function of the program that hpe calls while it holds locks. Functions of
+/// the C interface that the thread calls meanwhile would deadlock, so they fail instead.
 class inside_callback {
  public:
   inside_callback() noexcept;
@@ -36,10 +36,10 @@ class inside_callback {
   inside_callback& operator=(const inside_callback&) = delete;
 };
 
-/// Throws HPE_ERROR_INVALID_ARGUMENT inside of one.
+/// Throws HPE_ERROR_INVALID_ARGUMENT while the calling thread has an inside_callback.
 void require_no_callback();
 
-/// Runs the body of a function of the C interface and turns what it throws into a status.
+/// Runs the body of a function of the C interface and turns its exceptions into a status.
 template <class Body>
 hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
   const trace::recorded here(trace::category::call, function);

@@ -14,7 +14,7 @@ namespace hpe::core {
 namespace {
 
 thread_local std::string last_error;
-thread_local const char* last_sentence = "";  // last_error, or words that take no memory
+thread_local const char* last_sentence = "";  // last_error, or a literal
 thread_local int chosen_device = 0;
 thread_local bool in_callback = false;
 
@@ -167,7 +167,7 @@ hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
 
 namespace {
 
-// hpeStatistics and counters have the same members in the same order of meaning; this is the one list of pairs.
+// Visits the pairs of members of hpeStatistics and counters.
 template <class Visit>
 void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
   visit(s.faults_read, c.faults_read);

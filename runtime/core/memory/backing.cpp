@@ -14,7 +14,7 @@ using coherence::region_layout;
 
 namespace {
 
-// A granule behind it stays unused, as behind all regions.
+// The granule behind it stays unused, as behind all regions.
 std::size_t granules_for(std::uint64_t extent) { return round_up(extent, granule_size) / granule_size + 1; }
 
 }  // namespace
