@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "runtime/base/error.h"
@@ -49,18 +51,38 @@ class reader {
   std::size_t bytes_;
 };
 
+// A damaged container may state any size. So neither function takes more memory than the bytes can fill. Both are empty
+// where the bytes are not `size` bytes of text.
+std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, std::uint64_t size) {
+  constexpr std::uint64_t largest_ratio = 255;
+  if (bytes > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE || size > largest_ratio * bytes) return std::nullopt;
+  std::string text(size, '\0');
+  const int written = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(size));
+  if (written != static_cast<int>(size)) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, std::uint64_t size) {
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+  ZSTD_inBuffer in{data, bytes, 0};
+  std::string text;
+  for (;;) {
+    const std::size_t done = text.size(), read = in.pos;
+    const std::size_t room = std::min<std::uint64_t>(size - done, ZSTD_DStreamOutSize());
+    text.resize(done + room);
+    ZSTD_outBuffer out{text.data() + done, room, 0};
+    const std::size_t left = ZSTD_decompressStream(context.get(), &out, &in);
+    text.resize(done + out.pos);
+    if (left == 0 && text.size() == size && in.pos == in.size) return text;
+    if (ZSTD_isError(left) != 0 || left == 0 || (out.pos == 0 && in.pos == read)) return std::nullopt;
+  }
+}
+
 std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, bool zstd) {
   HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary", size);
-  std::string text(size, '\0');
-  bool good = false;
-  if (zstd) {
-    good = ZSTD_decompress(text.data(), text.size(), data, bytes) == text.size();
-  } else {
-    good = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(text.size())) ==
-           static_cast<int>(text.size());
-  }
-  HPE_REQUIRE(good, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
-  return text;
+  std::optional<std::string> text = zstd ? decompress_zstd(data, bytes, size) : decompress_lz4(data, bytes, size);
+  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
+  return *std::move(text);
 }
 
 }  // namespace
