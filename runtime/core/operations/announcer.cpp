@@ -84,8 +84,7 @@ void announcer::close_again(bool opened) const {
   try {
     if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
-    log(log_level::debug, "closing views behind a host function: {}",
-        e.what());  // a lost device; its users get the error
+    log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users get errors
   }
 }
 
