@@ -76,7 +76,7 @@ void announcer::begin(hpeAnnouncement_st& work) const {
   HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread does announced work already");
   work.begun = true;
   thread = {.at_work = true};
-  if (work.number != 0) trace::count_for(work.from.get());  // without memory: a host function, with places of its own
+  if (work.number != 0) trace::count_for(work.from.get());  // host functions (number 0) count for their own places
 }
 
 void announcer::close_again(bool opened) const {

@@ -25,7 +25,7 @@ constexpr std::size_t largest_piece = 16 * granule_size;
 // The bytes that one thread makes and pins at once of an expected range. With 8 MiB, too much time goes into the cost
 // of each piece; with 32 MiB, the first copies come late.
 constexpr std::size_t expected_piece = 8 * granule_size;
-// At the beginning of a walk all threads are idle and little is expected: they share it in such pieces.
+// At the beginning of a walk all threads are idle and little is expected: they share it in pieces of this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
 // More threads would only wait for each other in the kernel and in the driver.

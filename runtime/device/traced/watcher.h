@@ -3,7 +3,7 @@
 /// Records the work of devices (HPE_TRACE): reports to the recorder when kernels and copies began and ended.
 ///
 /// A thread watches the timepoints, so ends are recorded late by the time that waking it takes (some ten microseconds).
-/// Work begins when it was queued, its points to wait for are reached, and its stream has finished earlier work.
+/// Work counts as begun when it is queued, its points to wait for are reached, and its stream is free.
 
 #include <deque>
 #include <map>

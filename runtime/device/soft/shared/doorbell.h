@@ -1,6 +1,6 @@
 #pragma once
 
-/// By this, threads of several processes wait for each other in shared memory.
+/// Waiting and waking between threads of several processes, in shared memory.
 
 #include <atomic>
 #include <chrono>
