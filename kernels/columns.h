@@ -1,6 +1,6 @@
 #pragma once
 
-/// How GPUs share a box of cells: blocks of threads march along x through columns of tiles
+/// How the blocks of a launch divide a box of cells on a GPU: they march along x through columns of tiles
 /// (kernels/cuda/wave_march.cuh).
 
 #include <stdint.h>
@@ -10,18 +10,19 @@ namespace hpe::kernels {
 /// The tile of a column: cells along z by rows, four cells a thread.
 inline constexpr int64_t march_rows = 16, march_cells = 64;
 inline constexpr int64_t march_threads = march_rows * march_cells / 4;
-/// Blocks that a multiprocessor has at a time.
+/// Blocks that run on a multiprocessor at the same time.
 inline constexpr int64_t march_blocks = 2;
 
-/// Columns [0, whole) are one block each. The others are cut along x into tiles of tile_x planes.
+/// Each of the columns [0, whole) is computed by one block. The other columns are cut along x into tiles of tile_x
+/// planes.
 struct column_cut {
   int64_t whole;
   int64_t tile_x;
 };
 
-/// Blocks come in rounds, as many at a time as fit. Whole columns fill all rounds but the last ones; what is left is
-/// cut so that it fills those. A tile also fetches the planes beyond its ends, which takes it as long as some planes
-/// more.
+/// Blocks run in rounds, as many at a time as fit. Whole columns fill all rounds but the last ones; the remaining
+/// columns are cut so that they fill the last rounds. A tile also fetches the planes beyond its ends, which costs as
+/// much as `ends` more planes.
 [[nodiscard]] constexpr column_cut cut_columns(int64_t columns, int64_t planes, int64_t multiprocessors) {
   constexpr int64_t ends = 4, most_rounds = 8, least = 8;
   const int64_t at_a_time = march_blocks * multiprocessors;
@@ -48,7 +49,7 @@ struct column_tile {
   return uint32_t(cut.whole + (columns - cut.whole) * ((planes + cut.tile_x - 1) / cut.tile_x));
 }
 
-/// Tile number n of them. Neighbours in y and z come after one another, so that they find each other's cells in the
+/// Tile number n. Neighbours in y and z have consecutive numbers, so that they find each other's cells in the
 /// cache.
 [[nodiscard]] constexpr column_tile find_tile(const column_cut& cut, int64_t columns, int64_t planes, int64_t n) {
   if (n < cut.whole) return {n, 0, planes};

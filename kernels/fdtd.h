@@ -1,13 +1,13 @@
 #pragma once
 
-/// The kernels of the wave stencil as a workload of its own: a box of cells with a rim of its neighbours' cells, steps
-/// of orders 2 to 16, and faces that boxes exchange. Both sides include this header, as they do kernels/wave.h.
+/// The kernels of the wave stencil (hpe wave): a box of cells with a rim of its neighbours' cells, steps of orders 2 to
+/// 16, and faces that boxes exchange. Programs and kernel bodies include this header, like kernels/wave.h.
 ///
 /// A box has nx * ny * nz cells; z is fastest in memory and x slowest. Around them lie `radius` cells on each side,
 /// which hold the neighbours' cells, or zeros at the ends of the grid.
 ///
-/// Every cell is computed by the same operations in the same order wherever boxes end, so results do not depend, not in
-/// a single bit, on how a grid is divided.
+/// Every cell is computed by the same operations in the same order wherever boxes end, so no bit of the results depends
+/// on how a grid is divided.
 
 #include <stdint.h>
 
@@ -65,8 +65,8 @@ struct cell_range {
 ///   next = 2 now - next + speed * laplacian(now),   speed = (c dt)^2
 ///
 /// `next` holds the step before `now` on entry and the step after it on return. Launched with fdtd_shape. On GPUs z0 is
-/// a multiple of 4, and up to three elements of next behind z1 get values without a meaning: rims that are received
-/// before they are read, or zeros that stay zeros.
+/// a multiple of 4, and up to three elements of next behind z1 are overwritten: rim cells, which are received again
+/// before they are read, or zeros, which stay zero.
 template <class T>
 struct fdtd_step {
   T* next;
@@ -79,15 +79,15 @@ struct fdtd_step {
   T weights[3][fdtd_most_radius];  ///< x, y, z; at distances 1 to radius
 };
 
-/// The same as a kernel of its own for each order: fdtd_step_2_f32 to fdtd_step_16_f32. The order is twice the radius
-/// of the layout.
+/// fdtd_step as a separate kernel for each order: fdtd_step_2_f32 to fdtd_step_16_f32. The order is twice the radius of
+/// the layout.
 template <int64_t order>
 struct fdtd_step_f32 : fdtd_step<float> {};
 
 /// Tiles of soft devices: planes by rows.
 inline constexpr int64_t fdtd_tile_x = 8, fdtd_tile_y = 16;
 
-/// The shape of a launch of fdtd_step. multiprocessors: 0 for soft devices. It sets p.cut.
+/// The shape of a launch of fdtd_step. multiprocessors: 0 for soft devices. Sets p.cut.
 template <class T>
 [[nodiscard]] constexpr hpeShape fdtd_shape(fdtd_step<T>& p, int64_t multiprocessors) {
   const auto parts = [](int64_t all, int64_t each) { return uint32_t((all + each - 1) / each); };

@@ -1,16 +1,17 @@
 #pragma once
 
-/// The kernels of Fourier transforms: what they compute, and their parameters. Both sides include this header: a
-/// program fills the structs in, a kernel body reads them. It needs nothing but <stdint.h>.
+/// The kernels of Fourier transforms: their results and their parameters. Programs and kernel bodies include this
+/// header: a program fills in the structs, a kernel body reads them. The header needs only <stdint.h>.
 ///
 /// Notation: w_n = exp(2 pi i / n). sign is -1 in forward transforms and +1 in inverse ones, as an exponent of w.
-/// Nothing is scaled. Counts and distances are complex elements; matrices lie in memory row by row without gaps.
+/// Results are not scaled. Counts and distances are in complex elements; matrices lie in memory row by row without
+/// gaps.
 
 #include <stdint.h>
 
 namespace hpe::kernels {
 
-/// Laid out as std::complex<T>, cufftComplex and fftwf_complex are.
+/// Has the layout of std::complex<T>, cufftComplex and fftwf_complex.
 template <class T>
 struct complex_number {
   T re, im;
@@ -23,11 +24,12 @@ inline constexpr int64_t transpose_edge = 32;
 [[nodiscard]] constexpr int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 /// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns, which lie
-/// target_row elements apart; target points to its row `begin`. root 0: no factor. Elsewhere root = rows * columns, so
+/// target_row elements apart; target points to its row `begin`. root 0: no factor. Otherwise root = rows * columns, so
 /// that r c < root.
 ///
 /// When all devices transpose at once, each reads from every other. Neighbouring tiles therefore take their source rows
-/// from different parts of the source: `spread` parts, starting with part `first`. Results do not depend on either.
+/// from different parts of the source: `spread` parts, starting with part `first`. Results depend neither on `spread`
+/// nor on `first`.
 template <class T>
 struct fft_transpose {
   const complex_number<T>* source;
@@ -43,7 +45,7 @@ struct fft_transpose {
   [[nodiscard]] constexpr int64_t tiles_down() const { return parts_of(end - begin, transpose_edge); }
   [[nodiscard]] constexpr int64_t tiles() const { return spread * tiles_across() * tiles_down(); }
 
-  /// The first row and column of a tile; a tile may lie behind the last column and is empty then.
+  /// The first row and column of a tile. A tile that lies behind the last column is empty.
   struct corner {
     int64_t r, c;
   };
@@ -54,7 +56,8 @@ struct fft_transpose {
   }
 };
 
-/// data[r][c] *= w_root^(sign r c) for rows begin <= r < end; data points to row `begin`. r c < root. Hosts only.
+/// data[r][c] *= w_root^(sign r c) for rows begin <= r < end; data points to row `begin`. r c < root. Soft devices
+/// only.
 template <class T>
 struct fft_twiddle {
   complex_number<T>* data;
@@ -82,7 +85,7 @@ struct fft_butterfly {
 };
 
 /// target[i] = source[reversed(i mod parts)][i div parts] for begin <= i < end, where source has `parts` = 2^bits rows
-/// of `length` and reversed() turns round the order of the bits. It puts in order what butterflies leave.
+/// of `length` and reversed() reverses the order of the bits. Brings the output of butterflies into natural order.
 template <class T>
 struct fft_interleave {
   const complex_number<T>* source;
@@ -93,7 +96,7 @@ struct fft_interleave {
 };
 
 /// target[i] = exp(sign pi i j^2 / length), where j = i, or with period > 0 the distance from i to the next multiple of
-/// period; 0 where that is length or more. For begin <= i < end.
+/// period; 0 where j is length or more. For begin <= i < end.
 template <class T>
 struct fft_chirp {
   complex_number<T>* target;
@@ -102,8 +105,8 @@ struct fft_chirp {
   int32_t sign;
 };
 
-/// target[i] = scale * left[i] * right[i] for begin <= i < end; 0 where i >= count, where nothing is read. right is
-/// conjugated if conjugate is 1.
+/// target[i] = scale * left[i] * right[i] for begin <= i < end; 0 where i >= count, without reading left and right
+/// there. right is conjugated if conjugate is 1.
 template <class T>
 struct fft_multiply {
   complex_number<T>* target;
@@ -115,12 +118,12 @@ struct fft_multiply {
   int32_t conjugate;
 };
 
-/// How long FFTW looks for a good plan, in its own words.
+/// How long FFTW searches for a good plan; the names are FFTW's.
 enum class fft_effort : int32_t { estimate, measure, patient };
 
-/// Transforms of one or two dimensions on a soft device, by FFTW: `count` arrays that follow each other, `per_tile` of
-/// them in each tile. lengths[0] is 1 for one dimension. target is source, or does not overlap it.
-/// The first launch of its kind makes FFTW's plans.
+/// Transforms of one or two dimensions on a soft device, by FFTW: `count` arrays one behind the other, `per_tile` of
+/// them in each tile. lengths[0] is 1 for one dimension. target is source, or does not overlap it. The first launch
+/// with new lengths and options makes FFTW's plans.
 template <class T>
 struct fft_local {
   const complex_number<T>* source;
@@ -132,11 +135,11 @@ struct fft_local {
   int32_t threads;
 };
 
-/// A transpose and then a transform of each row of the target, on a soft device: what fft_transpose and fft_local do,
-/// with rows that stay in the cache in between. With `back` rows become columns again when they are transformed:
-/// target[c][r] = element c of row r. Then target points to the first element of the whole matrix, whose rows lie
-/// gather.target_row apart, and may be the source if that has the same rows: a tile writes what it alone has read. A
-/// tile is line_block rows.
+/// A transpose and then a transform of each row of the target, on a soft device: fft_transpose and fft_local in one
+/// kernel, so that rows stay in the cache in between. With `back`, transformed rows become columns again: target[c][r]
+/// = element c of row r. target then points to the first element of the whole matrix, whose rows lie gather.target_row
+/// apart. It may be the source if the source has the same row distance: a tile writes only elements that no other tile
+/// reads. A tile is line_block rows.
 inline constexpr int64_t line_block = 16;
 
 template <class T>

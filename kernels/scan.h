@@ -1,33 +1,33 @@
 #pragma once
 
-/// Batched scans: the parameters of their kernels and how problems are cut into tiles. Both sides include this
-/// header; it needs nothing but <stdint.h>.
+/// Batched scans: the parameters of their kernels and how problems are cut into tiles. Programs and kernel bodies
+/// include this header; it needs only <stdint.h>.
 ///
 /// G problems of N elements each lie one behind the other. Element i of a problem becomes the combination of its
-/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). Output may be
-/// the input itself; otherwise the two do not overlap.
+/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). The output
+/// may be the input itself; otherwise the two do not overlap.
 
 #include <stdint.h>
 
 namespace hpe::kernels {
 
-/// How problems are cut into tiles, the parts that one block of threads treats at a time. A tile holds a part of one
+/// How problems are cut into tiles, the parts that one block of threads processes at a time. A tile holds a part of one
 /// problem, or several whole problems.
 struct scan_tiling {
   uint64_t length;             ///< N
   uint64_t problems;           ///< G
   uint64_t count;              ///< tiles in all; kernels count at most 2^31
   uint64_t tiles_per_problem;  ///< 0: several problems in a tile
-  uint32_t part;  ///< elements in a tile, but for the last one of a problem; or of all, if several are in a tile
+  uint32_t part;  ///< elements in each tile but the last of a problem (of the launch if several problems are in a tile)
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
-  /// Tiles that are dealt out as one sequence: those of a problem, or all if several problems are in a tile.
+  /// Tiles that are dealt to the devices as one sequence: those of a problem, or all if several problems are in a tile.
   [[nodiscard]] constexpr uint64_t sequence() const { return several_problems() ? count : tiles_per_problem; }
 };
 
-/// Tiles of at most `room` elements; where a tile may begin at any element, and not only at a multiple of `vector`
-/// elements in memory, some of the room is for what lies before it. Long problems are cut into full tiles, so that
-/// tiles begin where granules of placement do; short ones into equal tiles.
+/// Makes tiles of at most `room` elements. If a tile may begin at any element, and not only at a multiple of `vector`
+/// elements in memory, up to vector - 1 elements of the room are for elements before the tile. Long problems are cut
+/// into full tiles, so that tiles begin at the bounds of granules; short problems are cut into equal tiles.
 [[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
                                                 bool input_aligned) {
   if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
@@ -64,13 +64,13 @@ struct scan_tile {
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
-/// The shape of a block of the single-pass kernels on GPUs, and their bytes of a tile.
+/// The threads of a block of the single-pass kernels on GPUs, and the bytes of their tiles.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
-/// Their alignment in memory that pays: a vector.
+/// Tiles aligned to so many bytes, a vector, are the fastest.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
-/// At most so many devices take part in one scan.
+/// The most devices that take part in one scan.
 inline constexpr unsigned scan_devices = 16;
 
 /// How several devices share the tiles of each problem: in chunks of consecutive tiles, dealt out one by one.
@@ -78,10 +78,10 @@ struct scan_deal {
   uint32_t device, devices;
   uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
   uint32_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
-  uint32_t chunks_each;         ///< at most so many chunks does a device get
+  uint32_t chunks_each;         ///< the most chunks that a device gets
 
-  /// Where the total of a chunk is kept: those that one device writes lie together, since lines that several write are
-  /// slow.
+  /// Where the total of a chunk is kept: the totals that one device writes lie together, because cache lines that
+  /// several devices write are slow.
   [[nodiscard]] constexpr uint32_t place_of_total(uint32_t chunk) const {
     return chunk % devices * chunks_each + chunk / devices;
   }
@@ -99,9 +99,9 @@ inline constexpr uint32_t scan_chunk_tiles = 128;
 struct dealt_tile {
   uint64_t number;  ///< of the tile
   uint32_t chunk;   ///< the chunk that it is in
-  uint32_t place;   ///< its place there
-  bool none;        ///< the ticket stands for no tile; later ones may
-  bool last;        ///< nor will any later one
+  uint32_t place;   ///< its place in the chunk
+  bool none;        ///< the ticket stands for no tile; later tickets may
+  bool last;        ///< neither this ticket nor any later one stands for a tile
 };
 
 [[nodiscard]] constexpr dealt_tile tile_for(const scan_tiling& tiling, const scan_deal& deal, uint64_t ticket) {
@@ -115,15 +115,15 @@ struct dealt_tile {
   return {first + index, chunk, place, index >= per_problem, first >= tiling.count};
 }
 
-/// What the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each launch
-/// leaves it as it was.
+/// Data that the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each
+/// launch resets it to zero.
 struct scan_tickets {
   unsigned long long next;  ///< tickets handed out
-  unsigned long long left;  ///< blocks that took their last one
+  unsigned long long left;  ///< blocks that took their last ticket
 };
 
-/// Scans in one pass: blocks take tiles by tickets, any number of them. Totals have the mark of the launch, so that
-/// they need no clearing. With several devices each runs the kernel over its share of the tiles, all at the same time.
+/// A scan in one pass: any number of blocks take tiles by tickets. Totals carry the mark of the launch, so that they
+/// need no clearing. With several devices, each runs the kernel over its share of the tiles, all at the same time.
 template <class T>
 struct scan_single_pass {
   const T* input;
@@ -132,40 +132,40 @@ struct scan_single_pass {
   scan_deal deal;
   uint64_t reciprocal;  ///< several problems in a tile: 2^32 / length, rounded up
   uint32_t inclusive;
-  uint32_t launch;  ///< the mark: another one than those of earlier launches, and not 0
-  uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
+  uint32_t launch;  ///< the mark: different from those of earlier launches, and not 0
+  uint32_t stream;  ///< soft devices: results do not fit into the caches and are written past them
   scan_tickets* tickets;
   void* totals[scan_devices];  ///< a word of twice the element's size for each tile, on every device
-  // Several devices of the GPU family, which tell each other the totals of chunks:
-  void* chunk_totals[scan_devices];  ///< such a word for each chunk, on every device
+  // Several GPUs, which pass each other the totals of chunks:
+  void* chunk_totals[scan_devices];  ///< a word like those of totals for each chunk, on every device
 };
 
 /// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.
 struct scan_share {
-  uint64_t length;    ///< N: from a problem to the next
+  uint64_t length;    ///< N: from one problem to the next
   uint64_t problems;  ///< of this share
   uint64_t from, to;
   uint64_t chunk;                                                                              ///< elements
   [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }  ///< of each problem
 };
 
-/// Scans in three stages (Dieguez et al., section 3.1), one launch for each, and all with these parameters:
+/// A scan in three stages (Dieguez et al., section 3.1), one launch for each stage, all with these parameters:
 ///
-///   scan_reduce   sums[problem][first_sum + chunk] = all elements of the chunk
-///   scan_sums     each row of sums becomes its exclusive scan; share.from, to and chunk are not used
-///   scan_chunks   output = the scan of each chunk behind its sum; sums null: there is one chunk in each problem
+///   scan_reduce sums[problem][first_sum + chunk] = all elements of the chunk scan_sums each row of sums becomes its
+///   exclusive scan; share.from, to and chunk are not used scan_chunks output = the scan of each chunk, continued from
+///   its sum; sums null: there is one chunk in each problem
 ///
-/// Any grid is right: its tiles get equal parts of the chunks (scan_sums: of the problems).
+/// The grid may have any size: its tiles get equal parts of the chunks (scan_sums: of the problems).
 template <class T>
 struct scan_three_stages {
-  const T* input;  ///< of the share's first problem, its element 0
+  const T* input;  ///< element 0 of the share's first problem
   T* output;
   T* sums;                    ///< of the share's first problem
-  uint64_t sums_per_problem;  ///< from a row to the next: the chunks of all shares
+  uint64_t sums_per_problem;  ///< from one row to the next: the chunks of all shares
   uint64_t first_sum;
   scan_share share;
   uint32_t inclusive;
-  uint32_t stream;  ///< soft devices: results are too many for the caches, and are written past them
+  uint32_t stream;  ///< soft devices: results do not fit into the caches and are written past them
 };
 
 /// The kernel scan_fence does nothing: its accesses order other launches.

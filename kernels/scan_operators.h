@@ -2,12 +2,12 @@
 
 /// Operators of scans, for host and device code alike. An operator is a type with
 ///
-///   T operator()(T earlier, T later) const;   associative; T is trivially copyable and has 4 or 8 bytes
-///   T identity() const;                       identity() combined with x, on either side, is x
-///   static constexpr bool commutative;        whether the order of the two does not matter
+///   T operator()(T earlier, T later) const; associative; T is trivially copyable and has 4 or 8 bytes T identity()
+///   const; identity() combined with x, on either side, is x static constexpr bool commutative; whether the two
+///   operands may be exchanged
 ///
-/// and without state. A program's own operators have the same form; see scan_single_pass.cuh and host/scan_host.h for
-/// the templates that take them.
+/// and without state. A program's own operators have the same form; cuda/scan.cuh, cuda/scan_hopper.cuh and
+/// host/scan_bodies.h make kernels of them.
 
 #include <stdint.h>
 
@@ -19,7 +19,7 @@
 
 namespace hpe::kernels {
 
-/// The values at the ends of a type's order; infinities where there are any.
+/// The least and the greatest value of a type; infinities for types that have them.
 template <class T>
 struct limits;
 template <>
@@ -57,7 +57,7 @@ struct wrapping<int64_t> {
   using type = uint64_t;
 };
 
-/// Sums; those of integers wrap.
+/// Sums; sums of integers wrap.
 template <class T>
 struct plus {
   static constexpr bool commutative = true;
@@ -68,7 +68,7 @@ struct plus {
   }
 };
 
-/// The least so far. What becomes of NaN is not defined.
+/// The least so far. The result with NaN is not defined.
 template <class T>
 struct minimum {
   static constexpr bool commutative = true;
@@ -76,7 +76,7 @@ struct minimum {
   HPE_SCAN_BOTH T operator()(T earlier, T later) const { return later < earlier ? later : earlier; }
 };
 
-/// The greatest so far. What becomes of NaN is not defined.
+/// The greatest so far. The result with NaN is not defined.
 template <class T>
 struct maximum {
   static constexpr bool commutative = true;

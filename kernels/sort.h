@@ -1,7 +1,7 @@
 #pragma once
 
-/// Merging of sorted sequences, and what can be sorted: the parameters of the kernels. Both sides include this header;
-/// it needs nothing but <stdint.h>.
+/// Sorting and merging: the parameters of the kernels, and the order of elements. Programs and kernel bodies include
+/// this header; it needs only <stdint.h>.
 
 #include <stdint.h>
 
@@ -13,15 +13,15 @@
 
 namespace hpe::kernels {
 
-/// A key with something that goes where it goes.
+/// A key with a value that moves with it.
 template <class Key, class Value>
 struct sort_pair {
   Key key;
   Value value;
 };
 
-/// The order of keys, and of pairs by their keys: ascending. Keys are no NaN. A program's own order has the same form:
-/// a type without state, a strict weak order.
+/// The ascending order of keys, and of pairs by their keys. Keys must not be NaN. A program's own order has the same
+/// form: a type without state that is a strict weak order.
 struct by_key {
   template <class T>
   HPE_SORT_BOTH bool operator()(const T& a, const T& b) const {
@@ -33,8 +33,8 @@ struct by_key {
   }
 };
 
-/// output = input, sorted; equal elements keep their order. Output is the input or does not overlap it. One tile does
-/// all.
+/// output = input, sorted; equal elements keep their order. The output is the input or does not overlap it. One tile
+/// sorts everything.
 template <class T>
 struct sort_local {
   const T* input;
@@ -42,8 +42,8 @@ struct sort_local {
   uint64_t count;
 };
 
-/// Places [from, to) of the merged sequence of `left` and `right`, which are sorted: output[i] becomes element i of it.
-/// Of equal elements those of `left` come first. Any grid is right.
+/// Places [from, to) of the merged sequence of `left` and `right`, which are sorted: output[i] becomes its element i.
+/// Of equal elements, those of `left` come first. The grid may have any size.
 template <class T>
 struct sort_merge {
   const T* left;
@@ -53,8 +53,8 @@ struct sort_merge {
   uint64_t from, to;
 };
 
-/// How many of the first `place` elements of the merged sequence come from the left: the pivot that Tanasic et al. look
-/// for between two GPUs, found as they do by reading single elements wherever they are (the merge path of Odeh et al.).
+/// How many of the first `place` elements of the merged sequence come from the left: the pivot of Tanasic et al.
+/// between two GPUs, found as in their paper by reading single elements where they lie (the merge path of Odeh et al.).
 template <class T, class Less>
 HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right, uint64_t right_count, uint64_t place,
                              Less less) {
@@ -69,8 +69,8 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
   return low;
 }
 
-/// Places [from, to) of the merged sequence of some sorted runs, of which any may be empty: output[i] becomes element i
-/// of it. Of equal elements those of earlier runs come first. Any grid is right.
+/// Places [from, to) of the merged sequence of some sorted runs, of which any may be empty: output[i] becomes its
+/// element i. Of equal elements, those of earlier runs come first. The grid may have any size.
 inline constexpr uint32_t sort_runs = 4;
 template <class T>
 struct sort_merge_four {
@@ -82,9 +82,9 @@ struct sort_merge_four {
   [[nodiscard]] HPE_SORT_BOTH uint64_t total() const { return counts[0] + counts[1] + counts[2] + counts[3]; }
 };
 
-/// How many of the first `place` elements of the merged sequence come from each run. The middle of what is open in one
-/// run tells, by its place in the others, which side of it the split is on in all of them (P. Varman et al., "Merging
-/// multiple lists on hierarchical-memory multiprocessors", 1991).
+/// How many of the first `place` elements of the merged sequence come from each run. The search takes the middle
+/// element of the widest open interval. Its places in the other runs tell on which side of it the split lies in all
+/// runs (P. Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991).
 template <class T, class Less>
 HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint64_t (&split)[sort_runs], Less less) {
   uint64_t high[sort_runs];
@@ -123,8 +123,8 @@ HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint
   }
 }
 
-/// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device of so
-/// many compute units: as many as find room on it at once. Each has a part of both sides, and few long parts are read
+/// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device with so
+/// many compute units: as many as run on it at once. Each block has a part of both sides, and a few long parts are read
 /// from a peer faster than many short ones.
 inline constexpr uint32_t merge_threads = 128;
 [[nodiscard]] constexpr uint32_t merge_blocks(uint64_t count, uint32_t units) {

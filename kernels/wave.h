@@ -1,19 +1,19 @@
 #pragma once
 
-/// The kernels of reverse time migration: what they compute, and their parameters. Both sides include this header: a
-/// program fills the structs in, a kernel body reads them.
+/// The kernels of reverse time migration: their results and their parameters. Programs and kernel bodies include this
+/// header: a program fills in the structs, a kernel body reads them.
 ///
-/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Neighbours outside the
-/// cells exist in memory and hold zero, so that the stencil has no branches:
+/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Cells beyond the grid
+/// exist in memory and hold zero, so that the stencil has no branches:
 ///
 ///   plane -4 .. -1 | planes 0 .. nx-1 | plane nx .. nx+3        index(x, y, z) = (x + 4) * plane + y * row + lead + z
 ///
-/// A row is nz cells, then a gap of at least four zeros, in all a multiple of 64 bytes; a plane whose y ends are closed
-/// is followed by four rows of zeros. The four values before a row are the gap of the row before it.
+/// A row is nz cells and a gap of at least four zeros, together a multiple of 64 bytes; a plane whose y ends are closed
+/// is followed by four rows of zeros. The four values before a row are the gap of the previous row.
 ///
-/// Every point of a result is computed by the same operations in the same order wherever tiles, slabs and devices
-/// end, so results do not depend on how a grid is divided: not in a single bit. They may depend on the
-/// instruction set, by whether a * b + c is rounded once or twice.
+/// Every point of a result is computed by the same operations in the same order wherever tiles, slabs and devices end,
+/// so no bit of the results depends on how a grid is divided. Results may depend on the instruction set, which rounds a
+/// * b + c once or twice.
 
 #include <stdint.h>
 
@@ -26,10 +26,10 @@ namespace hpe::kernels {
 inline constexpr int64_t stencil_radius = 4;
 
 /// Weights of the second derivative at distances 0 to 4, for spacing 1. Their alternating sum, 2048/315, is the largest
-/// eigenvalue of the negative second derivative, which the limit of the time step follows from.
+/// eigenvalue of the negative second derivative; the limit of the time step follows from it.
 inline constexpr double stencil_weights[stencil_radius + 1] = {-205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560};
 
-/// Kernel bodies run whole vectors of this many cells; rows are padded to a multiple of it.
+/// Kernel bodies process whole vectors of this many cells; rows are padded to a multiple of it.
 inline constexpr int64_t row_multiple = 16;
 
 /// Where the cells of a wave field are. Counts and distances in elements.
@@ -48,7 +48,7 @@ struct field_layout {
 
 /// What lies beyond the first and the last row of a plane.
 enum class y_ends : int32_t {
-  flat,      ///< nothing varies along y: the derivative is left out (two dimensions)
+  flat,      ///< nothing varies along y: there is no derivative along y (two dimensions)
   periodic,  ///< the last row is the neighbour of the first
   closed     ///< rows of zeros
 };
@@ -69,8 +69,8 @@ struct point {
 struct slab {
   int64_t x0, x1;
   int64_t tile_x, tile_y;
-  int64_t tile_z = 0;  ///< 0: whole rows, as bodies for soft devices want them
-  int64_t whole = 0;   ///< so many columns of tiles are not cut along x (kernels/columns.h); on GPUs
+  int64_t tile_z = 0;  ///< 0: whole rows, as the bodies for soft devices require
+  int64_t whole = 0;   ///< on GPUs: the number of columns of tiles that are not cut along x (kernels/columns.h)
 
   [[nodiscard]] constexpr uint32_t tiles_x() const { return uint32_t((x1 - x0 + tile_x - 1) / tile_x); }
   [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
@@ -88,7 +88,7 @@ struct slab {
   return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
 }
 
-/// Planes x0 to x1 for a GPU with that many multiprocessors.
+/// Planes x0 to x1 for a GPU with so many multiprocessors.
 [[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
                                             int64_t multiprocessors) {
   if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};
@@ -112,9 +112,9 @@ struct slab {
 ///
 ///   next = now + (2 g - 1) (now - next) + speed * laplacian(now),   speed = g (c dt)^2
 ///
-/// `next` holds the step before `now` on entry and the step after it on return. Then, inside its cells, the
-/// slab adds speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may be
-/// listed more than once and must lie in the slab. Under a free surface z = 0 is the surface: next is made odd about
+/// `next` holds the step before `now` on entry and the step after it on return. Then the step adds, inside the cells
+/// of the slab, speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may
+/// be listed more than once and must lie in the slab. With a free surface, which is at z = 0, next is made odd about
 /// it.
 ///
 /// Reads: now in planes x0 - 4 to x1 + 4. Writes and reads: next in planes x0 to x1. Gaps, rims and speed outside
@@ -141,8 +141,8 @@ struct wave_step {
   int64_t recorded_count;
 };
 
-/// The cells of a grid that are kept: nx * ny * nz of them from (x, y, z) on, packed with z fastest. A launch treats
-/// those whose x lies in its slab.
+/// The cells of a grid that are kept: nx * ny * nz cells from (x, y, z) on, packed with z fastest. A launch processes
+/// the cells whose x lies in its slab.
 struct window {
   int64_t x, y, z;
   int64_t nx, ny, nz;

@@ -83,7 +83,7 @@ std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple
 }
 
 order_of_work rims_first(const box& b) {
-  // Ranges begin at whole vectors along z, as bodies of kernels want it.
+  // Ranges begin at whole vectors along z, as the kernels require.
   constexpr std::int64_t vector = 16;
   order_of_work work;
   bounds left{{0, 0, 0}, b.cells};
@@ -99,7 +99,7 @@ order_of_work rims_first(const box& b) {
       rim.high[axis] = (b.layout.radius + unit - 1) / unit * unit;
       left.low[axis] = rim.high[axis];
     }
-    // Where nothing lies between the rims, all of the box comes first.
+    // If no cells lie between the rims, the whole box comes first.
     if (left.low[axis] >= left.high[axis]) return {{b.all()}, {}};
     work.first.push_back(rim.range());
   }

@@ -17,7 +17,7 @@ enum class cut { slabs, pencils, boxes };
 
 using triple = std::array<std::int64_t, 3>;
 
-/// How many parts each axis is cut into: factors of `devices` that are as equal as they can be, the larger ones first.
+/// How many parts each axis is cut into: factors of `devices` that are as equal as possible, the larger ones first.
 [[nodiscard]] triple arrange(int devices, cut how);
 
 /// The six sides of a box: 2 * axis for the lower one, and one more for the upper one.
@@ -29,20 +29,20 @@ struct box {
   int device;
   triple origin;                     ///< its first cell
   triple cells;                      ///< how many along each axis
-  std::array<int, sides> neighbour;  ///< number of the box behind each side; -1: the end of the grid
+  std::array<int, sides> neighbour;  ///< the number of the box behind each side; -1: the end of the grid
   kernels::box_layout layout;
 
   [[nodiscard]] kernels::cell_range all() const { return {0, cells[0], 0, cells[1], 0, cells[2]}; }
   /// The cells of the box that the neighbour behind a side reads.
   [[nodiscard]] kernels::cell_range face(int side) const;
-  /// Where this box keeps the neighbour's.
+  /// The cells of this box that hold the face of the neighbour behind a side.
   [[nodiscard]] kernels::cell_range rim(int side) const;
 };
 
 /// Cuts a grid. Throws bad_input if a part would have fewer cells along a cut axis than the stencil reaches.
 [[nodiscard]] std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple& parts);
 
-/// The cells of a box in disjoint ranges: those that neighbours wait for, and what lies between them.
+/// The cells of a box in disjoint ranges: those that neighbours wait for, and those in between.
 struct order_of_work {
   std::vector<kernels::cell_range> first;
   std::vector<kernels::cell_range> then;

@@ -34,7 +34,8 @@ std::span<float> planes(const array<float>& a, const kernels::box_layout& layout
 }  // namespace
 
 double stable_speed(std::int64_t order) {
-  // The largest eigenvalue of the negative laplacian: the weights alternate in sign, as the fastest wave does.
+  // The largest eigenvalue of the negative laplacian: the weights alternate in sign, like the values of the shortest
+  // wave.
   double largest = 0;
   for (std::int64_t k = -order / 2; k <= order / 2; ++k)
     largest += std::abs(kernels::fdtd_weight(order / 2, std::abs(k)));

@@ -11,9 +11,10 @@
 
 namespace hpe::fdtd {
 
-/// A wave on a grid of cells whose ends hold it at zero, in boxes on devices. Each step first moves the faces between
-/// neighbours, then computes and packs what they wait for, then the rest; all calls return at once, and what runs
-/// beside what follows from the memory that each launch names. Faces of slabs are whole planes, which nothing packs.
+/// A wave on a grid of cells, zero beyond the grid, divided into boxes on devices. Each step first moves the faces
+/// between neighbours, then computes and packs the cells that neighbours wait for, then computes the rest. All calls
+/// return at once; the memory that launches name decides what runs concurrently. Faces of slabs are whole planes, which
+/// need no packing.
 class field {
  public:
   /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order).
@@ -23,21 +24,21 @@ class field {
   /// Sets the field, now and one step ago.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
-  /// Sets the field to that of another one with the same grid, order and parts, from device to device.
+  /// Copies the field of an object with the same grid, order and parts, from device to device.
   void set(const field& other);
 
   void step();
 
-  /// The field now, z fastest; for the host.
+  /// The present field for the host, z fastest.
   [[nodiscard]] std::vector<float> values() const;
 
   [[nodiscard]] const std::vector<box>& boxes() const { return boxes_; }
 
  private:
-  /// What one device has.
+  /// The arrays of one device.
   struct part {
     array<float> now, next, speed;
-    std::vector<array<float>> sent, received;  ///< packed, by side; empty where there is no neighbour, and of slabs
+    std::vector<array<float>> sent, received;  ///< packed faces, by side; empty without a neighbour and for slabs
     order_of_work work;
     std::int64_t multiprocessors;
   };

@@ -24,7 +24,7 @@ void check(const problem& p, const machine& on) {
   if (p.rows < 1 || p.length < 1 || p.batch < 1)
     refuse(std::to_string(p.rows) + " rows, length " + std::to_string(p.length) + ", batch " + std::to_string(p.batch) +
            ": each must be at least 1");
-  // Two more factors of two leave room for the convolution.
+  // Two spare factors of two leave room for the convolution.
   const auto most = static_cast<double>(std::int64_t{1} << 60) / static_cast<double>(on.element_bytes);
   if (static_cast<double>(p.rows) * static_cast<double>(p.length) * static_cast<double>(p.batch) > most)
     refuse(in_words(p) + " has more elements than can be addressed");
@@ -36,9 +36,9 @@ std::int64_t worth_sharing(const machine& on) {
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
-/// Both forms move the same with two devices, and transposes move less with more (W devices: 3 (W - 1) / W of the data
-/// against log2 W + (W - 1) / W). But a matrix of few rows is transposed slowly, and then parts are exchanged if all
-/// devices can have one.
+/// With two devices, transposes and exchanges move the same amount; with more devices, transposes move less (W devices:
+/// 3 (W - 1) / W of the data against log2 W + (W - 1) / W). But a matrix of few rows is transposed slowly; then the
+/// form is exchange if each device can have a part.
 form pick(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   if (on.devices == 1 || p.batch >= on.devices || one * on.element_bytes < worth_sharing(on)) return form::local;
@@ -56,7 +56,7 @@ factors convenient_factors(std::int64_t n) {
   const factors nearest = nearest_factors(n);
   if (n % (unit * unit) != 0) return nearest;
   const factors f = nearest_factors(n / (unit * unit));
-  // Rows much longer than columns cost more than they bring.
+  // Rows much longer than columns cost more time than multiples of four save.
   return f.second * unit <= 2 * nearest.second ? factors{f.first * unit, f.second * unit} : nearest;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-/// cuFFT, loaded when it is first needed: programs start where it is not installed, and are built where it is not. The
-/// declarations are those of <cufft.h>, whose types and numbers are fixed; tests/fft compares them where there is a
-/// toolkit.
+/// cuFFT, loaded when it is first needed: programs can be built and started without it. The declarations
+/// are those of <cufft.h>, whose types and numbers are fixed; tests/fft compares them if a toolkit is
+/// installed.
 
 #include <cstddef>
 
@@ -27,7 +27,7 @@ struct library {
   status (*execute_z2z)(handle, void*, void*, int sign);
 };
 
-/// Throws hpe::error (HPE_ERROR_NOT_SUPPORTED) with the loader's words if it is not there.
+/// Throws hpe::error (HPE_ERROR_NOT_SUPPORTED) with the loader's message if cuFFT cannot be loaded.
 [[nodiscard]] const library& load();
 
 }  // namespace hpe::fft::cufft

@@ -1,8 +1,9 @@
 // The form `exchange`, as the FFT of the thesis (J. Cabezas, 2015, section 5.5: "data must be exchanged between
 // different pairs of GPUs at each step"): W devices, a power of two that divides the length, have a part each. At each
-// of log2 W steps pairs of parts are combined by radix-2 butterflies, decimation in frequency; of a pair, each device
-// computes half of the butterflies and reads and writes the other's part through the shared pointer. Then every part is
-// a transform of its own, and the elements of part d are X[W k + reversed(d)]; a last pass puts them in order.
+// of log2 W steps pairs of parts are combined by radix-2 butterflies, decimation in frequency; each device of a pair
+// computes half of the butterflies and reads and writes the other's part through the shared pointer. Then each part is
+// transformed by itself, which gives the elements X[W k + reversed(d)] in part d; a last pass brings them into natural
+// order.
 
 #include "apps/fft/method.h"
 #include "apps/fft/modules.h"

@@ -6,9 +6,9 @@
 ///   hpe::fft::plan<float> plan({.length = n});
 ///   plan.forward(x.data(), x.data());
 ///
-/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: the same with +. Neither is scaled, as in FFTW and
-/// cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs the
-/// transforms of one device are cuFFT's, which is loaded when the first plan is made; on soft devices FFTW's.
+/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: with + in the exponent. Neither is scaled, as in
+/// FFTW and cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs the
+/// transforms of one device are done by cuFFT, which is loaded when the first plan is made; on soft devices by FFTW.
 
 #include <complex>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace hpe::fft {
 
-/// What is transformed: `batch` arrays that follow each other, of one dimension (rows 1) or of two, row by row.
+/// The data to transform: `batch` arrays one behind the other, of one dimension (rows 1) or of two, row by row.
 struct problem {
   std::int64_t rows = 1;
   std::int64_t length = 1;
@@ -31,13 +31,14 @@ struct problem {
 /// How the devices share the work.
 enum class form {
   automatic,
-  local,       ///< each device transforms whole arrays of the batch; one array is the first device's
+  local,       ///< each device transforms whole arrays of the batch; the first device transforms a single array
   exchange,    ///< pairs of devices exchange halves at each of log2 W steps (J. Cabezas, 2015, section 5.5)
   transpose,   ///< the six-step form: transforms along one axis, transpose between all devices, along the other
-  convolution  ///< Bluestein: any length as a convolution of a convenient one, which is done in the form `transpose`
+  convolution  ///< Bluestein: any length as a convolution of a convenient length, whose transforms have the form
+               ///< `transpose`
 };
 
-/// In which order the transformed elements are. Any other than the natural one saves moving all of them once more.
+/// The order of the transformed elements. The scrambled order saves one pass that moves all elements.
 enum class order {
   natural,
   scrambled  ///< forward writes, and inverse reads, X[k] at plan::position(k)
@@ -48,18 +49,18 @@ using effort = kernels::fft_effort;
 struct settings {
   form how = form::automatic;
   order elements = order::natural;
-  int devices = 0;                       ///< use the first so many; 0: all
-  effort soft_effort = effort::measure;  ///< soft devices: how long FFTW looks for its plans
+  int devices = 0;                       ///< use so many, from the first one on; 0: all
+  effort soft_effort = effort::measure;  ///< soft devices: how long FFTW searches for plans
   bool fused = true;                     ///< soft devices: transpose and transform in one kernel
 };
 
-/// A transform that can be done again and again; the first time in each direction takes longer, because cuFFT or FFTW
-/// makes its plans then. It owns what it needs beside the data: up to two more arrays of the size of one of
-/// the batch, or in the form `convolution` eight.
+/// A transform that can run many times. The first run in each direction takes longer, because cuFFT or FFTW then makes
+/// its plans. It owns the additional memory: up to two arrays of the size of one array of the batch, or eight in the
+/// form `convolution`.
 ///
 /// Calls return as soon as the work is queued, in the order of the data as everywhere in hpe. One thread at a time.
-/// Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for a problem or settings that cannot be meant, with what is possible;
-/// HPE_ERROR_NOT_SUPPORTED where cuFFT or FFTW is missing; and what allocations and launches throw.
+/// Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for a problem or settings that are not possible, with the possible
+/// values; HPE_ERROR_NOT_SUPPORTED where cuFFT or FFTW is missing; and what allocations and launches throw.
 template <class T>
 class plan {
  public:
@@ -68,8 +69,8 @@ class plan {
   plan& operator=(plan&&) noexcept;
   ~plan();
 
-  /// in and out are hpe pointers to problem::elements() elements each; they are the same or do not overlap. Elsewhere
-  /// in is left as it was.
+  /// in and out are hpe pointers to problem::elements() elements each; they are the same or do not overlap. If they do
+  /// not overlap, `in` does not change.
   void forward(const std::complex<T>* in, std::complex<T>* out);
   void inverse(const std::complex<T>* in, std::complex<T>* out);
 
@@ -77,7 +78,7 @@ class plan {
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
-  /// A sentence about what was chosen.
+  /// A sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;
 
  private:

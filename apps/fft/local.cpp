@@ -1,4 +1,4 @@
-// The form `local`: the arrays of a batch are dealt out to the devices.
+// The form `local`: each device transforms some arrays of the batch.
 
 #include "apps/fft/local.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Transforms that one device does alone, on contiguous data: by cuFFT on a GPU, by FFTW on a soft device.
+/// Transforms by one device, on contiguous data: by cuFFT on a GPU, by FFTW on a soft device.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ using number = kernels::complex_number<T>;
 inline constexpr int forward_sign = -1;
 inline constexpr int inverse_sign = 1;
 
-/// `count` arrays that follow each other, of lengths[0] * lengths[1]; lengths[0] is 1 for one dimension.
+/// `count` arrays of lengths[0] * lengths[1], one behind the other; lengths[0] is 1 for one dimension.
 struct shape {
   std::int64_t lengths[2];
   std::int64_t count;
@@ -37,7 +37,7 @@ class local_transforms {
   virtual void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) = 0;
 };
 
-/// Both throw hpe::error (HPE_ERROR_NOT_SUPPORTED) if the library is not there.
+/// Both throw hpe::error (HPE_ERROR_NOT_SUPPORTED) if the library is not installed.
 template <class T>
 [[nodiscard]] std::unique_ptr<local_transforms<T>> make_cufft_transforms();
 template <class T>

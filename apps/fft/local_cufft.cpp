@@ -1,5 +1,5 @@
-// Invariants: a plan of cuFFT belongs to a device and has a work area of its own in hpe memory, which every use names.
-// So uses of one plan follow each other, and who frees the work area waits for them.
+// Invariants: a plan of cuFFT belongs to a device and has its own work area in memory of hpe, which every use names. So
+// uses of one plan run one after the other, and freeing the work area waits for them.
 
 #include <algorithm>
 #include <map>
@@ -52,7 +52,7 @@ class one_plan {
   one_plan(const one_plan&) = delete;
   one_plan& operator=(const one_plan&) = delete;
   ~one_plan() {
-    work_ = {};  // the exchanged array is freed here, and waits for what uses it
+    work_ = {};  // frees the old array here, which waits for its uses
     destroy();
   }
 

@@ -30,7 +30,7 @@ class fftw_transforms final : public local_transforms<T> {
   }
 
  private:
-  /// Arrays are dealt out to the threads; a few large ones are done one by one, by all threads.
+  /// Threads share the arrays; if there are fewer arrays than threads, all threads transform one array after the other.
   [[nodiscard]] kernels::fft_local<T> parameters(int device, const shape& what, int sign) const {
     if (what.lengths[0] * what.lengths[1] > std::numeric_limits<int>::max())
       throw error(HPE_ERROR_NOT_SUPPORTED, "Fourier transform of " + std::to_string(what.elements()) +

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The forms behind a plan: each transforms one array (the form `local`: the whole batch).
+/// The forms of a plan. Each transforms one array (the form `local`: the whole batch).
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace hpe::fft {
 
-/// What a method is made with.
+/// The arguments from which a method is made.
 struct circumstances {
   problem what;
   settings wish;
@@ -37,10 +37,10 @@ template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_exchange(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_transpose(const circumstances& c);
-/// The form `transpose` where it needs no pass that only puts elements in order.
+/// The form `transpose` without the last pass, which only reorders elements.
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_two_pass(const circumstances& c);
-/// Whether it is possible: soft devices that reach each other, and natural order.
+/// Whether make_two_pass is possible: soft devices that reach each other, and natural order.
 [[nodiscard]] bool two_passes_possible(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_convolution(const circumstances& c);
@@ -50,7 +50,7 @@ template <class T>
   return c.soft ? make_fftw_transforms<T>(c.wish.soft_effort) : make_cufft_transforms<T>();
 }
 
-/// The part of `whole` that is one of `parts`: they differ by one at most, and may be empty.
+/// Part number `part` of `parts` parts of `whole`. Their sizes differ by one at most, and may be 0.
 struct range {
   std::int64_t begin, end;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
@@ -61,14 +61,14 @@ struct range {
   return {begin(part), begin(part + 1)};
 }
 
-/// The first so many devices, as placements want them.
+/// The first `count` devices, as a list for placements.
 [[nodiscard]] inline std::vector<int> first_devices(int count) {
   std::vector<int> list;
   for (int d = 0; d < count; ++d) list.push_back(d);
   return list;
 }
 
-/// Memory for what is between two passes over a matrix, spread over the devices as its rows are. Made at the first use.
+/// Memory for the data between two passes over a matrix, spread over the devices like its rows. Made at the first use.
 template <class T>
 [[nodiscard]] number<T>* room(array<number<T>>& kept, const choice& made) {
   if (kept.size() == 0)
@@ -77,7 +77,7 @@ template <class T>
   return kept.data();
 }
 
-/// Tiles of the kernels that work on tile_elements at a time.
+/// The grid of kernels whose tiles have tile_elements.
 [[nodiscard]] inline hpeShape tiles_for(std::int64_t elements) {
   return grid(static_cast<std::uint32_t>(kernels::parts_of(elements, kernels::tile_elements)));
 }

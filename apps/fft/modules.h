@@ -1,6 +1,6 @@
 #pragma once
 
-/// The shared objects of kernels that transforms use. They lie beside libhpe.so.
+/// The shared objects with the kernels of transforms. They lie beside libhpe.so.
 
 #include <string>
 
@@ -15,7 +15,7 @@ template <class T>
   return std::string(name) + (sizeof(T) == sizeof(float) ? "_f32" : "_f64");
 }
 
-/// Kernels between devices (libhpe-fft-kernels.so), on any kind of device.
+/// Kernels that work across devices (libhpe-fft-kernels.so), for any kind of device.
 template <class T>
 struct kernel_set {
   module from{modules::path_of("libhpe-fft-kernels.so")};
@@ -26,7 +26,7 @@ struct kernel_set {
   kernel<kernels::fft_multiply<T>> multiply{from, name_for<T>("fft_multiply").c_str()};
 };
 
-/// Kernels that use FFTW (libhpe-fft-fftw.so), on soft devices.
+/// Kernels that use FFTW (libhpe-fft-fftw.so), for soft devices.
 template <class T>
 struct fftw_kernel_set {
   fftw_kernel_set();

@@ -10,7 +10,7 @@ namespace hpe::fft {
 
 using command_line::bad_input;
 
-/// What the command line asks for.
+/// The values of the command line.
 struct request {
   bool help = false;
   bool sized = false;  ///< --size was given
@@ -24,7 +24,7 @@ struct request {
   std::string output;
 };
 
-/// Reads the options. Throws bad_input for an unknown option or a value that is none.
+/// Reads the options. Throws bad_input for an unknown option or an invalid value.
 [[nodiscard]] request parse(int argc, char** argv);
 
 /// The text of --help.

@@ -1,11 +1,11 @@
-// The form `transpose`. An array of N = first * second elements is a matrix of so many rows and columns, cut along its
-// rows over the devices. With n = n1 * second + n2 and k = k1 + first * k2
+// The form `transpose`. An array of N = first * second elements is a matrix of first rows and second columns, whose
+// rows are divided among the devices. With n = n1 * second + n2 and k = k1 + first * k2
 //
 //   X[k] = sum over n2 of (w_N^(n2 k1) * sum over n1 of x[n] w_first^(n1 k1)) w_second^(n2 k2)
 //
-// which is transforms of columns, factors, transforms of rows, and ends with the elements at [k1][k2]; a last transpose
-// puts them in order. Two dimensions are the same without factors. Each transpose is a gather: a device reads from all
-// others and writes the rows that it is going to work on, so that what devices write never overlaps.
+// that is: transforms of columns, factors, and transforms of rows. Then X[k] is at [k1][k2]; a last transpose brings
+// the elements into natural order. In two dimensions there are no factors. Each transpose is a gather: a device reads
+// from all others and writes the rows that it is going to transform, so the writes of devices never overlap.
 //
 // D. H. Bailey, "FFTs in external or hierarchical memory", 1990 (the four- and six-step forms).
 
@@ -20,9 +20,9 @@ namespace hpe::fft {
 
 namespace {
 
-/// One pass over the whole matrix: its rows become those of the target.
+/// One pass over the whole matrix, which produces the rows of the target.
 struct stage {
-  bool transposed;             ///< the source is the other way round
+  bool transposed;             ///< the source is the transposed matrix
   std::int64_t rows, columns;  ///< of the target
   std::int64_t root;           ///< of the factors; 0: none
   bool transform;              ///< along the rows of the target
@@ -89,14 +89,14 @@ class transpose_method final : public method<T> {
 
   static shape rows_of(const stage& s, const range& r) { return {{1, s.columns}, r.size()}; }
 
-  /// A soft device wants to know all tiles. On a GPU a few blocks for each multiprocessor keep the links busy.
+  /// On a soft device the grid must have all tiles. On a GPU a few blocks for each multiprocessor keep the links busy.
   [[nodiscard]] std::uint32_t blocks_for(std::int64_t tiles) const {
     constexpr std::int64_t blocks_per_unit = 4;
     return static_cast<std::uint32_t>(c_.soft ? tiles : std::min(tiles, blocks_per_unit * units_));
   }
 
-  /// The pass of one device. To gather its rows in pieces, so that cuFFT could begin while others arrive, was measured
-  /// on two and four H200s and is no faster.
+  /// The pass of one device. Gathering its rows in pieces, so that cuFFT can begin while other rows arrive, is no
+  /// faster (measured on two and four H200s).
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {
     const range mine = part_of(s.rows, device, c_.made.devices);
     if (mine.size() == 0) return;

@@ -1,12 +1,12 @@
 // The form `transpose` on soft devices, in natural order: two passes over the data instead of three. With the notation
-// of transpose.cpp, the first pass transforms columns of the matrix [n1][n2] and writes them, times factors, as rows
-// [n2][k1]; the second transforms columns of that and leaves them columns, which is X[k1 + first * k2]. In two
-// dimensions the first pass transforms rows. The second pass leaves everything in the columns that it came from, so it
-// works in place, and what is between the passes stands in the output. Only the first pass in one dimension cannot work
-// in place, and takes memory of its own if input and output are the same.
+// of transpose.cpp, the first pass transforms columns of the matrix [n1][n2] and writes them as rows [n2][k1]; the
+// second multiplies by the factors and transforms columns of the result in place, which gives X[k1 + first * k2]. In
+// two dimensions the first pass transforms rows. The second pass writes each column to its own place, so it works in
+// place, and the data between the passes are in the output. Only the first pass in one dimension cannot work in place;
+// it needs memory of its own if input and output are the same.
 //
-// In the second pass each device writes a band of columns of the result, which as ranges of memory interleave with
-// those of the others. So the devices do it as a team, which names the whole result.
+// In the second pass each device writes a band of columns of the result. In memory, these bands interleave, and
+// accesses are ranges. So the devices run this pass as a team, which names the whole result.
 
 #include <algorithm>
 
@@ -52,13 +52,13 @@ class two_pass_method final : public method<T> {
               read(in, a * b), written(own, mine.size() * a, false));
   }
 
-  /// Some of `count` columns, in whole tiles: so a band begins at a line of a cache where rows do.
+  /// The device's band of `count` columns, in whole tiles: so a band begins at a cache line if rows do.
   [[nodiscard]] range band(int d, std::int64_t count) const {
     const range blocks = part_of(kernels::parts_of(count, kernels::line_block), d, c_.made.devices);
     return {std::min(blocks.begin * kernels::line_block, count), std::min(blocks.end * kernels::line_block, count)};
   }
 
-  /// Columns of [length][count], which stay columns.
+  /// Transforms the columns of [length][count] in place or to `out`.
   void columns(int sign, const number<T>* between, number<T>* out, std::int64_t length, std::int64_t count,
                std::int64_t root) {
     std::vector<team_member<kernels::fft_lines<T>>> members;
@@ -82,7 +82,7 @@ class two_pass_method final : public method<T> {
   circumstances c_;
   fftw_kernel_set<T> kernels_;
   std::unique_ptr<local_transforms<T>> rows_;
-  array<number<T>> between_;  // empty unless a transform in one dimension was in place
+  array<number<T>> between_;  // used only by transforms in place in one dimension
 };
 
 }  // namespace

@@ -7,9 +7,9 @@ namespace hpe::rtm {
 
 namespace {
 
-/// g of one axis: `before` and `after` cells of sponge about `cells` that do not damp, then ones to the end of the last
-/// vector. The damping a grows with the square of the depth into the sponge; its integral is the same for every width,
-/// so wider sponges only damp more smoothly.
+/// g of one axis: `before` and `after` cells of sponge around `cells` that do not damp, then ones to the end of the
+/// last vector. The damping a grows with the cube of the depth into the sponge; its integral is the same for every
+/// width, so wider sponges only damp more smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
   constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {

@@ -48,8 +48,8 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
                     "; HPE_DEVICES=soft:N gives N");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
-  // GPUs lose more by small launches of the rims than by waiting for each other at the end of a step, with 768^3 points
-  // (bench/rtm.cpp); docs/measurements.md has a size at which they do not.
+  // With 768^3 points, GPUs lose more time by small launches of the rims than by waiting for each other at the end of a
+  // step (bench/rtm.cpp); docs/measurements.md has a size at which they do not.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   decomposition parts =
       decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);
@@ -162,7 +162,7 @@ void migration::mute(std::vector<float>& data, const shot& s) const {
 
 void migration::run(const shot& s) {
   std::vector<kernels::point> at{s.source};
-  if (grid_.ends == kernels::y_ends::periodic)  // a line along y, so that nothing varies along it
+  if (grid_.ends == kernels::y_ends::periodic)  // a line source along y, so that nothing varies along y
     for (std::int32_t y = 0; y < ny_; ++y)
       if (y != s.source.y) at.push_back({s.source.x, y, s.source.z});
   traces<float> source(parts_, on_grid(at), settings_.steps);
@@ -190,7 +190,7 @@ volume migration::image() const {
   volume v = make_volume(nx_, ny_, nz_, grid_.spacing);
   const float* image = stack_.image.data();
   const float* illumination = stack_.illumination.data();
-  // The little keeps cells that no source lights from becoming large.
+  // epsilon (little) keeps the image small in cells that no source illuminates.
   double mean = 0;
   for (std::size_t i = 0; i < v.values.size(); ++i) mean += illumination[i];
   const double little = 1e-3 * mean / static_cast<double>(v.values.size()) + 1e-30;

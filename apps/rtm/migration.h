@@ -11,21 +11,21 @@
 
 namespace hpe::rtm {
 
-/// A Ricker wavelet (second derivative of a Gaussian, turned up) of the given peak frequency in Hz, one sample for each
-/// of `steps` time steps; its peak comes at ricker_delay(frequency) seconds.
+/// A Ricker wavelet (negative second derivative of a Gaussian) with the given peak frequency in Hz, one sample for each
+/// of `steps` time steps. Its peak is at ricker_delay(frequency) seconds.
 std::vector<float> ricker(double frequency, double time_step, std::int64_t steps);
 double ricker_delay(double frequency);
 
-/// One experiment: where the source fires and who listens, in cells of the model.
+/// One experiment: the places of the source and the receivers, in cells of the model.
 struct shot {
   kernels::point source;
   std::vector<kernels::point> receivers;
 };
 
-/// What becomes of the recorded data before it is sent back into the ground.
+/// How the recorded data are changed before they are sent back into the ground.
 enum class preparation {
-  mute,     ///< the direct wave is faded out: all that arrives before offset / velocity at the source + two periods
-  residual  ///< what the smooth model predicts is taken off; direct and diving waves go with it
+  mute,     ///< the direct wave is faded out: everything before offset / velocity at the source + two periods
+  residual  ///< the data of the smooth model are subtracted, and with them direct and diving waves
 };
 
 struct migration_settings {
@@ -42,22 +42,23 @@ struct migration_settings {
 /// made with the smooth ones only.
 class migration {
  public:
-  /// Told what is being done and which part of it, 0 to 1, is done.
+  /// Called with the name of the step and its progress from 0 to 1.
   using progress = std::function<void(const std::string& what, double part)>;
 
-  /// Throws bad_input for settings that cannot be run: a time step over the stable one, too little memory.
+  /// Throws bad_input for settings that are not possible: a time step above the stable one, or too little memory.
   migration(const volume& truth, const volume& smooth, const migration_settings& settings, progress tell);
 
   void run(const shot& s);
 
-  /// The stack of all shots so far: sum(source * receiver) / (sum(source^2) + a little).
+  /// The stack of all shots so far: sum(source * receiver) / (sum(source^2) + epsilon).
   [[nodiscard]] volume image() const;
 
  private:
   void forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
                const std::string& what, bool keep);
   void backward(const traces<float>& receivers);
-  /// Reports every so many steps, after waiting for them, so that the report is true and the queue short.
+  /// Reports after every so many steps, and waits for these steps before, so that the report is true and the queue
+  /// short.
   void report(const std::string& what, std::int64_t done) const;
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
   void mute(std::vector<float>& data, const shot& s) const;
@@ -74,11 +75,11 @@ class migration {
   stack<float> stack_;
 };
 
-/// What is to be sent back for the image to be in phase with the reflectors: minus the time derivative of each trace,
+/// The source of the backward pass, for an image in phase with the reflectors: minus the time derivative of each trace,
 /// faded out towards the end of the record. data is [step][trace].
 std::vector<float> adjoint_source(const std::vector<float>& data, std::int64_t steps, double time_step);
 
-/// Takes away the smooth background that correlation leaves, by minus the Laplacian of the image.
+/// Removes the smooth background that correlation leaves: returns minus the Laplacian of the image.
 volume without_background(const volume& image);
 
 }  // namespace hpe::rtm

@@ -33,7 +33,7 @@ struct section {
     return values[static_cast<std::size_t>(std::clamp<std::int64_t>(x, 0, nx - 1) * nz +
                                            std::clamp<std::int64_t>(z, 0, nz - 1))];
   }
-  /// Between cells, linearly.
+  /// The value between cells, by linear interpolation.
   [[nodiscard]] double between(double x, double z) const {
     const auto i = static_cast<std::int64_t>(std::floor(x)), k = static_cast<std::int64_t>(std::floor(z));
     const double u = x - static_cast<double>(i), w = z - static_cast<double>(k);
@@ -49,7 +49,7 @@ section middle(const volume& v) {
   return s;
 }
 
-/// Scales to -1 .. 1, all but the largest fiftieth.
+/// Scales all values but the largest fiftieth to -1 .. 1.
 void normalise(section& s, double gain) {
   for (std::int64_t x = 0; x < s.nx; ++x)
     for (std::int64_t z = 0; z < s.nz; ++z)
@@ -81,7 +81,7 @@ class panels {
     picture_.rgb.assign(static_cast<std::size_t>(picture_.width * picture_.height * 3), 255);
   }
 
-  /// Draws the panel `number` from above; shade gives the colour at a place in cells.
+  /// Draws panel `number`, counted from the top; shade gives the colour at a place in cells.
   template <class Shade>
   void draw(std::int64_t number, Shade shade) {
     const std::int64_t top = margin + number * (down_ + margin);

@@ -7,7 +7,7 @@
 
 namespace hpe::rtm {
 
-/// What the command line asks for. Zero or an empty text means: chosen by the model.
+/// The values of the command line. Zero or an empty text means: chosen for the model.
 struct request {
   bool help = false;
   std::string model = "salt";
@@ -37,14 +37,14 @@ struct request {
   bool quiet = false;
 };
 
-/// Reads the options. Throws bad_input for an unknown option, a value that is none, or more than one file.
+/// Reads the options. Throws bad_input for an unknown option, an invalid value, or more than one file.
 request parse(int argc, char** argv);
 
 /// The text of --help.
 std::string help_text();
 
-/// Numbers of a text such as "600x1x300" or "0:6000:20". Throws bad_input unless there are from `least` to `most`
-/// of them; `what` says in the message what they are for.
+/// Numbers of a text such as "600x1x300" or "0:6000:20". Throws bad_input unless there are from `least` to `most` of
+/// them; the message calls them `what`.
 std::vector<double> numbers(const std::string& text, char separator, std::size_t least, std::size_t most,
                             const std::string& what);
 

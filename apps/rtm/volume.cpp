@@ -14,7 +14,7 @@ std::string shape(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
   return std::to_string(nx) + " x " + std::to_string(ny) + " x " + std::to_string(nz);
 }
 
-/// Smooths along one axis: `count` lines of `length` values `stride` apart; lines begin where `first(line)` says.
+/// Smooths along one axis: `lines` lines of `length` values, `stride` apart; a line begins at first(line).
 template <class First>
 void smooth_lines(std::vector<float>& values, std::int64_t lines, First first, std::int64_t length, std::int64_t stride,
                   const std::vector<double>& weights) {
@@ -137,7 +137,7 @@ volume smooth(const volume& velocity, double deviation, double kept) {
 
 volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing) {
   volume v = make_volume(nx, ny, nz, spacing);
-  // Lengths are in units of the depth of the model, u across and w down, u counted from the middle.
+  // Lengths are in units of the model's depth: u is across, counted from the middle, and w is down.
   constexpr double velocities[] = {1500, 1750, 2000, 2250, 2500, 2850, 3200};
   constexpr double salt = 4480;
   constexpr double pi = 3.14159265358979;

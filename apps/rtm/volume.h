@@ -24,7 +24,7 @@ struct volume {
   [[nodiscard]] float& at(std::int64_t x, std::int64_t y, std::int64_t z) { return values[index(x, y, z)]; }
 };
 
-/// A volume of the given size, filled with one value. Throws bad_input for sizes that are no sizes.
+/// A volume of the given size, filled with one value. Throws bad_input for sizes that are not possible.
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, float value = 0);
 
 /// How a raw file of 32-bit floats is to be read.
@@ -35,7 +35,7 @@ struct raw_format {
   std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
 };
 
-/// Reads velocities in m/s. Throws bad_input where the file's size is not that of the format, or where a value is no
+/// Reads velocities in m/s. Throws bad_input if the file's size is not that of the format, or a value is no
 /// velocity.
 volume read_raw(const std::string& path, const raw_format& format);
 
@@ -46,7 +46,7 @@ void write_raw(const std::string& path, const volume& v);
 volume extrude(const volume& section, std::int64_t planes);
 
 /// Smooths velocities with a Gaussian of the given standard deviation in metres, by averaging slowness, which keeps
-/// travel times; the first `kept` metres of depth stay as they are (water is known).
+/// travel times. The first `kept` metres of depth do not change (water is known).
 volume smooth(const volume& velocity, double deviation, double kept);
 
 /// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left

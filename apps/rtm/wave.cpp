@@ -29,7 +29,7 @@ std::size_t largest_part(const grid& g, const decomposition& parts) {
   return most;
 }
 
-/// The first and the last planes of each slab that a neighbour reads, then what lies between.
+/// The pieces of all slabs: first the outer planes that a neighbour reads, then the planes in between.
 std::vector<piece> pieces_of(const decomposition& parts, launch_order order) {
   constexpr std::int64_t rim = kernels::stencil_radius;
   std::vector<piece> rims, inner;
@@ -45,7 +45,7 @@ std::vector<piece> pieces_of(const decomposition& parts, launch_order order) {
   return rims;
 }
 
-/// The planes of one device, cut as it wants them.
+/// The planes of one device, cut into tiles for its kind of device.
 template <class T>
 kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
   const hpeDeviceInfo it = device_info(device);

@@ -16,8 +16,8 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// How a step of a device is launched: as one piece, or in pieces of which those that neighbours wait for come first,
-/// so that the neighbours never wait for the rest.
+/// How a step of a device is launched: as one piece, or in pieces, those first that neighbours wait for, so that
+/// neighbours do not wait for the rest.
 enum class launch_order { at_once, rims_first };
 
 /// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]).
@@ -31,7 +31,7 @@ struct decomposition {
   [[nodiscard]] std::vector<int> list() const;
 };
 
-/// Equal slabs, moved to the boundaries of placement where that unbalances them by less than a fiftieth.
+/// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first);
 
@@ -49,9 +49,9 @@ class traces {
   [[nodiscard]] std::vector<T> read() const;
   void write(const std::vector<T>& samples);
 
-  /// What belongs to one piece: its points, and their samples [step][point].
+  /// The points of one piece, and their samples [step][point].
   struct share {
-    std::vector<std::size_t> numbers;  ///< of the points, as given
+    std::vector<std::size_t> numbers;  ///< of the points, in the given list
     array<kernels::point> points;
     array<T> samples;
 
@@ -68,8 +68,8 @@ class traces {
   std::vector<share> shares_;
 };
 
-/// The velocities of one model as the kernels want them: speed = g (c dt)^2 on every cell of the grid, the model's
-/// outermost values continued through the absorbing layers.
+/// The velocities of one model in the form that kernels use: speed = g (c dt)^2 on every cell of the grid. The model's
+/// outermost values continue through the absorbing layers.
 template <class T>
 struct medium {
   medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step);
@@ -91,11 +91,11 @@ class kept_fields {
 
  private:
   std::vector<kernels::window> windows_;
-  std::size_t part_;  ///< elements from one device's part to the next's
+  std::size_t part_;  ///< elements from one device's part to the next one
   array<T> fields_;
 };
 
-/// The image and the illumination of one or more shots, on the model's cells; ordinary arrays for the host.
+/// The image and the illumination of one or more shots, on the model's cells. The host uses them as ordinary arrays.
 template <class T>
 struct stack {
   stack(const grid& g, const decomposition& parts);
@@ -104,7 +104,7 @@ struct stack {
 
 /// The wave equation on one grid, spread over devices. A device's kernel reads planes of its neighbours, in place or as
 /// copies (wave_field.h); the accesses that each launch declares order launches and copies. All calls return at once.
-/// The exchange changes no bit of the result.
+/// The kind of exchange changes no bit of the result.
 template <class T>
 class propagator {
  public:
@@ -113,8 +113,8 @@ class propagator {
   /// Sets the field to zero, now and one step ago.
   void reset();
 
-  /// Adds step t of `injected` to the next field, copies the present one to step t of `recorded` (either may be null),
-  /// and goes one step on. Running t downwards is the adjoint of running it upwards.
+  /// Adds step t of `injected` to the next field, copies the present field to step t of `recorded` (either may be
+  /// null), and advances by one step. Steps with descending t are the adjoint of steps with ascending t.
   void step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t);
 
   /// Keeps the present field.
@@ -123,7 +123,7 @@ class propagator {
   /// Adds the product of the present field and a kept one to the image, and the kept one's square to the illumination.
   void correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto);
 
-  /// The present field on all cells of the grid; for the host, until the next step.
+  /// The present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
  private:

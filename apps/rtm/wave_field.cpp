@@ -1,5 +1,5 @@
-// Copied: the part of device d holds the planes [first(d) - radius, last(d) + radius). The outermost ones beyond the
-// grid are never written after clear(), the others beyond the slab by send() alone.
+// Copied: the part of device d holds the planes [first(d) - radius, last(d) + radius). Planes beyond the grid are not
+// written after clear(); the other planes beyond the slab are written only by send().
 #include "apps/rtm/wave_field.h"
 
 namespace hpe::rtm {

@@ -9,10 +9,10 @@
 
 namespace hpe::rtm {
 
-/// How the planes that the stencil of a device reads of its neighbours get there.
+/// How a device gets the planes of its neighbours that its stencil reads.
 enum class exchange {
   direct,  ///< one array spread over the devices: kernels read the neighbours' planes in place
-  copied   ///< an array for each device, with room for the neighbours' planes, which copy engines bring after each step
+  copied   ///< an array for each device, with room for the neighbours' planes, which copy engines fill after each step
 };
 
 /// A wave field on the planes [planes[d], planes[d + 1]) of each device d. With either exchange a kernel finds the cell
@@ -20,22 +20,23 @@ enum class exchange {
 template <class T>
 class wave_field {
  public:
-  /// Where a slab has fewer planes than the stencil reaches, the exchange is direct.
+  /// If a slab has fewer planes than the stencil reaches, the exchange is direct.
   wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how);
 
   /// Sets all cells to zero.
   void clear() const;
 
-  /// For kernels of device d, which use planes of its own and those that the stencil reaches from them.
+  /// The address for kernels of device d, which use its own planes and those that the stencil reaches from them.
   [[nodiscard]] T* seen_by(int d) const;
-  /// Planes [x0, x1), of those, as such a kernel finds them.
+  /// Planes [x0, x1) of these, at the address that kernels of device d use.
   [[nodiscard]] std::span<T> planes(int d, std::int64_t x0, std::int64_t x1) const;
 
-  /// Gives the neighbours of each slab its outermost planes, after the launches that write them, which were queued
-  /// before. Returns at once. Nothing to do where the exchange is direct.
+  /// Copies the outermost planes of each slab to its neighbours, after the queued launches that write these planes.
+  /// Returns at once. Does nothing if the exchange is direct.
   void send() const;
 
-  /// The field on all cells, for the host. Where it is in several arrays, as it was at the last call of this.
+  /// The field on all cells, for the host. If the field is in several arrays, the result shows it as of the last call
+  /// of whole().
   [[nodiscard]] const array<T>& whole();
 
  private:
@@ -45,7 +46,7 @@ class wave_field {
 
   kernels::field_layout layout_;
   std::vector<std::int64_t> planes_;
-  array<T> whole_;               ///< copied: made when it is asked for
+  array<T> whole_;               ///< copied: made by the first call of whole()
   std::vector<array<T>> parts_;  ///< copied: by device, from plane first(d) - radius on; direct: none
 };
 

@@ -12,7 +12,7 @@ std::string times(std::uint64_t count, const char* thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-/// The teams of each way to spread.
+/// The teams of one way to spread a batch.
 std::vector<std::vector<int>> teams_of(split spread, const std::vector<device_traits>& devices) {
   std::vector<std::vector<int>> teams;
   if (spread == split::mp_pc) return link_domains(devices);
@@ -30,7 +30,7 @@ split choose_split(const batch& what, const std::vector<device_traits>& devices,
     reasons.emplace_back("there is one device");
     return split::problems;
   }
-  // Problems that leave a device idle at the end for more than a tenth of the time are better shared.
+  // If whole problems would leave devices idle for more than a tenth of the time, problems are shared.
   const std::uint64_t rounds = (what.problems + count - 1) / count;
   if (what.problems >= count && rounds * count * 9 <= what.problems * 10) {
     reasons.push_back(work + ": each device gets whole problems, and nothing is exchanged");

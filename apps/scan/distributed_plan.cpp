@@ -1,5 +1,5 @@
-// Invariant: whatever one rank does between two calls of ranks_, all do as many of them, so that nobody waits for one
-// who has thrown. What can differ is therefore compared first.
+// Invariant: all ranks make the same calls of ranks_, so that no rank waits for one that has thrown. Values that may
+// differ between ranks are therefore compared first.
 
 #include "apps/scan/distributed_plan.h"
 

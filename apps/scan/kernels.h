@@ -8,7 +8,7 @@
 
 namespace hpe::scan {
 
-// The parameters look the same for every type of element: it is only pointed to.
+// The parameters have the same layout for every type of element, because they only point to elements.
 using single_pass_parameters = kernels::scan_single_pass<std::byte>;
 using stage_kernel_parameters = kernels::scan_three_stages<std::byte>;
 using nothing = kernels::scan_fence_parameters;
@@ -17,14 +17,15 @@ using nothing = kernels::scan_fence_parameters;
 struct kernel_set {
   std::size_t element_size;
   kernel<stage_kernel_parameters> reduce, sums, chunks;
-  std::optional<kernel<single_pass_parameters>> single_pass;  ///< some devices have none
+  std::optional<kernel<single_pass_parameters>> single_pass;  ///< not on devices without such a kernel
   kernel<nothing> fence;                                      ///< does nothing; its accesses order other launches
 };
 
-/// Loads them. Throws hpe::error if the module or a kernel that every module must have is not there.
+/// Loads the kernels of an operation. Throws hpe::error if the module or a kernel that every module must have is
+/// missing.
 [[nodiscard]] kernel_set load_kernels(const operation& what);
 
-/// The path of libhpe-scan-kernels.so, which lies beside libhpe.so. Throws hpe::error if it does not.
+/// The path of libhpe-scan-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
 [[nodiscard]] std::string own_module();
 
 }  // namespace hpe::scan

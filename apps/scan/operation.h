@@ -7,11 +7,11 @@
 
 namespace hpe::scan {
 
-/// A type and an operator for which there are kernels: those of hpe, or of a program's own module, which defines them
-/// with HPE_HOST_SCAN, HPE_CUDA_SCAN and HPE_CUDA_SCAN_SINGLE_PASS (kernels/host/scan_bodies.h, kernels/cuda/scan.cuh
-/// and scan_hopper.cuh).
+/// A type and an operator with kernels: hpe's own, or those of a program's module, which defines them with
+/// HPE_HOST_SCAN, HPE_CUDA_SCAN and HPE_CUDA_SCAN_SINGLE_PASS (kernels/host/scan_bodies.h, kernels/cuda/scan.cuh and
+/// scan_hopper.cuh).
 struct operation {
-  std::string suffix;  ///< of the kernels' names
+  std::string suffix;  ///< the end of the kernels' names
   std::size_t element_size;
   std::string module;  ///< the path of the shared object; empty: hpe's own
 };

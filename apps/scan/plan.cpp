@@ -99,7 +99,7 @@ void plan::queue(const void* input, void* output) {
   }
 }
 
-// All teams have the same K, since their shares are alike.
+// All teams have the same K, because their shares are of about the same size.
 void plan::search(const void* input, void* output) {
   std::vector<three_stages*> teams;
   for (const auto& t : teams_) teams.push_back(static_cast<three_stages*>(t.get()));

@@ -10,35 +10,35 @@
 
 namespace hpe::scan {
 
-/// What is wished for a plan; everything left as it is here is chosen.
+/// The options of a plan. The plan chooses the values that keep these defaults.
 struct wishes {
   algorithm how = algorithm::automatic;
   split spread = split::automatic;
   std::vector<int> devices;      ///< empty: all
   std::uint64_t iterations = 0;  ///< K of three stages, a power of two; 0: searched for
-  std::string cache;             ///< the file that keeps what was found; empty: nothing is kept. See default_cache().
+  std::string cache;             ///< the file that keeps the K that was found; empty: none. See default_cache().
 };
 
-/// HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if there is no such place.
+/// HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
 [[nodiscard]] std::string default_cache();
 
-/// Batched scans of one kind: G problems of N elements that lie one behind the other; see kernels/scan.h. Made once and
-/// run often: it holds the memory that launches need. One thread at a time.
+/// Batched scans of one kind: G problems of N elements, one behind the other; see kernels/scan.h. A plan is made once
+/// and run often: it holds the memory that launches need. One thread at a time.
 class plan {
  public:
-  /// Throws hpe::error: no kernels for the operation, a batch that no memory can hold, or a wish that cannot be
-  /// fulfilled.
+  /// Throws hpe::error if there are no kernels for the operation, no memory can hold the batch, or an option is not
+  /// possible.
   plan(const operation& what, const batch& work, wishes wished = {});
 
   /// Queues the scan and returns; the order is that of a launch. input and output have room for N G elements, and are
-  /// the same or do not overlap; either is aligned to an element. Throws hpe::error. The first run of three stages
-  /// looks for the best K, if none is wished or kept: it takes as long as some twenty scans, and waits.
+  /// the same or do not overlap; both are aligned to an element. Throws hpe::error. The first run of three stages
+  /// searches for the best K if none is given or kept: it takes as long as some twenty scans, and waits for them.
   void run(const void* input, void* output);
 
   /// Where input and output are best placed.
   [[nodiscard]] placement where() const;
 
-  /// What was chosen and why, in lines.
+  /// The choices and their reasons, in lines.
   [[nodiscard]] std::string explain() const;
 
   [[nodiscard]] const choice& chosen() const { return choice_; }

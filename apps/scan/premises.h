@@ -10,11 +10,11 @@
 
 namespace hpe::scan {
 
-/// How much a multiprocessor holds at a time.
+/// How many blocks and warps run on a multiprocessor at a time.
 struct multiprocessor {
   unsigned blocks, warps;
 };
-/// That of NVIDIA's compute capabilities 8.0 and 9.0.
+/// The multiprocessor of NVIDIA's compute capabilities 8.0 and 9.0.
 inline constexpr multiprocessor data_centre_gpu{32, 64};
 
 struct stage_parameters {
@@ -24,16 +24,16 @@ struct stage_parameters {
   [[nodiscard]] std::uint64_t per_iteration() const { return std::uint64_t{1} << (p + l); }  ///< elements: P * L
 };
 
-/// Premise 1: the block with which a multiprocessor is full of warps and of blocks at once. Premise 2: two vectors of
-/// 16 bytes in the registers of a thread, which is what it has registers for then.
+/// Premise 1: blocks of such a size that a multiprocessor reaches its limits of warps and of blocks together. Premise
+/// 2: two vectors of 16 bytes in the registers of a thread, for which its registers then suffice.
 [[nodiscard]] stage_parameters by_premises(const multiprocessor& sm, std::size_t element_size);
 
-/// A soft device has no warps: a thread is a block, and all there is to choose is the chunk.
+/// A soft device has no warps: a thread is a block, and only the size of chunks can be chosen.
 [[nodiscard]] stage_parameters for_threads();
 
-/// Premises 3 and 4 (equations 1 to 3): the powers of two K to try, never none. stage_two: elements that one stage
-/// should leave to the next at least, which is how many blocks a multiprocessor holds, times P L of stage 2. devices:
-/// those that share each problem.
+/// Premises 3 and 4 (equations 1 to 3): the powers of two K to try, at least one. stage_two: the least number of
+/// elements that stage 1 should leave to stage 2: the blocks that a multiprocessor holds times P L of stage 2. devices:
+/// how many share each problem.
 [[nodiscard]] std::vector<std::uint64_t> iterations_to_try(std::uint64_t length, std::uint64_t problems,
                                                            const stage_parameters& parameters, std::uint64_t stage_two,
                                                            std::size_t devices);

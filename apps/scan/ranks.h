@@ -19,23 +19,23 @@ struct spread_matrix {
   [[nodiscard]] std::uint64_t all_columns() const { return before(static_cast<int>(columns.size())); }
 };
 
-/// The processes that share a scan, and what they tell each other. Every function but rank is called by all of them, in
-/// the same order. Pointers may name memory of devices. Failures throw hpe::error.
+/// The processes that share a scan, and their communication. All processes call every function but rank(), in the same
+/// order. Pointers may point to memory of devices. Failures throw hpe::error.
 class ranks {
  public:
   virtual ~ranks() = default;
 
-  /// This process among them.
+  /// The number of this process.
   [[nodiscard]] virtual int rank() const = 0;
 
-  /// Everybody's number, by rank.
+  /// The numbers that all processes passed, by rank.
   [[nodiscard]] virtual std::vector<std::uint64_t> all_of(std::uint64_t mine) = 0;
 
-  /// Brings everybody's columns, row by row in `mine`, into the whole matrix `all` of rank 0; elsewhere `all` is not
-  /// used.
+  /// Gathers the columns of all processes, row by row in `mine`, into the whole matrix `all` of rank 0; other ranks do
+  /// not use `all`.
   virtual void gather(const spread_matrix& shape, const std::byte* mine, std::byte* all) = 0;
 
-  /// The way back.
+  /// The reverse of gather.
   virtual void scatter(const spread_matrix& shape, const std::byte* all, std::byte* mine) = 0;
 };
 

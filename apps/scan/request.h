@@ -10,7 +10,7 @@ namespace hpe::scan {
 
 using command_line::bad_input;
 
-/// What the command line asks for.
+/// The values of the command line.
 struct request {
   bool help = false;
   std::string file;  ///< elements to scan, as they lie in memory; empty: random ones
@@ -30,7 +30,7 @@ struct request {
   bool no_check = false;
 };
 
-/// Reads the options. Throws bad_input for an unknown option or a value that is none.
+/// Reads the options. Throws bad_input for an unknown option or an invalid value.
 [[nodiscard]] request parse(int argc, char** argv);
 
 [[nodiscard]] std::string help_text();

@@ -1,6 +1,6 @@
 // Invariants: launch_ is the mark of the last launch, and no total in a workspace has a later one. Tickets are zero
-// between launches. Tiles on several devices wait for each other, so these run them as a team: all its parts come to
-// run.
+// between launches. Tiles on several devices wait for each other, so the devices run as a team, whose parts all run at
+// the same time.
 
 #include "apps/scan/single_pass.h"
 
@@ -12,8 +12,8 @@ namespace hpe::scan {
 
 namespace {
 
-/// Where things are in the workspace of a device: tickets first. Problems have no more chunks than tiles, and room for
-/// these is left for every tiling; each device's part of the chunks may have one more than are used.
+/// The offsets in the workspace of a device; tickets come first. There are no more chunks than tiles, so there is room
+/// for a total of a chunk for each tile; the chunks of each device may need one more place than they use.
 struct layout {
   layout(const kernels::scan_tiling& tiling, std::size_t element_size, std::size_t devices) {
     constexpr std::size_t line = 256;
@@ -25,14 +25,14 @@ struct layout {
   std::size_t totals, chunk_totals, size;
 };
 
-/// Kernels count tiles and tickets, of which there are a few more than tiles, in 32 bits, since tiles wait for their
-/// divisions.
+/// Kernels number tiles and tickets (a few more than tiles) with 32 bits, because tiles wait for divisions of these
+/// numbers.
 constexpr std::uint64_t most_tiles = std::uint64_t{1} << 31;
 
 constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
 
-/// A thread of a soft device has one tile at a time, so that the threads of several devices run side by side only if
-/// what they deal out is single tiles.
+/// A thread of a soft device has one tile at a time. So the threads of several devices run concurrently only if devices
+/// get single tiles in turn.
 std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
   if (team.front().kind != HPE_DEVICE_SOFT) return kernels::single_pass_tile_bytes;
   return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
@@ -46,7 +46,7 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
       devices_(std::move(devices)),
       room_(tile_bytes(devices_) / static_cast<std::uint32_t>(with.element_size)) {
   const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
-  // The most tiles there can be: those of data that begin between two vectors.
+  // The largest number of tiles: that for data that begin between two vectors.
   const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
   if (most.count > most_tiles)
     throw error(HPE_ERROR_NOT_SUPPORTED,

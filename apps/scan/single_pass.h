@@ -5,12 +5,12 @@
 
 namespace hpe::scan {
 
-/// A scan in one pass over the data by one or several devices. Several deal the tiles out among each other, granule by
-/// granule, and tell each other the totals of tiles in the memory of each: data should be placed in granules
-/// as well (cyclic_distribution), so that each device reads and writes its own memory only.
+/// A scan in one pass over the data by one or several devices. Several devices deal the tiles out among each other,
+/// granule by granule, and write the totals of chunks to the memory of each device. Data should be placed by granules
+/// as well (cyclic_distribution), so that each device accesses only its own memory.
 class single_pass final : public team_scan {
  public:
-  /// The devices reach each other. work.inclusive and the problems count for the team.
+  /// The devices must reach each other. `work` has the problems of the team.
   single_pass(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
   void queue(const arrays& where) override;
   [[nodiscard]] std::string explain() const override;
@@ -23,7 +23,7 @@ class single_pass final : public team_scan {
   const batch work_;
   const std::vector<device_traits> devices_;
   const std::uint32_t room_;                  ///< elements in a tile, at most
-  std::vector<array<std::byte>> workspaces_;  ///< of each device; see layout in the .cpp
+  std::vector<array<std::byte>> workspaces_;  ///< by device; see layout in the .cpp
   std::uint32_t launch_ = 0;
 };
 

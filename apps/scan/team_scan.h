@@ -6,7 +6,7 @@
 
 namespace hpe::scan {
 
-/// A batch where one team of devices finds it. Input and output may be the same.
+/// The arrays of a team's batch. Input and output may be the same.
 struct arrays {
   const std::byte* input;
   std::byte* output;
@@ -19,7 +19,7 @@ class ranges {
       : input_(const_cast<std::byte*>(where.input) + offset, bytes), output_(where.output + offset, bytes) {}
 
   [[nodiscard]] bool in_place() const { return input_.data() == output_.data(); }
-  /// What is read and not written; nothing if the scan is in place.
+  /// The bytes that are read and not written; none if the scan is in place.
   [[nodiscard]] hpeAccess read() const { return in(in_place() ? input_.first(0) : input_); }
   [[nodiscard]] hpeAccess written() const { return in_place() ? inout(output_) : out(output_); }
   [[nodiscard]] hpeAccess only_read() const { return in(input_); }
@@ -34,7 +34,7 @@ class team_scan {
   virtual ~team_scan() = default;
   /// Queues the scan and returns.
   virtual void queue(const arrays& where) = 0;
-  /// What was chosen, in sentences.
+  /// The choices, in sentences.
   [[nodiscard]] virtual std::string explain() const = 0;
 };
 

@@ -1,7 +1,8 @@
-// Invariants: devices write their sums, and, where each has a part of several problems, their results, side by side in
-// places that are no ranges. Where they reach each other the launches that may run side by side name only reading the
-// sums: a launch before them, which names writing, has waited for whoever used the arrays, and one after them waits for
-// all of them. Where they do not, each names everything it uses, so that it is moved, and waits for the one before.
+// Invariants: the sums that devices write interleave, and so do their results if each has a part of several problems;
+// accesses cannot describe such places. If the devices reach each other, launches that may run concurrently name the
+// sums only as read. A launch before them names writing, so it waits for earlier users of the arrays, and a launch
+// after them waits for all of them. If not, each launch names all memory that it uses, so that hpe moves it, and waits
+// for the one before.
 
 #include "apps/scan/three_stages.h"
 
@@ -20,7 +21,7 @@ stage_parameters parameters_for(const device_traits& d, std::size_t element_size
   return soft(d) ? for_threads() : by_premises(data_centre_gpu, element_size);
 }
 
-/// What stage 2 should get: see iterations_to_try.
+/// The number of elements that stage 2 should get: see iterations_to_try.
 std::uint64_t stage_two(const device_traits& d, const stage_parameters& chosen) {
   return soft(d) ? d.units : data_centre_gpu.blocks * chosen.per_iteration();
 }
@@ -53,7 +54,7 @@ void three_stages::set_iterations(std::uint64_t iterations) {
 }
 
 kernels::scan_share three_stages::share_of(std::size_t d) const {
-  // Parts begin at lines of the caches, where the problems do.
+  // Parts begin at cache lines if the problems do.
   constexpr std::uint64_t line = 128;
   const std::uint64_t unit = line / with_.element_size, count = devices_.size();
   const auto cut = [&](std::size_t i) {
@@ -69,7 +70,7 @@ hpeShape three_stages::shape(std::size_t d, std::uint64_t blocks) const {
 hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem) {
   constexpr std::uint32_t few = 256, most_threads = 1024, warp = 32, rows = 8;
   if (soft(on)) return shape_for(on, problems, 1);
-  // A whole block for each problem, or, where problems have few chunks, a warp (premise 3: several problems in a
+  // A whole block for each problem, or a warp if problems have few chunks (premise 3: several problems in a
   // block).
   if (sums_per_problem > few) return shape_for(on, problems, most_threads);
   return {{static_cast<std::uint32_t>((problems + rows - 1) / rows), 1, 1}, {warp, rows, 1}};
@@ -82,7 +83,7 @@ void three_stages::for_shares(const arrays& where, stage_kernel_parameters& p, L
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     p.share = share_of(d);
     const std::uint64_t chunks = p.share.chunks();
-    // Of one problem a device uses its part; of several, parts of all.
+    // With one problem a device uses one range; with several, a part of each.
     const bool one = work_.problems == 1;
     const ranges used(where, one ? p.share.from * with_.element_size : 0,
                       one ? (p.share.to - p.share.from) * with_.element_size : bytes);
@@ -101,7 +102,7 @@ void three_stages::queue(const arrays& where) {
   p.inclusive = work_.inclusive ? 1 : 0;
   p.stream = bytes > too_much_for_caches && where.input != where.output;
   if (staged()) {
-    // Waits for who read the last sums.
+    // Waits for launches that read the last sums.
     fill(sums_.data(), 0, sums_.size());
     for_shares(where, p, [&](std::size_t d, const ranges& used, const hpeShape& blocks) {
       launch_on(devices_[d].number, with_.reduce, blocks, p, used.only_read(), connected_ ? in(sums_) : inout(sums_));
@@ -114,7 +115,7 @@ void three_stages::queue(const arrays& where) {
 void three_stages::queue_sums(stage_kernel_parameters& p) const {
   const int first = devices_.front().number;
   if (elsewhere_) {
-    // The launches before named only reading.
+    // The launches before named the sums only as read.
     launch_on(first, with_.fence, grid(1), nothing{}, inout(sums_));
     return elsewhere_(sums_.span());
   }

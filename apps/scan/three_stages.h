@@ -11,22 +11,23 @@
 namespace hpe::scan {
 
 /// A scan in three stages (Dieguez et al., sections 3.1 and 4.1): each device reduces the chunks of its part of every
-/// problem, the first device scans the sums of all chunks, and each device scans its chunks behind them.
+/// problem, the first device scans the sums of all chunks, and each device scans its chunks, continuing from their
+/// sums.
 class three_stages final : public team_scan {
  public:
   three_stages(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
 
-  /// K. At first the largest of candidates().
+  /// Sets K, which is at first the largest of candidates().
   void set_iterations(std::uint64_t iterations);
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
 
-  /// Chunks of each problem.
+  /// The number of chunks of each problem.
   [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
 
-  /// The second stage is left to a function from now on: it gets [problem][chunk] on the first device, complete for
-  /// accesses in hpe's order, and puts there what each chunk begins with. It is called while a scan is queued, also
-  /// where each problem is one chunk.
+  /// From now on a function does the second stage: it gets the sums, [problem][chunk], on the first device, complete
+  /// for accesses in hpe's order, and replaces each by the prefix of its chunk. It is called while a scan is queued,
+  /// also if each problem is one chunk.
   using second_stage = std::function<void(std::span<std::byte> sums)>;
   void scan_sums_by(second_stage elsewhere) { elsewhere_ = std::move(elsewhere); }
 
@@ -34,11 +35,11 @@ class three_stages final : public team_scan {
   [[nodiscard]] std::string explain() const override;
 
  private:
-  /// Whether problems have several chunks; else the third stage is all there is to do.
+  /// Whether problems have several chunks; otherwise only the third stage runs.
   [[nodiscard]] bool staged() const { return sums_per_problem_ > 1 || elsewhere_; }
   [[nodiscard]] kernels::scan_share share_of(std::size_t d) const;
   [[nodiscard]] hpeShape shape(std::size_t d, std::uint64_t blocks) const;
-  /// Calls launch(device, what it uses of the arrays, shape) for each device that has chunks.
+  /// Calls launch(device, the ranges that it uses of the arrays, shape) for each device that has chunks.
   template <class Launch>
   void for_shares(const arrays& where, stage_kernel_parameters& p, Launch launch) const;
   void queue_sums(stage_kernel_parameters& p) const;

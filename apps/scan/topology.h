@@ -7,7 +7,7 @@
 
 namespace hpe::scan {
 
-/// What a choice depends on about one device.
+/// The properties of a device on which a choice depends.
 struct device_traits {
   int number = 0;
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
@@ -16,14 +16,14 @@ struct device_traits {
   std::uint64_t peers = 0;  ///< bit d: it reaches the memory of device d
 };
 
-/// Describes devices (empty: all). Throws hpe::error for a number that is none, a device listed twice, or a lost one.
+/// Describes devices (empty: all). Throws hpe::error for a device that does not exist, is listed twice, or is lost.
 [[nodiscard]] std::vector<device_traits> inspect(const std::vector<int>& devices);
 
-/// Whether each reaches the memory of each.
+/// Whether each device reaches the memory of each.
 [[nodiscard]] bool reach_each_other(const std::vector<device_traits>& devices);
 
-/// Divides devices into link domains, the largest sets in which each reaches each, in the order in which they were
-/// given. Gives indices into `devices`.
+/// Divides devices into link domains, sets in which each device reaches each, in the order in which the devices are
+/// given. Returns indices into `devices`.
 [[nodiscard]] std::vector<std::vector<int>> link_domains(const std::vector<device_traits>& devices);
 
 }  // namespace hpe::scan

@@ -6,15 +6,15 @@
 
 namespace hpe::scan {
 
-/// A file of lines "value key" that keeps what a search found. Without a path it keeps nothing. A file that cannot be
-/// read or written is as good as none: what is lost is time.
+/// A file of lines "value key" that keeps the results of searches. Without a path it keeps nothing. A file that cannot
+/// be read or written is ignored: only time is lost.
 class tuning_cache {
  public:
   explicit tuning_cache(std::string path) : path_(std::move(path)) {}
 
   /// key is one line.
   [[nodiscard]] std::optional<std::uint64_t> find(const std::string& key) const;
-  /// Replaces the file as a whole, so that others find the old one or the new one.
+  /// Replaces the file as a whole, so that other processes find either the old or the new one.
   void keep(const std::string& key, std::uint64_t value) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Local sorts on GPUs by any order, by CUB's merge sort. A program that sorts elements of its own includes this in a
-/// .cu file, and gives the result to its sorter, beside the merges that its module has (HPE_CUDA_MERGE):
+/// Local sorts on GPUs by any order, by CUB's merge sort. A program that sorts its own type of elements includes this
+/// in a .cu file, and passes the result to its sorter; its module has the merges (HPE_CUDA_MERGE):
 ///
 ///   const hpe::sort::local_sort* on_gpus() { return &hpe::sort::local_sort_by<record, by_date>; }
 ///   ... sorter({"record", sizeof(record), "./records.so", on_gpus()}, count)
@@ -42,7 +42,7 @@ int sort_by_merges(const local_range& r, void* cuda_stream) {
 
 }  // namespace detail
 
-/// Less is a type without state, a strict weak order that host and device can call (kernels::by_key has its form).
+/// Less is a type without state: a strict weak order that host and device can call, in the form of kernels::by_key.
 template <class T, class Less>
 inline constexpr local_sort local_sort_by{detail::sort_by_merges<T, Less>, detail::scratch_of_merges<T, Less>};
 

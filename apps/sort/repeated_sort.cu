@@ -33,7 +33,7 @@ class repeated_sort::recording {
   }
 
  private:
-  /// What cannot be recorded, as a program's own sort may be, is queued as it is.
+  /// A sort that cannot be recorded, perhaps a program's own, is queued without a graph.
   void record(const local_range& range) {
     cudaStream_t aside = nullptr;
     cudaGraph_t graph = nullptr;
@@ -46,7 +46,7 @@ class repeated_sort::recording {
     }
     if (!possible_) {
       graph_ = nullptr;
-      static_cast<void>(cudaGetLastError());  // it is no failure of the program
+      static_cast<void>(cudaGetLastError());  // clears the error, which the program did not cause
     }
     if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
     if (aside != nullptr) static_cast<void>(cudaStreamDestroy(aside));

@@ -6,9 +6,9 @@
 
 namespace hpe::sort {
 
-/// The local sorts of one GPU, in hpe's order. What one puts on its stream, a dozen kernels and fills, takes the host
-/// 45 to 75 us, for which the next GPU would wait. So when the same range is sorted a second time in turn, it is
-/// recorded as a graph of CUDA, and from then on it takes 2 us. One thread at a time.
+/// The local sorts of one GPU, in hpe's order. A sort queues a dozen kernels and fills, which takes the host 45 to 75
+/// us; the next GPU would wait for it. So a sort of the same range as the last time is recorded as a CUDA graph, and
+/// from then on queuing takes 2 us. One thread at a time.
 class repeated_sort {
  public:
   /// `how` outlives it.

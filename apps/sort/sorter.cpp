@@ -15,7 +15,7 @@ std::vector<int> all_unless(std::vector<int> wished) {
   return wished;
 }
 
-/// How many groups of parts the next round puts together, where there are so many.
+/// How many groups of parts the next round merges into one, if there are so many.
 std::size_t together(std::size_t groups) { return groups > 2 ? kernels::sort_runs : 2; }
 
 std::size_t rounds(std::size_t parts) {
@@ -66,7 +66,7 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
 }
 
 std::uint64_t sorter::cut(std::size_t part) const {
-  // Parts end where granules do, if there are enough of them.
+  // Parts end at the bounds of granules if each part has enough granules.
   const std::uint64_t unit = granularity() / what_.size, even = count_ * part / devices_.size();
   if (part == devices_.size()) return count_;
   return count_ / devices_.size() >= unit * 64 ? even / unit * unit : even;
@@ -85,7 +85,7 @@ std::vector<sorter::step> sorter::steps(void* data) {
   if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, and its address is null");
   auto* const given = static_cast<std::byte*>(data);
   std::byte* const other = other_.data();
-  // After the last round the result is to be in the data.
+  // The last round must write to the data.
   const std::size_t count = rounds(devices_.size());
   std::byte* from = count % 2 == 0 ? given : other;
   std::byte* to = count % 2 == 0 ? other : given;
@@ -129,14 +129,14 @@ void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts
   }
 }
 
-/// Of what lies between neighbouring cuts, each sorted, what ends up in a device's part.
+/// Merges the sorted runs between neighbouring cuts, as far as their elements end up in the device's part.
 void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts) {
   const std::uint64_t begin = cuts.front(), end = cuts.back();
   const std::span<std::byte> result = part_of(to, cut(device), cut(device + 1));
   if (result.empty()) return;
   std::byte* const output = part_of(to, begin, end).data();
   const std::uint64_t first = cut(device) - begin, last = cut(device + 1) - begin;
-  // On soft devices a few tiles for each thread, so that none waits long for another in the end.
+  // On soft devices each thread has a few tiles, so that no thread waits long for another at the end.
   const std::uint32_t units = units_[device];
   const std::uint32_t tiles = local_ != nullptr ? 4 * units : kernels::merge_blocks(last - first, units);
   const hpeShape shape{{tiles, 1, 1}, {kernels::merge_threads, 1, 1}};

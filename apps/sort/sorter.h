@@ -13,8 +13,8 @@
 
 namespace hpe::sort {
 
-/// A type and an order for which there are kernels sort_local_NAME (soft devices) and sort_merge_NAME: those of hpe
-/// (ascending), or of a program's own module.
+/// A type and an order with the kernels sort_local_NAME (soft devices) and sort_merge_NAME: hpe's own (ascending), or
+/// those of a program's module.
 struct element {
   std::string name;
   std::size_t size;
@@ -39,18 +39,19 @@ template <class T>
   return {name_of_type<T>::value, sizeof(T), "", nullptr};
 }
 
-/// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it does not.
+/// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
 [[nodiscard]] std::string own_module();
 
-/// Stable sorts of arrays of one length by several devices: each sorts its part, then parts are merged, groups of parts
-/// with groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6, 2013), but up to
-/// four at a time, so that keys of up to four devices cross a link once. A device merges what ends up in its own part;
-/// it finds the pivots by reading single elements of all sides through the shared pointer, and reads what it merges in
-/// the same way. So nothing is swapped beforehand, and any number of devices is right. Made once and run often: it
-/// holds a second array, and on GPUs a third one for keys where the rounds are odd in number. One thread at a time.
+/// Stable sorts of arrays of one length by several devices. Each device sorts its part; then groups of parts are merged
+/// with other groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6, 2013), up
+/// to four at a time, so that keys of up to four devices cross a link once. A device merges the elements that end up in
+/// its own part. It finds the pivots by reading single elements of all sides through the shared pointer, and reads the
+/// elements to merge where they lie. So nothing is swapped before a merge, and any number of devices is possible. A
+/// sorter is made once and run often: it holds a second array, and on GPUs a third one for keys if the number of rounds
+/// is odd. One thread at a time.
 class sorter {
  public:
-  /// devices empty: all. Throws hpe::error: no kernels for the element, a device that is none.
+  /// devices empty: all. Throws hpe::error if there are no kernels for the element or a device does not exist.
   sorter(const element& what, std::uint64_t count, std::vector<int> devices = {});
 
   /// Queues the sort of count elements and returns; the order is that of a launch. Throws hpe::error.
@@ -58,22 +59,22 @@ class sorter {
 
   struct step {
     std::string name;
-    std::function<void()> queue;  ///< valid while the sorter is there
+    std::function<void()> queue;  ///< valid while the sorter exists
   };
-  /// What run does, one step after the other: the sorts of parts, and each round of merges.
+  /// The steps of run: the sorts of parts, and each round of merges.
   [[nodiscard]] std::vector<step> steps(void* data);
 
   /// Where data is best placed.
   [[nodiscard]] placement where() const;
 
-  /// What was chosen and why, in a sentence.
+  /// The chosen form and the reason, in a sentence.
   [[nodiscard]] std::string explain() const;
 
  private:
-  /// Where the part begins; that of part `devices` is the end.
+  /// Where the part begins; part `devices` begins at the end.
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
   void sort_parts(std::byte* from, std::byte* to);
-  /// Merges groups of so many parts, each sorted, so many groups at a time.
+  /// Merges sorted groups of parts_in_group parts, `groups` groups at a time.
   void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups);
   void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
@@ -87,8 +88,8 @@ class sorter {
   kernel<kernels::sort_merge_four<std::byte>> merge_four_;
   hpeKernel local_ = nullptr;              ///< soft devices only
   std::vector<repeated_sort> on_gpus_;     ///< GPUs: of each
-  array<std::byte> other_;                 ///< what is merged goes here and back
-  std::vector<array<std::byte>> scratch_;  ///< GPUs: of each device's local sort
+  array<std::byte> other_;                 ///< rounds of merges write here and to the data in turn
+  std::vector<array<std::byte>> scratch_;  ///< GPUs: for the local sort of each device
 };
 
 }  // namespace hpe::sort

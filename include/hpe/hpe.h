@@ -21,6 +21,11 @@
  * HPE_ERROR_INVALID_ARGUMENT if a pointer for its answer is NULL.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
+ *
+ * Structs that functions fill begin with struct_size, which the caller sets to sizeof of the struct; in C++ it has this
+ * value already. So later versions of hpe can append members: a function fills the members that the program's header
+ * and the library both have, and sets to zero those that only the header has. A struct_size that cannot be meant, such
+ * as 0, gives HPE_ERROR_INVALID_ARGUMENT.
  */
 #ifndef HPE_HPE_H
 #define HPE_HPE_H
@@ -36,6 +41,13 @@ extern "C" {
 #define HPE_API __attribute__((visibility("default")))
 #else
 #define HPE_API
+#endif
+
+/* The first member of a struct that a function fills. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HPE_STRUCT_SIZE(type) size_t struct_size = sizeof(type)
+#else
+#define HPE_STRUCT_SIZE(type) size_t struct_size
 #endif
 
 /* ---- version -------------------------------------------------------------------------------- */
@@ -87,6 +99,7 @@ HPE_API hpeStatus hpeInit(void);
 typedef enum hpeDeviceKind { HPE_DEVICE_SOFT = 0, HPE_DEVICE_CUDA = 1 } hpeDeviceKind;
 
 typedef struct hpeDeviceInfo {
+  HPE_STRUCT_SIZE(struct hpeDeviceInfo);
   hpeDeviceKind kind;
   char name[64];
   uint64_t memory_total;  /* bytes that allocations can use */
@@ -203,6 +216,7 @@ typedef enum hpeMemoryKind {
 } hpeMemoryKind;
 
 typedef struct hpePointerInfo {
+  HPE_STRUCT_SIZE(struct hpePointerInfo);
   hpeMemoryKind kind;
   void* base;        /* start of the allocation */
   size_t size;       /* the size asked for */
@@ -307,7 +321,8 @@ HPE_API hpeStatus hpeSynchronizeDevice(int device);
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
-/* One option, which users set in the environment. */
+/* One option, which users set in the environment. Programs iterate over an array of these, so no later version appends
+ * members. */
 typedef struct hpeOptionInfo {
   const char* variable;
   const char* initial;  /* the default */
@@ -321,6 +336,7 @@ HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
 
 /* Counts since the start or the last reset, over all threads and devices. */
 typedef struct hpeStatistics {
+  HPE_STRUCT_SIZE(struct hpeStatistics);
   uint64_t faults_read;       /* host reads that had to wait for data */
   uint64_t faults_write;      /* host writes that had to change a block's state */
   uint64_t bytes_to_device;   /* host to device, by any cause */

@@ -31,6 +31,7 @@ HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
 
 typedef struct hpeKernelInfo {
+  HPE_STRUCT_SIZE(struct hpeKernelInfo);
   uint32_t parameter_count;
   const uint32_t* parameter_offsets; /* of each parameter in the bytes given to a launch; live as long as the module */
   const uint32_t* parameter_sizes;

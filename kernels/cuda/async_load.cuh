@@ -1,8 +1,8 @@
 #pragma once
 
 /// Asynchronous loads of 16 bytes from device memory, of this device or a peer, into shared memory (PTX ISA: cp.async).
-/// A thread puts its loads into groups and waits for groups; what other threads loaded is there behind their wait and a
-/// __syncthreads.
+/// A thread puts its loads into groups and waits for groups. Data that other threads loaded is there after their wait
+/// and a __syncthreads.
 
 #include <stdint.h>
 
@@ -21,7 +21,7 @@ __device__ __forceinline__ void async_load(void* to_shared, const void* from) {
 /// Ends this thread's group of loads.
 __device__ __forceinline__ void end_loads() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-/// Waits for all groups of this thread but the last `but`.
+/// Waits for all groups of this thread except the last `but`.
 template <unsigned but>
 __device__ __forceinline__ void wait_for_loads() {
   asm volatile("cp.async.wait_group %0;" ::"n"(but) : "memory");

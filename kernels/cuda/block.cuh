@@ -6,20 +6,20 @@
 
 namespace hpe::kernels::gpu {
 
-/// Shared memory for one value of each warp: S <= 32 elements a block (Dieguez et al., section 3.1).
+/// Shared memory for one value of each warp: S <= 32 elements per block (Dieguez et al., section 3.1).
 template <class T>
 struct block_memory {
   T of_warp[warp_size];
 };
 
-/// What a warp finds out from the totals of all warps of its block.
+/// The result of block_scan for one warp.
 template <class T>
 struct block_prefix {
-  T before;  ///< the warps before this one, combined
-  T all;     ///< all warps, combined
+  T before;  ///< the totals of the warps before this one, combined
+  T all;     ///< the totals of all warps, combined
 };
 
-/// All threads of the block call it with the total of their warp.
+/// Combines the totals of the warps. All threads of the block call it with the total of their warp.
 template <class T, class Op>
 __device__ __forceinline__ block_prefix<T> block_scan(T total, block_memory<T>& shared, Op op) {
   const unsigned lane = lane_number(), warp = threadIdx.x / warp_size, warps = (blockDim.x + warp_size - 1) / warp_size;

@@ -1,21 +1,21 @@
 #pragma once
 
-/// Asynchronous bulk copies into shared memory and the barriers that tell when they are done (Hopper and later; PTX
-/// ISA: mbarrier, cp.async.bulk).
+/// Asynchronous bulk copies into shared memory, and the barriers that signal their end (Hopper and later; PTX ISA:
+/// mbarrier, cp.async.bulk).
 
 #include <stdint.h>
 
 namespace hpe::kernels::gpu {
 
-/// A barrier in shared memory. A phase ends when as many arrivals as `begin` was told have come and all bytes that
-/// were announced have arrived; phases are told apart by their parity, the first one being 0.
+/// A barrier in shared memory. A phase ends when the number of arrivals given to `begin` and all announced bytes have
+/// arrived. Phases are distinguished by their parity; the first phase has parity 0.
 class barrier {
  public:
-  /// By one thread, before all others see it behind a __syncthreads.
+  /// Called by one thread, before a __syncthreads behind which the other threads use it.
   __device__ __forceinline__ void begin(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
-  /// Makes barriers known to the copy engine; after begin.
+  /// Makes barriers visible to the copy engine. Called after begin.
   static __device__ __forceinline__ void publish() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -23,11 +23,12 @@ class barrier {
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  /// Arrives and announces bytes that copies will bring.
+  /// Arrives, and announces bytes that copies will deliver.
   __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
   }
-  /// Waits for the end of the phase with this parity; what the others wrote before they arrived is seen afterwards.
+  /// Waits for the end of the phase with this parity. Afterwards the caller sees the writes of other threads before
+  /// their arrival.
   __device__ __forceinline__ void wait(unsigned parity) {
     unsigned done;
     do {
@@ -46,7 +47,8 @@ class barrier {
   uint64_t state_;
 };
 
-/// Starts a copy of bytes from device memory; `done` was told of them. Addresses and bytes are multiples of 16.
+/// Starts a bulk copy of `bytes` from device memory, announced on `done` before. Addresses and bytes are multiples of
+/// 16.
 __device__ __forceinline__ void bulk_load(void* to_shared, const void* from, unsigned bytes, const barrier& done) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),

@@ -29,7 +29,7 @@ __device__ void run(const fdtd_step_f32<order>& p) {
   march(memory, p, march_range{c.x0 + t.x0, c.x0 + t.x1, c.y1, c.z1, y, z}, undamped_point{});
 }
 
-/// Calls cell(place in the packed cells, place in the field) for each.
+/// Calls cell(place in the packed cells, place in the field) for each cell of the face.
 template <class Cell>
 __device__ void for_face(const fdtd_face<float>& p, Cell cell) {
   const cell_range& c = p.cells;

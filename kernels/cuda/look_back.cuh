@@ -1,13 +1,13 @@
 #pragma once
 
-/// What the tiles of a single-pass scan tell each other: each publishes its total once, and a later tile combines the
-/// totals of all tiles before it. Value and mark are one word that is written and read as a whole, so no fences are
-/// needed (Liu and Aluru, LightScan, section 4.3).
+/// The exchange of totals between the tiles of a single-pass scan: each tile publishes its total once, and a later tile
+/// combines the totals of all tiles before it. Value and mark are one word that is written and read as a whole, so no
+/// fences are needed (Liu and Aluru, LightScan, section 4.3).
 ///
-/// Unlike the decoupled look-back of Merrill and Garland no tile waits for the prefix of another one, only for totals,
-/// which need nothing but the tile's own data. A block remembers the prefix of the tile it had before and adds
-/// what lies between. Totals are combined in groups of fixed places, so that the result for a tile does not
-/// depend on which block had it: rounding is the same in every run.
+/// Unlike in the decoupled look-back of Merrill and Garland, no tile waits for the prefix of another one, only for
+/// totals, which depend only on the tile's own data. A block keeps the prefix of its previous tile and adds the totals
+/// in between. Totals are combined in groups with fixed bounds, so that the result for a tile does not depend on the
+/// block that computes it: rounding is the same in every run.
 
 #include <stdint.h>
 
@@ -16,7 +16,7 @@
 
 namespace hpe::kernels::gpu {
 
-/// The total of a tile, with the mark of the launch that it belongs to.
+/// The total of a tile, with the mark of its launch.
 template <unsigned bytes>
 struct tile_total_word;
 
@@ -62,7 +62,8 @@ using tile_total = tile_total_word<sizeof(T)>;
 inline constexpr unsigned tiles_per_group = scan_chunk_tiles;
 static_assert(tiles_per_group == 4 * warp_size, "each lane takes four");
 
-/// Prefixes of tiles, for one warp that asks for tiles of rising number. `totals` are those of all tiles of a launch.
+/// Prefixes of tiles, for one warp that asks for tiles in ascending order. `totals` has the totals of all tiles of a
+/// launch.
 template <class T, class Op>
 class look_back {
  public:
@@ -70,7 +71,7 @@ class look_back {
       : totals_(totals), launch_(launch), op_(op), before_(op.identity()) {}
 
   /// Everything before tile `index` of its problem, combined; `first` is the number of that problem's first tile. All
-  /// lanes call it and get it. Waits for tiles that have published nothing yet.
+  /// lanes call it and get the result. Waits for tiles that have not published their totals yet.
   __device__ T prefix(uint64_t first, uint64_t index, unsigned lane) {
     if (first != first_) {
       first_ = first;
@@ -92,7 +93,7 @@ class look_back {
   }
 
  private:
-  /// The totals of tiles before `end` in the group that is next, and in the one behind it; asked for together.
+  /// The totals of tiles before `end` in group `group_` (near) and in the group behind it (far), loaded together.
   __device__ __forceinline__ void combine(uint64_t first, uint64_t end, unsigned lane, T& near, T& far) const {
     constexpr unsigned each = tiles_per_group / warp_size;
     bits_of<T> value[2][each];
@@ -121,12 +122,12 @@ class look_back {
   unsigned launch_;
   Op op_;
   uint64_t first_ = ~uint64_t{0};
-  uint64_t group_ = 0;  ///< before_ is everything before this group
+  uint64_t group_ = 0;  ///< before_ combines all tiles before this group
   T before_;
 };
 
-/// The totals of `count` tiles from `first` on, combined in order; at most tiles_per_group. Waits for them. By a whole
-/// warp.
+/// The totals of `count` tiles from `first` on, at most tiles_per_group, combined in order. Waits for them. Called by a
+/// whole warp.
 template <class T, class Op>
 __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
                                            unsigned lane) {
@@ -146,8 +147,8 @@ __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned 
   return warp_reduce(sum, op);
 }
 
-/// The same as look_back where tiles are dealt out among devices: totals of whole chunks, which come from all
-/// devices, and of tiles of the own chunk.
+/// look_back for tiles that are dealt out among devices: combines totals of whole chunks, which come from all devices,
+/// and totals of tiles of the own chunk.
 template <class T, class Op>
 class look_back_over_chunks {
  public:
@@ -155,15 +156,15 @@ class look_back_over_chunks {
                                    unsigned launch, Op op)
       : tiles_(tiles), chunks_(chunks), deal_(deal), launch_(launch), op_(op), before_(op.identity()) {}
 
-  /// Everything before the tile `place` of chunk `index` of a problem. first_chunk: the number of the problem's first
-  /// chunk; first_tile: of the chunk's first tile.
+  /// Everything before tile `place` of chunk `index` of a problem, combined. first_chunk: the number of the problem's
+  /// first chunk; first_tile: the number of the chunk's first tile.
   __device__ T prefix(uint32_t first_chunk, uint32_t index, uint64_t first_tile, unsigned place, unsigned lane) {
     if (first_chunk != first_) {
       first_ = first_chunk;
       known_ = 0;
       before_ = op_.identity();
     }
-    // Totals of the own chunk and of chunks are asked for together: they take one latency and not two.
+    // Totals of tiles of the own chunk and of chunks are loaded together: one latency instead of two.
     bits_of<T> of_tile[each], of_chunk;
     unsigned count;
     bool all;
@@ -193,7 +194,7 @@ class look_back_over_chunks {
  private:
   static constexpr unsigned each = tiles_per_group / warp_size;
 
-  /// The totals of the next `count` chunks, one in each lane.
+  /// Adds the totals of the next `count` chunks, one in each lane.
   __device__ __forceinline__ void add(bits_of<T> value, unsigned count) {
     for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
     known_ += count;
@@ -205,7 +206,7 @@ class look_back_over_chunks {
   unsigned launch_;
   Op op_;
   uint32_t first_ = ~uint32_t{0};
-  uint32_t known_ = 0;  ///< before_ is everything before this chunk of the problem
+  uint32_t known_ = 0;  ///< before_ combines everything before this chunk of the problem
   T before_;
 };
 

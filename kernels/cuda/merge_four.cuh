@@ -11,8 +11,8 @@
 
 namespace hpe::kernels::gpu {
 
-/// As merge_shape. The first two runs are merged to one half, the last two to the other, and both to the outputs; each
-/// half goes round a ring, and in each step as many elements are added to the halves as the step before took from them.
+/// As merge_shape. The first two runs are merged to one half, the last two to the other, and the halves to the outputs.
+/// Each half is a ring, and each step adds as many elements to the halves as the previous step took from them.
 template <class T>
 struct merge_four_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");
@@ -26,14 +26,14 @@ struct merge_four_shape {
 template <class T>
 struct merge_four_memory {
   using shape = merge_four_shape<T>;
-  // The runs' rings, and those of the halves.
+  // The rings of the runs, and those of the halves.
   alignas(16) unsigned char near[(sort_runs * shape::capacity + 2 * shape::half) * sizeof(T)];
   alignas(16) unsigned char merged[shape::step * sizeof(T)];
   uint64_t bounds[2][sort_runs];
   uint32_t from_half, from_run[2];
 };
 
-/// The element that another lane has.
+/// The element of another lane.
 template <class T>
 [[nodiscard]] __device__ __forceinline__ T element_of_lane(const T& value, unsigned lane) {
   unsigned words[(sizeof(T) + 3) / 4] = {};
@@ -46,9 +46,9 @@ template <class T>
 }
 
 /// split[r]: how many of the first `place` elements of the merged sequence come from run r; kernels::select_runs by the
-/// lanes of a warp. Eight of them look at places of one run at a time; how many elements precede such a place in the
-/// other runs is known within bounds from the places that were looked at there, and mostly that is enough to know on
-/// which side of the split it lies.
+/// lanes of a warp. Eight lanes read places of one run at a time. The places that are read in the other runs give
+/// bounds for how many of their elements precede such a place; mostly these bounds tell on which side of the split it
+/// lies.
 template <class T, class Less>
 __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less less, uint64_t* split) {
   constexpr unsigned looks = warp_size / sort_runs, of_run = (1U << looks) - 1;
@@ -61,11 +61,11 @@ __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less le
     const bool there = at < high;
     T mine;
     if (there) mine = p.runs[run][at];
-    uint64_t least = at, most = at;  // of elements that precede mine
+    uint64_t least = at, most = at;  // bounds of the number of elements that precede mine
 #pragma unroll
     for (unsigned r = 0; r < sort_runs; ++r) {
       const unsigned looked = __popc(__ballot_sync(all_lanes, there) >> r * looks & of_run);
-      unsigned before = 0;  // how many of the elements that were looked at there precede mine
+      unsigned before = 0;  // how many of the elements that were read there precede mine
 #pragma unroll
       for (unsigned more = looks; more > 0; more /= 2) {
         const unsigned next = before + more;
@@ -89,13 +89,13 @@ __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less le
   if (number == 0) split[run] = low;
 }
 
-/// What is in the two halves, all threads have the same.
+/// The contents of the two halves; all threads have the same values.
 struct halves_of_four {
   uint32_t begin[2], count[2];
 };
 
-/// Adds to the halves until each has `wanted` elements, or there are no more. endless: each run has so many left that
-/// it cannot come to its end.
+/// Adds elements to the halves until each has `wanted`, or its runs have no more. endless: each run has so many left
+/// that it cannot end in this step.
 template <bool endless, class T, class Less>
 __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&runs)[sort_runs],
                                             halves_of_four& halves, uint32_t wanted, merge_four_memory<T>& shared,
@@ -115,7 +115,7 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
     const uint32_t missing = wanted > halves.count[h] ? wanted - halves.count[h] : 0;
     added[h] = endless || missing < there ? missing : there;
   }
-  // The first threads add to the first half, the next ones to the second. Mostly there are as many as threads.
+  // The first threads add to the first half, the next ones to the second. Mostly one round of all threads is enough.
   const uint32_t first = (added[0] + each - 1) / each, both = first + (added[1] + each - 1) / each;
   for (uint32_t i = threadIdx.x; i < both; i += merge_threads) {
     const uint32_t h = i < first ? 0 : 1, place = (h == 0 ? i : i - first) * each;
@@ -140,7 +140,8 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
   }
 }
 
-/// The next `count` outputs from the halves. whole: count is that of a full step, and either half has as many.
+/// Merges the next `count` outputs from the halves. whole: count is that of a full step, and each half has at least as
+/// many.
 template <bool whole, class T, class Less>
 __device__ __forceinline__ void merge_halves(halves_of_four& halves, uint32_t count, merge_four_memory<T>& shared,
                                              Less less) {
@@ -159,7 +160,7 @@ __device__ __forceinline__ void merge_halves(halves_of_four& halves, uint32_t co
   }
 }
 
-/// As merge_part, from four runs.
+/// merge_part for four runs.
 template <class T, class Less>
 __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T>& shared) {
   const Less less{};
@@ -194,7 +195,7 @@ __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T
     else
       fill_halves<false>(runs, halves, step, shared, less);
     load();
-    // A multiple of the threads' own few, and no half at its end.
+    // merge_halves<true> needs steps of `each` outputs for each thread, and halves that cannot end before the step.
     constexpr bool of_all_threads = shape::step == shape::each * merge_threads;
     if (of_all_threads && step == shape::step && halves.count[0] >= step && halves.count[1] >= step)
       merge_halves<true>(halves, step, shared, less);

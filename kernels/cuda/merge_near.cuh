@@ -1,6 +1,6 @@
 #pragma once
 
-/// What merges have in common: parts of blocks, and merges within shared memory.
+/// Common parts of the merges: the division among blocks, and merges within shared memory.
 
 #include <stdint.h>
 
@@ -18,8 +18,8 @@ struct output_range {
   uint64_t begin, end;
 };
 
-/// The part of outputs [from, to) that this block makes, in whole multiples of `unit` but for the last; it may be
-/// empty.
+/// The part of outputs [from, to) that this block computes; it may be empty. All parts but the last are multiples of
+/// `unit`.
 [[nodiscard]] __device__ __forceinline__ output_range part_of_block(uint64_t from, uint64_t to, uint32_t unit) {
   const uint64_t count = to - from;
   const uint64_t part = ((count + gridDim.x - 1) / gridDim.x + unit - 1) / unit * unit, before = part * blockIdx.x;
@@ -27,10 +27,10 @@ struct output_range {
   return {from + before, count - before < part ? to : from + before + part};
 }
 
-/// `count` elements in shared memory, from place `begin` on round a ring of mask + 1 places that begins at base.
+/// `count` elements in shared memory, from place `begin` on, in a ring of mask + 1 places that begins at `base`.
 struct near_sequence {
   uint32_t base, begin, mask, count;
-  /// Of the element that lies `i` places behind the ring's first one.
+  /// The place of the element that lies `i` places behind the ring's first one.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const { return base + (i & mask); }
 };
 
@@ -50,13 +50,13 @@ template <class T, class Less>
 }
 
 /// Elements [place, place + each) of the merged sequence, by one thread, as far as they are among the first `count`.
-/// Returns how many of all elements up to the last of these come from the left. endless: neither side can come to its
-/// end.
+/// Returns how many of all elements up to the last of these come from the left. endless: neither side can end
+/// before.
 template <bool endless, uint32_t each, class T, class Less>
 __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequence& left, const near_sequence& right,
                                                uint32_t place, uint32_t count, T (&merged)[each], Less less) {
   const uint32_t low = near_pivot(near, left, right, place, less);
-  // Elements behind the ends are loaded and not used.
+  // May load elements behind the ends, which are not used.
   uint32_t l = left.begin + low, r = right.begin + place - low;
   const uint32_t left_end = left.begin + left.count, right_end = right.begin + right.count;
   T of_left = near[left.place(l)], of_right = near[right.place(r)];
@@ -77,8 +77,9 @@ __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequenc
   return l - left.begin;
 }
 
-/// The first `count` elements of the merged sequence to `merged`, by all threads, each its own few. from_left: how many
-/// of them come from the left. whole: count is that of all threads, and neither side can come to its end before.
+/// Writes the first `count` elements of the merged sequence to `merged`; each thread writes its own `each` elements.
+/// from_left: how many of them come from the left. whole: count is `each` for all threads, and neither side can end
+/// before.
 template <bool whole, uint32_t each, class T, class Less>
 __device__ __forceinline__ void merge_beginning(const T* near, const near_sequence& left, const near_sequence& right,
                                                 uint32_t count, T* merged, uint32_t& from_left, Less less) {
@@ -92,7 +93,7 @@ __device__ __forceinline__ void merge_beginning(const T* near, const near_sequen
     if (whole || place + i < count) merged[place + i] = mine[i];
 }
 
-/// What a step of the shape, or its beginning, left in shared memory, to where it belongs.
+/// Writes the outputs of a step of the shape, or of its beginning, from shared memory to their places.
 template <class Shape, class T>
 __device__ __forceinline__ void write_step(const T* merged, T* output, uint32_t count) {
   if (Shape::step == Shape::each * merge_threads && count == Shape::step) {

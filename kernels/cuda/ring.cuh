@@ -1,7 +1,7 @@
 #pragma once
 
-/// A sequence in device memory on its way through shared memory: a block of threads loads it once, in order, whole
-/// lines at a time and ahead of its use. Wherever it lies, on this device or on a peer, it is read as a copy reads it.
+/// Streams a sequence from device memory through shared memory: a block of threads loads it once, in order, whole lines
+/// at a time and ahead of its use. So a sequence on this device or on a peer is read as fast as by a copy.
 
 #include "kernels/cuda/async_load.cuh"
 
@@ -9,18 +9,18 @@ namespace hpe::kernels::gpu {
 
 inline constexpr uint32_t line_bytes = 128;
 
-/// Room for `capacity` elements, a power of two; threads is the size of the block. All threads have the same values
-/// here, and call load and drop together.
+/// Room for `capacity` elements, a power of two; threads is the size of the block. All threads construct it with the
+/// same values, and call load and drop together.
 template <class T, uint32_t capacity, uint32_t threads>
 class ring {
  public:
   static constexpr bool vectors = async_load_bytes % sizeof(T) == 0;
-  /// Elements of a line, by which loading goes on.
+  /// The elements of a line, the unit of loading.
   static constexpr uint32_t line = vectors ? line_bytes / sizeof(T) : 1;
   static_assert((capacity & (capacity - 1)) == 0 && capacity % line == 0,
                 "places repeat by a mask, and hold whole lines");
 
-  /// For elements [from, to) of a sequence. May load what lies beside them in the same line.
+  /// For elements [from, to) of a sequence. May also load their neighbours in the same line.
   __device__ __forceinline__ ring(T* room, const T* sequence, uint64_t from, uint64_t to) : room_(room) {
     const auto address = reinterpret_cast<uintptr_t>(sequence);
     by_vectors_ = vectors && address % sizeof(T) == 0;
@@ -32,15 +32,15 @@ class ring {
     loaded_ = by_vectors_ ? head_ / line * line : head_;
   }
 
-  /// Elements that are left.
+  /// The number of elements that are left.
   [[nodiscard]] __device__ __forceinline__ uint64_t left() const { return end_ - head_; }
-  /// Where the i-th of them is in the room; any i is a place in it.
+  /// The place of the i-th of them in the room; valid for any i.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const {
     return (static_cast<uint32_t>(head_) + i) & (capacity - 1);
   }
 
-  /// Starts to load as far as there is room, at least to capacity - line + 1 elements from the first. All is there when
-  /// this thread and all others have ended and awaited their groups, and met.
+  /// Starts to load as far as there is room: at least the first capacity - line + 1 elements. They are there when all
+  /// threads have ended and awaited their groups of loads, and met at a barrier.
   __device__ __forceinline__ void load() {
     if (by_vectors_) {
       constexpr uint32_t vector = vectors ? async_load_bytes / sizeof(T) : 1;
@@ -57,7 +57,7 @@ class ring {
     }
   }
 
-  /// The first `count` are needed no more.
+  /// Frees the places of the first `count` elements.
   __device__ __forceinline__ void drop(uint32_t count) { head_ += count; }
 
  private:

@@ -2,9 +2,9 @@
 
 /// Scans in one pass over the data: every element is read once and written once.
 ///
-/// As many blocks as fit run to the end (Liu and Aluru, LightScan, section 4, have the same), and take tiles by
-/// tickets, so that a tile that others wait for always belongs to a block that runs. In a block the warps have
-/// different work, joined by a ring of stages in shared memory, each of which holds one tile:
+/// The launch has as many blocks as run at once (as in Liu and Aluru, LightScan, section 4). They take tiles by
+/// tickets, so that a tile that others wait for always belongs to a running block. The warps of a block have different
+/// tasks. They pass tiles on in a ring of stages in shared memory, each of which holds one tile:
 ///
 ///   loader      takes tickets and starts bulk copies into free stages, several tiles ahead
 ///   reducers    combine the segments of a tile as soon as it is there
@@ -12,7 +12,7 @@
 ///   look-back   waits for the totals of the tiles before
 ///   scanners    scan one segment each, behind what the last two found, and write it
 ///
-/// So totals are out long before anybody needs them, and memory is busy all the time.
+/// So totals are published long before they are needed, and the memory is always busy.
 
 #include <stdint.h>
 
@@ -47,7 +47,7 @@ struct single_pass_memory {
   T totals[Shape::stages][Shape::scanners];          ///< of segments
   T before_segment[Shape::stages][Shape::scanners];  ///< in the tile
   T before_tile[Shape::stages];
-  bool heads[Shape::stages][Shape::scanners];  ///< several problems in a tile: whether one begins in the segment
+  bool heads[Shape::stages][Shape::scanners];  ///< several problems in a tile: whether a problem begins in the segment
 };
 
 template <class T, class Op, class Shape, bool several>
@@ -108,13 +108,13 @@ class single_pass {
     return taken;
   }
 
-  /// A ticket is taken when there is room for its tile, and not earlier: until its total is out, others wait for it.
-  /// Where nobody does, it is taken while the tile before is on its way.
+  /// Takes a ticket only when there is room for its tile, because other blocks wait until its total is published. With
+  /// several problems in a tile no block waits, and the ticket is taken while the previous tile is being loaded.
   __device__ __forceinline__ void load_tiles() {
     dealt_tile next;
     if constexpr (several) next = take_tile();
     for (unsigned stage = 0, parity = 1;;) {
-      shared_.free[stage].wait(parity);  // the first round finds all free
+      shared_.free[stage].wait(parity);  // in the first round all stages are free
       if constexpr (!several) next = take_tile();
       auto& slot = shared_.slots[stage];
       slot.last = next.last;
@@ -143,7 +143,7 @@ class single_pass {
     }
   }
 
-  /// The place of a stage's element in its problem, where tiles hold several problems and begin with a first element.
+  /// The place of a stage's element in its problem, for tiles that hold several problems and so begin with a problem.
   [[nodiscard]] __device__ __forceinline__ uint64_t offset(unsigned place, const window_of_tile& window) const {
     const auto length = static_cast<uint32_t>(p_.tiling.length);
     const uint32_t at = place - window.from + vector_length<T> * length;
@@ -160,8 +160,8 @@ class single_pass {
     return window.from == 0 && window.to == Shape::template room<T>;
   }
 
-  /// Several problems in a tile: whether problems begin and end only where segments do. Then no element needs to be
-  /// asked whether one begins at it.
+  /// Several problems in a tile: whether problems begin and end only where segments do. Then no element has to be
+  /// checked for the beginning of a problem.
   [[nodiscard]] __device__ __forceinline__ bool is_even(const window_of_tile& window) const {
     return window.from == 0 && (window.to | static_cast<unsigned>(p_.tiling.length)) % segment_length == 0;
   }
@@ -186,7 +186,7 @@ class single_pass {
         } else if (slot.window.to > n * segment_length) {
           total = segment_of<false>(stage, n, slot.window).total();
         }
-        // All lanes have the same, and write it.
+        // All lanes have the same values, and write them.
         shared_.totals[stage][n] = total;
         shared_.heads[stage][n] = head;
       }
@@ -198,7 +198,7 @@ class single_pass {
   [[nodiscard]] __device__ __forceinline__ tile_total<T>* own_totals() const {
     return static_cast<tile_total<T>*>(p_.totals[p_.deal.device]);
   }
-  /// How many tiles of its problem a chunk has from `index`, the place of its first one, on.
+  /// The number of tiles in a chunk whose first tile has the place `index` in its problem.
   [[nodiscard]] __device__ __forceinline__ unsigned tiles_from(uint64_t index) const {
     const uint64_t rest = p_.tiling.tiles_per_problem - index;
     return rest < p_.deal.chunk ? static_cast<unsigned>(rest) : p_.deal.chunk;
@@ -208,8 +208,8 @@ class single_pass {
     if (is_leader()) own_totals()[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
   }
 
-  /// Several devices: who has the last tile of a chunk combines the totals of all of them, and tells every device. The
-  /// others have earlier tickets, so they come to publish theirs.
+  /// Several devices: the block with the last tile of a chunk combines the totals of the chunk and writes the result to
+  /// every device. The chunk's other tiles have earlier tickets, so their totals will be published.
   __device__ __forceinline__ void publish_chunk(const typename memory::slot& slot) {
     const uint64_t begin = slot.tile.index - slot.place;
     const unsigned tiles = tiles_from(begin);
@@ -240,7 +240,7 @@ class single_pass {
       __syncwarp();
       const bool chunked = !several && p_.deal.devices > 1;
       typename memory::slot own;
-      if (chunked) own = slot;  // after the arrival the stage may get the next tile
+      if (chunked) own = slot;  // after the arrival the next tile may replace this one
       __syncwarp();
       if (is_leader()) shared_.known[stage].arrive();
       if (chunked) publish_chunk(own);

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Scans in three launches: totals of chunks, scans of the totals, scans of chunks (Dieguez et al., section 3). Blocks
-/// of any number of whole warps; P elements per thread in rows of 16-byte vectors; K iterations over a chunk, each
-/// behind what the one before found (the cascade, Figure 5).
+/// of any number of whole warps; P elements per thread in rows of 16-byte vectors; K iterations over a chunk, each of
+/// which continues from the result of the previous one (the cascade, Figure 5).
 
 #include <stdint.h>
 
@@ -12,7 +12,7 @@
 
 namespace hpe::kernels::gpu {
 
-/// Vectors of 16 bytes that a thread has in registers at a time: P = 8 for values of 4 bytes (premise 2).
+/// Vectors of 16 bytes that a thread holds in registers at a time: P = 8 for values of 4 bytes (premise 2).
 inline constexpr unsigned rows_per_thread = 2;
 
 template <class T, class Op>
@@ -26,7 +26,7 @@ class three_stage {
 
   __device__ __forceinline__ void reduce() {
     for_chunks([&](uint64_t problem, uint64_t chunk, const T* input, T*, uint64_t count) {
-      // One part of the chunk for each warp, so that warps meet once.
+      // Each warp reduces one part of the chunk, so that the warps meet only once.
       const run all = run_at(input, count);
       const uint64_t segments = (all.to + segment_length - 1) / segment_length;
       const unsigned warps = blockDim.x / warp_size;
@@ -41,8 +41,8 @@ class three_stage {
     });
   }
 
-  /// Blocks of one row (block y = 1) treat a problem each; otherwise each warp (a row of 32 threads) has one of its
-  /// own.
+  /// A block of one row (block y = 1) processes one problem at a time; in other blocks each warp (a row of 32 threads)
+  /// does.
   __device__ __forceinline__ void sums() {
     const uint64_t first = uint64_t{blockIdx.x} * blockDim.y + threadIdx.y, step = uint64_t{gridDim.x} * blockDim.y;
     for (uint64_t problem = first; problem < p_.share.problems; problem += step) {
@@ -63,7 +63,7 @@ class three_stage {
   }
 
  private:
-  /// Elements [from, to) counted from an address that vectors can be read at.
+  /// Elements [from, to), counted from an address that is aligned for vectors.
   struct run {
     const T* data;
     uint64_t from, to;
@@ -100,7 +100,7 @@ class three_stage {
     }
   }
 
-  /// By all threads of the block.
+  /// Called by all threads of the block.
   __device__ __forceinline__ void scan(const T* input, T* output, uint64_t count, T before, bool inclusive) {
     const run all = run_at(input, count);
     T* const target = output - all.from;
@@ -119,7 +119,7 @@ class three_stage {
     }
   }
 
-  /// In place, exclusive, by one warp.
+  /// An exclusive scan in place, by one warp.
   __device__ __forceinline__ void scan_by_warp(T* row, uint64_t count) {
     T before = op_.identity();
     for (uint64_t at = lane_; at - lane_ < count; at += warp_size) {

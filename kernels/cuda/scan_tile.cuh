@@ -1,9 +1,9 @@
 #pragma once
 
-/// What one warp does with its segment of a tile in shared memory: combine it, or scan it and write the result.
+/// The work of one warp on its segment of a tile in shared memory: combine it, or scan it and write the result.
 ///
-/// A warp takes its segment in rows of 32 vectors of 16 bytes, which is how both shared and device memory are read and
-/// written fastest. Rows are scanned independently of each other, so that their shuffles overlap, and then joined
+/// A warp processes its segment in rows of 32 vectors of 16 bytes, the fastest way to read and write both shared and
+/// device memory. Rows are scanned independently of each other, so that their shuffles overlap, and then joined
 /// (Dieguez et al., section 3.1, Figure 4; LightScan, section 4.1).
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ namespace hpe::kernels::gpu {
 template <class T>
 inline constexpr unsigned vector_length = 16 / sizeof(T);
 
-/// Elements [from, to) of a stage are the tile's; the others are read as the identity and not written.
+/// Elements [from, to) of a stage belong to the tile; the others are read as the identity and not written.
 struct window_of_tile {
   unsigned from, to;
 };
@@ -52,7 +52,7 @@ struct segment {
     return v;
   }
 
-  /// All elements combined; every lane gets it.
+  /// All elements combined; every lane gets the result.
   [[nodiscard]] __device__ __forceinline__ T total() const {
     T sum = op.identity();
     if constexpr (Op::commutative) {
@@ -78,7 +78,7 @@ struct segment {
     }
   }
 
-  /// Writes a vector of results to where `output` has the stage's element 0.
+  /// Writes a vector of results; `output` is the place of the stage's element 0.
   __device__ __forceinline__ void store(T* output, unsigned row, const vector_of<T>& v, bool aligned) const {
     const unsigned at = place(row);
     if (aligned && (whole || (at >= tile.from && at + V <= tile.to))) {
@@ -91,7 +91,7 @@ struct segment {
     }
   }
 
-  /// Scans the segment behind `before` and writes it.
+  /// Scans the segment, continuing from `before`, and writes the result.
   __device__ __forceinline__ void scan(T* output, T before, bool inclusive, bool aligned) const {
     vector_of<T> v[rows];
     T sum[rows];  // of the vectors up to this lane's
@@ -127,8 +127,8 @@ struct segment {
     }
   }
 
-  /// The same where problems begin inside the tile: `offset(place)` is the place of a stage's element in its problem,
-  /// 0 for a first element. `before` is what the problem of the segment's first element has before it.
+  /// scan for tiles in which problems begin: `offset(place)` is the place of a stage's element in its problem, 0 for a
+  /// first element. `before` combines the elements before the segment of the problem of its first element.
   template <class Offset>
   __device__ __forceinline__ void segmented_scan(T* output, T before, bool inclusive, bool aligned, uint64_t length,
                                                  Offset offset) const {

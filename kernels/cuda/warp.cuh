@@ -1,6 +1,7 @@
 #pragma once
 
-/// Scans and reductions over the lanes of one warp, for values of 4 or 8 bytes. All 32 lanes call them together.
+/// Scans and reductions over the lanes of one warp, for values of 4 or 8 bytes. All 32 lanes call these functions
+/// together.
 
 #include <stdint.h>
 #include <string.h>
@@ -51,16 +52,16 @@ __device__ __forceinline__ unsigned lane_number() {
   return lane;
 }
 
-/// True in one lane. Asked anew each time: a compiler that knew it for a whole loop would make a loop for that lane and
-/// another one for the rest, and the lanes would meet only in shuffles, at a high price.
+/// True in one lane. The asm is volatile, because a compiler that knew the result for a whole loop would make one loop
+/// for that lane and another for the rest; the lanes would then meet only in shuffles, which is slow.
 __device__ __forceinline__ bool is_leader() {
   unsigned lane;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane == 0;
 }
 
-/// In each of `count` rows: lane i gets the values of lanes 0 to i combined in order. Rows go side by side, so that the
-/// shuffles of one hide those of another.
+/// In each of `count` rows, lane i gets the values of lanes 0 to i combined in order. Rows are interleaved, so that the
+/// shuffles of one row hide the latency of another's.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_scan_rows(T (&value)[count], Op op, unsigned lane) {
 #pragma unroll
@@ -81,12 +82,12 @@ __device__ __forceinline__ T warp_scan(T value, Op op, unsigned lane) {
   return row[0];
 }
 
-/// The same within segments: bit i of heads says that a segment begins in lane i of the row. A lane's value counts from
-/// the last head in it.
+/// warp_scan_rows within segments: bit i of heads says that a segment begins in lane i of the row. The value of such a
+/// lane must begin at the last head inside the lane.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], const unsigned (&heads)[count], Op op,
                                                          unsigned lane) {
-  unsigned reach[count];  // lanes that one may go back
+  unsigned reach[count];  // how many lanes the sum may go back
 #pragma unroll
   for (unsigned r = 0; r < count; ++r) {
     const unsigned up_to_here = heads[r] & (all_lanes >> (warp_size - 1 - lane));
@@ -103,7 +104,7 @@ __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], cons
   }
 }
 
-/// All values combined in the order of lanes; every lane gets it.
+/// All values combined in the order of lanes; every lane gets the result.
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op) {
 #pragma unroll

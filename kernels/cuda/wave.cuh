@@ -2,8 +2,8 @@
 
 /// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
 ///
-/// Invariant: every point gets the operations of kernels/cuda/wave_arithmetic.cuh in their order, whatever the tiles
-/// are.
+/// Invariant: every point is computed by the operations of kernels/cuda/wave_arithmetic.cuh in their order, for any
+/// tiles.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
@@ -92,13 +92,13 @@ __device__ void step_tile(const wave_step<T>& p, const tile& t) {
 __device__ void step_tile(const wave_step<float>& p, const tile& t) {
   const bool fits = p.part.tile_y == march_rows && p.part.tile_z == march_cells && blockDim.x == march_threads;
   if (p.ends != y_ends::closed || !fits) return step_cells(p, t);
-  // Up to the end of a vector there are zeros, and stay zeros.
+  // The cells up to the end of the vector are zero and stay zero.
   const int64_t z1 = (p.layout.nz + row_multiple - 1) / row_multiple * row_multiple;
   __shared__ march_memory<stencil_radius, march_cells, march_rows, 2> memory;
   march(memory, p, march_range{t.x0, t.x1, p.layout.ny, z1, t.y0, t.z0}, damped_point{p, 0, 0, {}});
 }
 
-/// A cell that is listed several times gets its amplitudes in the order of the list, from the thread of the first one.
+/// If a cell is listed several times, the thread of its first entry adds the amplitudes, in the order of the list.
 template <class T>
 __device__ void inject(const wave_step<T>& p, const tile& t) {
   __shared__ int64_t cells[march_threads];
@@ -159,7 +159,8 @@ __device__ void run(const wave_step<T>& p) {
   }
 }
 
-/// Calls cell(place in the packed cells, place in the field) for every cell of the window in the slab, a row a warp.
+/// Calls cell(place in the packed cells, place in the field) for every cell of the window in the slab; each warp takes
+/// a row.
 template <class Parameters, class Cell>
 __device__ void for_cells(const Parameters& p, Cell cell) {
   constexpr int lanes = 32;

@@ -1,11 +1,11 @@
 #pragma once
 
 /// A time step of a wave equation in three dimensions as a march along x: a block of threads owns a tile of y and z and
-/// walks through its planes. What a point needs of its column along x stays in registers of its thread; what it needs
-/// of its plane lies in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough
-/// loads are in flight to fill the memory's bandwidth.
+/// walks through its planes. The neighbours of a point along x stay in registers of its thread; its neighbours in the
+/// plane are in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough loads are
+/// in flight to fill the memory's bandwidth.
 ///
-/// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points a
+/// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points per
 /// thread.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
@@ -21,11 +21,11 @@ __device__ inline quad load_quad(const float* p) {
   const float4 q = __ldg(reinterpret_cast<const float4*>(p));
   return {{q.x, q.y, q.z, q.w}};
 }
-// For what nobody needs again soon: it displaces less from the caches.
+// For data that is not needed again soon: it displaces less data from the caches.
 __device__ inline void store_once(float* p, const quad& q) {
   __stcs(reinterpret_cast<float4*>(p), make_float4(q.v[0], q.v[1], q.v[2], q.v[3]));
 }
-// Starts a copy to shared memory; zeros if there is nothing.
+// Starts a copy to shared memory; writes zeros if `there` is false.
 __device__ inline void copy_async(quad* to, const float* from, bool there) {
   const auto place = static_cast<unsigned>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(there ? 16 : 0)
@@ -37,16 +37,16 @@ __device__ void await_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
 }
 
-/// What a march computes: the cells [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0,
+/// The cells that a march computes: [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0,
 /// tile_z0). z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is no multiple of 4.
-/// Rows hold something harmless `radius` cells before and behind their cells, and so do planes and the grid.
+/// The march also reads the cells up to `radius` beyond the range in all directions, along z in whole quads.
 struct march_range {
   int64_t x0, x1, y1, z1;
   int64_t tile_y0, tile_z0;
 };
 
-/// Where a thread stands in its tile, and what it fetches of the rim of a plane: the rows before and after the tile,
-/// quads before and after each of its rows.
+/// The place of a thread in its tile, and the quads of a plane's rim that it fetches: the rows before and after the
+/// tile, and quads before and after each of its rows.
 template <int radius, int tile_z, int tile_y>
 struct place {
   static constexpr int lanes = tile_z / 4;
@@ -59,7 +59,7 @@ struct place {
 
   int lane, row;
   int64_t y, z;
-  bool reads, writes;          // there is memory at its cells; they are to be computed
+  bool reads, writes;          // its cells are read; its cells are computed
   int64_t column;              // index of its first cell in plane 0
   int64_t rim_from[rim_each];  // likewise; < 0: zeros
   int rim_to[rim_each];        // in the plane in shared memory; < 0: nothing
@@ -71,7 +71,7 @@ struct place {
     row = me / lanes;
     y = range.tile_y0 + row;
     z = range.tile_z0 + 4 * lane;
-    // Nothing is read that no cell of the range needs, and nothing beyond the end of a row.
+    // Reads only cells that a cell of the range needs, and none beyond the end of a row.
     const auto readable = [&](int64_t y, int64_t z) {
       return y < range.y1 + radius && z < range.z1 + 4 * beside && z < layout.row - layout.lead;
     };
@@ -96,8 +96,8 @@ struct place {
   }
 };
 
-/// The shared memory of a march. What was fetched: for the plane itself, `radius` planes ahead, and the rims of the
-/// planes; the thread that fetched a quad reads it, except for rims.
+/// The shared memory of a march: fetched quads for the plane itself, for the plane `radius` planes ahead, and for the
+/// rims of the planes. A quad is read by the thread that fetched it, except for rims.
 template <int radius, int tile_z, int tile_y, int depth>
 struct march_memory {
   using my = place<radius, tile_z, tile_y>;
@@ -106,9 +106,9 @@ struct march_memory {
 };
 
 /// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads
-/// that fetch `depth` planes ahead. p has now, next, speed, layout, centre and weights[3], as the parameters of the
-/// steps have. point is told where it is by start(whether it computes anything, y, z) and plane(x), and step(i, here,
-/// before, speed, laplacian) gives cell i of its quad.
+/// that fetch `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3], like the
+/// parameters of the steps. point gets its place by start(whether it computes anything, y, z) and plane(x); step(i,
+/// here, before, speed, laplacian) returns cell i of its quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {
@@ -151,7 +151,7 @@ __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const
     column[2 * radius] = ahead[slot][me];
     const quad old = before[slot][me], c2 = speed[slot][me];
     plane[at.row + radius][at.lane + my::beside] = here;
-    // The plane is complete, and nobody reads the one before it any more, whose place is filled next.
+    // Afterwards the plane is complete, and no thread reads the previous plane, whose place the next fetch fills.
     __syncthreads();
     fetch(x + depth, slot, plane_slot == 0 ? depth : plane_slot - 1);
 

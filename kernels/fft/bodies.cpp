@@ -1,8 +1,8 @@
 // The host bodies, compiled once for each instruction set: HPE_VARIANT is its name and the suffix of the functions.
 //
-// Invariants: nothing here has external linkage but the kernels, and no header brings inline functions along: a
-// function compiled for a newer instruction set must not be the one that an older machine's code is linked to. Factors
-// are computed in double precision and rounded once.
+// Invariants: only the kernels have external linkage, and no header defines inline functions: the linker must not
+// choose a function compiled for a newer instruction set for the code of an older machine. Factors are computed in
+// double precision and rounded once.
 
 #include <utility>
 
@@ -36,7 +36,7 @@ inline number<T> rounded(number<double> w) {
   return {static_cast<T>(w.re), static_cast<T>(w.im)};
 }
 
-// How far a geometric sequence of roots is carried by one multiplication of the table below.
+// The length of the table of powers by which one multiplication extends a geometric sequence of roots.
 constexpr int64_t stretch = 64;
 
 // The first `count` of 1, w^step, w^(2 step) ...
@@ -56,7 +56,7 @@ inline void scale_by(number<T>* x, number<T> first, const number<T>* list, int64
 typedef int64_t words __attribute__((vector_size(64), aligned(8), may_alias));
 constexpr int64_t words_in_line = 8;
 
-// Exchanges bit `step` of the words' places with the bit that tells the two lines apart.
+// Exchanges bit `step` of the words' places with the bit that distinguishes the two lines.
 template <int64_t step, int64_t... word>
 inline void exchange(words& a, words& b, std::integer_sequence<int64_t, word...> /*all*/) {
   const words first = __builtin_shufflevector(a, b, ((word & step) != 0 ? words_in_line + word - step : word)...);
@@ -72,7 +72,8 @@ inline void exchange_all(words (&line)[words_in_line / element_words]) {
       exchange<step * element_words>(line[i], line[i + step], std::make_integer_sequence<int64_t, words_in_line>());
 }
 
-// Whole cache lines go in and out: 64 bytes of eight, or four, rows of the source become as much of rows of the target.
+// Reads and writes whole cache lines: 64 bytes of each of eight (or four) source rows become 64 bytes of each of as
+// many target rows.
 template <class T, int64_t edge>
 inline void transpose_block(const number<T>* from, int64_t from_row, number<T>* to, int64_t to_row) {
   constexpr int64_t element_words = words_in_line / edge;
@@ -92,12 +93,12 @@ void transpose_box(const fft_transpose<T>& p, int64_t r0, int64_t r1, int64_t c0
   constexpr int64_t edge = 64 / sizeof(number<T>);
   const auto from = [&p](int64_t r, int64_t c) { return p.source + c * p.rows + r; };
   const auto to = [&p](int64_t r, int64_t c) { return p.target + (r - p.begin) * p.target_row + c; };
-  // The rows that come next are fetched while these are written.
+  // Prefetches the next rows of the target while these are written.
   for (int64_t r = r1; r < least(r1 + transpose_edge, p.end); ++r)
     for (int64_t k = c0; k < c1; k += edge) __builtin_prefetch(to(r, k), 1);
   int64_t c = c0;
   for (; c + edge <= c1; c += edge) {
-    // Source rows are too far apart for the hardware to see the pattern.
+    // Source rows are too far apart for the hardware prefetcher to recognise the pattern.
     if (c + 3 * edge <= p.columns)
       for (int64_t ahead = c + 2 * edge; ahead < c + 3 * edge; ++ahead)
         for (int64_t r = r0; r < r1; r += edge) __builtin_prefetch(from(r, ahead));
@@ -137,7 +138,7 @@ void run(const fft_twiddle<T>& p, const hpeTiles& tiles) {
   }
 }
 
-// Calls piece(first, end) for the elements of the tiles.
+// Calls piece(first, end) with the elements of each tile.
 template <class Parameters, class Piece>
 inline void for_pieces(const Parameters& p, const hpeTiles& tiles, Piece piece) {
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {

@@ -1,4 +1,4 @@
-// Done once for a length, so plain.
+// Each length is computed once, so this code is simple and not optimised.
 
 #include <cmath>
 #include <numbers>

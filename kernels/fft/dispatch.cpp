@@ -1,4 +1,4 @@
-// The kernels under their plain names: each calls the variant for the best instruction set that this machine has.
+// The kernels under their plain names: each calls the variant for the best instruction set of this machine.
 
 #include "hpe/kernel.h"
 #include "kernels/fft.h"

@@ -1,6 +1,6 @@
-// The kernels for GPUs. A tile is done by one block of 256 threads; see kernels/fft.h for what they compute.
+// The kernels for GPUs. A block of 256 threads computes a tile; kernels/fft.h describes the results.
 //
-// Invariants: every loop runs over neighbouring elements with neighbouring threads. Factors of single precision are
+// Invariants: in every loop, neighbouring threads work on neighbouring elements. Factors of single precision are
 // rounded once: the angle is reduced to an eighth of a turn in integers and double precision first.
 
 #include "kernels/fft.h"
@@ -66,8 +66,8 @@ __device__ word_of<T> root(long long m, long long n, double part, int sign) {
   return w;
 }
 
-// Squares go through shared memory, so that rows of both sides are read and written along. A block takes every
-// gridDim-th square and reads the next one while it writes, so that few blocks keep the links busy.
+// Squares go through shared memory, so that both source and target are accessed along rows. A block takes every
+// gridDim-th square and reads the next square while it writes one, so that a few blocks keep the links busy.
 template <class T>
 struct square {
   static constexpr int edge = transpose_edge, step = 256 / edge, each = edge / step;

@@ -1,8 +1,8 @@
 // Transforms on soft devices, by FFTW. This is the only file of hpe that uses FFTW, and only processes of soft devices
 // load the shared object that it is in.
 //
-// Invariants: FFTW's planner is not thread safe and is called under one lock. Plans live as long as the process. A
-// plan is executed on other data than it was made for, so its key has everything that FFTW demands to be the same.
+// Invariants: FFTW's planner is not thread safe and is called under one lock. Plans live as long as the process. A plan
+// is executed on other data than it was made for, so its key has all properties that FFTW requires to be equal.
 
 #include <algorithm>
 #include <map>
@@ -63,7 +63,7 @@ scratch<E> make_scratch(int64_t count) {
       static_cast<E*>(::operator new (sizeof(E) * static_cast<std::size_t>(count), std::align_val_t{64})));
 }
 
-/// Transforms that follow each other, from one place to another or in place.
+/// Transforms of arrays one behind the other, in place or not.
 struct shape {
   int64_t lengths[2];
   int64_t count;
@@ -111,7 +111,7 @@ class transforms {
     const int lengths[2] = {static_cast<int>(s.lengths[0]), static_cast<int>(s.lengths[1])};
     const int rank = s.lengths[0] == 1 ? 1 : 2;
     const auto one = static_cast<int>(s.lengths[0] * s.lengths[1]);
-    // The planner writes there. Room for data that is aligned no better than the caller's.
+    // The planner writes to this memory. The additional elements allow it to have the alignment of the caller's data.
     const auto room_for = [&] { return make_scratch<element>(s.elements() + 16); };
     const auto shifted = [](element* p, int bytes) {
       return reinterpret_cast<element*>(reinterpret_cast<char*>(p) + bytes);
@@ -144,7 +144,7 @@ void run(const fft_local<T>& p, const hpeTiles& tiles) {
   }
 }
 
-/// Memory of a thread, for lines: it is not given back, so that its pages need not be made again.
+/// Memory for lines, one per thread. It is never given back, so that its pages are made only once.
 template <class T>
 complex_number<T>* line_memory(int64_t count) {
   thread_local scratch<complex_number<T>> memory;

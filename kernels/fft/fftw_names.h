@@ -1,7 +1,7 @@
 #pragma once
 
-/// The names that FFTW has for each precision, for templates. Who includes this header links FFTW, which is under the
-/// GPL.
+/// The names that FFTW has for each precision, for templates. A program that includes this header links FFTW, which is
+/// under the GPL.
 
 #include <fftw3.h>
 

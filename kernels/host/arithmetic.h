@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the bodies for soft devices compute with. What is rounded, and in which order, is fixed by their text:
+/// Arithmetic for the bodies for soft devices. Their source text fixes each rounding and the order of operations:
 /// contraction is off, and fused operations are written out. HPE_FUSED says whether a * b + c is one operation.
 
 namespace {

@@ -1,9 +1,9 @@
 // The bodies of all kernels, compiled once for each instruction set: HPE_VARIANT is its name and the suffix of the
 // functions.
 //
-// Invariants: vectors only run the same operations on several points, so that results do not depend on them. Nothing
-// here has external linkage but the kernels, and no header brings inline functions along: a function compiled for a
-// newer instruction set must not be the one that an older machine's code is linked to.
+// Invariants: a vector runs the same operations on several points, so results do not depend on vectors. Only the
+// kernels have external linkage, and no header defines inline functions: the linker must not choose a function compiled
+// for a newer instruction set for the code of an older machine.
 
 #include "hpe/kernel.h"
 #include "kernels/host/fdtd_bodies.h"

@@ -1,4 +1,4 @@
-// The kernels under their plain names: each calls the variant for the best instruction set that this machine has. All
+// The kernels under their plain names: each calls the variant for the best instruction set of this machine. All
 // variants are exported too, as name_variant, so that they can be tested and compared.
 
 #include "kernels/fdtd.h"

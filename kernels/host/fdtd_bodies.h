@@ -52,7 +52,8 @@ inline void run(const fdtd_step_f32<order>& p, const hpeTiles& tiles) {
   }
 }
 
-// Calls row(place in the packed cells, place in the field, count) for the rows of the tiles, which share them equally.
+// Calls row(place in the packed cells, place in the field, count) for each row of the tiles. Tiles have equal numbers
+// of rows.
 template <class Row>
 void for_face_rows(const fdtd_face<float>& p, const hpeTiles& tiles, Row row) {
   const cell_range& c = p.cells;

@@ -1,5 +1,5 @@
 // The scans of scan.def for one instruction set: HPE_VARIANT is its name and the suffix of the functions. As in
-// bodies.cpp, nothing here has external linkage but the kernels.
+// bodies.cpp, only the kernels have external linkage.
 
 #include "kernels/host/scan_bodies.h"
 

@@ -4,9 +4,9 @@
 /// form that kernels/scan_operators.h describes. HPE_HOST_SCAN(suffix, T, Op) defines the kernels scan_reduce_suffix,
 /// scan_sums_suffix, scan_chunks_suffix and scan_single_pass_suffix, also in a module of a program's own.
 ///
-/// The operators of scan_operators.h run in vectors of scan_vector_bytes, which the including file may define (16, 32
-/// or 64); others element by element. Everything is in an anonymous namespace, so that code for one instruction set is
-/// never linked into another's.
+/// The operators of scan_operators.h run in vectors of HPE_SCAN_VECTOR_BYTES, which the including file may define (16,
+/// 32 or 64); other operators run element by element. Everything is in an anonymous namespace, so that code for one
+/// instruction set is never linked into another's.
 
 #include <emmintrin.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ inline constexpr int scan_vector_bytes = HPE_SCAN_VECTOR_BYTES;
 template <class T>
 constexpr int lanes = scan_vector_bytes / int(sizeof(T));
 
-// Elements in a vector, with additions that wrap.
+// A vector of elements whose additions wrap.
 template <class T>
 struct vector_type {
   typedef typename wrapping<T>::type type __attribute__((vector_size(scan_vector_bytes)));
@@ -80,7 +80,7 @@ template <class T>
 inline void store(T* to, vec<T> v) {
   memcpy(to, &v, sizeof v);
 }
-// Past the caches; `to` is aligned to a vector.
+// Stores past the caches; `to` is aligned to a vector.
 template <class T>
 inline void stream(T* to, vec<T> v) {
   __m128i part[sizeof(v) / 16];
@@ -88,7 +88,7 @@ inline void stream(T* to, vec<T> v) {
   for (unsigned i = 0; i < sizeof(v) / 16; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, part[i]);
 }
 
-// Lane i gets lane i - distance, the first ones that of `fill`.
+// Lane i gets lane i - distance; the first `distance` lanes come from `fill`.
 template <class T, int distance, int... i>
 inline vec<T> move_up(vec<T> v, vec<T> fill, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(fill, v, (i < distance ? i : lanes<T> + i - distance)...);
@@ -115,7 +115,7 @@ inline vec<T> last_lane(vec<T> v) {
   return last_lane<T>(v, std::make_integer_sequence<int, lanes<T>>());
 }
 
-// All elements combined, in order if the operator asks for it.
+// All elements combined; in order unless they are combined in vectors.
 template <class T, class Op>
 inline T reduce(const T* data, uint64_t count) {
   constexpr Op op{};
@@ -134,12 +134,12 @@ inline T reduce(const T* data, uint64_t count) {
   return total;
 }
 
-// What results are like and how they are written.
+// Which results are computed and how they are written.
 struct manner {
   bool inclusive, past_caches;
 };
 
-// Element by element; gives everything so far.
+// Scans element by element; returns all elements combined, with `before`.
 template <class T, class Op>
 inline T scan_slowly(const T* input, T* output, uint64_t count, T before, bool inclusive) {
   constexpr Op op{};
@@ -169,7 +169,7 @@ inline T scan_vectors(const T* input, T* output, uint64_t count, T before) {
   return carry[0];
 }
 
-// Scans elements behind `before`; gives everything so far.
+// Scans elements that follow `before`; returns all elements combined, with `before`.
 template <class T, class Op>
 inline T scan_run(const T* input, T* output, uint64_t count, T before, manner how) {
   uint64_t done = 0;
@@ -234,15 +234,15 @@ inline void scan_chunks(const scan_three_stages<T>& p, const hpeTiles& tiles) {
   _mm_sfence();
 }
 
-// The total of a tile, and the mark of the launch that it belongs to, which is written last.
+// The total of a tile and the mark of its launch. The mark is written last.
 template <class T>
 struct total_word {
   T value;
   alignas(T) uint32_t mark;
 };
 
-// Prefixes of tiles, for one thread that asks for tiles of rising number: it remembers the last one, and adds what lies
-// between.
+// Prefixes of tiles, for one thread that asks for tiles in ascending order: it keeps the prefix of the last tile and
+// adds the totals of the tiles in between.
 template <class T, class Op>
 class prefixes {
  public:
@@ -258,7 +258,7 @@ class prefixes {
       const total_word<T>& word = totals_[first_ + known_];
       for (unsigned looks = 1; __atomic_load_n(&word.mark, __ATOMIC_ACQUIRE) != launch_; ++looks) {
         _mm_pause();
-        if (looks % 256 == 0) sched_yield();  // the one who has the tile may want this core
+        if (looks % 256 == 0) sched_yield();  // the thread that has the tile may need this core
       }
       before_ = Op{}(before_, word.value);
     }
@@ -269,12 +269,12 @@ class prefixes {
   const total_word<T>* totals_;
   uint32_t launch_;
   uint64_t first_ = ~uint64_t(0);
-  uint64_t known_ = 0;  ///< before_ has so many tiles of the problem
+  uint64_t known_ = 0;  ///< before_ combines so many tiles of the problem
   T before_ = Op{}.identity();
 };
 
-// Each call takes tiles until there are none; see scan_single_pass in kernels/scan.h. A tile is read from memory when
-// it is reduced, and from the cache when it is scanned.
+// Each call takes tiles until none is left; see scan_single_pass in kernels/scan.h. A tile is read from memory when it
+// is reduced, and from the cache when it is scanned.
 template <class T, class Op>
 inline void scan_in_one_pass(const scan_single_pass<T>& p, const hpeTiles& tiles) {
   const manner how{p.inclusive != 0, p.stream != 0};

@@ -14,7 +14,7 @@
 
 namespace hpe::kernels {
 
-/// Integers in their own order: equal ones cannot be told apart, so that any sort of them is stable.
+/// Integers in ascending order: equal ones cannot be told apart, so every sort of them is stable.
 template <class T, class Less>
 inline constexpr bool all_alike = std::is_integral_v<T>&& std::is_same_v<Less, by_key>;
 
@@ -32,7 +32,7 @@ struct places {
   uint64_t from, to;
 };
 
-/// The part of outputs [from, to) that some tiles make.
+/// The part of outputs [from, to) that these tiles compute.
 inline places part_of(uint64_t from, uint64_t to, const hpeTiles& tiles) {
   const auto place_of = [&](uint64_t tile) { return from + uint64_t(__uint128_t(to - from) * tile / tiles.grid[0]); };
   return {place_of(tiles.begin), place_of(tiles.end)};
@@ -48,7 +48,7 @@ void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
   const T* right = p.right + (from - uint64_t(left - p.left));
   const T* const right_end = p.right + (to - uint64_t(left_end - p.left));
   T* output = p.output + from;
-  // Without a branch that depends on the data, which would be guessed wrong half the time.
+  // Without a branch on the data, which would be mispredicted half the time.
   while (left != left_end && right != right_end) {
     const bool from_right = less(*right, *left);
     *output++ = from_right ? *right : *left;

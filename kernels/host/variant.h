@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which of the instruction sets that kernels are compiled for is the best on this machine.
+/// The best instruction set on this machine of those that kernels are compiled for.
 
 #include "hpe/kernel.h"
 

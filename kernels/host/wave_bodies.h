@@ -32,9 +32,9 @@ inline neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y)
   return n;
 }
 
-// The same row of several planes at once, so that a value fetched for one plane serves as the x neighbour in the
-// others. Cells are rounded up to whole vectors: what lies behind the cells is zero and is computed to be zero, since
-// its speed is.
+// Steps one row of several planes at once, so that a value loaded for one plane is also the x neighbour in the others.
+// Cells are rounded up to whole vectors: the elements behind the cells are zero and stay zero, because their speed is
+// zero.
 template <class T, bool with_y, int planes>
 void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& y) {
   const int64_t first = p.layout.index(x, y0, 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -20,8 +21,11 @@ struct counters {
   counter protections{0};
   counter migrations{0};
   counter degraded{0};
+  static constexpr unsigned most_devices = 16;
+  std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations, by device; a level, not a sum
 
   static void add(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, std::memory_order_relaxed); }
+  static void subtract(counter& c, std::uint64_t n) noexcept { c.fetch_sub(n, std::memory_order_relaxed); }
 };
 
 }  // namespace hpe

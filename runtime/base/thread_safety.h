@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 /// Locks that Clang's thread-safety analysis understands. Members declare the mutex that guards them, functions the
@@ -40,8 +41,10 @@
 
 /// For functions: the locks that the function takes or releases. Without an argument: the object itself.
 #define HPE_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define HPE_ACQUIRE_SHARED(...) HPE_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define HPE_TRY_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define HPE_RELEASE(...) HPE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define HPE_RELEASE_SHARED(...) HPE_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
 
 /// For functions: the lock is held when the function returns, no matter which thread took it.
 #define HPE_ASSERT_CAPABILITY(...) HPE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
@@ -70,6 +73,18 @@ class HPE_CAPABILITY("mutex") mutex {
   std::mutex native_;
 };
 
+/// std::shared_mutex: lock_guard holds it for writing, shared_lock_guard for reading.
+class HPE_CAPABILITY("mutex") shared_mutex {
+ public:
+  void lock() HPE_ACQUIRE() { native_.lock(); }
+  void unlock() HPE_RELEASE() { native_.unlock(); }
+  void lock_shared() HPE_ACQUIRE_SHARED() { native_.lock_shared(); }
+  void unlock_shared() HPE_RELEASE_SHARED() { native_.unlock_shared(); }
+
+ private:
+  std::shared_mutex native_;
+};
+
 /// Holds a mutex during its lifetime.
 template <typename Mutex>
 class HPE_SCOPED_CAPABILITY lock_guard {
@@ -82,6 +97,19 @@ class HPE_SCOPED_CAPABILITY lock_guard {
 
  private:
   Mutex& mutex_;
+};
+
+/// Holds a shared_mutex for reading during its lifetime.
+class HPE_SCOPED_CAPABILITY shared_lock_guard {
+ public:
+  explicit shared_lock_guard(shared_mutex& mutex) HPE_ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex_.lock_shared(); }
+  ~shared_lock_guard() HPE_RELEASE() { mutex_.unlock_shared(); }
+
+  shared_lock_guard(const shared_lock_guard&) = delete;
+  shared_lock_guard& operator=(const shared_lock_guard&) = delete;
+
+ private:
+  shared_mutex& mutex_;
 };
 
 /// Holds a mutex during its lifetime, except between unlock() and lock(). condition_variable waits with it.

@@ -8,12 +8,11 @@
 /// an announcement forbids. So CPU code cannot have touched the bytes since then without waiting.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region.h"
 
 namespace hpe::coherence {
@@ -56,11 +55,11 @@ class announcements {
   };
 
   std::atomic<std::uint64_t> count_{0};  // lets any() do without the mutex
-  std::mutex mutex_;
-  std::condition_variable removed_;
-  std::uint64_t waiting_ = 0;  // threads that wait for removed_
-  announcement_number last_ = 0;
-  std::map<announcement_number, entry> entries_;
+  mutex mutex_;
+  condition_variable removed_;
+  std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // threads that wait for removed_
+  announcement_number last_ HPE_GUARDED_BY(mutex_) = 0;
+  std::map<announcement_number, entry> entries_ HPE_GUARDED_BY(mutex_);
 };
 
 /// The state of a thread with regard to announced work.

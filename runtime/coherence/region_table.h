@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region.h"
 
 namespace hpe::coherence {
@@ -53,19 +53,19 @@ class region_table {
     std::uint32_t last = 0;
     std::size_t length = 0;
   };
-  void put(queue& into, std::uint32_t number) noexcept;
+  void put(queue& into, std::uint32_t number) noexcept HPE_REQUIRES(mutex_);
   /// Makes the next number and puts it into the queue of its lane.
-  void add_number();
+  void add_number() HPE_REQUIRES(mutex_);
 
   std::array<std::atomic<chunk*>, chunk_count> chunks_{};
   std::array<std::unique_ptr<chunk>, chunk_count> owned_;
   std::atomic<std::uint32_t> limit_{1};
 
-  mutable std::mutex mutex_;
-  std::vector<queue> unused_;     // by lane
-  std::vector<queue> untouched_;  // by lane; never used yet
-  std::array<freed_range, remembered> freed_;
-  std::size_t freed_count_ = 0;  // total; the latest is at (freed_count_ - 1) % remembered
+  mutable mutex mutex_;
+  std::vector<queue> unused_ HPE_GUARDED_BY(mutex_);     // by lane
+  std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane; never used yet
+  std::array<freed_range, remembered> freed_ HPE_GUARDED_BY(mutex_);
+  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // total; the latest is at (freed_count_ - 1) % remembered
 
  public:
   explicit region_table(unsigned lanes = 1);

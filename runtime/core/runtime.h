@@ -59,7 +59,7 @@ class runtime {
 
  private:
   options option_;
-  counters count_;
+  counters& count_;
   std::unique_ptr<memory::uvas> space_;
   std::unique_ptr<memory::granule_table> granules_;
   std::unique_ptr<coherence::region_table> regions_;

@@ -207,6 +207,10 @@ class device_set {
   /// Waits until the point is reached. Returns false at the deadline.
   virtual bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) = 0;
 
+  /// The work that must end before the point is reached, as `kernel "f" on device 0`, for messages. It may be outdated
+  /// on return, because the devices go on meanwhile.
+  [[nodiscard]] virtual std::string work_before(timepoint point) const = 0;
+
   /// For a reached point: the error of that command or its device; empty if there was none. Each stream keeps the last
   /// hundred failures of kernels.
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;

@@ -55,7 +55,7 @@ void lane::start(request_board& board) {
 
 void lane::prefetch(std::uint32_t number, byte_range range) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const lock_guard lock(inbox_mutex_);
     inbox_.push_back({number, range});
   }
   gate_->ring();
@@ -93,7 +93,7 @@ bool lane::watch_fetches() noexcept {
 void lane::serve_prefetches() {
   std::vector<prefetch_wish> wishes;
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const lock_guard lock(inbox_mutex_);
     wishes.swap(inbox_);
   }
   for (const prefetch_wish& wish : wishes) {

@@ -8,10 +8,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/announcements.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/fault/request_board.h"
@@ -119,8 +119,8 @@ class lane {
   bool short_of_memory_ = false;    // some work of this turn failed for lack of memory, and is tried again
   std::uint32_t last_fetch_ = 0;
 
-  std::mutex inbox_mutex_;
-  std::vector<prefetch_wish> inbox_;
+  mutex inbox_mutex_;
+  std::vector<prefetch_wish> inbox_ HPE_GUARDED_BY(inbox_mutex_);
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

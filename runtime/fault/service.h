@@ -33,10 +33,12 @@ class service {
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
+  /// For trace::awaited: the service, the address and whether it is a write.
+  static std::string words_for_touch(const void* of, std::uint64_t address, std::uint64_t write);
   lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
 
   const memory::uvas& space_;
-  const memory::granule_table& granules_;
+  const lane_environment env_;
   std::vector<std::unique_ptr<lane>> lanes_;
   std::unique_ptr<request_board> board_;
 };

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 
 #include "runtime/base/interval_map.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::memory {
 
@@ -29,11 +29,11 @@ class segment_allocator {
     friend bool operator==(free_space, free_space) = default;
   };
 
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   std::byte* begin_;
   std::byte* end_;
-  interval_map<std::byte*, free_space> free_;
-  std::byte* next_;  // the end of the last range handed out
+  interval_map<std::byte*, free_space> free_ HPE_GUARDED_BY(mutex_);
+  std::byte* next_ HPE_GUARDED_BY(mutex_);  // the end of the last range handed out
 };
 
 }  // namespace hpe::memory

@@ -1,10 +1,10 @@
-// The layout is that of fatbinary_section.h (wrapper) and of what nvcc 12 and 13 write. A container is a header
-// {magic, version 1, header size, bytes that follow} and entries one after the other, each a header and a payload:
+// The layout is that of fatbinary_section.h (wrapper) and of the output of nvcc 12 and 13. A container is a header
+// {magic, version 1, header size, bytes that follow} and a sequence of entries, each a header and a payload:
 //
 //   0  kind (1 PTX, 2 cubin)   2  version    4  size of this header     8  size of the payload (8 bytes)
 //   16 compressed size         28 architecture   40 flags (8 bytes)     56 size after decompression (8 bytes)
 //
-// Flags: bit 4 relocatable (in the PTX's own options), bit 13 LZ4, bit 15 zstd.
+// Flags: bit 4 relocatable (in the options of the PTX text), bit 13 LZ4, bit 15 zstd.
 
 #include "runtime/ptx/fat_binary.h"
 
@@ -102,7 +102,7 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
         entry.text.assign(body, payload);
       }
       entry.text.resize(std::min(entry.text.size(), entry.text.find('\0')));
-      // Whether PTX wants linking is seen from what it leaves undefined; nvcc names the option in the text's head.
+      // PTX must be linked if it leaves symbols undefined; nvcc writes the option -c into the head of the text.
       entry.is_relocatable =
           entry.text.find("-c") != std::string::npos && entry.text.find(".extern") != std::string::npos;
     }

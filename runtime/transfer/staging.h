@@ -1,10 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 
 namespace hpe::transfer {
@@ -27,17 +26,20 @@ class staging_ring {
 
  private:
   struct entry {
-    std::byte* buffer;
-    timepoint busy_until;
+    std::byte* buffer = nullptr;
+    timepoint busy_until{};
   };
 
-  std::byte* take_best(std::unique_lock<std::mutex> lock);
+  /// Removes the best entry of free_, which is not empty.
+  entry take_best() HPE_REQUIRES(mutex_);
+  /// Waits for the entry's device work. Without the lock, so that others can take and give back meanwhile.
+  std::byte* ready(const entry& taken);
 
   device::device_set& devices_;
   const std::size_t buffer_size_;
-  std::mutex mutex_;
-  std::condition_variable returned_;
-  std::vector<entry> free_;  // has room for all buffers; the one given back first is first
+  mutex mutex_;
+  condition_variable returned_;
+  std::vector<entry> free_ HPE_GUARDED_BY(mutex_);  // has room for all buffers; the one given back first is first
 };
 
 /// The size of the next piece of a copy through staging buffers, after `done` bytes and with `left` to go; at most

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 #include <span>
 #include <string>
@@ -55,6 +57,23 @@ hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noex
     remember_error(e.what());
     return HPE_ERROR_INTERNAL;
   }
+}
+
+/// Fills a struct of the program, which may have been compiled with the header of another version of hpe: members are
+/// only ever appended, so the first bytes have one meaning in both. Members that only the program knows become zero.
+/// function: the name of the function of the C interface, for the sentence.
+template <class Struct>
+void give_answer(Struct* place, const Struct& answer, const char* function) {
+  constexpr std::size_t largest = 4096;  // more than any version of a struct has; a larger one was never set
+  const std::size_t size = place->struct_size;
+  HPE_REQUIRE(size > sizeof size && size <= largest, HPE_ERROR_INVALID_ARGUMENT,
+              "{} was given a struct whose struct_size is {}; set it to sizeof of the struct, here {}, before the call",
+              function, size, sizeof answer);
+  const std::size_t common = std::min(size, sizeof answer);
+  auto* const bytes = reinterpret_cast<std::byte*>(place);
+  std::memcpy(bytes, &answer, common);
+  std::memset(bytes + common, 0, size - common);
+  place->struct_size = size;
 }
 
 }  // namespace hpe::core

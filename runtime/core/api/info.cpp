@@ -112,7 +112,7 @@ hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
     result.lost = it.lost() ? 1 : 0;
     for (unsigned d = 0; d < devices.size(); ++d)
       if (it.can_access(d)) result.peers |= std::uint64_t{1} << d;
-    *info = result;
+    hpe::core::give_answer(info, result, "hpeGetDeviceInfo");
   });
 }
 
@@ -193,7 +193,7 @@ hpeStatus hpeGetStatistics(hpeStatistics* statistics) {
     hpeStatistics result{};
     for_each_statistic(result, runtime::instance().count(),
                        [](std::uint64_t& value, auto& counter) { value = counter.load(std::memory_order_relaxed); });
-    *statistics = result;
+    hpe::core::give_answer(statistics, result, "hpeGetStatistics");
   });
 }
 

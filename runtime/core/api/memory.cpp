@@ -108,6 +108,6 @@ hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info) {
           state == block_state::device || state == block_state::shared || state == block_state::fetching ? 1 : 0;
       result.block = r.layout.block_size;
     }
-    *info = result;
+    hpe::core::give_answer(info, result, "hpeGetPointerInfo");
   });
 }

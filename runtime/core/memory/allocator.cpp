@@ -56,7 +56,7 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       regions_(regions),
       faults_(faults),
       others_(others),
-      backing_(with.devices, space),
+      backing_(with.devices, space, count),
       mover_(with, granules, count, backing_, others),
       opened_(with.devices, space, foreign),
       kept_(space, with.devices, std::min(option.kept_memory, most_to_keep())),
@@ -237,7 +237,7 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
   require_size(bytes);
   std::byte* object = nullptr;
   while (object == nullptr && (object = from.objects.allocate(bytes)) == nullptr) {
-    const std::lock_guard lock(from.growing);
+    const lock_guard lock(from.growing);
     if ((object = from.objects.allocate(bytes)) != nullptr) break;
     object = allocate_in_new_slab(bytes, from);
   }

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/core/memory/backing.h"
 #include "runtime/core/memory/kept_memory.h"
@@ -69,7 +69,7 @@ class allocator {
     memory::small_objects objects;
     coherence::region_kind kind;
     unsigned home;
-    std::mutex growing;  ///< lets one thread at a time add a slab, so that no unneeded one is added
+    mutex growing;  ///< lets one thread at a time add a slab, so that no unneeded one is added
   };
 
   /// The last steps of removing a region that has ended. Prepared before the end, because preparing takes memory.

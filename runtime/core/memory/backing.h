@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/counters.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region.h"
 #include "runtime/device/device.h"
@@ -18,7 +19,9 @@ namespace hpe::core {
 /// Thread-safe.
 class backing {
  public:
-  backing(device::device_set& devices, const memory::uvas& space) : devices_(devices), space_(space) {}
+  /// count: of the memory that devices give.
+  backing(device::device_set& devices, const memory::uvas& space, counters& count)
+      : devices_(devices), space_(space), count_(count) {}
 
   /// Maps the memory. Throws the errors of device::map and register_host, with nothing mapped.
   void give(const coherence::region_layout& what);
@@ -31,10 +34,12 @@ class backing {
   void take_until(const coherence::region_layout& what, std::uint64_t end) noexcept;
   /// The end of the granules from `at` on that have one home.
   [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at);
-  device::device& home_of(const coherence::region_layout& what, std::uint64_t at) const;
+  [[nodiscard]] static unsigned home_of(const coherence::region_layout& what, std::uint64_t at);
+  void map(const coherence::region_layout& what, std::uint64_t begin, std::uint64_t end);
 
   device::device_set& devices_;
   const memory::uvas& space_;
+  counters& count_;
 };
 
 /// Memory of other processes, opened in this one (hpeExportOpen). It is mapped like host memory: at an address of the

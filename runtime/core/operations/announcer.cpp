@@ -58,7 +58,10 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
 
 std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std::span<const hpeAccess> accesses) {
   auto made = std::make_unique<hpeAnnouncement_st>();
-  if (trace::profile::active() != nullptr) made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
+  if (trace::profile::active() != nullptr) {
+    trace::call_stack::prepare();
+    made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
+  }
   std::vector<use> uses = resolve(accesses);
   if (homes == 0 && uses.empty()) return made;
   made->number = announced_.add(homes, uses);

@@ -37,7 +37,7 @@ launcher::launcher(const work::resources& with, coherence::region_table& regions
 }
 
 hpeModule launcher::load(const std::string& path) {
-  const std::lock_guard lock(modules_mutex_);
+  const lock_guard lock(modules_mutex_);
   auto& entry = modules_[path];
   if (entry == nullptr) {
     auto loaded = std::make_unique<hpeModule_st>();
@@ -49,7 +49,7 @@ hpeModule launcher::load(const std::string& path) {
 }
 
 hpeKernel launcher::find(hpeModule module, const std::string& name) {
-  const std::lock_guard lock(modules_mutex_);
+  const lock_guard lock(modules_mutex_);
   const device::ptx_kernel* const ptx = module->ptx == nullptr ? nullptr : &find_in(*module->ptx, name);
   auto& entry = module->kernels[name];
   if (entry == nullptr)
@@ -59,7 +59,7 @@ hpeKernel launcher::find(hpeModule module, const std::string& name) {
 }
 
 hpeModule launcher::keep(std::unique_ptr<hpeModule_st> module) {
-  const std::lock_guard lock(modules_mutex_);
+  const lock_guard lock(modules_mutex_);
   return others_.emplace_back(std::move(module)).get();
 }
 
@@ -195,7 +195,7 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
   submission work(with_, std::move(resolved), bring_into_reach);
   work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
-    const std::lock_guard lock(team_mutex_);
+    const lock_guard lock(team_mutex_);
     for (const team_part& p : parts)
       for (const timepoint point : after.points()) team_stream(p.device).wait(point);
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -5,11 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/base/counters.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
 #include "runtime/device/ptx_module.h"
@@ -22,8 +22,8 @@ struct loaded_ptx {
   using variables = std::array<std::byte*, device::ptx_part_count>;
   std::unique_ptr<device::ptx_module> on_devices;  ///< null after unloading
   std::vector<variables> placed;                   ///< by device
-  std::mutex mutex;                                ///< guards the members below
-  coherence::point_set launches;
+  hpe::mutex mutex;                                ///< guards the members below
+  coherence::point_set launches HPE_GUARDED_BY(mutex);
 };
 
 }  // namespace hpe::core
@@ -103,7 +103,7 @@ class launcher {
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
   /// The caller holds team_mutex_.
-  device::stream& team_stream(unsigned device);
+  device::stream& team_stream(unsigned device) HPE_REQUIRES(team_mutex_);
   void require_there(unsigned device) const;
 
   const work::resources with_;
@@ -112,11 +112,11 @@ class launcher {
   counters& count_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
-  std::mutex team_mutex_;  // one team is queued at a time; taken after the mutexes of regions
+  mutex team_mutex_;  // one team is queued at a time; taken after the mutexes of regions
 
-  std::mutex modules_mutex_;
-  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;  // by file
-  std::vector<std::unique_ptr<hpeModule_st>> others_;
+  mutex modules_mutex_;
+  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_ HPE_GUARDED_BY(modules_mutex_);  // by file
+  std::vector<std::unique_ptr<hpeModule_st>> others_ HPE_GUARDED_BY(modules_mutex_);
 };
 
 }  // namespace hpe::core

@@ -164,7 +164,7 @@ void ptx_modules::unload(hpeModule module) {
   coherence::point_set launches;
   std::unique_ptr<device::ptx_module> ending;
   {
-    const std::lock_guard lock(ptx.mutex);
+    const lock_guard lock(ptx.mutex);
     launches = ptx.launches;
     ending = std::move(ptx.on_devices);
   }
@@ -219,7 +219,7 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   usage.accesses = accesses;
 
   const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
-  const std::lock_guard lock(ptx.mutex);
+  const lock_guard lock(ptx.mutex);
   ptx.launches.add(point);
   return point;
 }
@@ -227,7 +227,7 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
 void ptx_modules::write_output() {
   device::ptx_capability* const ptx = devices_.ptx();
   if (ptx == nullptr) return;  // a CUDA driver writes output itself
-  const std::lock_guard lock(output_);
+  const lock_guard lock(output_);
   for (const device::printed& what : ptx->take_output())
     std::fwrite(what.text.data(), 1, what.text.size(), what.is_error ? stderr : stdout);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "hpe/ptx.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/copier.h"
 #include "runtime/core/operations/launcher.h"
 
@@ -45,7 +45,7 @@ class ptx_modules {
   allocator& memory_;
   copier& copies_;
   launcher& launcher_;
-  std::mutex output_;  // keeps the order in which output is taken
+  mutex output_;  // keeps the order in which output is taken
 };
 
 }  // namespace hpe::core

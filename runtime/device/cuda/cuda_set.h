@@ -6,11 +6,11 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/device_memory.h"
@@ -40,6 +40,7 @@ class cuda_set final : public device_set {
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;
@@ -74,12 +75,12 @@ class cuda_set final : public device_set {
   std::unique_ptr<host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
 
-  std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<cuda_stream>> streams_;
+  mutex streams_mutex_;
+  std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
   std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is no stream
 
-  std::mutex failures_mutex_;
-  std::deque<std::pair<unsigned, error>> failures_;
+  mutex failures_mutex_;
+  std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);
 };
 
 }  // namespace hpe::device::cuda

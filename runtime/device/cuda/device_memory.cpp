@@ -68,7 +68,7 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
 
 void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
                         std::span<const CUdevice> users) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require_free(address, bytes);
   reserve_around(address, bytes);
 
@@ -101,7 +101,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
 }
 
 void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto first = mappings_.from(address);
   auto last = first;
   std::uintptr_t at = address;
@@ -127,7 +127,7 @@ bool device_memory::shareable(CUdevice home) const {
 }
 
 std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_t bytes) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   std::vector<shared_part> parts;
   auto it = mappings_.from(address);
   for (std::uintptr_t at = address; at < address + bytes; ++it) {
@@ -173,7 +173,7 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
   std::uintptr_t end = address;
   std::uint32_t reached = 0;
   try {
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const shared_part& part : parts) {
       require_free(end, part.bytes);
       reserve_around(end, part.bytes);
@@ -195,7 +195,7 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
 }
 
 std::optional<device_memory::piece> device_memory::find(std::uintptr_t address) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   const auto found = mappings_.find(address);
   if (found == mappings_.end()) return std::nullopt;
   return piece{found->second.value.device, found->second.end};

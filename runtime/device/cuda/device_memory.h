@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "runtime/base/interval_map.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
 #include "runtime/os/file_descriptor.h"
@@ -54,16 +54,16 @@ class device_memory {
     os::file_descriptor file{};  // set when the memory is first shared
   };
 
-  void require_free(std::uintptr_t address, std::size_t bytes) const;
-  void reserve_around(std::uintptr_t address, std::size_t bytes);
+  void require_free(std::uintptr_t address, std::size_t bytes) const HPE_REQUIRES(mutex_);
+  void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
-  void import_part(std::uintptr_t address, const shared_part& part);
+  void import_part(std::uintptr_t address, const shared_part& part) HPE_REQUIRES(mutex_);
 
   const driver& cu_;
   const uvas_layout layout_;
-  mutable std::shared_mutex mutex_;
-  std::vector<bool> reserved_;  // by segment
-  interval_map<std::uintptr_t, mapping> mappings_;
+  mutable shared_mutex mutex_;
+  std::vector<bool> reserved_ HPE_GUARDED_BY(mutex_);  // by segment
+  interval_map<std::uintptr_t, mapping> mappings_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::cuda

@@ -70,7 +70,7 @@ std::uint32_t kernel_table::load(const std::string& path, const std::vector<bool
                 path, d, cu_.words_for(result));
     load_functions(made.on[d]);
   }
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   modules_.push_back(std::move(made));
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
@@ -87,7 +87,7 @@ void kernel_table::load_functions(CUmodule from) const {
 }
 
 kernel_id kernel_table::find(std::uint32_t number, const std::string& name, const std::vector<bool>& wanted) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
   const module& from = modules_[number];
   kernel made{name, std::vector<entry>(contexts_.size())};
@@ -119,7 +119,7 @@ unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name
 }
 
 kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   const entry found = id.function < kernels_.size() ? kernels_[id.function].on[device] : entry{};
   HPE_REQUIRE(found.function != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function,
               device);
@@ -127,7 +127,7 @@ kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
 }
 
 std::string kernel_table::name(std::uint32_t function) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return kernels_[function].name;
 }
 

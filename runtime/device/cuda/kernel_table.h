@@ -2,10 +2,10 @@
 
 #include <deque>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
 
@@ -50,9 +50,9 @@ class kernel_table {
 
   const driver& cu_;
   const std::vector<CUcontext> contexts_;
-  mutable std::shared_mutex mutex_;
-  std::deque<module> modules_;
-  std::deque<kernel> kernels_;
+  mutable shared_mutex mutex_;
+  std::deque<module> modules_ HPE_GUARDED_BY(mutex_);
+  std::deque<kernel> kernels_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::cuda

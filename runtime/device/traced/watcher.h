@@ -8,11 +8,11 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/observer.h"
 #include "runtime/trace/recorder.h"
 
@@ -51,19 +51,20 @@ class watcher final : public command_observer {
   };
 
   void run();
-  /// Records work that has ended. Returns the points to watch next. The caller holds the mutex.
-  std::vector<timepoint> look();
-  void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end);
+  /// Records work that has ended. Returns the points to watch next.
+  std::vector<timepoint> look() HPE_REQUIRES(mutex_);
+  void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end)
+      HPE_REQUIRES(mutex_);
 
   device_set& devices_;
   const uvas_layout layout_;
   trace::recorder& to_;
   const std::unique_ptr<gate> gate_;
-  std::mutex mutex_;                              // guards the members below
-  std::map<std::uint32_t, line> lines_;           // by timeline
-  std::map<unsigned, std::uint32_t> rows_;        // number of streams, by device
-  std::map<std::uint32_t, const char*> kernels_;  // names, by function
-  bool stop_ = false;
+  mutex mutex_;
+  std::map<std::uint32_t, line> lines_ HPE_GUARDED_BY(mutex_);           // by timeline
+  std::map<unsigned, std::uint32_t> rows_ HPE_GUARDED_BY(mutex_);        // number of streams, by device
+  std::map<std::uint32_t, const char*> kernels_ HPE_GUARDED_BY(mutex_);  // names, by function
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

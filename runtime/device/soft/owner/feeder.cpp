@@ -20,7 +20,7 @@ feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_
 feeder::~feeder() {
   if (!thread_) return;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stop_ = true;
     added_ = true;
     changed_.notify_all();
@@ -30,7 +30,7 @@ feeder::~feeder() {
 }
 
 void feeder::add(soft_stream& hungry) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (std::find(hungry_.begin(), hungry_.end(), &hungry) != hungry_.end()) return;
   hungry_.push_back(&hungry);
   added_ = true;
@@ -41,8 +41,9 @@ void feeder::add(soft_stream& hungry) noexcept {
 void feeder::run() {
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      if (still_hungry_.empty()) changed_.wait(lock, [this] { return stop_ || !hungry_.empty(); });
+      unique_lock lock(mutex_);
+      if (still_hungry_.empty())
+        changed_.wait(lock, [this]() HPE_REQUIRES(mutex_) { return stop_ || !hungry_.empty(); });
       if (stop_) return;
       added_ = false;
       for (soft_stream* const s : hungry_)

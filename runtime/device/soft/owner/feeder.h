@@ -4,12 +4,11 @@
 /// so that queuing never waits.
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 
 namespace hpe::device::soft {
@@ -36,13 +35,13 @@ class feeder {
   void sleep();
 
   std::unique_ptr<gate> gate_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<soft_stream*> hungry_;        // guarded by mutex_; has room for all streams
-  std::vector<soft_stream*> still_hungry_;  // used by the thread; has room for all streams
-  std::vector<timepoint> room_;             // used by the thread; has room for all streams
+  mutex mutex_;
+  condition_variable changed_;
+  std::vector<soft_stream*> hungry_ HPE_GUARDED_BY(mutex_);  // has room for all streams
+  std::vector<soft_stream*> still_hungry_;                   // used by the thread; has room for all streams
+  std::vector<timepoint> room_;                              // used by the thread; has room for all streams
   std::atomic<bool> added_{false};
-  bool stop_ = false;  // guarded by mutex_
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::unique_ptr<std::thread> thread_;
 };
 

@@ -35,13 +35,13 @@ monitor::~monitor() {
 void monitor::forget() noexcept { static_cast<void>(thread_.release()); }
 
 bool monitor::wait_for_all(std::chrono::milliseconds at_most) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, at_most, [this] { return dead_ == processes_.size(); });
+  unique_lock lock(mutex_);
+  return changed_.wait_for(lock, at_most, [this]() HPE_REQUIRES(mutex_) { return dead_ == processes_.size(); });
 }
 
 void monitor::tell(unsigned index, std::string_view how) {
   on_death_(index, how);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   ++dead_;
   changed_.notify_all();
 }

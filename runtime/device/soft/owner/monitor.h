@@ -5,14 +5,13 @@
 #include <poll.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/owner/spawn.h"
 
 namespace hpe::device::soft {
@@ -44,9 +43,9 @@ class monitor {
   std::function<void()> on_interval_;
   os::file_descriptor stop_;
   std::vector<pollfd> watched_;  // used by the thread: the processes, and stop_
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t dead_ = 0;
+  mutex mutex_;
+  condition_variable changed_;
+  std::size_t dead_ HPE_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<std::thread> thread_;
 };
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/owner/soft_stream.h"
 #include "runtime/device/soft/owner/spawn.h"
@@ -58,10 +58,15 @@ class soft_device final : public device {
   /// The failure of a command, or the loss of the device, was reported.
   void leave_out_failure(timepoint point);
 
+  /// Describes a copy, a fill or a launch, for messages.
+  [[nodiscard]] std::string words_for(const command& what) const;
+  /// See device_set::work_before.
+  [[nodiscard]] std::string work_before(timepoint point) const;
+
  private:
   void take_capacity(std::size_t bytes);
   [[nodiscard]] std::string words_of_loss(std::string_view how);
-  [[nodiscard]] soft_stream* stream_with_oldest_failure();
+  [[nodiscard]] soft_stream* stream_with_oldest_failure() HPE_REQUIRES(mutex_);
 
   soft_set& set_;
   unsigned index_;
@@ -72,12 +77,12 @@ class soft_device final : public device {
   std::atomic<bool> ending_{false};
 
   std::atomic<bool> lost_{false};
-  std::mutex reason_mutex_;
-  std::string reason_;        // why it was condemned
-  mutable std::mutex mutex_;  // guards the members below; taken before those of streams
-  std::string how_lost_;      // does not change once lost_ is set
-  std::uint64_t loss_order_ = no_failure;
-  std::vector<std::unique_ptr<soft_stream>> streams_;
+  mutex reason_mutex_;
+  std::string reason_ HPE_GUARDED_BY(reason_mutex_);  // why it was condemned
+  mutable mutex mutex_;                               // taken before the mutexes of streams
+  std::string how_lost_ HPE_GUARDED_BY(mutex_);       // does not change once lost_ is set
+  std::uint64_t loss_order_ HPE_GUARDED_BY(mutex_) = no_failure;
+  std::vector<std::unique_ptr<soft_stream>> streams_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

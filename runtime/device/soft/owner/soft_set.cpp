@@ -191,7 +191,7 @@ device& soft_set::at(unsigned index) {
 
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
-  const std::lock_guard lock(asking_);
+  const lock_guard lock(asking_);
   device_bits asked = 0;  // bits take no memory, so that memory can be given back in any case
   device_bits agreed = 0;
   std::optional<error> refusal;
@@ -267,7 +267,7 @@ bool soft_set::receive(unsigned device, reply& answer) {
 }
 
 std::string soft_set::name_of_function(std::uint32_t function) const {
-  const std::lock_guard lock(names_mutex_);
+  const lock_guard lock(names_mutex_);
   return function < functions_.size() ? functions_[function] : fmt::format("number {}", function);
 }
 
@@ -363,7 +363,7 @@ std::uint32_t soft_set::load_module(const std::string& path) {
 }
 
 std::uint32_t soft_set::next_module() {
-  const std::lock_guard lock(asking_);
+  const lock_guard lock(asking_);
   return modules_++;
 }
 
@@ -377,11 +377,11 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
   what.module = module;
   what.set_text(name);
   {
-    const std::lock_guard lock(asking_);
+    const lock_guard lock(asking_);
     HPE_REQUIRE(module < modules_, HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, module);
   }
   {
-    const std::lock_guard lock(names_mutex_);
+    const lock_guard lock(names_mutex_);
     what.id = static_cast<std::uint32_t>(functions_.size());
     functions_.push_back(name);
   }
@@ -392,13 +392,12 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
 
 soft_device& soft_set::device_of(timepoint point) const { return *devices_[fabric::device_of(point.timeline)]; }
 
-bool soft_set::reached(timepoint point) const noexcept {
-  const timeline* line = fabric_.find_timeline(point.timeline);
-  return line == nullptr || line->reached(point.value);
-}
-
 bool soft_set::wait(timepoint point, std::chrono::steady_clock::time_point deadline) {
   return fabric_.find_timeline(point.timeline) == nullptr || fabric_.wait(point.timeline, point.value, deadline);
+}
+
+std::string soft_set::work_before(timepoint point) const {
+  return fabric_.find_timeline(point.timeline) == nullptr ? "nothing" : device_of(point).work_before(point);
 }
 
 std::optional<error> soft_set::status_of(timepoint point) const {
@@ -412,7 +411,7 @@ std::optional<error> soft_set::status_of(timepoint point) const {
 std::optional<error> soft_set::take_failure_of(timepoint point) {
   std::optional<error> found = status_of(point);
   if (!found) return found;
-  const std::lock_guard lock(failures_);
+  const lock_guard lock(failures_);
   device_of(point).leave_out_failure(point);
   return found;
 }
@@ -426,7 +425,7 @@ hpeFault soft_set::fault_of(timepoint point) const {
 std::optional<error> soft_set::take_failure(int device) {
   HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
               device, size());
-  const std::lock_guard lock(failures_);
+  const lock_guard lock(failures_);
   soft_device* oldest = nullptr;
   for (const auto& candidate : devices_) {
     if (device >= 0 && candidate->index() != static_cast<unsigned>(device)) continue;

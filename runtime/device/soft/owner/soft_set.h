@@ -6,12 +6,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/ptx_module.h"
 #include "runtime/device/soft/owner/feeder.h"
@@ -46,8 +46,12 @@ class soft_set final : public device_set, public ptx_capability {
   void drop_import(void* address, std::size_t bytes) noexcept override;
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
-  [[nodiscard]] bool reached(timepoint point) const noexcept override;
+  [[nodiscard]] bool reached(timepoint point) const noexcept override {
+    const timeline* line = fabric_.find_timeline(point.timeline);
+    return line == nullptr || line->reached(point.value);
+  }
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;
@@ -83,10 +87,10 @@ class soft_set final : public device_set, public ptx_capability {
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
   /// Sends a request that takes memory away, or kills the device, which would go on using the memory.
-  bool send_in_any_case(unsigned device, const request& what);
-  // Under asking_; they return false if the device is gone:
-  bool send(unsigned device, request what, std::span<const int> descriptors);
-  bool receive(unsigned device, reply& answer);
+  bool send_in_any_case(unsigned device, const request& what) HPE_REQUIRES(asking_);
+  // Return false if the device is gone:
+  bool send(unsigned device, request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
+  bool receive(unsigned device, reply& answer) HPE_REQUIRES(asking_);
   void quit() noexcept;
   /// Makes all devices unmap memory that is not their own, and removes it from the table.
   void forget(request::kind how, void* address, std::size_t bytes, int location);
@@ -99,15 +103,15 @@ class soft_set final : public device_set, public ptx_capability {
   std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its offset in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;
   std::vector<std::unique_ptr<soft_device>> devices_;
-  std::chrono::seconds timeout_;           // of a command or request; 0: no limit
-  mutable std::mutex asking_;              // held during a conversation with devices
-  std::vector<std::uint32_t> requests_;    // by device: the number of the last one; guarded by asking_
-  std::mutex failures_;                    // held while failures are taken
-  std::atomic<std::uint64_t> free_gates_;  // shared with the gates
+  std::chrono::seconds timeout_;                                 // of a command or request; 0: no limit
+  mutable mutex asking_;                                         // held during a conversation with devices
+  std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last one
+  mutex failures_;                                               // held while failures are taken
+  std::atomic<std::uint64_t> free_gates_;                        // shared with the gates
   std::atomic<std::uint64_t> launches_{0};
-  std::uint32_t modules_ = 0;  // guarded by asking_
-  mutable std::mutex names_mutex_;
-  std::vector<std::string> functions_;  // names; guarded by names_mutex_
+  std::uint32_t modules_ HPE_GUARDED_BY(asking_) = 0;
+  mutable mutex names_mutex_;
+  std::vector<std::string> functions_ HPE_GUARDED_BY(names_mutex_);  // names
   std::unique_ptr<feeder> feeder_;
   std::unique_ptr<monitor> monitor_;
 };

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/observer.h"
 #include "runtime/device/soft/shared/fabric.h"
 
@@ -52,6 +52,9 @@ class soft_stream final : public stream {
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
+  /// The command that runs, or the last one that ran.
+  [[nodiscard]] command current() const;
+
   // For taking failures, under the set's lock: the next one's position among all failures; no_failure if there is none.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
@@ -72,13 +75,12 @@ class soft_stream final : public stream {
             std::chrono::steady_clock::time_point asked) const;
   side check(const void* address, std::size_t bytes, const char* role) const;
 
-  // Under the mutex:
-  [[nodiscard]] std::uint64_t completed() const noexcept;
-  [[nodiscard]] bool has_room() const noexcept { return in_ring_ - completed() < ring_slots; }
-  void put(const command& what, std::span<const std::byte> parameters);
-  bool feed_locked();
+  [[nodiscard]] std::uint64_t completed() const noexcept HPE_REQUIRES(mutex_);
+  [[nodiscard]] bool has_room() const noexcept HPE_REQUIRES(mutex_) { return in_ring_ - completed() < ring_slots; }
+  void put(const command& what, std::span<const std::byte> parameters) HPE_REQUIRES(mutex_);
+  bool feed_locked() HPE_REQUIRES(mutex_);
   /// Tells the device when the queue of waiting commands becomes long, and when it is not long any more.
-  void look_at_crowd();
+  void look_at_crowd() HPE_REQUIRES(mutex_);
 
   [[nodiscard]] std::uint64_t failures() const noexcept;
 
@@ -88,10 +90,10 @@ class soft_stream final : public stream {
   command_ring& ring_;
   std::uint32_t number_;
   std::atomic<std::uint64_t> issued_{0};  // the number of the last command
-  mutable std::mutex mutex_;              // guards the members below
-  std::uint64_t in_ring_ = 0;             // the number of the last command in the ring
-  std::deque<waiting_command> waiting_;
-  bool crowded_ = false;  // more than long_queue commands wait, or did and half of them still do
+  mutable mutex mutex_;
+  std::uint64_t in_ring_ HPE_GUARDED_BY(mutex_) = 0;  // the number of the last command in the ring
+  std::deque<waiting_command> waiting_ HPE_GUARDED_BY(mutex_);
+  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // more than long_queue commands wait, or did and half still do
 
   // Used by the thread that looks for commands that do not end:
   std::uint64_t seen_completed_ = timeline::all;  // before the first look

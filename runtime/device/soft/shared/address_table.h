@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <shared_mutex>
 
 #include "runtime/base/interval_map.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::device::soft {
 
@@ -41,8 +41,8 @@ class address_table {
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
 
  private:
-  mutable std::shared_mutex mutex_;
-  interval_map<std::uintptr_t, location> ranges_;
+  mutable shared_mutex mutex_;
+  interval_map<std::uintptr_t, location> ranges_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

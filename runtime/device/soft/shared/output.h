@@ -5,10 +5,10 @@
 /// limits the size.
 
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/ptx_module.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/os/file_descriptor.h"
@@ -26,7 +26,7 @@ class output_writer {
 
  private:
   os::file_descriptor file_;
-  std::mutex mutex_;
+  mutex mutex_;
   std::atomic<std::uint64_t>& written_;
 };
 
@@ -47,12 +47,12 @@ class output_reader {
   };
 
   /// Returns false if the device's file has something other than records.
-  bool take_from(unsigned device, std::vector<record>& records);
+  bool take_from(unsigned device, std::vector<record>& records) HPE_REQUIRES(mutex_);
 
   fabric& fabric_;
   std::vector<os::file_descriptor> files_;  // by device
-  std::mutex mutex_;
-  std::vector<std::uint64_t> taken_;  // bytes, by device; `ended`: no more is taken
+  mutex mutex_;
+  std::vector<std::uint64_t> taken_ HPE_GUARDED_BY(mutex_);  // bytes, by device; `ended`: no more is taken
 };
 
 }  // namespace hpe::device::soft

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
@@ -31,9 +31,9 @@ class kernel_heap {
 
  private:
   os::reservation space_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;              // size by offset; neighbours are joined
-  std::unordered_map<std::size_t, std::size_t> in_use_;  // size by offset
+  mutex mutex_;
+  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);              // size by offset; neighbours are joined
+  std::unordered_map<std::size_t, std::size_t> in_use_ HPE_GUARDED_BY(mutex_);  // size by offset
 };
 
 }  // namespace hpe::device::soft

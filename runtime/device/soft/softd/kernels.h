@@ -3,10 +3,10 @@
 /// The kernels that a device process has loaded: functions of shared objects, and kernels of PTX.
 
 #include <map>
-#include <shared_mutex>
 #include <string>
 
 #include "hpe/kernel.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/softd/ptx.h"
 
 namespace hpe::device::soft {
@@ -30,10 +30,10 @@ class kernel_table {
   [[nodiscard]] const kernel& at(std::uint32_t function) const;
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::map<std::uint32_t, void*> modules_;  // never closed: kernels may run until the end
-  std::map<std::uint32_t, std::shared_ptr<loaded_ptx_module>> ptx_;
-  std::map<std::uint32_t, kernel> functions_;
+  mutable shared_mutex mutex_;
+  std::map<std::uint32_t, void*> modules_ HPE_GUARDED_BY(mutex_);  // never closed: kernels may run until the end
+  std::map<std::uint32_t, std::shared_ptr<loaded_ptx_module>> ptx_ HPE_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, kernel> functions_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

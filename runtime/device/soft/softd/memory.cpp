@@ -16,7 +16,7 @@ void* pointer(std::uintptr_t address) {
 }  // namespace
 
 bool page_tables::filled(std::uintptr_t number) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return filled_.contains(number);
 }
 
@@ -32,14 +32,14 @@ void page_tables::prepare(void* address, std::size_t bytes) {
     const std::uintptr_t first = number;
     while (number < last && !filled(number)) ++number;
     os::populate_for_writing(reinterpret_cast<void*>(first * unit), (number - first) * unit);  // NOLINT
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     for (std::uintptr_t n = first; n < number; ++n) filled_.insert(n);
   }
 }
 
 void page_tables::forget(const void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (filled_.empty()) return;
   for (std::uintptr_t number = begin / unit; number * unit < begin + bytes; ++number) filled_.erase(number);
 }

@@ -5,10 +5,10 @@
 /// wherever it fits.
 
 #include <map>
-#include <shared_mutex>
 #include <unordered_set>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/shared/address_table.h"
 #include "runtime/os/file_descriptor.h"
@@ -31,8 +31,8 @@ class page_tables {
 
   [[nodiscard]] bool filled(std::uintptr_t number) const;
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_set<std::uintptr_t> filled_;  // numbers of units whose page tables are filled
+  mutable shared_mutex mutex_;
+  std::unordered_set<std::uintptr_t> filled_ HPE_GUARDED_BY(mutex_);  // numbers of units whose page tables are filled
 };
 
 class address_space {

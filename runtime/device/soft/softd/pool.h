@@ -2,15 +2,14 @@
 
 /// The compute units of a soft device: threads that share the tiles of launches.
 
-#include <condition_variable>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "hpe/kernel.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/softd/guard.h"
 
 namespace hpe::device::soft {
@@ -45,11 +44,11 @@ class tile_pool {
   void keep_to_cores() const;
 
   unsigned threads_, share_, shares_;
-  std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::condition_variable left_;
-  std::list<job*> teams_;  // launches of teams
-  std::list<job*> open_;   // launches that may have tiles which are not begun
+  mutex mutex_;
+  condition_variable wanted_;
+  condition_variable left_;
+  std::list<job*> teams_ HPE_GUARDED_BY(mutex_);  // launches of teams
+  std::list<job*> open_ HPE_GUARDED_BY(mutex_);   // launches that may have tiles which are not begun
 };
 
 }  // namespace hpe::device::soft

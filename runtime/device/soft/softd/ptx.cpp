@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "runtime/base/error.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
 #include "runtime/ptx/interpreter.h"
 #include "runtime/ptx/launch.h"
@@ -44,9 +45,9 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
-  std::mutex mutex{};
-  std::optional<ptx::trap> trap{};  // guarded by mutex
-  std::string printed{};            // guarded by mutex
+  hpe::mutex mutex{};
+  std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
+  std::string printed HPE_GUARDED_BY(mutex){};
 
   [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
 
@@ -54,7 +55,7 @@ struct running_launch {
     auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
                              : ptx::run_blocks(*make_engine(), configuration, first, last);
     if (!found) return;
-    const std::lock_guard lock(mutex);
+    const lock_guard lock(mutex);
     if (!trap) trap = std::move(found);
     throw stopped{};
   }
@@ -114,7 +115,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   ptx::surroundings around;
   running_launch launch{module, {}, what.cooperative};
   around.print = [&launch](std::string_view text) {
-    const std::lock_guard lock(launch.mutex);
+    const lock_guard lock(launch.mutex);
     launch.printed += text;
   };
   around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
@@ -138,6 +139,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
 
+  const lock_guard lock(launch.mutex);
   output_.append(what.number, launch.printed, false);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
     output_.append(what.number, launch.trap->detail + "\n", true);

@@ -29,7 +29,8 @@ class watchdog {
     for (;;) {
       constexpr std::chrono::milliseconds between_attempts{20};
       const std::uint32_t seen = trouble.rings();
-      const bool calm = check_teams() & check_recoveries();
+      const bool teams_calm = check_teams();
+      const bool calm = check_recoveries() && teams_calm;
       trouble.sleep(seen, calm ? clock::time_point::max() : clock::now() + between_attempts);
     }
   }
