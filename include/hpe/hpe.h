@@ -22,10 +22,10 @@
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  *
- * Structs that functions fill begin with struct_size, which the caller sets to sizeof of the struct; in C++ it has this
- * value already. So later versions of hpe can append members: a function fills the members that the program's header
- * and the library both have, and sets to zero those that only the header has. A struct_size that cannot be meant, such
- * as 0, gives HPE_ERROR_INVALID_ARGUMENT.
+ * Structs that functions fill begin with struct_size, which the caller sets to sizeof of the struct; in C++ a default
+ * member initializer sets it. So later versions of hpe can append members: a function fills the members that the
+ * program's header and the library both have, and sets to zero those that only the header has. An invalid struct_size,
+ * such as 0, gives HPE_ERROR_INVALID_ARGUMENT.
  */
 #ifndef HPE_HPE_H
 #define HPE_HPE_H

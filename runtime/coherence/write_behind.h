@@ -53,13 +53,13 @@ class write_behind {
   };
   static constexpr std::uint64_t slack = 4;
   static constexpr std::uint64_t least_ahead = 2;
-  // A single walk leaves at most this many blocks behind, because the last blocks are uploaded while a launch waits.
+  // At first a single walk leaves at most so many blocks behind: the last ones are uploaded while a launch waits.
   static constexpr std::uint64_t most_for_one = 8;
   // A walk that was not touched during so many touches no longer counts as live.
   static constexpr std::uint64_t recent = 32;
-  // This many blocks may be uploaded too early. That happens to one of several threads that is delayed for a moment,
-  // and to threads that begin side by side, until they are told apart; it is no reason to stop the rolling upload. A
-  // second pass over the region is one, and causes more such uploads.
+  // The rolling upload stops when more blocks than this were uploaded too early. Some are when one of several threads
+  // is delayed for a moment, and while threads that begin side by side are not told apart yet. A second pass over the
+  // region causes more.
   static constexpr std::uint64_t tolerated_mistakes = 16;
   static constexpr std::uint64_t uploads_for_a_mistake = 8;
 

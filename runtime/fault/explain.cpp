@@ -28,8 +28,8 @@ std::optional<neighbour> find_before(const std::byte* address, const std::byte* 
   if (address < base) return std::nullopt;
   if (r.layout.small == nullptr) {
     const neighbour whole{base, r.layout.bytes - r.layout.first, !r.alive};
-    // A freed region (its last work is awaited) must contain the address, a live one end before it: else it is a new
-    // one.
+    // Matches are a freed region that contains the address (its last work is awaited), and a live region that ends
+    // before the address. A live region that contains the address was made just now.
     return whole.freed == (address < base + whole.bytes) ? std::optional(whole) : std::nullopt;
   }
   const auto object = r.layout.small->find_before(address);

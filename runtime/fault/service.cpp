@@ -37,7 +37,7 @@ std::string service::words_for_touch(const void* of, std::uint64_t address, std:
   coherence::point_set users;
   if (entry.region != 0) {
     coherence::region& r = env.regions.at(entry.region);
-    if (r.mutex.try_lock()) {  // whoever holds it may be what stalls
+    if (r.mutex.try_lock()) {  // the thread that holds it may be the one that stalls
       if (r.alive && r.contains(at)) {
         const std::uint64_t block = r.block_of(r.offset_of(at));
         r.order.before_write(r.bytes_of({block, block + 1}), users);

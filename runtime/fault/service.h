@@ -33,7 +33,7 @@ class service {
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
-  /// For trace::awaited: the service, the address and whether it is a write.
+  /// The message of trace::awaited about a touch. of: the service.
   static std::string words_for_touch(const void* of, std::uint64_t address, std::uint64_t write);
   lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
 

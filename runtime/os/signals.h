@@ -4,8 +4,8 @@
 /// action that the program believes to have set is stored here, and gets every fault that is not hpe's, as the kernel
 /// would deliver it. interpose/signals.cpp routes the program's calls of sigaction and its relatives here.
 ///
-/// Masks. A fault kills a thread that blocks SIGSEGV, so SIGSEGV is never blocked in the kernel. When the program
-/// blocks it, hpe blocks SIGSTKFLT instead, a signal that Linux never sends. So the kernel itself keeps the
+/// Masks. A fault in a thread that blocks SIGSEGV ends the process, so SIGSEGV is never blocked in the kernel. When the
+/// program blocks it, hpe blocks SIGSTKFLT instead, a signal that Linux never sends. So the kernel itself keeps the
 /// program's wish for each thread, over handlers, long jumps, fork and new threads. kernel_mask and program_mask
 /// translate.
 

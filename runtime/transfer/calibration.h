@@ -1,6 +1,6 @@
 #pragma once
 
-/// Measures once how copies through staging buffers are fastest on this machine, and keeps the result in a user's file.
+/// Measures once which copies through staging buffers are fastest on this machine, and keeps the result in a file.
 
 #include <cstddef>
 #include <filesystem>

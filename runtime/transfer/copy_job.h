@@ -1,8 +1,8 @@
 #pragma once
 
 /// A large copy that several threads make together without a lock: each takes slice after slice. A job is reused for
-/// one copy after the other, so a late helper may have read an older copy. Taking a slice tells: it fails if the job
-/// has another copy by then.
+/// one copy after the other, so a late helper may have read an older copy. Taking a slice fails if the job has another
+/// copy by then.
 
 #include <algorithm>
 #include <array>

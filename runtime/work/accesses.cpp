@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto forever = std::chrono::steady_clock::time_point::max();
 
-// For trace::awaited: the set, and a timepoint.
+// The message of trace::awaited about a wait for a timepoint. devices: the device_set.
 std::string end_of_work(const void* devices, std::uint64_t timeline, std::uint64_t value) {
   return "it waits for " +
          static_cast<const device::device_set*>(devices)->work_before({static_cast<std::uint32_t>(timeline), value});

@@ -61,7 +61,7 @@ hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noex
 
 /// Fills a struct of the program, which may have been compiled with the header of another version of hpe: members are
 /// only ever appended, so the first bytes have one meaning in both. Members that only the program knows become zero.
-/// function: the name of the function of the C interface, for the sentence.
+/// function: the name of the function of the C interface, for the message.
 template <class Struct>
 void give_answer(Struct* place, const Struct& answer, const char* function) {
   constexpr std::size_t largest = 4096;  // more than any version of a struct has; a larger one was never set

@@ -19,7 +19,7 @@ namespace hpe::core {
 /// Thread-safe.
 class backing {
  public:
-  /// count: of the memory that devices give.
+  /// count: counts the memory that devices give (counters::device_memory).
   backing(device::device_set& devices, const memory::uvas& space, counters& count)
       : devices_(devices), space_(space), count_(count) {}
 

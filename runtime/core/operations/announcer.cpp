@@ -79,7 +79,7 @@ void announcer::begin(hpeAnnouncement_st& work) const {
   HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread does announced work already");
   work.begun = true;
   thread = {.at_work = true};
-  if (work.number != 0) trace::count_for(work.from.get());  // without memory: a host function, with places of its own
+  if (work.number != 0) trace::count_for(work.from.get());  // host functions (number 0) count for their own places
 }
 
 void announcer::close_again(bool opened) const {
@@ -87,8 +87,7 @@ void announcer::close_again(bool opened) const {
   try {
     if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
-    log(log_level::debug, "closing views behind a host function: {}",
-        e.what());  // a lost device; its users get the error
+    log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users get errors
   }
 }
 

@@ -43,7 +43,7 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
   std::vector<timepoint> uploads;
   node::handle result;
   {
-    // As for a kernel that reads the bytes or, if other processes may write them, for one that writes them.
+    // Released as for a kernel that reads the bytes or, if other processes may write them, as for one that writes them.
     work::submission use(with_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
                          [&](const work::device_access&) { bytes_used.require_homes(with_.devices); });
     r.mutex.assert_held();

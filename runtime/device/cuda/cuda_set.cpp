@@ -1,4 +1,4 @@
-// Order of destruction: streams before what their commands use, contexts last.
+// Order of destruction: streams before the objects that their commands use, contexts last.
 #include "runtime/device/cuda/cuda_set.h"
 
 #include <unistd.h>

@@ -23,7 +23,7 @@ namespace hpe::device::cuda {
 
 class cuda_set final : public device_set {
  public:
-  /// wished: how many GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
+  /// wished: the number of GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
   cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
   ~cuda_set() override;
 
@@ -56,7 +56,7 @@ class cuda_set final : public device_set {
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
   cuda_stream& add_stream(cuda_device& device, priority level);
-  /// nullptr if the point is of no stream of this set.
+  /// nullptr if the point belongs to no stream of this set.
   [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   void failed(unsigned device, const error& what);
 
@@ -64,7 +64,7 @@ class cuda_set final : public device_set {
   static constexpr std::size_t most_streams = 1024;
 
   [[nodiscard]] std::vector<bool> alive() const;
-  /// Of a device that is not lost; the first one's if all are.
+  /// The context of a device that is not lost; the first device's if all are lost.
   [[nodiscard]] CUcontext live_context() const noexcept;
 
   const driver cu_;
@@ -77,7 +77,7 @@ class cuda_set final : public device_set {
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
-  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is nobody's
+  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is no stream
 
   mutex failures_mutex_;
   std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);

@@ -16,34 +16,34 @@
 
 namespace hpe::device::cuda {
 
-/// Any thread.
+/// Thread-safe.
 class device_memory {
  public:
   device_memory(const driver& cu, const uvas_layout& layout);
-  /// Nothing is mapped any more, or its device is gone.
+  /// All memory must be unmapped, or its device lost.
   ~device_memory();
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;
 
-  /// Creates memory on a device and maps it for all in `users`, ordinals of the driver. Throws what device::map throws.
-  /// The caller has entered the device's context, and clears the memory.
+  /// Creates memory on a device and maps it for all `users`, which are ordinals of the driver. Throws what device::map
+  /// throws. The caller has entered the device's context, and must clear the memory.
   void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
 
-  /// Takes away one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT.
+  /// Unmaps one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT for others.
   void unmap(std::uintptr_t address, std::size_t bytes, unsigned device);
 
-  /// What stands behind a range, as device_set::share and import_memory have it. users: by index, those that are tried.
-  /// The caller has entered a context.
+  /// See device_set::share and device_set::import_memory. users: the devices to try, by index. The caller has entered a
+  /// context.
   std::vector<shared_part> share(std::uintptr_t address, std::size_t bytes);
   std::uint32_t import_memory(std::uintptr_t address, std::span<const shared_part> parts,
                               std::span<const std::optional<CUdevice>> users);
 
-  /// In place of a device: memory of another process.
+  /// In place of a device number: memory of another process.
   static constexpr unsigned foreign = 0xffffffff;
 
   struct piece {
     unsigned device = 0;
-    std::uintptr_t end = 0;  // copies do not cross it
+    std::uintptr_t end = 0;  // copies must not cross it
   };
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
 
@@ -51,7 +51,7 @@ class device_memory {
   struct mapping {
     unsigned device;
     CUmemGenericAllocationHandle memory;
-    os::file_descriptor file{};  // once it was shared
+    os::file_descriptor file{};  // set when the memory is first shared
   };
 
   void require_free(std::uintptr_t address, std::size_t bytes) const HPE_REQUIRES(mutex_);

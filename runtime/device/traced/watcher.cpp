@@ -8,8 +8,8 @@
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_stack.h"
 
-// Invariant, under the mutex: the front of a line is the oldest work of its stream that was not seen to end. The points
-// of `after` are taken off as they are reached; the last moves the line's `free` time.
+// Invariant, under the mutex: the front of a line's queue is the oldest work of its stream that was not seen to end.
+// Points of `after` are removed when they are reached, which sets the line's `free` time.
 
 namespace hpe::device::traced {
 
@@ -52,7 +52,7 @@ void watcher::queued(const observed_command& command, timepoint point, trace::cl
     line& its = lines_.at(point.timeline);
     its.queue.push_back({command, point, std::exchange(its.after, {}), asked});
   } catch (const std::bad_alloc&) {
-    return;  // the trace lacks it
+    return;  // the trace lacks the command
   }
   gate_->ring();
 }
@@ -103,7 +103,7 @@ std::vector<timepoint> watcher::look() {
         if (w.after.empty()) next.push_back(w.point);
         break;
       }
-      // What it waited for may have been reached unseen: then it began somewhere between.
+      // The points that it waited for may have been reached unseen: then it began somewhere between.
       record(w, its.where, std::min(std::max(its.free, w.asked), now), now);
       its.free = now;
       its.queue.pop_front();

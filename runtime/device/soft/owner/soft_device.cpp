@@ -152,7 +152,7 @@ std::string soft_device::words_of_loss(std::string_view how) {
 void soft_device::lose(std::string_view how) {
   if (ending_) return;
   fabric& shared = set_.shared();
-  std::string words = "device is lost";  // where there is no memory to say more
+  std::string words = "device is lost";  // if memory is too short for details
   try {
     words = words_of_loss(how);
   } catch (const std::bad_alloc&) {
@@ -161,7 +161,7 @@ void soft_device::lose(std::string_view how) {
   how_lost_ = std::move(words);
   loss_order_ = shared.common().failure_order.fetch_add(1);
   lost_ = true;
-  // Devices that wait for its work find that it is lost before they find that the work counts as done.
+  // Devices that wait for its work see that it is lost before they see that the work counts as done.
   shared.configuration().lost.fetch_or(1U << index_);
   for (const auto& stream : streams_) stream->lose();
   shared.common().trouble.ring();

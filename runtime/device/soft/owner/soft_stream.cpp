@@ -16,7 +16,7 @@ soft_stream::soft_stream(soft_set& set, soft_device& device, unsigned index)
       ring_(set.shared().ring(device.index(), index)),
       number_(fabric::timeline_number(device.index(), index)) {}
 
-// A device that writes something else than it should has completed no more than it was given.
+// A device has completed no more commands than it was given, whatever it has written.
 std::uint64_t soft_stream::completed() const noexcept { return std::min(line_.completed.load(), in_ring_); }
 
 timepoint soft_stream::submit(const command& what, std::span<const std::byte> parameters) {
@@ -28,7 +28,7 @@ timepoint soft_stream::submit(const command& what, std::span<const std::byte> pa
   {
     unique_lock lock(mutex_);
     if (device_.lost()) {
-      lock.unlock();  // which comes behind the device's
+      lock.unlock();  // loss() takes the device's mutex, which comes first
       throw device_.loss();
     }
     waits = !feed_locked() || !has_room();
@@ -226,7 +226,7 @@ void soft_stream::leave_out_failure(std::uint64_t value) {
     if (const auto found = log.at(n); found && found->value == value) left_out_.insert(value);
 }
 
-// No more than there were commands, whatever the device says.
+// The number of failures; at most the number of commands, whatever the device has written.
 std::uint64_t soft_stream::failures() const noexcept { return std::min(line_.failures.count(), issued_.load()); }
 
 error soft_stream::take_oldest_failure() {

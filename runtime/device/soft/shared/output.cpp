@@ -16,7 +16,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// In front of each text.
+// Precedes each text.
 struct header {
   std::uint64_t launch = 0;
   std::uint64_t size = 0;

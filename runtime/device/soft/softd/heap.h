@@ -1,7 +1,7 @@
 #pragma once
 
-/// The heap of a device, for malloc and free in kernels. What is free is recorded outside of it, so that a kernel that
-/// writes past its memory damages no more than the program's own data.
+/// The heap of a device, for malloc and free in kernels. Its records lie outside of it, so that a kernel that writes
+/// past its memory damages only the program's own data.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace hpe::device::soft {
 
 class kernel_heap {
  public:
-  static constexpr std::size_t default_size = std::size_t{8} << 20;  // as of a CUDA device
+  static constexpr std::size_t default_size = std::size_t{8} << 20;  // as on a CUDA device
 
   explicit kernel_heap(std::size_t bytes = default_size);
 
-  /// 16-aligned; null where there is no room, or for 0 bytes. Any thread.
+  /// Aligned to 16 bytes; nullptr if there is no room, or for 0 bytes. Thread-safe.
   [[nodiscard]] void* allocate(std::size_t bytes);
-  /// What is no allocation is ignored. Any thread.
+  /// Ignores addresses that are not allocations. Thread-safe.
   void release(void* memory);
 
   [[nodiscard]] bool contains(std::uintptr_t address, std::size_t bytes) const noexcept {
@@ -32,7 +32,7 @@ class kernel_heap {
  private:
   os::reservation space_;
   mutex mutex_;
-  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);              // size by offset; no two touch
+  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);              // size by offset; neighbours are joined
   std::unordered_map<std::size_t, std::size_t> in_use_ HPE_GUARDED_BY(mutex_);  // size by offset
 };
 

@@ -11,7 +11,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// dlsym also looks in what the module links, where "printf" is found.
+// Whether the module itself defines the symbol. dlsym also finds symbols of libraries that it links, such as printf.
 bool defined_in(void* module, void* symbol) {
   link_map* of_module = nullptr;
   link_map* of_symbol = nullptr;

@@ -23,7 +23,7 @@ bool page_tables::filled(std::uintptr_t number) const {
 void page_tables::prepare(void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t last = (begin + bytes) / unit;
-  // Units that are written in part are left to faults.
+  // Units that are written only in part are left to page faults.
   for (std::uintptr_t number = (begin + unit - 1) / unit; number < last;) {
     if (filled(number)) {
       ++number;
@@ -83,8 +83,8 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
     table_.insert(address, bytes, {});
     return;
   }
-  // Well below the UVAS, where programs have nothing by default: a kernel that is given a pointer to ordinary memory of
-  // the program shall fault, and not find other memory there.
+  // Well below the UVAS, where programs have nothing mapped by default: a kernel that gets a pointer to ordinary memory
+  // of the program must fault, and not find other memory there.
   constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;

@@ -1,5 +1,5 @@
-// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in under the
-// lock, so once it is off the list and the count is zero, nobody has it.
+// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in `helpers`
+// under the lock. So once it is off the list and the count is zero, no other thread uses it.
 #include "runtime/device/soft/softd/pool.h"
 
 #include <pthread.h>
@@ -20,8 +20,8 @@ struct tile_pool::job {
   std::uint32_t team;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
-  std::vector<pthread_t> threads{};  // of a team's launch: those that run tiles; under the pool's lock
-  unsigned helpers = 0;              // under the pool's lock
+  std::vector<pthread_t> threads{};  // threads that run tiles of a team's launch; guarded by the pool's mutex_
+  unsigned helpers = 0;              // guarded by the pool's mutex_
   mutex reporting{};
   std::optional<trouble> went_wrong HPE_GUARDED_BY(reporting){};
 
@@ -36,7 +36,7 @@ struct tile_pool::job {
 
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {
-  // They live as long as the process.
+  // The threads live as long as the process.
   for (unsigned i = 1; i < threads; ++i) std::thread([this] { help(); }).detach();
 }
 

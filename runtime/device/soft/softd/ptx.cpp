@@ -1,4 +1,4 @@
-// The first thread with a fault leaves it in the launch and stops the pool's other threads by an exception.
+// The first thread with a fault stores it in the launch, and throws an exception that stops the pool's other threads.
 #include "runtime/device/soft/softd/ptx.h"
 
 #include <csignal>
@@ -84,13 +84,13 @@ hpeFault fault_of(ptx::trap::reason why) noexcept {
   return HPE_FAULT_OTHER;
 }
 
-// Names of C++ can be long, and what follows them is to be read.
+// C++ names can be long, and the words behind the name must stay readable.
 std::string shortened(const std::string& name) {
   constexpr std::size_t most = 200;
   return name.size() <= most ? name : name.substr(0, most) + "...";
 }
 
-// Outside of the kernel's own code: in a function that it called, as printf with a pointer to nothing.
+// A failure outside of the kernel's own code: in a function that it called, such as printf with a null pointer.
 ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& kernel) {
   if (!what.signal) return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", kernel, what.exception)};
   const bool is_access = what.signal->signal == SIGSEGV || what.signal->signal == SIGBUS;
@@ -109,7 +109,7 @@ ptx_runner::trouble describe(ptx::trap what) {
 std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, const std::string& kernel,
                                                    const command& what, const void* parameters) {
   const ptx::function& function = module.find(kernel);
-  // Compiled here, so that what is wrong with it is no fault of a block.
+  // Compile here, so that an error of the compilation is not a fault of a block.
   static_cast<void>(module.engine_for(function));
 
   ptx::surroundings around;

@@ -11,7 +11,7 @@
 
 #include "runtime/device/soft/softd/guard.h"
 
-// Nothing here may call malloc once a kernel has crashed: its lock may be held for ever.
+// After a kernel has crashed, nothing here may call malloc: its lock may be held forever.
 
 namespace hpe::device::soft {
 
@@ -36,7 +36,7 @@ class watchdog {
   }
 
  private:
-  /// Since when there was trouble, and at which state of affairs.
+  /// When the current trouble was first seen, and the state that it was in; a new state begins a new wait.
   struct patience {
     clock::time_point since = clock::time_point::max();
     std::uint64_t state = 0;
