@@ -62,7 +62,7 @@ class copy_queue {
   virtual ~copy_queue() = default;
   /// Whether copy `number` and all before it are done. Does not wait. Throws hpe::error if one has failed.
   [[nodiscard]] virtual bool reached(std::uint64_t number) = 0;
-  /// Waits for all queued copies, spinning if the program's contexts spin when they wait. Throws hpe::error likewise.
+  /// Waits for all queued copies, spinning if the program's contexts do. Throws like reached().
   virtual void wait() = 0;
 };
 

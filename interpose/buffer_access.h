@@ -25,7 +25,7 @@ namespace hpe::interpose {
 using core::host_piece;
 using core::host_use;
 
-/// Movable. For one thread at a time. All functions throw hpe::error; then nothing in the range has changed, except by
+/// Movable. For one thread at a time. Functions may throw hpe::error; then nothing in the range has changed, except by
 /// earlier calls.
 class buffer_access {
  public:

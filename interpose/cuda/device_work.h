@@ -43,7 +43,7 @@ class device_work {
     queuing_threads::leave(here_);
   }
 
-  /// For work whose completion the caller waits for: no later wait has to.
+  /// The caller waits for this work itself, so later waits of hpe need not.
   void needs_no_wait() noexcept { needs_wait_ = false; }
 
   device_work(const device_work&) = delete;

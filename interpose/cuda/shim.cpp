@@ -1,5 +1,5 @@
-// Invariant: a hook is returned only after its `real` was written: driver() does so before it returns a handle for the
-// first time. Threads that call it at the same time write the same values.
+// Invariant: a hook is returned only after its `real` was written: driver() writes it before it returns a handle for
+// the first time. Threads that call driver() at the same time write the same values.
 #include "interpose/cuda/shim.h"
 
 #include <dlfcn.h>

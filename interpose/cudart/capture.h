@@ -64,7 +64,7 @@ class capture : public std::enable_shared_from_this<capture> {
   bool valid_ = true;
   const stream* origin_ = nullptr;
   std::vector<std::shared_ptr<stream>> streams_;
-  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // what each stream's next node depends on
+  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // dependencies of each stream's next node
 };
 
 /// The captures in progress in a process. Thread safe.
@@ -88,7 +88,7 @@ cudaStreamCaptureMode& thread_capture_mode();
 /// device with capturing blocking streams, invalidates these captures and throws.
 void require_not_capturing(stream& where);
 
-/// To be called before operations on all streams of a device, such as cudaDeviceSynchronize, with the captures in them.
+/// To be called before operations on all streams of a device (cudaDeviceSynchronize), with the captures in these.
 void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active);
 
 /// cudaEventRecordWithFlags and cudaStreamWaitEvent. Graph nodes keep the event's handle.

@@ -1,4 +1,4 @@
-// The calls that copy memory.
+// The functions that copy memory.
 
 #include <cuda_runtime_api.h>
 

@@ -24,7 +24,7 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
 }
 
 /// The work of a copy or memset in a stream's thread. A failure becomes the process's sticky error, because the call
-/// that could have returned it is over.
+/// that queued the work has already returned.
 template <class Body>
 work guarded(const char* what, memory_uses uses, Body body) {
   auto run = [what, body = std::move(body)]() -> cudaError_t {

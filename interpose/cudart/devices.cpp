@@ -1,4 +1,4 @@
-// The calls about devices.
+// The functions for devices.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Errors as CUDA keeps them, and how calls report them.
+/// The errors of a thread and of the process, and how calls report them.
 ///
 /// Inside the library failures are exceptions: failure for an error of CUDA, hpe::error for one of hpe. api_call turns
 /// them into the code that the call returns and that the thread keeps for cudaGetLastError.

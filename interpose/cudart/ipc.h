@@ -18,8 +18,8 @@ class ipc_table {
  public:
   explicit ipc_table(memory_table& memory) : memory_(memory) {}
 
-  /// All addresses in an allocation give the same handle. Throws cudaErrorInvalidValue for memory that cudaMalloc did
-  /// not make.
+  /// All addresses in an allocation give the same handle. Throws cudaErrorInvalidValue for memory that is not from
+  /// cudaMalloc or its variants.
   cudaIpcMemHandle_t export_memory(const void* address);
 
   /// Returns the base of the allocation in this process; opening it again returns the same address. Throws

@@ -43,8 +43,8 @@ class kernel_operation final : public operation {
   cudaError_t prepare(int device, work& out) const override;
 
   /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) as the kernel's description lays
-  /// them out.
-  /// cudaErrorInvalidDeviceFunction for a function that nobody registered, cudaErrorInvalidValue for missing arguments.
+  /// them out. cudaErrorInvalidDeviceFunction for an unregistered function, cudaErrorInvalidValue for missing
+  /// arguments.
   cudaError_t take(const cudaKernelNodeParams& launch, int device);
 };
 

@@ -40,7 +40,7 @@ class pool_table {
 
   void release_excess();   ///< returns free memory above the thresholds
   void release_all();      ///< returns all free memory
-  void reset(int device);  ///< frees all pools of the device with their blocks, and makes a new default pool
+  void reset(int device);  ///< drops all pools of the device with their blocks, and makes a new default pool
 
  private:
   struct entry {

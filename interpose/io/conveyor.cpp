@@ -77,7 +77,7 @@ void conveyor::wait(std::size_t i) {
   taken_ = i;
   changed_.notify_all();
   while (ready_[i] == 0) {
-    // A helper prepares this item; the waiting thread should be free to take it at once.
+    // With helpers this thread prepares nothing, so that it takes item i as soon as it is ready.
     if (helpers_.empty())
       prepare_one(lock);
     else

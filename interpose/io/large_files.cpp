@@ -14,7 +14,7 @@
 #include "interpose/io/staged_call.h"
 #include "runtime/os/cores.h"
 
-// Invariant: bytes of memory change in order, and only up to the end of what the kernel read or wrote.
+// Invariant: a read changes bytes of memory in order, and none beyond the bytes that the kernel has read.
 //
 // Several threads read pieces of a file in any order: one core reads the page cache slower than a GPU takes the data,
 // and a single request at a time leaves a disk idle. The calling thread writes pieces in order, so that a full disk

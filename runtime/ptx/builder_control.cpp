@@ -147,7 +147,7 @@ std::vector<bool> read_registers(const function& f) {
   return read;
 }
 
-// Whether an instruction may be what a loop waits with. An atomic whose result is unused is not.
+// Whether a loop with this instruction may wait for another thread. An atomic whose result is unused does not count.
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);

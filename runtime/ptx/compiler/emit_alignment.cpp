@@ -2,7 +2,7 @@
 //
 // One test and one branch, which is normally not taken, cover all accesses of a basic block whose addresses are known
 // before the first of them. The code that computes these addresses is therefore emitted before the test. This changes
-// no values, because it is only moved past code with which it shares no registers.
+// no values, because it is only moved past code if neither writes a register that the other uses.
 
 #include <llvm/IR/MDBuilder.h>
 

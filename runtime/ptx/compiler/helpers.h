@@ -1,6 +1,7 @@
 #pragma once
 
-/// Functions that compiled code calls; their addresses are constants in it. All act for the thread block.current.
+/// Functions that compiled code calls; their addresses are constants in it. Without a thread parameter: for
+/// block.current.
 
 #include "runtime/ptx/block.h"
 
