@@ -1,4 +1,4 @@
-// What calls count, and what the calls of PTX and of exports refuse.
+// The statistics of calls, and the errors of the calls for PTX and exports.
 
 #include <gtest/gtest.h>
 
