@@ -1,4 +1,4 @@
-// A program that is linked with the CUDA driver: prints what it sees, and copies 80 MiB there and back.
+// A program that is linked with the CUDA driver: prints the devices, and copies 80 MiB to a device and back.
 #include <cuda.h>
 
 #include <cstdio>
