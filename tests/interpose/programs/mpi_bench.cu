@@ -1,5 +1,5 @@
 // Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, and
-// copies between the same GPUs by the driver. A plain CUDA and MPI program. MPI needs hpe for device pointers, so run it as
+// copies between the same GPUs by the driver. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
 //
 //   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|bandwidth|strided|jacobi|peer ...]
 //

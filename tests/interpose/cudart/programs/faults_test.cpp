@@ -12,9 +12,9 @@ namespace {
 struct fault {
   const char* name;
   const char* error;                  // returned by every later call, as on a GPU
-  const char* kernel;                 // in the sentence
+  const char* kernel;                 // in the message
   const char* place;                  // block and thread in the message; empty if any may be the first
-  const char* source = "faults.cu:";  // the line of which the interpreter tells
+  const char* source = "faults.cu:";  // the line that the interpreter reports
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
