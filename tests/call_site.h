@@ -2,8 +2,8 @@
 
 namespace hpe::testing {
 
-/// The line that a check was written in; std::source_location in a form that clang-tidy 14 can read. As a default
-/// argument, call_site::here() is the caller's line.
+/// The source line of a check: std::source_location in a form that clang-tidy 14 can parse. As a default argument,
+/// call_site::here() is the caller's line.
 struct call_site {
   const char* file;
   int line;

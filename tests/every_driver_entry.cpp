@@ -1,5 +1,5 @@
-// Every entry that hpe takes from a CUDA driver, as one function that refuses. Weak, so that a driver of the tests
-// defines anew what it needs.
+// Every entry that hpe takes from a CUDA driver, as a function that returns an error. The definitions are weak, so that
+// a driver of the tests can override those that it needs.
 #include <cuda.h>
 
 extern "C" int stand_in_refuses() { return CUDA_ERROR_NOT_SUPPORTED; }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the kernels of the tests share where they run on GPUs: a tile is a block.
+/// Support for the tests' kernels on GPUs, where a tile is a block.
 
 #include <cstdint>
 
@@ -21,7 +21,7 @@ __device__ inline part my_part(std::uint64_t count) {
   return {count * tile() / tiles, count * (tile() + 1) / tiles};
 }
 
-/// Calls body for each element of this block, by its threads side by side.
+/// Calls body for each element of this block; its threads share the elements.
 template <class Body>
 __device__ void for_my_part(std::uint64_t count, Body body) {
   const part mine = my_part(count);

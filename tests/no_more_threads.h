@@ -6,8 +6,8 @@
 
 namespace hpe::testing {
 
-/// While it lives, no thread can be made in this process: the stack of each would have to be larger than the address
-/// space.
+/// While an object of this class lives, no thread can be made in this process: its stack would have to be larger than
+/// the address space.
 class no_more_threads {
  public:
   no_more_threads() noexcept {

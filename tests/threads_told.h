@@ -1,6 +1,6 @@
 #pragma once
 
-// For a test that hangs: where each thread of the process is, on standard error. The program is linked with
+// For a test that hangs: prints the place of each thread of the process on standard error. The program is linked with
 // ENABLE_EXPORTS.
 
 #include <execinfo.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-/// Threads of hpe block signals; the system call that they are in is told instead.
+/// Threads of hpe block signals; for them the current system call is printed instead.
 inline void tell_where_threads_are() {
   struct sigaction action {};
   action.sa_handler = [](int) {

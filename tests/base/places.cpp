@@ -1,4 +1,4 @@
-// Where things lie: granules, the address space, the program's own folders; and which rank the process is.
+// Places: granules, the address space, the program's own folders; and the rank of the process.
 
 #include <gtest/gtest.h>
 

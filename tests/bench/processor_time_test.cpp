@@ -10,7 +10,7 @@
 namespace hpe::bench {
 namespace {
 
-// What the processor time has beyond that of this process.
+// The processor time beyond that of this process.
 double seconds_of_devices() {
   const double all = processor_seconds();
   timespec own{};

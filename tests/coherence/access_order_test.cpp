@@ -31,7 +31,7 @@ point_set set_of(std::initializer_list<timepoint> points) {
   return result;
 }
 
-/// The same, byte by byte.
+/// The reference: an access order kept byte by byte.
 class order_by_byte {
  public:
   explicit order_by_byte(std::size_t size) : bytes_(size) {}
@@ -66,7 +66,7 @@ class order_by_byte {
       u.concurrent.remove_timelines(all);
     }
   }
-  /// How many stretches of bytes with the same users there are.
+  /// The number of stretches of bytes with the same users.
   std::size_t stretches() const {
     std::size_t count = 1;
     for (std::size_t i = 1; i < bytes_.size(); ++i)
@@ -248,10 +248,10 @@ TEST(access_order, is_crowded_when_many_ranges_were_looked_at_and_not_after_forg
   std::uint64_t read = 0;
   for (; read < times && !order.crowded(); ++read) order.record_read({0, parts}, {2, read + 1});
   EXPECT_LT(read, times);
-  order.forget([](timepoint p) { return p.timeline == 1; });  // whoever reads all the time is never reached
+  order.forget([](timepoint p) { return p.timeline == 1; });  // the constant reader is never reached
   EXPECT_EQ(order.range_count(), 1u);
   EXPECT_EQ(writing(order, {0, parts}), set_of({{2, read}}));
-  // A few ranges are never too many, however often they are used.
+  // A few ranges never count as crowded, however often they are used.
   order.record_write({0, parts / 2}, {1, 1});
   for (std::uint64_t i = 0; i < times * parts; ++i) order.record_read({0, parts}, {2, read + 1 + i});
   EXPECT_EQ(order.range_count(), 2u);

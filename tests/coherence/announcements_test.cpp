@@ -85,7 +85,7 @@ TEST_F(announcements_test, are_waited_for) {
   });
   all_.wait_for(number);
   EXPECT_TRUE(removed);
-  all_.wait_for(number);  // which is gone
+  all_.wait_for(number);  // which has been removed
   remover.join();
 }
 

@@ -1,4 +1,4 @@
-// Prints the protocol's table as Promela, for docs/model/protocol.pml to include: the model checker then checks the
+// Prints the protocol's table as Promela, which docs/model/protocol.pml includes. So the model checker checks the
 // function that the runtime calls, and no second copy of the table exists.
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // One block with its two copies as numbers, driven by random events in the way the runtime drives it, with fetches that
-// finish late. A host or a kernel that reads must find what was written last.
+// finish late. A host or a kernel that reads must find the last written value.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ class two_copies {
     state_ = next;
   }
 
-  /// A fetch that a launch made useless finishes as any other, but is not the block's any more.
+  /// A fetch that a launch made useless finishes like any other, but no longer belongs to the block.
   void finish_fetch(block_event event) {
     if (!fetch_) return;
     const bool current = state_ == block_state::fetching && *fetch_ == fetches_;
@@ -83,8 +83,8 @@ class two_copies {
     shadow_ = last_ = ++writes_;
   }
 
-  /// What precedes device work: the view is closed, and what the host wrote is uploaded. The state that follows from
-  /// the work itself comes when it is queued.
+  /// The steps before device work: the view is closed, and the host's writes are uploaded. The block changes its state
+  /// when the work is queued.
   void release(block_event event) {
     const block_actions actions = apply(state_, event).actions;
     if (actions.close) view_ = view::closed;
@@ -97,7 +97,7 @@ class two_copies {
   /// Nothing of the work was queued: both sides find the old bytes.
   void fail_before_queuing(block_event event) { release(event); }
 
-  /// Parts of the work ran. Where the host has a copy, it counts; elsewhere the home as the parts left it.
+  /// Parts of the work ran. If the host has a copy, that copy is valid; otherwise the home is, as the parts left it.
   void fail_part_way() {
     release(block_event::device_write);
     const bool host_copy = state_ == block_state::shared || state_ == block_state::host;
@@ -106,7 +106,7 @@ class two_copies {
     state_ = apply(state_, block_event::abandoned).next;
   }
 
-  /// As migration does, which waits for copies under way first.
+  /// Like migration, which first waits for copies under way.
   void bring_to_host() {
     fetch_.reset();
     if (state_ == block_state::device || state_ == block_state::fetching) shadow_ = home_;
@@ -119,7 +119,7 @@ class two_copies {
     release(event);
     happens(event);
     ASSERT_NE(view_, view::writable);
-    if (untouched) home_ = last_;  // new memory holds anything; let it be zero
+    if (untouched) home_ = last_;  // new memory may hold any value; here it is zero
     if (event != block_event::device_overwrite) {
       EXPECT_EQ(home_, last_);
     }

@@ -19,7 +19,7 @@ struct entry {
   const char* why;
 };
 
-// The whole table, written by hand from what the states mean.
+// The whole table, written by hand from the meaning of the states.
 const entry table[] = {
     {fresh, host_read, host, {.open_write = true}, "the host reads zeros; its copy is the first one there is"},
     {fresh, host_write, host, {.open_write = true}, "nothing has to be brought"},

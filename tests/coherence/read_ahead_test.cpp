@@ -31,7 +31,7 @@ class reader {
   [[nodiscard]] std::uint64_t fetched() const {
     return static_cast<std::uint64_t>(std::count(here_.begin(), here_.end(), true));
   }
-  /// How many blocks from b on are there.
+  /// The number of consecutive blocks from b on whose data has arrived.
   [[nodiscard]] std::uint64_t ready_from(std::uint64_t b) const {
     std::uint64_t n = 0;
     while (b + n < blocks_ && here_[b + n]) ++n;
@@ -39,7 +39,7 @@ class reader {
   }
 
   std::uint64_t faults = 0;  // how often the host entered the runtime
-  std::uint64_t waits = 0;   // of these, how often the data was not there
+  std::uint64_t waits = 0;   // of these, how often the data had not arrived
   std::uint64_t largest = 0;
 
  private:
@@ -85,7 +85,7 @@ TEST(read_ahead, a_sequential_walk_waits_at_its_start_only) {
     for (std::uint64_t b = 0; b < blocks; ++b) {
       host.read(b);
       ASSERT_TRUE(!testing::Test::HasFatalFailure());
-      // From the second touch on something is always under way beyond the block being read.
+      // From the second touch on, at least one block beyond the block being read is always fetched.
       if (b >= 1 && b + 1 < blocks) {
         EXPECT_GE(host.ready_from(b + 1), 1u) << b;
       }
@@ -162,7 +162,7 @@ TEST(read_ahead, a_walk_skips_ahead_within_its_slack) {
   read_ahead ahead;
   ahead.reset(100, 16);
   EXPECT_TRUE(ahead.touched(10).empty());
-  EXPECT_EQ(ahead.touched(14), (block_run{11, 17}));  // also what it skipped
+  EXPECT_EQ(ahead.touched(14), (block_run{11, 17}));  // with the blocks that it skipped
   EXPECT_TRUE(ahead.touched(40).empty());             // too far: another walk
 }
 

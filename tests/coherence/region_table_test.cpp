@@ -37,7 +37,7 @@ TEST(region_table, a_number_rests_before_it_is_used_again) {
   first.end();
   table.give_back(first);
 
-  // The object stays where it is, not alive, for whoever still has its number.
+  // The object stays at its address, not alive, for threads that still have its number.
   std::uint32_t others = 0;
   while (true) {
     region& r = table.take();
@@ -85,7 +85,7 @@ TEST(region_table, remembers_what_was_freed_where) {
   EXPECT_TRUE(table.freed_at(address(0x10000 + 2999)));
   EXPECT_FALSE(table.freed_at(address(0x10000 + 3000)));
 
-  // A later allocation at the same place is the answer from then on.
+  // From then on, the answer is the later allocation at this place.
   table.note_freed({address(0x10000), 500});
   const auto freed = table.freed_at(address(0x10000 + 100));
   ASSERT_TRUE(freed);

@@ -85,7 +85,7 @@ TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
   EXPECT_EQ(it.end_of_home(2 * granule_size, end), 4 * granule_size);
   EXPECT_EQ(it.end_of_home(4 * granule_size, end), end);
 
-  // Walking over the stretches meets every byte once, with its home.
+  // The stretches contain every byte once, with its home.
   std::uint64_t stretches = 0;
   for (std::uint64_t at = 0; at < end; ++stretches) {
     const std::uint64_t next = it.end_of_home(at, end);
@@ -189,7 +189,7 @@ TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
   EXPECT_TRUE(after.empty());
 }
 
-/// Writes each block in turn; the number of blocks that were uploaded behind.
+/// Writes each block in turn; returns the number of blocks that were uploaded behind the writer.
 std::uint64_t uploaded_behind_a_walk(region& r) {
   std::uint64_t uploaded = 0;
   for (std::uint64_t b = 0; b < r.blocks().count(); ++b)

@@ -11,8 +11,8 @@
 namespace hpe::coherence {
 namespace {
 
-/// A host that writes blocks that need no copy to be written, and a runtime that does what the plans say: it opens the
-/// blocks ahead, and uploads those behind, which closes them to writers.
+/// A host that writes blocks that need no fetch, and a runtime that executes the plans: it opens the blocks ahead, and
+/// uploads the blocks behind, which closes them to writers.
 class writer {
  public:
   writer(std::uint64_t blocks, std::uint64_t window, rolling_mode mode) : blocks_(blocks) {
@@ -127,7 +127,7 @@ TEST(write_behind, a_writer_among_several_may_be_held_up) {
   std::array<std::uint64_t, walks> at{};
   std::mt19937 random(4);
   while (std::any_of(at.begin(), at.end(), [](std::uint64_t a) { return a < walk_length; })) {
-    // One runs for its time slice while the others stand.
+    // One writer runs for its time slice while the others wait.
     const std::uint64_t w = random() % walks;
     for (unsigned n = random() % 40; n > 0 && at[w] < walk_length; --n) host.write(w * walk_length + at[w]++);
     ASSERT_FALSE(testing::Test::HasFatalFailure());
@@ -138,8 +138,8 @@ TEST(write_behind, a_writer_among_several_may_be_held_up) {
   EXPECT_TRUE(host.nothing_lost());
 }
 
-/// Threads that take parts of an array in turn, each as long as `part` blocks, and write them a quarter of a block at a
-/// time; how fast, varies.
+/// Threads that take parts of an array in turn, each of `part` blocks, and write them a quarter of a block at a time,
+/// at varying speed.
 void write_in_parts(writer& host, std::uint64_t blocks, std::uint64_t part, unsigned threads, bool together) {
   struct thread {
     std::uint64_t at = 0;  // quarters of blocks
@@ -244,13 +244,13 @@ TEST(write_behind, gives_up_on_a_writer_that_comes_back_until_the_next_release) 
 }
 
 TEST(write_behind, many_random_passes_stay_within_their_memory) {
-  // The list of what is open is bounded even where nothing is ever uploaded.
+  // The list of open blocks is bounded even if no block is ever uploaded.
   write_behind behind;
   behind.reset(1 << 20, 64, rolling_mode::sequential);
   const auto all = [](std::uint64_t) { return true; };
   for (std::uint64_t n = 0; n < 50000; ++n)
     EXPECT_TRUE(behind.touched((n * 7919) % (1 << 20), false, all).upload.empty());
-  // A walk that comes after them is uploaded behind again.
+  // Blocks of a later walk are uploaded behind the writer again.
   std::uint64_t uploaded = 0;
   for (std::uint64_t b = 1000; b < 1300; ++b)
     for (const block_run& run : behind.touched(b, false, all).upload) uploaded += run.end - run.begin;

@@ -20,7 +20,7 @@ using hpe::out;
 
 constexpr std::uint32_t count = 300000;
 
-/// Fills an array on a device, in a thread of its own, some time after it was announced.
+/// Fills an array on a device, in a separate thread, some time after the work was announced.
 class filled_later {
  public:
   filled_later(hpe::array<std::uint32_t>& what, std::uint32_t first, std::uint64_t homes, std::vector<hpeAccess> uses)
@@ -30,7 +30,7 @@ class filled_later {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_EQ(hpeAnnouncedBegin(announced_), HPE_SUCCESS);
       hpe::launch(test_kernel().fill, hpe::grid(4), {what.data(), count, first}, out(what));
-      seen_ = what[1];  // its own work has been queued, and it waits for nothing else
+      seen_ = what[1];  // waits only for its own work, which has been queued
       EXPECT_EQ(hpeAnnouncedEnd(announced_), HPE_SUCCESS);
     });
   }

@@ -1,5 +1,5 @@
-// The contract of every function: what cannot be meant gives a status and a sentence that names what was wrong, and
-// changes nothing.
+// The contract of every function: an invalid call gives a status and a message that names the error, and changes
+// nothing.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string text_of(const void* p) {
   return text;
 }
 
-// An array whose elements are their numbers, and a look at whether they still are.
+// An array in which each element is its index, and a check that this still holds.
 struct witness {
   numbers array{mebi};
   witness() { std::iota(array.begin(), array.end(), 0U); }
@@ -255,7 +255,7 @@ TEST(api, LaunchesAreChecked) {
       fails(hpeLaunch(0, increment, &shape, &p, sizeof p, &no_mode, 1), HPE_ERROR_INVALID_ARGUMENT, {"mode 0"}));
   EXPECT_TRUE(a.untouched());
 
-  // No shape is one tile, and zeros count as one.
+  // A null shape means one tile, and zeros count as one.
   const hpeShape zeros{};
   EXPECT_EQ(hpeLaunch(0, increment, nullptr, &p, sizeof p, &whole, 1), HPE_SUCCESS);
   EXPECT_EQ(hpeLaunch(0, increment, &zeros, &p, sizeof p, &whole, 1), HPE_SUCCESS);
@@ -263,7 +263,7 @@ TEST(api, LaunchesAreChecked) {
   EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS);
 }
 
-// What a kernel reads of a range that it also declares as written whole is what was there.
+// A kernel that reads a range, and also declares it as written whole, reads the old contents.
 TEST(api, EnqueuingIsChecked) {
   witness numbers_of_host;
   const hpeAccess whole = out(numbers_of_host.array);
@@ -347,7 +347,7 @@ TEST(api, PointerInfoTellsWhereABytesIs) {
 }
 
 TEST(api, StatisticsCountWhatHappened) {
-  constexpr std::size_t count = mebi + 5000;  // no other test's: new memory costs no transfer, used memory may
+  constexpr std::size_t count = mebi + 5000;  // a size of its own: new memory needs no transfer, used memory may
   const numbers a(count);
   hpe::check(hpeResetStatistics());
   std::iota(a.begin(), a.end(), 0U);

@@ -1,4 +1,4 @@
-// What calls count, what the calls of PTX and of exports refuse, and structs of other versions of the headers.
+// The statistics of calls, the errors of the calls for PTX and exports, and structs of other versions of the headers.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// One pointer on the host and on devices: what one writes, the other reads, in program order and with no copy call.
+// One pointer on the host and on devices: each side reads what the other wrote, in program order and without copy
+// calls.
 
 #include <gtest/gtest.h>
 
@@ -76,7 +77,7 @@ TEST(coherence, MemoryThatWasUsedBeforeReadsAsZero) {
       switch (round % 4) {
         case 0: std::copy(a.begin(), a.end(), seen.begin()); break;
         case 1: hpe::copy(seen.data(), a.data(), n * sizeof seen[0]); break;
-        case 2:  // a launch takes what the host wrote, with the zeros around it
+        case 2:  // a launch uploads the host's bytes, with the zeros around them
           a[n / 2] = 9;
           hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 0, 1, 0}, inout(a));
           hpe::copy(seen.data(), a.data(), n * sizeof seen[0]);
@@ -89,7 +90,7 @@ TEST(coherence, MemoryThatWasUsedBeforeReadsAsZero) {
       ASSERT_EQ(seen[n / 2], written) << "round " << round;
       seen[n / 2] = 0;
       ASSERT_EQ(std::count(seen.begin(), seen.end(), 0U), static_cast<std::ptrdiff_t>(n)) << "round " << round;
-      // What the next round must not see, on the host and at home.
+      // Values that the next round must not see, on the host and at home.
       std::iota(a.begin(), a.end(), 1U);
       hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
       ASSERT_EQ(a[n - 1], n + 1);
@@ -125,7 +126,7 @@ TEST(coherence, TheHostMayOverwriteWhatAKernelStillReads) {
   for (const std::uint32_t x : sum.span()) ASSERT_EQ(x, 2U);
 }
 
-// Uploads behind a writer wait for the kernels that read what they write.
+// Uploads behind a writer wait for the kernels that read the bytes that they overwrite.
 TEST(coherence, RollingUploadsLeaveWhatAKernelStillReads) {
   const std::size_t n = 8 * mebi;
   const hpe::array<std::uint32_t> source(n);
@@ -178,7 +179,7 @@ TEST(coherence, HostMemoryIsSharedByAll) {
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], i + hpe::device_count());
 }
 
-// Nothing holds the host up that touches host memory; so it synchronises.
+// A touch of host memory does not wait here, so the host synchronises.
 TEST(coherence, SynchronizingWaitsForKernels) {
   constexpr std::chrono::microseconds duration{50000};
   const hpe::array<std::uint32_t> a(1, hpe::on_host());

@@ -20,7 +20,7 @@ using transfer_test::mib;
 
 class kept_memory_test : public testing::Test {
  protected:
-  /// Memory that was mapped and written, as a freed allocation leaves it.
+  /// Mapped and written memory, like that of a freed allocation.
   kept_memory::mapping used_mapping(std::size_t granules, int value) {
     const kept_memory::mapping result{&segment, segment.allocate(granules + 1), granules * granule_size, granules + 1};
     soft.space.map_view(result.base, result.extent, os::access::read_write);

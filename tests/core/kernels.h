@@ -5,7 +5,7 @@
 #include "hpe/hpe.hpp"
 #include "tests/core/test_kernels.h"
 
-/// Where the module is: as built, or where the variable says that the tests were taken.
+/// The path of the module: where it was built, or the value of the variable if the tests were moved.
 inline const char* test_kernels_path() {
   const char* elsewhere = std::getenv("HPE_TEST_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_TEST_KERNELS;

@@ -1,4 +1,4 @@
-// Memory that runs out in the middle of an operation, and the most that the runtime keeps for later.
+// Memory that runs out in the middle of an operation, and the limit of memory that the runtime keeps for reuse.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// Read when the runtime starts: a migration of 16 MiB takes a quarter of a second.
+// Variables that the runtime reads when it starts: with them a migration of 16 MiB takes a quarter of a second.
 [[maybe_unused]] const bool environment_is_set = [] {
   ::setenv("HPE_DEVICES", "soft:2", 1);
   ::setenv("HPE_SOFT_MEMORY", "32M", 1);
@@ -55,10 +55,10 @@ TEST(migration, that_loses_its_room_on_the_way_leaves_the_allocation_at_its_old_
     void* in_the_way = nullptr;
     if (hpeMallocOn(&in_the_way, 24 * mib, 1) == HPE_SUCCESS) {
       migrating.join();
-      // It is refused at once if the other allocation came first.
+      // The migration is refused at once if the other allocation came first.
       lost_its_room = status != HPE_SUCCESS && words.find("cannot take") == std::string::npos;
     } else {
-      migrating.join();  // it came first
+      migrating.join();  // the migration came first
     }
     if (lost_its_room) {
       EXPECT_EQ(status, HPE_ERROR_OUT_OF_MEMORY) << words;

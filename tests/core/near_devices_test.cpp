@@ -12,7 +12,7 @@ namespace {
 
 using groups = std::vector<unsigned>;
 
-/// Families of devices read their options from the environment.
+/// Sets the NUMA nodes of devices; families of devices read this option from the environment.
 class nodes_of_devices {
  public:
   explicit nodes_of_devices(const char* nodes) { ::setenv("HPE_SOFT_NODES", nodes, 1); }
@@ -49,7 +49,7 @@ TEST(near_devices, nodes_that_this_machine_lacks_harm_nobody) {
   far.settle_memory(1, memory, sizeof memory);
 }
 
-// Each device has threads, buffers and a lane of its own then, whatever the machine is.
+// Each device then has its own threads, buffers and lane, on any machine.
 TEST(near_devices, a_runtime_works_as_ever_with_a_group_for_each) {
   const nodes_of_devices here("0,999");
   options chosen;

@@ -1,4 +1,4 @@
-// Allocations of up to 256 KiB share granules and blocks; nobody notices.
+// Allocations of up to 256 KiB share granules and blocks without any visible effect.
 
 #include <gtest/gtest.h>
 

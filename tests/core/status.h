@@ -7,7 +7,7 @@
 
 #include "hpe/hpe.h"
 
-/// The call failed so, and its sentence has these words.
+/// Whether the call failed with this status and a message with these words.
 inline testing::AssertionResult fails(hpeStatus got, hpeStatus wanted, std::initializer_list<std::string> words = {}) {
   const std::string text = hpeGetLastErrorMessage();
   if (got != wanted)

@@ -1,4 +1,4 @@
-// Launches on several devices at once: one piece of work to everybody else, and parts that may wait for each other.
+// Launches on several devices at once: one piece of work for all other work, with parts that may wait for each other.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using hpe::out;
 
 constexpr std::size_t count_of_part = 1 << 16;
 
-/// A team of all devices; each adds 1 to its own part of the numbers, the one that is `late` long after the others.
+/// A team of all devices; each adds 1 to its own part of the numbers, device `late` long after the others.
 void increment_all(const hpe::array<std::uint32_t>& numbers, int late) {
   const int devices = hpe::device_count();
   const std::size_t each = numbers.size() / static_cast<std::size_t>(devices);
@@ -71,7 +71,7 @@ TEST_F(team, LaunchesWaitForAllParts) {
 TEST_F(team, ATeamWaitsForWhatWasQueued) {
   const hpe::array<std::uint32_t> numbers(devices, hpe::block_distribution()), gate(1);
   for (int d = 0; d < hpe::device_count(); ++d) {
-    // The numbers are set late, and what was added to them before is lost.
+    // The numbers are set late, so additions that come too early are lost.
     hpe::launch_on(d, test_kernel().increment, hpe::grid(1), {gate.data(), 1, 1, 50000}, inout(gate));
     for (std::size_t i = 0; i < devices; ++i)
       hpe::launch_on(d, test_kernel().fill, hpe::grid(1), {numbers.data() + i, 1, 7}, in(gate),
@@ -82,7 +82,7 @@ TEST_F(team, ATeamWaitsForWhatWasQueued) {
   }
 }
 
-// What the host wrote is there for all parts, and a part of a team may write what another one's home is.
+// All parts find the bytes that the host wrote, and a part of a team may write bytes whose home is another device.
 TEST_F(team, PartsFindWhatTheHostWrote) {
   const hpe::array<std::uint32_t> numbers(count * devices, hpe::on_device(0));
   std::fill(numbers.begin(), numbers.end(), 41U);
@@ -91,7 +91,7 @@ TEST_F(team, PartsFindWhatTheHostWrote) {
 }
 
 TEST_F(team, TilesWaitForTilesOfOtherDevices) {
-  // One for each device, since a soft device may have one thread.
+  // One tile for each device, because a soft device may have only one thread.
   const auto tiles = static_cast<std::uint32_t>(devices);
   const auto meet = [&] {
     for (int round = 0; round < 20; ++round) {
@@ -141,7 +141,7 @@ TEST(teams, AreChecked) {
   EXPECT_TRUE(all_are(numbers, 1));
 }
 
-// As a launch does, where its device does not reach what it uses.
+// Like a launch whose device does not reach the memory that it uses.
 TEST(teams, MemoryOutOfReachIsMoved) {
   if (hpe::device_count() != 4 || hpe::device_info(0).peers != 3 || hpe::device_info(2).peers != 12)
     GTEST_SKIP() << "needs two pairs of devices";

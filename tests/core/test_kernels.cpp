@@ -40,7 +40,7 @@ HPE_HOST_KERNEL(nothing, crash_parameters) {
 
 HPE_HOST_KERNEL(divide, divide_parameters) {
   (void)tiles;
-  const volatile std::int32_t one = 1;  // or the compiler does without a division
+  const volatile std::int32_t one = 1;  // otherwise the compiler omits the division
   *parameters->result = one / parameters->by;
 }
 

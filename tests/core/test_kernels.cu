@@ -29,7 +29,7 @@ __global__ void meet(meet_parameters p) {
 
 __global__ void nothing(crash_parameters) {}
 
-// A GPU gives some number for a division by zero, and goes on.
+// On a GPU, a division by zero returns some number and the kernel continues.
 __global__ void divide(divide_parameters p) { *p.result = 1 / p.by; }
 
 __global__ void crash(crash_parameters p) { *p.at = 1; }

@@ -21,13 +21,13 @@ struct increment_parameters {
   std::uint32_t* data;
   std::uint64_t count;
   std::uint32_t by;
-  std::uint32_t sleep_microseconds;  // first, so that what follows happens late
+  std::uint32_t sleep_microseconds;  // at first, so that the following work happens late
 };
 
 struct meet_parameters {
-  std::uint32_t* arrived;  // of all tiles of all devices, which wait for each other
+  std::uint32_t* arrived;  // counts all tiles of all devices, which wait for each other
   std::uint32_t all;
-  std::uint32_t* results;  // one for each tile of this device: how many had arrived when it went on
+  std::uint32_t* results;  // for each tile of this device: how many tiles had arrived when it continued
 };
 
 struct crash_parameters {

@@ -10,7 +10,7 @@ struct part {
   std::uint64_t end;
 };
 
-/// The part of a loop over `count` numbers that falls to these tiles of a launch.
+/// The part of a loop over `count` numbers that these tiles of a launch process.
 inline part part_of(const hpeTiles* tiles, std::uint64_t count) {
   const std::uint64_t total = std::uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];
   return {count * tiles->begin / total, count * tiles->end / total};

@@ -1,4 +1,4 @@
-// What a device that fails, hangs or overwrites its state does to its owner and to other devices: nothing.
+// A device that fails, hangs or overwrites its state does no harm to its owner and to other devices.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(queues, never_make_the_program_wait) {
   const timepoint running = m.launch(m.stream(0), "rest", rest_parameters{3'000'000, nullptr, 0});
   constexpr std::size_t commands = 5000;
   for (std::size_t i = 0; i < commands; ++i) {
-    // Each one sees what the one before it wrote.
+    // Each launch sees the value that the one before it wrote.
     m.launch(m.stream(0), "add", add_parameters{m.at<std::uint32_t>(0), 1, 1});
     if (i % 50 == 0) m.stream(0).copy(m.address(0, 4 + 4 * (i / 50)), m.address(0), 4);
   }
@@ -119,7 +119,7 @@ TEST(time_limit, of_a_kernel_loses_its_device_and_names_it) {
   m.stream(1).wait(point);
   const timepoint behind = m.launch(m.stream(1), "empty", load_parameters{});
   EXPECT_EQ(m.outcome(point), HPE_ERROR_DEVICE_LOST);
-  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that waits is none that hangs
+  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that waits does not count as hanging
   const auto failure = m.set().status_of(point);
   EXPECT_NE(std::string(failure->what()).find("kernel \"rest\" ran for more than 1 s (HPE_DEVICE_TIMEOUT)"),
             std::string::npos)
@@ -151,15 +151,15 @@ TEST(requests, that_fail_half_way_leave_no_answers_behind) {
   m.device(0).map(m.address(0), granule);
   auto own = sockets();
   std::erase_if(own, [&](int fd) { return std::find(before.begin(), before.end(), fd) != before.end(); });
-  ASSERT_EQ(own.size(), 4U);  // the conversation and the keeper's, of each device
+  ASSERT_EQ(own.size(), 4U);  // for each device, the connection to it and to its keeper
   const int file = ::memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(file, granule), 0);
-  ::close(own[1]);  // the conversation with the second device
+  ::close(own[1]);  // the connection to the second device
   alignas(4096) static char memory[4096];
   const auto register_it = [&] { m.set().register_host(memory, sizeof memory, file, 0); };
   EXPECT_NE(words_of(register_it).find("the program closed hpe's descriptors"), std::string::npos);
   EXPECT_TRUE(eventually([&] { return m.device(1).lost(); }, 3s));
-  // The first device has given back what it had agreed to, and gives the answers that belong to these requests.
+  // The first device has undone the registration to which it had agreed, and its answers match the next requests.
   EXPECT_EQ(words_of(register_it), "");
   EXPECT_NE(words_of([&] { m.set().find_kernel(0, "no such kernel"); }).find("no such kernel"), std::string::npos);
   m.set().unregister_host(memory, sizeof memory);

@@ -1,4 +1,4 @@
-// What every family of devices must do, written against runtime/device/device.h alone and run for each specification.
+// The contract of every family of devices, tested through runtime/device/device.h alone, for each specification.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -113,7 +113,7 @@ TEST_P(contract, neighbouring_ranges_may_be_unmapped_together) {
   host_buffer host(m.set(), 2 * MiB);
   EXPECT_EQ(thrown_by([&] { m.stream(0).copy(m.address(0, 2 * MiB), host.data(), 1); }), HPE_ERROR_INVALID_ARGUMENT);
   m.finish(m.stream(0).copy(m.address(0, 6 * MiB), host.data(), 2 * MiB));
-  // Not all of it is mapped: it stays.
+  // Not the whole range is mapped, so nothing is unmapped.
   device.unmap(m.address(0), 8 * MiB);
   EXPECT_EQ(device.memory().free, before - 4 * MiB);
   device.unmap(m.address(0), 2 * MiB);
@@ -177,7 +177,7 @@ TEST_P(contract, peers_share_memory_and_others_do_not) {
       std::iota(values.begin(), values.end(), from * 100 + to);
       m.stream(from).copy(m.address(from), host.data(), bytes);
       const timepoint sent = m.stream(from).copy(m.address(to), m.address(from), bytes);
-      // The other side adds to it with a kernel that reads this side's memory too.
+      // The other device adds to it with a kernel that also reads this device's memory.
       m.stream(to).wait(sent);
       const timepoint added =
           m.launch(m.stream(to), "add", add_parameters{m.at<std::uint32_t>(from), 1024, 5}, {{4, 1, 1}, {}});
@@ -230,13 +230,14 @@ TEST_P(contract, expected_copies_change_nothing_but_time) {
     host_buffer host(m.set(), bytes);
     const auto values = host.as<std::uint32_t>();
     std::iota(values.begin(), values.begin() + 5000, 3U + static_cast<unsigned>(round));
-    // All, parts that overlap, more than there is, nothing, memory that nobody registered.
+    // Expected copies of all bytes, of overlapping parts, of too many bytes, of none, and of memory that is not
+    // registered.
     m.set().expect_copies(host.data() + 4096, bytes - 4096);
     m.set().expect_copies(host.data() + 5 * MiB + 77, 9 * MiB);
     m.set().expect_copies(host.data() + bytes - MiB, 64 * MiB);
     m.set().expect_copies(host.data(), 0);
     m.set().expect_copies(&bytes, MiB);
-    // Copies come at once, in the middle of it and at both ends.
+    // Copies follow immediately, in the middle and at both ends.
     for (const std::size_t at : {std::size_t{0}, 17 * MiB + 4096, bytes - 2 * MiB})
       m.stream(0).copy(m.address(0, at), host.data() + at, 2 * MiB);
     m.finish(m.stream(0).last());
@@ -300,7 +301,7 @@ TEST_P(contract, queuing_returns_before_the_work_is_done) {
 }
 
 TEST_P(contract, wait_orders_streams_of_all_devices) {
-  // A value goes through all devices, twice; each step is slow, so that a missing order would show.
+  // A value goes through all devices, twice. Each step is slow, so that a missing dependency would show.
   const std::size_t bytes = hpe::granule_size;
   host_buffer host(m.set(), bytes);
   for (unsigned d = 0; d < m.size(); ++d) m.device(d).map(m.address(d), bytes);

@@ -1,4 +1,4 @@
-// Makes each call to the CUDA driver fail once, in everything that devices and streams do. DEVICE_TEST_GPUS names the
+// Makes each call to the CUDA driver fail once, in all operations of devices and streams. DEVICE_TEST_GPUS names the
 // devices: those of this machine, or the stand-in's.
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class failing_machine {
     const load_parameters none{};
     return stream_->launch(kernel_, {}, std::as_bytes(std::span(&none, 1)));
   }
-  /// Whether all bytes of the mapped range are `value`; whatever was queued has ended then.
+  /// Whether all bytes of the mapped range are `value`. Waits for all queued work.
   bool holds(std::uint8_t value) {
     stream_->copy(host(), address(), 2 * granule);
     EXPECT_TRUE(set_->wait(stream_->last(), in(5s)));
@@ -83,7 +83,7 @@ std::vector<scenario> scenarios() {
           {"stream", [](auto& m) { return nothing([&] { m.device().create_stream(priority::launch); }); }}};
 }
 
-/// What a scenario came to.
+/// The result of a scenario.
 struct outcome {
   std::string failed_entry;  // empty: too few calls
   std::optional<hpe::error> thrown;

@@ -23,7 +23,7 @@ struct plan {
 };
 thread_local plan the_plan;
 
-// A failure of these would be one of the driver's own books, and hpe could do nothing about it.
+// A failure of these would be an error in the driver's own bookkeeping, which hpe cannot handle.
 constexpr std::array<std::string_view, 13> never{"cuGetErrorName",      "cuGetErrorString", "cuDevicePrimaryCtxRelease",
                                                  "cuCtxPopCurrent",     "cuCtxGetCurrent",  "cuMemAddressFree",
                                                  "cuMemRelease",        "cuMemUnmap",       "cuMemFreeHost",

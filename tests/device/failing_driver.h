@@ -1,7 +1,7 @@
 #pragma once
 
-/// The CUDA driver of this machine, of which a chosen call fails. Counts and fails the calls of the thread that asks
-/// for it only, so that the threads that pin host memory do not disturb.
+/// The CUDA driver of this machine with a chosen call that fails. Counts and fails only the calls of the thread that
+/// called fail_call, so that the threads that pin host memory do not disturb.
 
 #include <cstdint>
 #include <string>
@@ -13,11 +13,12 @@ namespace device_test {
 /// A driver whose entries count their calls and may fail.
 [[nodiscard]] hpe::device::cuda::driver failing_driver();
 
-/// From now on the n-th call (from 1) fails with this result and does nothing. Entries that take something away, or
-/// that put a result into words, never fail.
+/// From now on the n-th call (from 1) fails with this result and does nothing. Entries that release something, or that
+/// describe a result, never fail.
 void fail_call(std::uint64_t n, CUresult with);
 
-/// No call fails from now on. Gives the name of the entry that failed since fail_call; empty if fewer calls came.
+/// No call fails from now on. Returns the name of the entry that failed since fail_call; empty if there were fewer
+/// calls.
 std::string stop_failing();
 
 /// How often an entry succeeded in this thread: "cuMemCreate".

@@ -1,4 +1,4 @@
-// What happens when a kernel breaks the context of its GPU, and when a GPU has no memory left. Runs where there are
+// Kernels that break the context of their GPU, and GPUs without free memory. Needs
 // GPUs.
 
 #include <fmt/core.h>
@@ -17,8 +17,8 @@ namespace {
 
 using hpe::timepoint;
 
-// The GPU of a broken context is lost for the rest of the process: each of these tests wants one of its own, which
-// ctest gives them.
+// The GPU of a broken context is lost for the rest of the process, so ctest runs each of these tests in its own
+// process.
 class gpu_failures : public testing::Test {
  protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ TEST_F(gpu_failures, a_wild_address_loses_the_devices_and_nothing_else) {
 
   const timepoint broken = m.launch(m.stream(0), "load", load_parameters{nullptr, m.at<std::uint64_t>(0)});
   const auto queue_behind = [&] { m.stream(0).fill(m.address(0), 1, bytes); };
-  static_cast<void>(thrown_by(queue_behind));  // it may know already
+  static_cast<void>(thrown_by(queue_behind));  // the device may have noticed the failure already
   const auto elsewhere = [&] {
     m.stream(1).wait(broken);
     m.stream(1).fill(m.address(1), 1, bytes);
@@ -52,7 +52,7 @@ TEST_F(gpu_failures, a_wild_address_loses_the_devices_and_nothing_else) {
   EXPECT_NE(words.find("CUDA_ERROR"), std::string::npos) << words;
   EXPECT_NE(words.find("load"), std::string::npos) << words;
 
-  // The driver may have taken the others too. Each of those that are lost is told once, this one first.
+  // The other GPUs may be lost too. Each lost device is reported once, this one first.
   std::vector<unsigned> lost;
   for (unsigned d = 0; d < m.size(); ++d)
     if (m.device(d).lost()) lost.push_back(d);
@@ -68,7 +68,7 @@ TEST_F(gpu_failures, a_wild_address_loses_the_devices_and_nothing_else) {
   EXPECT_EQ(thrown_by(queue_behind), HPE_ERROR_DEVICE_LOST);
   m.device(0).unmap(m.address(0), bytes);
 
-  // What waited is let through, and the host's data are as they were.
+  // Waiting work is released, and the host's data have not changed.
   EXPECT_TRUE(m.set().wait(m.stream(m.size() - 1).last(), in(2s)));
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], i + 1);
 }

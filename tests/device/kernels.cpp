@@ -92,7 +92,7 @@ HPE_HOST_KERNEL(abort_process, load_parameters) {
   std::abort();
 }
 
-// Overwrites everything that the device may write of what it shares with its owner and the others.
+// Overwrites all shared memory of the owner and other devices that the device may write.
 HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;
@@ -111,7 +111,7 @@ HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
 HPE_HOST_KERNEL(crash_in_malloc, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;
-  static void** volatile chunk;  // which the compiler knows nothing of
+  static void** volatile chunk;  // volatile, so that the compiler cannot remove the allocation
   static void* volatile other;
   chunk = static_cast<void**>(std::malloc(4000));
   other = std::malloc(4000);

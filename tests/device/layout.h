@@ -4,7 +4,7 @@
 
 namespace device_test {
 
-// ThreadSanitizer gives programs only the top of the address space; the others leave this place free.
+// ThreadSanitizer leaves programs only the top of the address space; the other sanitizers leave this place free.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr std::uintptr_t layout_base = 0x7ea000000000;
 inline constexpr std::size_t layout_segment = std::size_t{4} << 30;

@@ -1,5 +1,5 @@
-// Links with a bandwidth and a latency. The machine may be busy: nothing may ever arrive early, while that it
-// arrives in time is asked of the best of some attempts.
+// Links with a bandwidth and a latency. Nothing may ever arrive early. The machine may be busy, so only the best of
+// several attempts must arrive in time.
 
 #include <gtest/gtest.h>
 
@@ -36,8 +36,8 @@ class links : public testing::Test {
     }
   }
 
-  /// Queues with `queue`, and expects it to take at least and, at best, at most so many milliseconds. A machine that is
-  /// busy with other things has many attempts.
+  /// Queues work with `queue`, and expects it to take at least `at_least` and, in the best attempt, at most `at_most`
+  /// milliseconds. There are many attempts, because the machine may be busy.
   template <class Queue>
   void expect_time(double at_least, double at_most, Queue queue) {
     double best = 1e9;

@@ -1,5 +1,5 @@
-// A program that opens soft devices, keeps them busy, says which processes they are, and waits to be killed.
-// Arguments: the specification, the file of kernels.
+// A program that opens soft devices, keeps them busy, prints their processes, and waits to be killed. Arguments: the
+// specification, the file of kernels.
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The processes that soft devices are: how they start, what they inherit, how they end.
+// The processes of soft devices: how they start, what they inherit, how they end.
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -89,7 +89,7 @@ TEST(processes, end_with_the_set_even_when_a_kernel_does_not) {
   for (const pid_t pid : pids) EXPECT_FALSE(exists(pid));  // no zombie either
 }
 
-// What two devices' kernels may run on.
+// The cores on which the kernels of two devices may run.
 std::array<std::uint64_t, 2> cores_of_kernels() {
   machine m("soft:2");
   std::array<std::uint64_t, 2> cores{};
@@ -292,14 +292,14 @@ TEST_P(killed_owner, leaves_nothing) {
   owner program("soft:3");
   ASSERT_EQ(program.devices().size(), 3U);
   for (const pid_t pid : program.devices()) EXPECT_TRUE(runs(pid));
-  // Other programs may take theirs away meanwhile.
+  // Other programs may remove their files meanwhile.
   const auto nothing_new = [&] {
     const auto now = shared_memory_names();
     return std::includes(shared_before.begin(), shared_before.end(), now.begin(), now.end());
   };
   EXPECT_TRUE(nothing_new());
   program.end(GetParam());
-  // Whoever inherits them reaps them when it likes.
+  // The process that adopts them may reap them at any time.
   for (const pid_t pid : program.devices()) EXPECT_TRUE(eventually([&] { return !runs(pid); }, 2s)) << pid;
   EXPECT_TRUE(nothing_new());
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What tests look up about processes, in /proc.
+/// Properties of processes, from /proc.
 
 #include <sys/types.h>
 
@@ -14,7 +14,7 @@ namespace device_test {
 /// The living processes of soft devices that a process owns, in the order of the devices.
 [[nodiscard]] std::vector<pid_t> soft_devices_of(pid_t owner);
 
-/// Whether such a process is there, zombies included; whether it runs, zombies excluded.
+/// exists: whether the process exists, even as a zombie. runs: whether it exists and is no zombie.
 [[nodiscard]] bool exists(pid_t pid);
 [[nodiscard]] bool runs(pid_t pid);
 
@@ -23,7 +23,7 @@ namespace device_test {
 [[nodiscard]] pid_t group_of(pid_t pid);
 [[nodiscard]] std::vector<std::string> open_files_of(pid_t pid);
 
-/// Looks again and again until it holds; false when the time is over.
+/// Checks the condition until it holds; false when the time is over.
 template <class Condition>
 bool eventually(Condition holds, std::chrono::milliseconds at_most) {
   const auto end = std::chrono::steady_clock::now() + at_most;

@@ -67,7 +67,7 @@ class ptx : public testing::TestWithParam<const char*> {
     std::byte* const base = m.address(device);
     m.device(device).map(base, 2 * hpe::granule_size);
     const auto globals = reinterpret_cast<std::uintptr_t>(base);
-    const std::uintptr_t constants = globals + hpe::granule_size / 2;  // and no managed variables
+    const std::uintptr_t constants = globals + hpe::granule_size / 2;  // there are no managed variables
     host_buffer staged(m.set(), hpe::granule_size);
     for (const auto& c : module->place(device, {globals, constants, 0})) {
       std::memcpy(staged.data(), c.bytes.data(), c.bytes.size());

@@ -1,4 +1,4 @@
-// Memory of one set of devices in another one, as between two processes. Soft devices.
+// Memory of one set of soft devices in another set, as between two processes.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned elsewhere = 3;  // a segment that no device has
 
-// What lies in device memory at an address.
+// The byte in device memory at an address.
 std::byte first_of(const machine& m, unsigned device, const void* address) {
   host_buffer back(m.set(), 4096);
   m.finish(m.stream(device).copy(back.data(), address, 1));

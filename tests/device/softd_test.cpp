@@ -1,4 +1,4 @@
-// The parts of a device's process, and what it shares with its owner, each by itself.
+// The parts of a device's process, and the memory that it shares with its owner, each tested alone.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ using namespace std::chrono_literals;
 TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
   constexpr std::size_t size = 64 << 10, quarter = size / 4;
   kernel_heap heap(size);
-  // By the order in which three neighbours are released: alone, before a free one, behind one, between two.
+  // Three neighbours are released in different orders: alone, before a free one, behind a free one, between two.
   for (const auto& order : {std::array{0, 1, 2}, std::array{2, 1, 0}, std::array{0, 2, 1}, std::array{1, 0, 2}}) {
     std::array<void*, 3> pieces{};
     for (void*& piece : pieces) piece = heap.allocate(quarter);
@@ -51,13 +51,13 @@ TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
     void* const all = heap.allocate(size);
     EXPECT_NE(all, nullptr);
     heap.release(all);
-    heap.release(all);  // is no allocation any more
+    heap.release(all);  // `all` is no longer an allocation
   }
   EXPECT_EQ(heap.allocate(0), nullptr);
   EXPECT_EQ(heap.allocate(size + 1), nullptr);
 }
 
-// A place whose use is a SIGBUS: mapped behind the end of its file.
+// A place at which every access raises SIGBUS: it is mapped behind the end of its file.
 std::byte* behind_a_file(const os::file_descriptor& file) {
   void* const place = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return static_cast<std::byte*>(place) + 4096;
@@ -140,7 +140,7 @@ void count_tiles(const void* parameters, const hpeTiles* tiles) {
   *static_cast<const count_parameters*>(parameters)->tiles += tiles->end - tiles->begin;
 }
 
-// Launches of several streams share the helpers, and a device may be lost meanwhile that is none of their team.
+// Launches of several streams share the helpers, and meanwhile a device that is not in their team may be lost.
 TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
   install_crash_handlers();
   auto& pool = *new tile_pool(3, 0, 0);  // its threads live as long as the process
@@ -215,7 +215,7 @@ TEST(address_table, keeps_ranges_apart_and_divides_them) {
 TEST(failure_log, keeps_the_last_ones_whole) {
   const auto log = std::make_unique<failure_log>();
   constexpr std::uint64_t all = failure_log::kept + 10;
-  // The later sentences are shorter, and the first is longer than fits.
+  // The later messages are shorter, and the first is too long for its place.
   for (std::uint64_t n = 0; n < all; ++n)
     log->append({n + 1, 1000 + n, HPE_ERROR_LAUNCH_FAILED, std::string(2000 / (n + 1), 'x') + fmt::format("{}", n),
                  n % 2 == 0 ? HPE_FAULT_NONE : HPE_FAULT_ADDRESS});
@@ -344,7 +344,7 @@ TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
   const link_clock& up = shared.common().host_links[0][0];
   const link_clock& down = shared.common().host_links[0][1];
   EXPECT_GE(down.busy_until, begin + 1'900'000);  // 2 MiB at 1 GiB per second are 1.95 ms
-  EXPECT_LE(down.busy_until, link_time());        // the copy returned when all had arrived
+  EXPECT_LE(down.busy_until, link_time());        // the copy returned when all bytes had arrived
   EXPECT_EQ(up.busy_until, 0U);
   // The last piece claims nothing beyond its arrival.
   EXPECT_LT(down.claimed_until[static_cast<unsigned>(priority::launch)], down.busy_until);

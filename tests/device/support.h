@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of devices share.
+/// Support for the tests of devices.
 
 #include <chrono>
 #include <cstdint>
@@ -22,10 +22,10 @@ using namespace std::chrono_literals;
 
 inline constexpr std::size_t MiB = std::size_t{1} << 20;
 
-/// The specifications of CUDA devices to test; empty where there are none.
+/// The specifications of CUDA devices to test; empty on machines without them.
 [[nodiscard]] std::vector<const char*> gpus();
 
-/// Where the kernels of these tests are: as built, or where the variable DEVICE_TEST_KERNELS says on another machine.
+/// The file of the kernels of these tests: where it was built, or the value of DEVICE_TEST_KERNELS on another machine.
 [[nodiscard]] const char* file_of_kernels();
 
 /// Host memory that devices can map: registered with a set for as long as this lives.
@@ -72,7 +72,7 @@ class machine {
   [[nodiscard]] hpe::device::stream& stream(unsigned device) const { return *streams_[device]; }
   [[nodiscard]] unsigned size() const { return set_->size(); }
   [[nodiscard]] const hpe::uvas_layout& layout() const { return layout_; }
-  /// The address of a byte in the segment of a device, or in the one after the last.
+  /// The address of a byte in the segment of a device, or in the segment behind those of devices.
   [[nodiscard]] std::byte* address(unsigned segment, std::size_t offset = 0) const;
   template <class T>
   [[nodiscard]] T* at(unsigned segment, std::size_t offset = 0) const {
@@ -86,9 +86,9 @@ class machine {
     return on.launch(kernel(name), shape, std::as_bytes(std::span(&parameters, 1)));
   }
 
-  /// Waits and expects no failure.
+  /// Waits for the point and expects no failure.
   void finish(hpe::timepoint point) const;
-  /// Waits, at most some seconds, and gives the status of the point.
+  /// Waits for the point, at most some seconds, and returns its status.
   [[nodiscard]] hpeStatus outcome(hpe::timepoint point) const;
 
  private:
@@ -112,7 +112,7 @@ hpeStatus thrown_by(Call call) {
   return HPE_SUCCESS;
 }
 
-/// What a call's error says; empty if it throws nothing.
+/// The message of the error that a call throws; empty if it throws nothing.
 template <class Call>
 std::string words_of(Call call) {
   try {

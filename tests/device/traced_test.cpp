@@ -1,4 +1,4 @@
-// What a trace tells of devices: the watcher of their streams, on soft devices.
+// Events of devices in traces: the watcher of their streams, on soft devices.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST_F(traced, each_command_is_told_once_with_its_kind_and_size) {
   for (unsigned d = 0; d < 2; ++d) set->at(d).unmap(address(d), hpe::granule_size);
 }
 
-// What ended before the file is written is in it, whether or not the watcher's thread has seen it.
+// Work that ended before the file is written is in the file, whether or not the watcher's thread has seen its end.
 TEST_F(traced, the_file_tells_all_that_ended) {
   stream& s = set->at(0).create_stream(priority::launch);
   set->at(0).map(address(0), hpe::granule_size);

@@ -13,7 +13,8 @@
 
 #include "hpe/hpe.hpp"
 
-// Asked by AddressSanitizer. A child of fork has no threads any more, and what they had looks leaked.
+// Called by AddressSanitizer. A child of fork does not have the threads of its parent, so their memory would look
+// leaked.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {  // NOLINT
   return "detect_leaks=0";
 }
@@ -80,7 +81,7 @@ std::vector<std::string> words_of(const fs::path& file) {
   return words;
 }
 
-// The field behind the name.
+// The state is the field behind the name.
 char state_of(pid_t process) {
   std::ifstream in("/proc/" + std::to_string(process) + "/stat");
   std::string line;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Tests of failures run in a child process of their own: a program that uses hpe, and may die.
+/// Each test of failures runs in a child process: a program that uses hpe, and may die.
 
 #include <gtest/gtest.h>
 
@@ -42,20 +42,20 @@ void check(bool ok, const std::string& what = {}, call_site where = call_site::h
 /// For bodies: the action takes less than two seconds.
 void check_prompt(const std::function<void()>& action, call_site where = call_site::here());
 
-/// For bodies: the process that is a soft device of this one.
+/// For bodies: the process of a soft device.
 pid_t process_of_device(int device);
-/// Kills it, and returns when hpe knows.
+/// Kills the device's process, and returns when hpe has noticed.
 void kill_device(int device);
 
-/// Whether a process is there and has not ended.
+/// Whether a process exists and has not ended.
 bool is_running(pid_t process);
 
-/// For bodies: what a SIGSEGV handler of the program saw.
+/// For bodies: the fault that a SIGSEGV handler of the program saw.
 struct caught_fault {
   bool happened = false;
   const void* address = nullptr;
 };
-/// Runs the access with a handler of the program's own, which leaves it when it faults.
+/// Runs the access with a SIGSEGV handler of the program, which leaves the access when it faults.
 caught_fault catch_fault(const std::function<void()>& access);
 
 }  // namespace failure_test

@@ -1,5 +1,5 @@
-// A device dies, killed in the middle of its work. Whoever waits for it goes on with an error, what the host has
-// survives, and the other devices do not notice.
+// A device is killed in the middle of its work. Waits for it end with an error, the host's data survive, and the other
+// devices continue.
 
 #include <unistd.h>
 
@@ -215,18 +215,18 @@ TEST(DeviceLoss, WhatTheHostHasSurvives) {
     check_status(hpeMemcpy(copy.data(), both.data(), n * 4), HPE_SUCCESS);
     for (std::size_t i = 0; i < n; ++i) check(copy[i] == i);
 
-    // What cannot be done leaves it as it was.
+    // Operations that are not possible change nothing.
     check_status(hpeMemcpy(written.data(), copy.data() + 1, n * 4 - 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemset(both.data(), 1, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(small.data(), copy.data() + 1, 40), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_all(0);
 
-    // The host goes on writing, with the upload behind it that there is for device memory.
+    // The host continues to write, which uploads blocks behind it as always for device memory.
     for (std::size_t i = 0; i < n; ++i) written[i] = static_cast<std::uint32_t>(i) + 1;
     for (std::size_t i = 0; i < n; ++i) both[i] += 1;
     check_all(1);
 
-    // It can move, at once or when somebody needs it.
+    // The array can move, at once or when another device needs it.
     check_status(hpeMigrate(written.data(), 2), HPE_SUCCESS);
     for (const numbers* a : {&written, &both})
       hpe::launch_on(0, test_kernel().increment, hpe::grid(test_tiles), {a->data(), n, 1, 0}, inout(*a));
@@ -254,7 +254,7 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
     check_status(hpeMemset(to.data(), 9, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(to.data(), from.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(to.data(), ordinary.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
-    // A copy may have brought a first part; each byte is the same for the host and for the device that has it.
+    // The copy may have transferred a first part; each byte is the same for the host and for its home.
     const std::size_t parts[] = {0, 2};
     for (const std::size_t part : parts) {
       const std::size_t first = part * granule;
@@ -281,7 +281,7 @@ TEST(DeviceLoss, AFailedCopyKeepsWhatTheHostWrote) {
           if (status == HPE_SUCCESS) status = hpeSynchronize();
           check_status(status, HPE_ERROR_DEVICE_LOST, "device 1 is lost");
         });
-        // What the copy had not reached is the host's still.
+        // Bytes that the copy had not reached are still the host's.
         check(a[n - 1] == n - 1, "the end of the array, which the copy had not reached, is lost");
       },
       {{"HPE_SOFT_HOST_LINK", "24M:0"}, {"HPE_ROLLING_WINDOW", "0"}});
@@ -309,7 +309,7 @@ TEST(DeviceLoss, WhatOnlyItHadIsGoneAndSaid) {
                  "device 1 is lost");
     for (std::size_t i = 0; i < host.size(); ++i) check(host[i] == i, "a failed launch lost what the host wrote");
 
-    // It can be written anew, all of it.
+    // The whole array can be written again.
     check_status(hpeFree(a.data()), HPE_SUCCESS);
   });
   EXPECT_TRUE(child.well()) << child;

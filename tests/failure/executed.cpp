@@ -1,4 +1,4 @@
-// A program that uses hpe: what tests/failure/processes.cpp execs.
+// A program that uses hpe, which tests/failure/processes.cpp executes by exec.
 
 #include <numeric>
 

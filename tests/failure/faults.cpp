@@ -1,4 +1,4 @@
-// Faults that are the program's own, through libhpe.so: they go where they would go without hpe.
+// The program's own faults in a process with libhpe.so: they are delivered as without hpe.
 
 #include <sys/mman.h>
 
@@ -22,7 +22,7 @@ volatile char* closed_page() {
   return static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-// hpe at work: faults of its own, in both directions.
+// Uses hpe: raises faults on its memory, in both directions.
 void use_hpe() {
   const numbers a(mebi);
   std::iota(a.begin(), a.end(), 0U);
@@ -79,7 +79,7 @@ TEST(ForeignFault, HandlerInstalledAfterHpeStarted) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// A handler that itself uses memory of hpe.
+// Memory of hpe that a signal handler uses.
 std::uint32_t* touched_by_handler = nullptr;
 
 void touch_and_open(int signal, siginfo_t* info, void* context) {
@@ -131,7 +131,7 @@ TEST(StrayAccess, ToFreedMemoryIsExplained) {
 }
 
 TEST(StrayAccess, PastTheEndIsExplained) {
-  // In the last granule, and right behind an allocation that fills its granules.
+  // Accesses in the last granule, and right behind an allocation that fills its granules.
   for (const std::size_t bytes : {std::size_t{5'000'000}, 4 * mebi}) {
     const ended child = run_child([&] {
       const hpe::array<char> a(bytes);
@@ -165,7 +165,7 @@ TEST(StrayAccess, IsSeenByTheProgramsHandlerWithItsAddress) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// The memory lies on the device first, so that its pages are closed, and is written by the host then.
+// First the valid copy is on the device, so that the pages are closed; then the host writes the memory.
 TEST(ForeignFault, AJumpIntoMemoryOfHpe) {
   for (const bool open : {false, true}) {
     const ended child = run_child([open] {

@@ -1,4 +1,4 @@
-// What the system refuses: at the start that is a failed start with the limit's name; later the work goes on with less.
+// Limits of the system. At the start, hpe fails with the limit's name; later, it continues with less.
 
 #include <sys/resource.h>
 

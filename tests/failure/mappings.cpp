@@ -1,5 +1,5 @@
-// The kernel gives a process so many mappings (vm.max_map_count), and each stretch of pages with a protection of its
-// own is one. When they run out, allocations are kept coherent as a whole: slower, and right.
+// The kernel limits the mappings of a process (vm.max_map_count), and each stretch of pages with the same protection is
+// one mapping. When mappings run out, allocations are kept coherent as a whole: slower, but correct.
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-// Mappings are for hpe to run out of, not for malloc: it gets its memory before.
+// hpe must run out of mappings, but not malloc: malloc gets its memory before.
 void feed_malloc() {
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -51,7 +51,7 @@ void check_degraded(const ended& child) {
   EXPECT_TRUE(child.said("vm.max_map_count")) << child;
 }
 
-// Sizes that end inside a granule, and that fill theirs and so touch the next allocation.
+// A size that ends inside a granule, and one that fills its granules and so touches the next allocation.
 constexpr std::size_t counts[] = {mebi + 5, 2 * mebi};
 
 TEST_F(Mappings, RunOutWhileTheHostReads) {
@@ -96,7 +96,7 @@ TEST_F(Mappings, RunOutWhileTheHostWrites) {
   }));
 }
 
-// With the upload behind the writer, which closes what the host left behind.
+// With uploads behind the writer, which close blocks that the host left behind.
 TEST_F(Mappings, RunOutBehindASequentialWriter) {
   check_degraded(run_child(
       [] {
@@ -114,7 +114,7 @@ TEST_F(Mappings, RunOutBehindASequentialWriter) {
       {{"HPE_ROLLING_WINDOW", "64k"}}));
 }
 
-// A launch that uses a part of what the host has, while another thread writes other bytes of the same allocation.
+// A launch that uses a part of the host's data, while another thread writes other bytes of the same allocation.
 TEST_F(Mappings, RunOutInALaunch) {
   check_degraded(run_child([] {
     feed_malloc();
@@ -125,7 +125,7 @@ TEST_F(Mappings, RunOutInALaunch) {
       hpe::check(hpeResetStatistics());
       std::atomic<bool> start{false};
       std::atomic<std::size_t> written{0};
-      // Each place once, in no order, so that a write that is lost stays lost.
+      // Each place is written once, in random order, so that a lost write stays lost.
       constexpr std::size_t places = mebi / 2 - 1;
       std::thread writer([&] {
         while (!start) std::this_thread::yield();

@@ -1,4 +1,5 @@
-// What the environment says wrong is refused with its name, and the program may go on and try again.
+// A wrong value in the environment is refused with the name of the variable, and the program may continue and try
+// again.
 
 #include <cstdlib>
 

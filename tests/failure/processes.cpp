@@ -175,7 +175,7 @@ TEST(Wait, ForAllChildrenEnds) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// As the first process of a container is, too.
+// The first process of a container is in this situation too.
 TEST(Wait, ForAllChildrenEndsInAProcessThatAdoptsOrphans) {
   const ended child = run_child([] {
     check(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
@@ -210,7 +210,7 @@ TEST(Owner, ThatAdoptsOrphansLeavesNothingWhenItIsKilled) {
   ::close(ends[0]);
 }
 
-// Of hpe: other programs of the machine make and remove files there meanwhile.
+// Only hpe's files: other programs of the machine make and remove files there meanwhile.
 std::set<std::string> shared_memory() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))

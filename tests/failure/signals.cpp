@@ -32,7 +32,8 @@ void touch(int /*signal*/) {
   touched_by_handler[n * 7919 % touched_count] += 1;
 }
 
-// The next alarm comes a while after the last one was handled, so that the thread gets on where handling takes longer.
+// The next alarm comes a while after the last one was handled, so that the thread advances even if handling takes
+// longer.
 const itimerval soon{{0, 0}, {0, 1000}};
 void touch_again_soon(int signal) {
   touch(signal);
@@ -46,7 +47,7 @@ void increment(const numbers& a) {
 TEST(Signals, AHandlerFaultsWhileTheThreadThatItInterruptsWaitsInAFault) {
   const ended child = run_child(
       [] {
-        const numbers a(mebi / 4);  // 256 blocks, each of which is waited for in each round
+        const numbers a(mebi / 4);  // 256 blocks; each round waits for each of them
         const numbers b(mebi);
         touched_by_handler = b.data();
         touched_count = b.size();
@@ -110,8 +111,8 @@ bool has_thread(const char* wanted) {
   return false;
 }
 
-// A signal for the process goes to any thread that does not block it. The program's threads all do; hpe's own must not
-// be the ones that are left.
+// A signal for the process goes to any thread that does not block it. All threads of the program block it; hpe's
+// threads must block it too.
 TEST(Signals, AreNotForTheThreadsOfTheRuntime) {
   const ended child = run_child(
       [] {
@@ -150,7 +151,7 @@ TEST(Signals, ThreadsWithSmallStacksFault) {
     increment(a);
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
-    // The smallest that there is, and what the machine's own signal frame needs.
+    // The smallest stack that is possible, plus the size of the machine's signal frame.
     const auto frame = static_cast<std::size_t>(::sysconf(_SC_MINSIGSTKSZ));
     const std::size_t size = (static_cast<std::size_t>(PTHREAD_STACK_MIN) + frame + 8191) / 4096 * 4096;
     check(::pthread_attr_setstacksize(&attributes, size) == 0);

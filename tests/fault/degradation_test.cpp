@@ -1,4 +1,4 @@
-// What happens when the kernel has no room for more mappings: allocations are kept coherent as a whole, and stay right.
+// The kernel has no room for more mappings: allocations are kept coherent as a whole, and their data stay correct.
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ using hpe::out;
 
 constexpr std::size_t count = std::size_t{4} << 20;  // elements: 16 MiB
 constexpr std::size_t block = 64 * 1024 / sizeof(std::uint32_t);
-constexpr std::size_t step = 5;  // blocks; far enough apart to be no sequential walk, and not to be opened together
+constexpr std::size_t step = 5;  // blocks; too far apart to be a sequential walk or to be opened together
 
-// What the test itself needs.
+// Mappings that the test itself needs.
 constexpr std::size_t spare = 40;
 
 std::uint64_t degraded() {

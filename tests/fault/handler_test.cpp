@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// The wait status of a child that runs the body, and then ends well.
+/// The wait status of a child that runs the body and then exits with 0.
 template <class Body>
 int status_of_child(Body body) {
   const pid_t child = ::fork();
@@ -54,7 +54,7 @@ TEST(handler, other_faults_are_served_in_the_process_that_installed_their_functi
     *p = std::byte{1};
     EXPECT_EQ(opened, 2u);
     EXPECT_TRUE(last_was_write);
-    // A child has not the threads that such a function may wait for.
+    // A child does not have the threads for which such a function may wait.
     const int of_grandchild = status_of_child([] { *closed_page() = std::byte{1}; });
     EXPECT_TRUE(WIFSIGNALED(of_grandchild) && WTERMSIG(of_grandchild) == SIGSEGV) << "wait status " << of_grandchild;
     if (::testing::Test::HasFailure()) ::_exit(1);

@@ -10,7 +10,7 @@
 namespace hpe::fault {
 namespace {
 
-/// A runtime with lanes of the test's own beside those that serve its faults.
+/// A runtime with additional lanes of the test, beside those that serve its faults.
 class lanes : public ::testing::Test {
  protected:
   static constexpr unsigned count = 2;
@@ -47,8 +47,8 @@ class lanes : public ::testing::Test {
   std::vector<std::unique_ptr<lane>> own_;
 };
 
-// A thread faults, and before its wish is looked at the memory is freed and its address is given to an allocation of
-// another lane. If this lane fetched, the other one would wait for that fetch for ever.
+// A thread faults, and before its request is served the memory is freed and its address goes to an allocation of
+// another lane. If this lane fetched, the other lane would wait for that fetch for ever.
 TEST_F(lanes, send_back_what_is_for_another) {
   constexpr std::size_t bytes = 1 << 20;
   auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(bytes, 0));
@@ -66,8 +66,8 @@ TEST_F(lanes, send_back_what_is_for_another) {
   EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
 }
 
-// Three threads walk side by side, the last of them up to the marker, before anything has arrived. What lies behind the
-// marker is asked for at once.
+// Three threads walk side by side, the last one up to the marker, before any data has arrived. The window behind the
+// marker is requested at once.
 TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   using coherence::block_state;
   constexpr std::size_t block = 64 << 10;
@@ -76,7 +76,7 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   runtime_->synchronize(-1);
   coherence::region& r = region_of(p);
 
-  // A writer that is done when this test says so: the next command of a stream.
+  // A writer that finishes when this test says so: the next command of a stream.
   device::stream& stream = runtime_->devices().at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(p, 7, 1);
   const timepoint gate{before.timeline, before.value + 1};
@@ -109,8 +109,8 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   EXPECT_EQ(*(p + 2 * block), std::byte{7});
 }
 
-// A fetch waits for a writer, and meanwhile a device takes a block in its middle: what lies behind is not on its way
-// any more.
+// A fetch waits for a writer, and meanwhile a device takes a block in its middle: the blocks behind it are no longer
+// being fetched.
 TEST_F(lanes, give_back_what_lies_behind_a_block_that_a_device_took) {
   using coherence::block_state;
   constexpr std::size_t block = 64 << 10;

@@ -16,7 +16,7 @@ namespace {
 
 class request_board_test : public testing::Test {
  protected:
-  /// A lane that answers: even addresses may try again, odd ones are not ours.
+  /// A lane that answers "retry" for even addresses and "not ours" for odd ones.
   std::thread lane(request_board& board, unsigned number) {
     return std::thread([this, &board, number] {
       std::vector<request*> taken;
@@ -74,7 +74,7 @@ TEST_F(request_board_test, more_threads_than_slots_take_turns) {
     faulting.emplace_back(
         [&board, t] { EXPECT_EQ(board.ask(0, reinterpret_cast<std::byte*>(t), false), verdict::retry); });
 
-  // Nobody is answered before all slots are full; the others must then come too.
+  // No request is answered before all slots are full; afterwards the waiting threads must get slots too.
   std::vector<request*> taken;
   while (taken.size() < request_board::slot_count) {
     board.take(0, taken);
@@ -96,7 +96,7 @@ TEST_F(request_board_test, more_threads_than_slots_take_turns) {
 thread_local sigjmp_buf out_of_the_wait;
 void jump_out(int /*signal*/) { siglongjmp(out_of_the_wait, 1); }
 
-/// Threads that give up the wait for an answer by a long jump from a handler, when their lane has taken their wish.
+/// Threads that leave the wait for an answer by a long jump from a handler, after their lane has taken the request.
 class left_request : public request_board_test {
  protected:
   void SetUp() override {
@@ -105,14 +105,14 @@ class left_request : public request_board_test {
     ::sigaction(SIGUSR1, &action, nullptr);
   }
 
-  /// In the thread that asks.
+  /// Called by the thread that asks.
   void ask_and_leave(std::uintptr_t wish) {
     if (sigsetjmp(out_of_the_wait, 1) == 0) {
       board.ask(0, reinterpret_cast<std::byte*>(wish), false);
       ADD_FAILURE() << "nobody answered " << wish;
     }
   }
-  /// In the lane.
+  /// Called by the lane.
   void send_away(pthread_t thread) {
     const std::size_t before = taken.size();
     while (taken.size() == before) board.take(0, taken);
@@ -122,7 +122,7 @@ class left_request : public request_board_test {
     for (request* r : taken) r->answer(r->write() ? verdict::retry : verdict::not_ours);
     taken.clear();
   }
-  /// A wish that is answered, by a thread that may find no free request at first.
+  /// Expects an answer in a thread that may find no free request at first.
   void expect_an_answer() {
     std::atomic<int> answer{-1};
     std::thread asking([&] { answer = board.ask(0, nullptr, true) == verdict::retry ? 1 : 0; });

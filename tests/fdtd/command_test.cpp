@@ -1,4 +1,4 @@
-// `hpe wave` as a user calls it.
+// `hpe wave` as users call it.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The wave on devices: against the same in double precision, and the same bits for every order, number of devices and
-// cut.
+// The wave on devices: compared with double precision, and the same bits for every number of devices and cut, in all
+// orders.
 
 #include "apps/fdtd/field.h"
 
@@ -101,7 +101,7 @@ TEST(Field, SmallGridsWork) {
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5);
   }
   if (device_count() < 2) return;
-  const problem thin({4, 3, 5}, 4, 6);  // each half is as thin as the stencil reaches
+  const problem thin({4, 3, 5}, 4, 6);  // each half is exactly as thick as the stencil reaches
   EXPECT_TRUE(same_bits(on_devices(thin, 4, {1, 1, 1}, 5), on_devices(thin, 4, {2, 1, 1}, 5)));
 }
 

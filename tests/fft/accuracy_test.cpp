@@ -1,4 +1,4 @@
-// Every form against the definition, on one to four devices.
+// Compares every form with the definition, on one to four devices.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace hpe::fft {
 namespace {
 
-// Root mean square errors in units of eps log2 n; Bluestein's has several transforms in it.
+// Bounds of root mean square errors in units of eps log2 n; Bluestein's algorithm contains several transforms.
 double bound(form how) { return how == form::convolution ? 3 : 1; }
 
 template <class T>

@@ -1,4 +1,4 @@
-// What apps/fft/cufft.h says about cuFFT is what the toolkit's header says. It compiles or it does not.
+// Checks at compile time that the declarations of apps/fft/cufft.h are those of the toolkit's header.
 
 #include <cufft.h>
 

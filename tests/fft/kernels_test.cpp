@@ -1,4 +1,5 @@
-// The kernels alone, without a runtime: every variant against what kernels/fft.h says, in any division into launches.
+// The kernels alone, without a runtime: every variant against the definitions in kernels/fft.h, in any division into
+// launches.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ namespace {
 
 namespace reference = hpe::fft::reference;
 
-/// The kernel of a name that this machine can run, in all its variants.
+/// The variants of a kernel that this machine can run.
 std::vector<hpeHostKernel> usable(hpeHostKernel chosen, hpeHostKernel baseline, hpeHostKernel avx2,
                                   hpeHostKernel avx512) {
   std::vector<hpeHostKernel> all{chosen, baseline};

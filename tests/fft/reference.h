@@ -1,6 +1,6 @@
 #pragma once
 
-/// What transforms are compared with: the definition, in long double.
+/// The reference for transforms: the definition, in long double.
 
 #include <cmath>
 #include <complex>
@@ -73,8 +73,8 @@ long double squares(const vector<T>& x) {
   return sum;
 }
 
-/// The root mean square of the error, relative to what is wanted, in units of eps * max(1, log2 n). NaN where a result
-/// is.
+/// The root mean square of the error, relative to the wanted values, in units of eps * max(1, log2 n). NaN if a result
+/// is NaN.
 template <class T, class U>
 double error_of(const vector<T>& got, const vector<U>& wanted, std::int64_t n) {
   long double wrong = 0;

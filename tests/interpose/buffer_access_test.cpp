@@ -1,4 +1,5 @@
-// Host code that knows nothing of hpe uses ranges of its memory, while kernels and the host use bytes next to them.
+// Host code that knows nothing of hpe uses ranges of hpe's memory, while kernels and the host use the bytes next to
+// them.
 
 #include "interpose/buffer_access.h"
 
@@ -76,7 +77,7 @@ TEST_P(memory, WhatIsWrittenIsSeenByKernelsAndHost) {
   const auto a = make(GetParam(), count());
   for (int round = 0; round < 4; ++round) {
     run_fill(a, 100);
-    if (round % 2 != 0) a[count() / 2] = 0;  // one block is the host's
+    if (round % 2 != 0) a[count() / 2] = 0;  // one block is in state host
     const std::size_t from = 17;
     const std::size_t n = count() - 40;
     buffer_access use(a.data() + from, n * sizeof(word), host_use::write);
@@ -176,7 +177,7 @@ TEST(buffer_access, NothingIsFetchedForAWrite) {
   EXPECT_EQ(after.faults_read + after.faults_write, 0U);
 }
 
-// One block, of which host code writes a part in flight while a kernel and the host use the rest.
+// Host code writes a part of a block while a kernel and the host use the rest of the block.
 TEST(buffer_access, NeighboursInTheSameBlockGoOn) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);

@@ -9,7 +9,7 @@
 #include <string>
 
 struct outcome {
-  int status = -1;  // as waitpid has it
+  int status = -1;  // as of waitpid
   std::string text;
 };
 
@@ -25,5 +25,5 @@ inline outcome shell(const std::string& line) {
   return result;
 }
 
-/// -1 where a signal ended it.
+/// The exit status; -1 if a signal ended the command.
 inline int exit_status(const outcome& o) { return WIFEXITED(o.status) ? WEXITSTATUS(o.status) : -1; }

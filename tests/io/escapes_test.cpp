@@ -1,4 +1,5 @@
-// What memory of hpe escapes through, and that the log tells it. Children, and signals in the middle of calls.
+// Calls that hpe does not take with memory of hpe, and the lines of the log about them. Children, and signals in the
+// middle of calls.
 
 #undef _FORTIFY_SOURCE
 
@@ -78,7 +79,7 @@ TEST(escapes, ALostDeviceIsAnErrorOfInputAndOutput) {
     ::setenv("HPE_DEVICES", "soft:2", 1);
     const memory m(place::device, 100000);
     hpe::synchronize();
-    // Its process has this one's number as its last argument.
+    // The device's process has this process's number as its last argument.
     std::FILE* list = ::popen(("pgrep -f 'softd 0 .* " + std::to_string(::getpid()) + "$'").c_str(), "r");
     int process = 0;
     if (std::fscanf(list, "%d", &process) != 1) ::_exit(2);

@@ -30,7 +30,7 @@ using namespace io_test;
 
 constexpr int untouched = 4711;
 
-// A call in the form (file, memory, bytes, offset); those that use the position find it at the offset.
+// A call in the form (file, memory, bytes, offset). For calls that use the file position, the position is the offset.
 struct call {
   const char* name;
   bool moves;
@@ -201,7 +201,7 @@ TEST_P(files, DirectFilesGetTheAlignmentOfThePointer) {
 
 INSTANTIATE_TEST_SUITE_P(Places, files, testing::ValuesIn(all_places), name_of_parameter);
 
-// What the kernel does with a buffer that leaves its mapping: it moves what is there and tells how much.
+// As the operating system does with a buffer that extends past its mapping: the bytes inside are moved and counted.
 TEST(beyond_the_end, WhatIsInsideIsMovedAndCounted) {
   const file f;
   const content source = random_content(20000);

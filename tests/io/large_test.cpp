@@ -1,4 +1,4 @@
-// Large transfers of regular files, which are done in pieces: to the program each is one call.
+// Large transfers of regular files, which are done in pieces but appear to the program as one call.
 
 #undef _FORTIFY_SOURCE
 
@@ -105,7 +105,7 @@ TEST_P(large_files, Direct) {
   EXPECT_EQ(::write(f.get(), m.data() + at, 20 * mebi + 100), -1) << "no multiple of a sector";
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(f.position(), off_t(bytes));
-  // The last sector is not whole. Where the kernel writes into the program's own memory it may fill all of it.
+  // The last sector is incomplete. If the kernel writes into the program's memory, it may fill the whole sector.
   const std::size_t there = GetParam() == place::host ? bytes : bytes - 100;
   ASSERT_EQ(::ftruncate(f.get(), off_t(there)), 0);
   m.renew();
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Places, large_files,
                          testing::Values(place::device, place::host_owned, place::striped, place::host),
                          name_of_parameter);
 
-// A file system with room for a part of what is written.
+// A file system with room for only a part of the data.
 class full_disk : public testing::Test {
  protected:
   void SetUp() override {
@@ -185,7 +185,7 @@ TEST_F(full_disk, TheCountIsWhatFitted) {
   m.check("after a full disk");
 }
 
-// Limits of the process, in one of its own. It ends with 0, or with the number of what was wrong.
+// Limits of the process, tested in a child process. It exits with 0, or with the number of the failed check.
 class limits : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -206,7 +206,7 @@ void write_beyond_the_largest_file() {
 
 TEST_F(limits, AFileThatMayNotGrow) { EXPECT_EXIT(write_beyond_the_largest_file(), testing::ExitedWithCode(0), ""); }
 
-// A call that gets no threads is slower and nothing else.
+// A call that gets no threads is only slower.
 void move_without_threads() {
   memory m(place::device, 20 * mebi);
   const file f;
@@ -222,7 +222,7 @@ void move_without_threads() {
 
 TEST_F(limits, NoMoreThreads) { EXPECT_EXIT(move_without_threads(), testing::ExitedWithCode(0), ""); }
 
-// Several threads with one file and one position: each byte is read, and written, once.
+// Several threads with one file and one position: each byte is read once and written once.
 TEST(threads, ShareAPosition) {
   constexpr std::size_t each = 9 * mebi;
   constexpr int count = 4;

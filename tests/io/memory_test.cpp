@@ -19,10 +19,10 @@ namespace {
 
 using namespace io_test;
 
-// Above and below the size from which devices copy.
+// Sizes above and below the one from which devices copy.
 constexpr std::size_t sizes[] = {0, 1, 100, 4099, (1 << 20) - 1, 1 << 20, (3 << 20) + 5};
 
-// The compiler knows what the functions do and would do it itself.
+// Pointers to the functions, because the compiler would inline direct calls.
 void* (*volatile copies)(void*, const void*, std::size_t) = std::memcpy;
 void* (*volatile moves)(void*, const void*, std::size_t) = std::memmove;
 void* (*volatile sets)(void*, int, std::size_t) = std::memset;
@@ -115,7 +115,7 @@ hpeStatistics statistics() {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;  // their own functions are called
+constexpr bool sanitized = true;  // the sanitizers' own functions are called
 #else
 constexpr bool sanitized = false;
 #endif
@@ -139,7 +139,7 @@ TEST(large_copies, AreMadeByDevices) {
 
 TEST(large_copies, StayOnTheHostWhereItHasTheMemoryToItself) {
   const hpe::array<std::byte> a(8 << 20);
-  hpe::advise(a.data(), HPE_ADVISE_LAZY);  // nothing is uploaded behind the host
+  hpe::advise(a.data(), HPE_ADVISE_LAZY);  // no uploads behind the writing host
   for (std::size_t i = 0; i < a.size(); i += 4096) a[i] = std::byte{1};
   const content plain = random_content(8 << 20);
   hpeResetStatistics();

@@ -153,7 +153,7 @@ TEST_P(stdio, TextIsWrittenWhateverItsLength) {
   }
 }
 
-// Left to libc, which uses the buffer of the stream.
+// These calls are left to libc, which uses the buffer of the stream.
 TEST_P(stdio, LinesAreRead) {
   memory m(GetParam(), 5000);
   const file f;

@@ -12,7 +12,7 @@
 
 #include "tests/core/kernels.h"
 
-// Asked by AddressSanitizer: children made by fork have no threads, and what those had looks leaked.
+// Called by AddressSanitizer: children made by fork do not have the parent's threads, whose memory looks leaked.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {  // NOLINT
   return "detect_leaks=0";
 }
@@ -39,7 +39,7 @@ hpe::array<std::uint32_t> allocate(place where, std::size_t words) {
   }
 }
 
-// The first difference, in a form that can be read.
+// A description of the first difference.
 std::string difference(const std::byte* found, const content& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (found[i] != expected[i])

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of file calls share: memory of every kind with known contents, and files of every kind.
+/// Support for the tests of file calls: memory of every kind with known contents, and files of every kind.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ inline constexpr place all_places[] = {place::device, place::host_owned, place::
 using content = std::vector<std::byte>;
 [[nodiscard]] content random_content(std::size_t bytes);
 
-/// Memory with random contents and a model of them. Device memory was written by a kernel last, so the host's copy is
-/// stale; host_owned by the host, so the home's is.
+/// Memory with random contents and a model of them. A kernel wrote device memory last, so the host's copy is stale; the
+/// host wrote host_owned memory last, so the home's copy is stale.
 class memory {
  public:
   memory(place where, std::size_t bytes);
@@ -34,11 +34,11 @@ class memory {
   [[nodiscard]] std::size_t size() const { return bytes_; }
   [[nodiscard]] content part(std::size_t offset, std::size_t bytes) const;
 
-  /// New contents, by whoever wrote the first.
+  /// Writes new contents, by the side that wrote the first contents.
   void renew();
-  /// A call wrote these bytes.
+  /// Enters bytes that a call wrote into the model.
   void expect(std::size_t offset, const content& written);
-  /// What kernels see, and then what the host sees, is the model.
+  /// Compares the bytes that kernels see, and then those that the host sees, with the model.
   void check(const char* when) const;
 
  private:
@@ -50,11 +50,11 @@ class memory {
   content model_;
 };
 
-/// The sizes worth trying in memory of a kind, and a place in it where they begin.
+/// The sizes to try in memory of a kind, and the room that they need.
 [[nodiscard]] std::vector<std::size_t> sizes_for(place where);
 [[nodiscard]] std::size_t room_for(place where);
 
-/// A file without a name, which goes with the object.
+/// A file without a name, which ends with the object.
 class file {
  public:
   explicit file(int flags = 0, const char* folder = "/tmp");
@@ -70,7 +70,7 @@ class file {
   int file_;
 };
 
-/// Bytes of an ordinary file, put there and taken out through calls on ordinary memory.
+/// Writes and reads bytes of a file by calls on ordinary memory.
 void write_all(int file, const content& what);
 [[nodiscard]] content read_exactly(int file, std::size_t bytes);
 

@@ -41,7 +41,7 @@ struct scattered {
     }
     return result;
   }
-  // The first bytes of all parts together became these.
+  // The first bytes of all parts together must be these.
   void expect(const content& what) {
     std::size_t at = 0;
     for (std::size_t i = 0; i < parts.size() && at < what.size(); ++i) {
@@ -150,7 +150,7 @@ TEST(vectors, WrongOnesAreRefusedAsEver) {
   const file f;
   EXPECT_EQ(::writev(f.get(), many.data(), IOV_MAX + 1), -1);
   EXPECT_EQ(errno, EINVAL);
-  ssize_t (*volatile writes)(int, const iovec*, int) = ::writev;  // the compiler sees through others
+  ssize_t (*volatile writes)(int, const iovec*, int) = ::writev;  // volatile: the compiler cannot see through it
   EXPECT_EQ(writes(f.get(), many.data(), -1), -1);
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(writes(f.get(), nullptr, 2), -1);

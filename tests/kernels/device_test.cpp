@@ -1,5 +1,5 @@
-// The kernels on devices: whatever a device is, it computes the bits that the host bodies compute on a machine that
-// fuses a * b + c, however the grid is divided.
+// The kernels on devices: every device computes the bits that the host bodies compute on a machine that fuses a * b +
+// c, for any division of the grid.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ outcome<T> on_host(const problem<T>& g) {
   return o;
 }
 
-/// The points of the list in planes [x0, x1), and which they are.
+/// The numbers of the listed points in planes [x0, x1).
 std::vector<std::size_t> inside(const std::vector<point>& list, int64_t x0, int64_t x1) {
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -123,7 +123,7 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
   return o;
 }
 
-/// Slabs as an application cuts them for these devices, ending at the cuts.
+/// Slabs as applications cut them for these devices; they end at `ends`.
 template <class T>
 std::vector<slab> cut(const problem<T>& g, const std::vector<int64_t>& ends) {
   std::vector<slab> slabs;
@@ -136,7 +136,7 @@ std::vector<slab> cut(const problem<T>& g, const std::vector<int64_t>& ends) {
   return slabs;
 }
 
-/// More of what the march does at the edges of its tiles, and points that are listed twice.
+/// More cases at the edges of the march's tiles, and points that are listed twice.
 template <class T>
 std::vector<problem<T>> large_problems() {
   std::vector<problem<T>> all = problems<T>();
@@ -232,7 +232,7 @@ TEST(CudaSlab, TilesCoverIt) {
       EXPECT_GE(s.tile_y * s.tiles_y(l.ny), l.ny);
       EXPECT_GE(s.tile_z * s.tiles_z(n), n);
       const int64_t columns = int64_t{s.tiles_y(l.ny)} * s.tiles_z(n);
-      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // so far, of each column
+      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // the planes covered so far, by column
       for (int64_t i = 0; i < step_shape(s, l).grid[0]; ++i) {
         const column_tile t = find_tile({s.whole, s.tile_x}, columns, n, i);
         ASSERT_LT(t.column, columns);

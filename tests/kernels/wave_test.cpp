@@ -1,5 +1,5 @@
-// The kernels alone, without a runtime: every variant against a plain reference, and any division of a grid against any
-// other.
+// The kernels alone, without a runtime: compares every variant with a plain reference, and any division of a grid with
+// any other.
 
 #include "kernels/wave.h"
 
@@ -95,7 +95,7 @@ result<T> run(const problem<T>& given, hpeHostKernel kernel, const std::vector<i
   return r;
 }
 
-/// The same in long double and as the formula is written in kernels/wave.h.
+/// The step in long double, by the formula of kernels/wave.h.
 template <class T>
 std::vector<long double> reference(const problem<T>& g) {
   const field_layout& l = g.layout;

@@ -33,7 +33,7 @@ __global__ void increment(std::uint32_t* data, std::size_t n, std::uint32_t by) 
   for (std::size_t i = first_index(); i < n; i += all_threads()) data[i] += by;
 }
 
-// Each block writes the sum of its own part's elements, through dynamic shared memory.
+// Each block writes the sum of its part's elements, which it adds in dynamic shared memory.
 __global__ void sum_parts(std::uint64_t* sums, const std::uint32_t* data, std::size_t part) {
   extern __shared__ std::uint64_t partial[];
   std::uint64_t sum = 0;
@@ -239,7 +239,7 @@ TEST(Enqueue, AnExceptionComesOutAndTheHostsDataStay) {
   fill_randomly(written);
   fill_randomly(read);
   const std::vector<std::uint32_t> before(written.begin(), written.end());
-  hpe::launch(increment, 1, 1, read.data(), std::size_t{0}, 0, in(read));  // now both have it
+  hpe::launch(increment, 1, 1, read.data(), std::size_t{0}, 0, in(read));  // now both copies are valid
   const std::vector<std::uint32_t> both(read.begin(), read.end());
   EXPECT_THROW(hpe::enqueue(0, [&](cudaStream_t s) {
     increment<<<blocks, threads, 0, s>>>(written.data(), count, 1);
@@ -248,7 +248,7 @@ TEST(Enqueue, AnExceptionComesOutAndTheHostsDataStay) {
   }, inout(written), inout(read)), std::runtime_error);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), written.begin()));
   EXPECT_TRUE(std::equal(both.begin(), both.end(), read.begin()));
-  // And devices see the host's.
+  // Devices also see the host's writes.
   hpe::launch(increment, blocks, threads, written.data(), count, 1);
   hpe::launch(increment, blocks, threads, read.data(), count, 1);
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(written[i], before[i] + 1) << i;
@@ -282,7 +282,7 @@ TEST(Enqueue, FunctionsOfHpeFailInside) {
   EXPECT_EQ(hpeMemset(data.data(), 0, 4), HPE_SUCCESS);
 }
 
-// The GPUs are lost for the rest of the process, so this one is for a process of its own, and last.
+// The GPUs are lost for the rest of the process, so this test needs its own process, and is the last.
 TEST(ZLost, AKernelThatFailsLosesTheDeviceAndNotTheHostsData) {
   NEEDS_GPUS();
   numbers data(count), touched(1);

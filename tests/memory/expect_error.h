@@ -7,7 +7,7 @@
 
 #include "hpe/error.hpp"
 
-/// Expects that the action throws hpe::error with this status, and that its sentence contains the words.
+/// Expects that the action throws hpe::error with this status and a message that contains the words.
 inline void expect_error(hpeStatus status, const std::string& words, const std::function<void()>& action) {
   try {
     action();

@@ -13,7 +13,7 @@ using namespace hpe;
 using memory::granule_entry;
 using memory::granule_table;
 
-// The table itself touches no memory of the UVAS, so none has to be there.
+// The table itself touches no memory of the UVAS, so this memory need not exist.
 constexpr uvas_layout layout{0x7e9000000000, std::size_t{4} << 30, 5};
 
 std::byte* granule(std::size_t index) { return reinterpret_cast<std::byte*>(layout.base) + index * granule_size; }
@@ -48,7 +48,7 @@ TEST(GranuleTable, RangesChangeAloneAndWhole) {
   EXPECT_EQ(table.find(granule(12)), granule_entry{});
 }
 
-// Readers see whole entries, and what the writer did before it published them.
+// Readers see complete entries, and all that the writer did before publishing them.
 TEST(GranuleTable, ReadersNeedNoLock) {
   granule_table table(layout);
   constexpr std::uint32_t rounds = 20000;

@@ -61,7 +61,7 @@ TEST(SegmentAllocator, RefusesWhatIsFreeAlready) {
   expect_error(HPE_ERROR_INTERNAL, "defect", [&] { segment.free(granule(4), 1); });
 }
 
-// The oracle is one bit for each granule.
+// The oracle keeps one bit for each granule.
 TEST(SegmentAllocator, AgreesWithAnOracle) {
   constexpr std::size_t total = 300;
   segment_allocator segment(begin, total);

@@ -34,7 +34,7 @@ using namespace hpe;
 using memory::small_objects;
 using object = small_objects::object;
 
-// Slab memory is never touched, so any addresses do.
+// Slab memory is never touched, so any addresses are possible.
 std::byte* slab(std::size_t index) {
   return reinterpret_cast<std::byte*>(std::uintptr_t{0x200000000000}) + index * granule_size;
 }
@@ -182,7 +182,7 @@ TEST(SmallObjects, TellWhetherOneIsAloneInItsSlab) {
   EXPECT_FALSE(objects.alone({a, 100})) << "it was freed";
 }
 
-// The oracle is an ordered map of what is live.
+// The oracle is an ordered map of live objects.
 TEST(SmallObjects, AgreeWithAnOracle) {
   small_objects objects;
   std::map<std::byte*, std::size_t> live;

@@ -30,7 +30,7 @@ constexpr bool terabytes_fit = false;
 constexpr bool terabytes_fit = true;
 #endif
 
-// The kernel's words about the mapping that starts at p; empty if none does.
+// The kernel's flags of the mapping that starts at p; empty if there is none.
 std::string mapping_flags(const void* p) {
   std::FILE* file = std::fopen("/proc/self/smaps", "r");
   char line[512];

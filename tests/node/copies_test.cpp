@@ -106,7 +106,7 @@ TEST(Copies, SeeWhatAKernelStillWrites) {
   a.end(handle);
 }
 
-// The address space for memory of others has room for some twenty of these at a time, and is used again.
+// The address space for memory of other processes has room for some twenty of these at a time, and is reused.
 TEST(Copies, OfMoreMemoryThanThereAreAddresses) {
   process a;
   process b("soft:2", {"HPE_SEGMENT_SIZE=64M"});

@@ -49,7 +49,7 @@ TEST(Deaths, OfTheExporterDuringACopy) {
     std::this_thread::sleep_for(delay);
     a.kill();
     const report r = b.finish();
-    // Its memory outlives it while it is mapped: what arrived is right.
+    // Memory of a dead process exists while it is mapped, so the copied bytes are right.
     EXPECT_TRUE(r.status == HPE_SUCCESS || r.status == HPE_ERROR_NOT_FOUND) << r.words;
     if (r.status == HPE_SUCCESS) {
       EXPECT_TRUE(b.check(to, 0, 32 * MiB, 11));
@@ -109,7 +109,7 @@ TEST(Deaths, OfManyExportersLeaveNoMappings) {
     ASSERT_EQ(b.copy(to, 0, handle, 0, MiB).status, HPE_SUCCESS);
     a.kill();
     EXPECT_FALSE(b.reachable(handle));
-    std::this_thread::sleep_for(120ms);  // it looks for the dead ten times a second at most
+    std::this_thread::sleep_for(120ms);  // it checks for dead processes at most ten times a second
     EXPECT_FALSE(b.reachable(handle));
     if (i == 1) descriptors = b.count(order::kind::descriptors);
   }
@@ -124,7 +124,7 @@ TEST(Deaths, LeaveStaleHandlesThatAreRefusedAtOnce) {
     process buried;
     process& a = i == 2 ? unburied : buried;
     stale.push_back(a.begin(a.allocate(MiB), 0, 1));
-    // A child keeps the sockets open: somebody still listens, but nobody will answer.
+    // A child keeps the sockets open: connections are still possible, but get no answer.
     if (i > 0) children.push_back(static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value));
     if (i < 2) a.kill();
   }
@@ -160,7 +160,7 @@ TEST(Deaths, OfAProcessWithMemoryOpenAreSeenThoughItsChildrenLive) {
   process a("soft:1", {"HPE_SOFT_MEMORY=8M"});
   const std::uint64_t memory = a.allocate(8 * MiB);
   const hpeExport handle = a.begin(memory, 0, MiB);
-  process before, b, after;  // others are connected as well
+  process before, b, after;  // other processes are connected as well
   EXPECT_TRUE(before.reachable(handle));
   ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
   EXPECT_TRUE(after.reachable(handle));

@@ -46,7 +46,7 @@ void stopped(int /*signal*/) {
 }
 
 std::byte* mapping_of(const export_table& table) {
-  // The table's own mapping is the one of its file; a second one tells which bytes to look for.
+  // The table's own mapping is that of its file; a second mapping shows the bytes to look for.
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
   char line[512];
   std::byte* found = nullptr;
@@ -145,7 +145,7 @@ TEST(Neighbours, AreConnectedToOnce) {
   }
 }
 
-// A process that takes connections and answers nothing.
+// A process that accepts connections and answers nothing.
 class silent_process {
  public:
   silent_process() : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -158,7 +158,7 @@ class silent_process {
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
     EXPECT_EQ(::listen(socket_.get(), 1), 0);
   }
-  /// Returns when somebody waits for an answer.
+  /// Returns when a client waits for an answer.
   void accept() {
     connection_ = hpe::os::file_descriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     pollfd asked{connection_.get(), POLLIN, 0};

@@ -1,4 +1,4 @@
-// Memory of another process in place: one copy, which both see.
+// Memory of another process, opened in place: both processes see one copy.
 
 #include <unistd.h>
 
@@ -97,7 +97,7 @@ TEST(OpenMemory, LivesUntilTheLastLetsGo) {
   a.end(handle);
   a.free(memory);
   EXPECT_EQ(open(c, handle).status, HPE_ERROR_NOT_FOUND);
-  // Whatever the process allocates now is elsewhere.
+  // New allocations of the process are at other addresses.
   std::vector<std::uint64_t> others;
   for (int i = 0; i < 10; ++i) {
     others.push_back(a.allocate(2 * MiB, 0));

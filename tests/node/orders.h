@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a test tells a process of node-test-process to do, over pipes: one order, one report.
+/// The orders that a test sends to a process of node-test-process over pipes. Each order is answered by one report.
 
 #include <cstddef>
 #include <cstdint>

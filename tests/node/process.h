@@ -1,6 +1,6 @@
 #pragma once
 
-/// A process that uses hpe, as a test drives it.
+/// A process that uses hpe and is controlled by a test.
 
 #include <gtest/gtest.h>
 #include <sys/types.h>
@@ -15,7 +15,8 @@ namespace node_test {
 
 class process {
  public:
-  /// devices: as HPE_DEVICES has it. More variables as NAME=value. starter: words of a command that starts the program.
+  /// devices: the value of HPE_DEVICES. variables: more variables, as NAME=value. starter: words of a command that
+  /// starts the program.
   explicit process(const std::string& devices = "soft:2", const std::vector<std::string>& variables = {},
                    const std::vector<std::string>& starter = {});
   process(const process&) = delete;
@@ -23,13 +24,13 @@ class process {
   /// Ends it normally, if it still runs.
   ~process();
 
-  /// Has it do something and waits for the report. A process that dies meanwhile reports HPE_ERROR_SYSTEM.
+  /// Sends an order and waits for the report. For a process that dies meanwhile, the report has HPE_ERROR_SYSTEM.
   report tell(const order& o);
-  /// In two steps, so that others act in between.
+  /// tell() in two steps, so that other processes can act in between.
   void start(const order& o);
   report finish();
 
-  // Expect success.
+  // These functions expect success.
   std::uint64_t allocate(std::size_t bytes, std::int32_t on = 0);
   void fill(std::uint64_t number, std::size_t offset, std::size_t bytes, std::uint64_t seed, std::uint64_t from = 0);
   hpeExport begin(std::uint64_t number, std::size_t offset, std::size_t bytes);
@@ -41,13 +42,13 @@ class process {
                            std::uint64_t from = 0, order::kind how = order::kind::check);
   [[nodiscard]] std::uint64_t count(order::kind what);
 
-  // Reports of what may fail.
+  // These functions return the report, because they may fail.
   report copy(std::uint64_t number, std::size_t offset, const hpeExport& handle, std::size_t from, std::size_t bytes);
   report copy_out(const hpeExport& handle, std::size_t from, std::size_t bytes, std::uint64_t seed, std::uint64_t at);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void kill();
-  /// Closes its input, so that it returns from main, and gives its exit status.
+  /// Closes the input of the process, so that it returns from main, and returns its exit status.
   int leave();
 
  private:
@@ -58,7 +59,7 @@ class process {
   int reports_ = -1;
 };
 
-/// A fresh seed, told when the test fails.
+/// A fresh seed, which is printed if the test fails.
 [[nodiscard]] std::uint64_t fresh_seed();
 
 }  // namespace node_test

@@ -1,4 +1,4 @@
-// A process that uses hpe and does what it reads from standard input (orders.h).
+// A process that uses hpe and executes orders from standard input (orders.h).
 
 #include <sched.h>
 #include <sys/socket.h>
@@ -119,7 +119,7 @@ class worker {
     return done;
   }
 
-  // Without hpe: what another user's process could try.
+  // An attempt without hpe, as another user's process could make it.
   static std::uint64_t connect_raw(const order& o) {
     std::uint64_t key[2];
     std::memcpy(key, o.handle.bytes + 8, sizeof key);

@@ -10,7 +10,7 @@
 namespace hpe::os {
 namespace {
 
-// Around the sizes where the way of copying changes, at every kind of alignment, with guards on either side.
+// Sizes around those at which the method of copying changes, at every kind of alignment, with guards on either side.
 TEST(CopyPastCaches, MovesTheBytesAndNoOthers) {
   std::mt19937_64 random(7);
   constexpr std::size_t guard = 64;

@@ -13,13 +13,13 @@
 #include <string>
 #include <thread>
 
-// Built with and without hwloc; without it there is nothing to choose (HPE_TEST_HWLOC is 0).
+// Built with and without hwloc; without hwloc there are no nodes to choose from (HPE_TEST_HWLOC is 0).
 
 namespace {
 
 using hpe::os::numa;
 
-/// Sets a variable of hwloc's for the life of this object.
+/// Sets a variable of hwloc for the life of this object.
 class described_by {
  public:
   described_by(const char* variable, const std::string& value) : variable_(variable) {
@@ -146,7 +146,7 @@ TEST_F(numa_binding, of_another_machine_changes_nothing) {
 }
 
 TEST_F(numa_binding, keeps_to_what_the_process_may_use) {
-  // In a child: the whole process is bound there, as by taskset.
+  // In a child, because the whole process is bound, as by taskset.
   const auto child = [] {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -160,7 +160,7 @@ TEST_F(numa_binding, keeps_to_what_the_process_may_use) {
     const numa machine;
     int result = 1;
     std::thread([&] {
-      // Which node the core that is left belongs to is not known here; one of them it is.
+      // The node of the remaining core is not known here, but it must be one of them.
       bool settled = false;
       for (int node = 0; node < 64 && !settled; ++node) settled = machine.settle_thread(node);
       result = settled && cores_of_this_thread() == before ? 0 : 1;
@@ -190,7 +190,7 @@ TEST_F(numa_binding, leaves_memory_usable) {
   const numa machine;
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  // A container may forbid the call; the memory is as it was then.
+  // A container may forbid the call; then the memory does not change.
   static_cast<void>(machine.settle_memory(memory, bytes, 0));
   std::memset(memory, 7, bytes);
   EXPECT_EQ(static_cast<unsigned char*>(memory)[bytes - 1], 7);

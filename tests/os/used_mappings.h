@@ -6,7 +6,7 @@
 #include <fstream>
 #include <stdexcept>
 
-/// What vm.max_map_count allows.
+/// The limit vm.max_map_count.
 inline std::size_t most_mappings() {
   std::ifstream in("/proc/sys/vm/max_map_count");
   std::size_t most = 0;
@@ -14,8 +14,8 @@ inline std::size_t most_mappings() {
   return most;
 }
 
-/// Uses up the mappings of the process but for about `2 * spare`, until it is destroyed or gives them back.
-/// Every second page of one reservation gets another protection, until the kernel says no.
+/// Uses up all mappings of the process but about `2 * spare`, until it is destroyed or gives them back: every second
+/// page of a reservation gets another protection, until the kernel refuses.
 class used_mappings {
  public:
   explicit used_mappings(std::size_t spare = 0) : bytes_((2 * most_mappings() + 100) * page) {

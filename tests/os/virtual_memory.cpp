@@ -23,7 +23,7 @@ constexpr std::size_t MiB = std::size_t{1} << 20;
 // Free in every layout that the sanitizers know.
 constexpr std::uintptr_t hint = 0x7e9000000000;
 
-// What a child process that runs the body exits with; -1 if a signal ends it.
+// The exit status of a child process that runs the body; -1 if a signal ends it.
 int exit_code_of(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(body());
@@ -32,7 +32,7 @@ int exit_code_of(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Whether the kernel can read, or write, a byte there: the protection, told without a fault.
+// Whether the kernel can read, or write, a byte there: tests the protection without a fault.
 bool readable(const void* p) {
   int ends[2];
   if (::pipe(ends) != 0) return false;
@@ -181,7 +181,7 @@ TEST_F(MemoryFile, ExcludedPagesAreAbsentInChildren) {
 TEST_F(MemoryFile, IsClosedOnExec) { EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0); }
 
 TEST(Populate, GivesPagesAndKeepsWhatTheyHold) {
-  // Begins and ends between the boundaries of huge pages, with something in it already.
+  // A range that begins and ends between boundaries of huge pages, and already has contents.
   const auto file = os::create_memory_file("hpe-test", 8 * MiB);
   const os::reservation r(hint, 8 * MiB, 2 * MiB);
   os::map_file(r.data(), 8 * MiB, access::read_write, file.get(), 0);
@@ -210,7 +210,7 @@ std::size_t most_mappings() {
   return limit;
 }
 
-// Every second page protected otherwise makes a mapping of each page, until the kernel has no more.
+// Different protection of every second page makes a mapping of each page, until the kernel has no more.
 TEST(Protect, SaysWhenMappingsRunOutAndRecovers) {
   const std::size_t limit = most_mappings();
   if (limit > 300000) GTEST_SKIP() << "this machine allows " << limit << " mappings, which takes too long to reach";

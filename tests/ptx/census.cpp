@@ -1,5 +1,6 @@
-// Which instructions CUDA programs use, and that hpe runs them: the mnemonics of a census of 167 public programs
-// (census.txt: mnemonic and occurrences, from the most frequent), and everything that nvcc makes of the programs here.
+// Checks that hpe runs the instructions that CUDA programs use: the mnemonics of a census of 167 public programs
+// (census.txt: mnemonic and occurrences, from the most frequent), and all instructions that nvcc makes of the programs
+// here.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Every spelling of the pure instructions on the same corner cases: interpreter against what an H200 gave (recorded,
-// where the file is there), native code against the interpreter bit for bit, and a part against plain C++ here.
+// Every spelling of the pure instructions on the same corner cases: compares the interpreter with recorded results of
+// an H200 (if the file exists), native code with the interpreter bit by bit, and a part with plain C++.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Conformance, InterpreterIsAnH200) {
   }
 }
 
-// Some families again in plain C++, which knows nothing of the tables.
+// Some families once more in plain C++, which does not use the tables.
 TEST(Conformance, FamiliesInPlainArithmetic) {
   const auto cases = conformance_cases();
   const auto operands = conformance_operands();

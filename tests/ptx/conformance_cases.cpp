@@ -17,7 +17,7 @@ char letter_of(const std::string& type) {
 
 class collector {
  public:
-  // t stands for the type's letter, W for twice its width; other letters for themselves.
+  // In shapes, t stands for the type's letter and W for twice its width; other letters stand for themselves.
   void add(const std::string& prefix, const std::string& type, const std::string& shape, const std::string& suffix = "",
            bool approximate = false) {
     std::string spelled;
@@ -159,7 +159,7 @@ void add_conversions(collector& c) {
   for (const std::string& to : whole) {
     for (const std::string& from : whole) {
       convert("", to, from);
-      // .sat is refused where every value fits.
+      // .sat is refused if every value fits.
       const unsigned to_bits = to.size() == 2 ? 8 : static_cast<unsigned>(std::stoi(to.substr(1)));
       const unsigned from_bits = from.size() == 2 ? 8 : static_cast<unsigned>(std::stoi(from.substr(1)));
       const bool fits = to[0] == from[0] ? to_bits >= from_bits : from[0] == 'u' && to_bits > from_bits;
@@ -217,7 +217,7 @@ std::vector<conformance_case> conformance_cases() {
 }
 
 std::vector<std::array<std::uint64_t, 4>> conformance_operands() {
-  // Halves, singles, doubles and integers share the list; each is seen in all widths.
+  // Halves, singles, doubles and integers share the list; each value is used in all widths.
   const std::vector<std::uint64_t> corners{0,
                                            1,
                                            2,

@@ -19,10 +19,11 @@ namespace hpe::ptx::test {
 
 enum class engine_kind { interpreter, compiler };
 
-/// Whether this build has LLVM; told by the build, so that a compiler that does not load is a failure and not a skip.
+/// Whether this build has LLVM. The build defines it, so that a compiler that does not load is a failure and not a
+/// skip.
 inline constexpr bool has_compiler = HPE_PTX_COMPILER != 0;
 
-/// The file's bytes. Throws where there is none.
+/// The file's bytes. Throws if there is no such file.
 std::string read_file(const std::string& path);
 
 class kernel_runner {
@@ -49,7 +50,7 @@ class kernel_runner {
     return launch_with(f, s, parameters.data());
   }
 
-  /// Memory that kernels may touch; zeroed.
+  /// Zeroed memory that kernels may touch.
   void* allocate(std::size_t bytes, std::size_t alignment = 256);
   template <class T>
   T* upload(const std::vector<T>& values) {

@@ -1,4 +1,4 @@
-// Reading: fat binaries, and messages for what is no PTX or not supported.
+// Loading: fat binaries, and messages for text that is no PTX or not supported.
 
 #include <gtest/gtest.h>
 #include <lz4.h>
@@ -20,7 +20,7 @@ std::string text_with(const std::string& body) {
          body + "\nret;\n}\n";
 }
 
-// The status and sentence of what parsing throws.
+// The status and message of the error that parsing throws.
 std::pair<hpeStatus, std::string> refusal(const std::string& text) {
   try {
     static_cast<void>(parse({text}));
@@ -95,7 +95,7 @@ TEST(Parsing, LinksTexts) {
   EXPECT_THROW(static_cast<void>(parse({other, other})), error);
 }
 
-// A container as nvcc writes it.
+// A container in nvcc's format.
 std::string container(const std::string& ptx, std::uint64_t flags) {
   std::string body = ptx;
   if ((flags & 0x8000) != 0) {

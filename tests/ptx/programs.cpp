@@ -1,4 +1,4 @@
-// Kernels that nvcc compiled, run by the interpreter and as native code, against what they should compute.
+// Kernels that nvcc compiled, run by the interpreter and as native code; results are compared with the expected ones.
 
 #include <algorithm>
 #include <cmath>

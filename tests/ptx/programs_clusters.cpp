@@ -1,5 +1,5 @@
-// Clusters, barriers in shared memory and copies that they count: kernels that nvcc compiled, and a few in PTX, against
-// what they should compute.
+// Clusters, barriers in shared memory, and copies that they count: kernels that nvcc compiled, and a few in PTX;
+// results are compared with the expected ones.
 
 #include <fmt/core.h>
 
@@ -143,7 +143,7 @@ std::string text_with(const std::string& body) {
          body + "ret;\n}\n";
 }
 
-// One thread plays all parts; results are words at %rd0.
+// One thread does all arrivals; results are words at %rd0.
 TEST_P(ClusterPrograms, EachOperationOfABarrier) {
   kernel_runner runner({text_with("mbarrier.init.shared.b64 [bar], 3;\n"
                                   "mbarrier.arrive.shared.b64 %rd1, [bar];\n"

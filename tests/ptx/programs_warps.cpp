@@ -244,7 +244,7 @@ TEST_P(WarpPrograms, VectorsOfAtomics) {
   EXPECT_EQ(std::vector<float>(data, data + 8), (std::vector<float>{10, 20, 11, 22, 21, 22, 23, 14}));
 }
 
-// They change nothing but how fast it is on a GPU.
+// These instructions only affect speed on a GPU.
 TEST_P(WarpPrograms, CachesRegistersAndLaunches) {
   kernel_runner runner(
       {".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 data) {\n.reg .b32 %r<9>;\n.reg "

@@ -1,6 +1,6 @@
-// Random programs of two blocks with branches that part warps, loops of different lengths, barriers, shuffles and votes
-// of parts of warps, atomics, shared and local memory and calls: native code and interpreter leave the same bits. The
-// seeds are printed; HPE_TEST_SEED runs one again.
+// Random programs of two blocks with divergent branches, loops of different lengths, barriers, shuffles and votes of
+// parts of warps, atomics, shared and local memory, and calls: native code and interpreter must leave the same bits.
+// The seeds are printed; HPE_TEST_SEED repeats one.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -28,12 +28,12 @@ class generator {
         ".func (.param .b32 result) mix(.param .b32 first, .param .b64 second) {\n.reg .b32 %a<3>;\n.reg .b64 %b;\n"
         "ld.param.u32 %a0, [first];\nld.param.u64 %b, [second];\ncvt.u32.u64 %a1, %b;\nmad.lo.u32 %a2, %a0, 77, "
         "%a1;\nst.param.b32 [result], %a2;\nret;\n}\n"
-        // recursive, to a depth that the argument says
+        // recursive, to the depth in the argument
         ".func (.param .b32 result) deep(.param .b32 levels) {\n.reg .b32 %a<3>;\n.reg .pred %p;\nld.param.u32 %a0, "
         "[levels];\nand.b32 %a1, %a0, 7;\nsetp.eq.u32 %p, %a1, 0;\n@%p bra END;\nsub.u32 %a0, %a0, 1;\n{\n.param "
         ".b32 a;\n.param .b32 r;\nst.param.b32 [a], %a0;\ncall (r), deep, (a);\nld.param.b32 %a1, "
         "[r];\n}\nmad.lo.u32 %a0, %a1, 3, %a0;\nEND:\nst.param.b32 [result], %a0;\nret;\n}\n"
-        // threads meet in it, so it is put in place of its calls
+        // threads meet in this function, so it is inlined
         ".func (.param .b32 result) gather(.param .b32 value) {\n.reg .b32 %a<3>;\nld.param.u32 %a0, "
         "[value];\nredux.sync.xor.b32 %a1, %a0, -1;\nbar.sync 0;\nst.param.b32 [result], %a1;\nret;\n}\n"
         ".visible .entry program(.param .u64 data, .param .u64 sums) {\n.shared .align 8 .b8 box[512];\n.shared .align "
@@ -61,7 +61,7 @@ class generator {
           "st.global.u64 [%mine+{1}], %v{0};\nst.global.u32 [%mine+{2}], %u{0};\nst.global.u16 [%mine+{3}], "
           "%h{0};\nselp.u32 %u{0}, 1, 0, %p{0};\nst.global.u32 [%mine+{4}], %u{0};\n",
           n, 8 * n, 64 + 4 * n, 96 + 2 * n, 128 + 4 * n);
-    // What the block counted.
+    // The counts of the block.
     return text +
            "bar.sync 0;\nsetp.lt.u32 %q, %t, 8;\nmov.u32 %s, tally;\nmad.lo.u32 %s, %t, 4, %s;\n@%q ld.shared.u32 %m, "
            "[%s];\n@%q st.global.u32 [%mine+248], %m;\nret;\n}\n";
@@ -115,13 +115,13 @@ class generator {
         return text + fmt::format("red.shared.{} [tally+{}], {};\nred.global.{} [%sums+{}], {};\n", sums[which],
                                   4 * which, reg('u'), sums[which], 4 * which, reg('u'));
       }
-      case 4: {  // of the thread's own memory, where the old value is known
+      case 4: {  // on the thread's own memory, where the old value is known
         static constexpr const char* swaps[] = {"exch.b32", "inc.u32", "dec.u32", "and.b32", "max.s32"};
         return text + fmt::format("atom.global.{} {}, [%mine+{}], {};\natom.global.cas.b64 {}, [%mine+{}], {}, {};\n",
                                   swaps[below(5)], reg('u'), 160 + 4 * below(8), reg('u'), reg('v'), 192 + 8 * below(4),
                                   reg('v'), reg('v'));
       }
-      case 5: {  // local memory, at a place that the data says, as an array in registers would be
+      case 5: {  // local memory, at a place that depends on the data
         return text + fmt::format(
                           "mov.u64 %own, own;\ncvta.local.u64 %own, %own;\nand.b32 %s, {}, 56;\ncvt.u64.u32 "
                           "{}, %s;\nst.local.u32 [own+8], {};\nst.local.v2.u32 [own], {{{}, {}}};\nld.local.u64 "
@@ -145,7 +145,7 @@ class generator {
       case 9:
         return text + fmt::format("bar.red.popc.u32 {}, 0, {};\nmatch.any.sync.b32 {}, {}, -1;\n", reg('u'), reg('p'),
                                   reg('u'), reg('u'));
-      case 10: {  // lanes part by a predicate and each part meets within itself
+      case 10: {  // lanes diverge by a predicate, and each part meets by itself
         const std::string p = reg('p');
         return text + fmt::format(
                           "vote.sync.ballot.b32 %m, {0}, -1;\n@{0} bra L{1};\nnot.b32 %m, %m;\n{2}"
@@ -171,7 +171,7 @@ class generator {
     }
   }
 
-  // A pure instruction; what a parted warp runs, so that its halves differ.
+  // A pure instruction, which a divergent warp runs so that its halves differ.
   std::string pure_that_keeps(const std::string& p) {
     for (;;) {
       std::string text = pure();

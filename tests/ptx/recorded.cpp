@@ -13,8 +13,8 @@ namespace hpe::ptx::test {
 
 namespace {
 
-// How far hpe's value, which is rounded correctly, may lie from the hardware's: in units in the last place, and
-// absolutely. What is near either way is near.
+// How far hpe's value, which is correctly rounded, may differ from the hardware's: in units in the last place, and
+// absolutely. It is enough if one of the two bounds holds.
 struct bound {
   std::string_view begins, ends;
   double ulps;
@@ -22,7 +22,7 @@ struct bound {
 };
 
 constexpr bound bounds[] = {
-    // The hardware interpolates a table and is off by one at times; a division multiplies by such a reciprocal.
+    // The hardware interpolates a table and is sometimes off by one unit; a division multiplies by such a reciprocal.
     {"rcp.approx", "f32", 1, 0},
     {"rsqrt.approx", "f32", 1, 0},
     {"sqrt.approx", "f32", 1, 0},
@@ -31,24 +31,24 @@ constexpr bound bounds[] = {
     {"div.full", "f32", 1, 0},
     {"ex2.approx", "f16", 1, 0},
     {"ex2.approx", "f16x2", 1, 0},
-    // Near 1 the table's error stays while the logarithm becomes small (PTX ISA, lg2: 2^-22 absolutely).
+    // Near 1 the table's error stays constant while the logarithm becomes small (PTX ISA, lg2: 2^-22 absolutely).
     {"lg2.approx", "f32", 2, 0x1p-22},
     // The table of the whole turn is absolute. The argument's error, which is far larger, is hpe's too
     // (scalar_float.cpp).
     {"sin.approx", "f32", 0, 0x1p-21},
     {"cos.approx", "f32", 0, 0x1p-21},
-    // PTX ISA, tanh: 2^-11 relatively; found are 114 units of f32.
+    // PTX ISA, tanh: 2^-11 relatively; the largest observed difference is 114 units of f32.
     {"tanh.approx", "f32", 128, 0},
     {"tanh.approx", "f16", 1, 0},
     {"tanh.approx", "f16x2", 1, 0},
     {"tanh.approx", "bf16", 1, 0},
-    // These have an upper half only, so that one of their units is 2^32 units of f64.
+    // These results have only an upper half, so one of their units is 2^32 units of f64.
     {"rcp.approx.ftz", "f64", 0x1p32, 0},
     {"rsqrt.approx.ftz", "f64", 0x1p32, 0},
     {"rsqrt.approx", "f64", 2, 0},
 };
 
-// A value as a number, and as a place in the order of all values of its format.
+// A value as a number, and its place in the order of all values of its format.
 struct reading {
   double value;
   std::int64_t place;

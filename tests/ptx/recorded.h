@@ -1,6 +1,6 @@
 #pragma once
 
-/// What an H200 gave for the kernels of conformance_cases.h (driver 580, 2026-11-21).
+/// The results of an H200 for the kernels of conformance_cases.h (driver 580, 2026-11-21).
 
 #include <cstdint>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace hpe::ptx::test {
 
-/// By case, then by operands. Empty where the record does not belong to these cases.
+/// The results by case, then by operands. Empty if the record does not belong to these cases.
 std::vector<std::uint64_t> recorded_results();
 
-/// Whether a result is the hardware's: the same bits, or, of the .approx instructions, which the hardware takes from
-/// tables of its own, a value within the bound that recorded.cpp states.
+/// Whether a result agrees with the hardware's: in all bits, or, for the .approx instructions, which the hardware
+/// computes from tables, within the bound that recorded.cpp states.
 bool is_as_recorded(const conformance_case& k, std::uint64_t mine, std::uint64_t recorded);
 
 }  // namespace hpe::ptx::test

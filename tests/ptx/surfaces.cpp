@@ -1,4 +1,4 @@
-// Every form of surface loads and stores against plain copies of bytes, with both engines.
+// Compares every form of surface loads and stores with plain copies of bytes, with both engines.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string coordinates_of(const geometry& g) {
   return g.dimensions == 1 ? "{%r1}" : g.dimensions == 2 ? "{%r1, %r2}" : "{%r1, %r2, %r3, %r3}";
 }
 
-// One element of a thread's data lies in every eighth byte.
+// The elements of a thread's data lie at every eighth byte.
 std::string moves(const char* instruction, unsigned bytes, unsigned vector) {
   std::string text;
   for (unsigned n = 0; n < vector; ++n) {
@@ -91,7 +91,7 @@ std::vector<form> all_forms() {
   return found;
 }
 
-// Memory with gaps between rows and between planes, and what it should hold.
+// Memory with gaps between rows and between planes, and its expected contents.
 class model {
  public:
   static constexpr int width = 5, height = 3, planes = 4, element = 16;
@@ -112,7 +112,7 @@ class model {
     object_ = runner.upload(std::vector<texture>{t});
   }
 
-  // Coordinates that the geometry has not are there to be ignored.
+  // Coordinates that the geometry lacks are random, and must be ignored.
   [[nodiscard]] place random_place(std::mt19937& random, unsigned size, bool inside) const {
     const auto any = [&](int count) {
       return inside ? static_cast<int>(random() % static_cast<unsigned>(count))
@@ -122,7 +122,7 @@ class model {
     return {any(planes), any(steps) * static_cast<int>(size), any(height), any(planes)};
   }
 
-  // -1 outside
+  // -1 if the place is outside
   [[nodiscard]] int offset_of(place p, unsigned size, bool clamps) const {
     const auto put = [&](int& i, int last) {
       if (clamps) i = std::clamp(i, 0, last);

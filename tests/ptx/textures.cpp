@@ -1,4 +1,5 @@
-// Reads of textures against the formulas of the CUDA C++ Programming Guide, "Texture Fetching", in double precision.
+// Compares reads of textures with the formulas of the CUDA C++ Programming Guide, "Texture Fetching", in double
+// precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +47,7 @@ class Textures : public testing::Test {
     it_.slice = height * it_.pitch;
   }
 
-  // The memory as an array of so many dimensions, or of planes of them.
+  // Uses the memory as an array of so many dimensions, or of layers of such arrays.
   void shape(unsigned dimensions, bool layered) {
     it_.height = dimensions > 1 ? height : 0;
     it_.depth = dimensions > 2 ? planes : 0;
@@ -107,7 +108,7 @@ TEST_F(Textures, PointSamplingTakesTheElementThatTheCoordinateLiesIn) {
   }
 }
 
-// Weights of 8 bits are wrong by 1/512 at most, in each dimension.
+// Weights of 8 bits have an error of at most 1/512 in each dimension.
 TEST_F(Textures, FilteringWeighsTheNeighbours) {
   it_.linear = true;
   for (const auto& [dimensions, layered] : kinds) {
@@ -139,7 +140,7 @@ TEST_F(Textures, FilteringWeighsTheNeighbours) {
   }
 }
 
-// 9 bits of fixed point, 8 of them fraction, which 1 has too.
+// Fixed point of 9 bits, 8 of them fraction, which can represent 1.
 TEST_F(Textures, WeightsAreMultiplesOfOne256th) {
   values_[0] = 0;
   values_[1] = 256;

@@ -1,12 +1,12 @@
-// Launches in clusters: what the launch asks for, what kernels declare, and what does not go together.
+// Launches in clusters: sizes that the launch requests, sizes that kernels declare, and combinations that are refused.
 
 #include "tests/ptx_launch/support.h"
 
 namespace ptx_launch {
 namespace {
 
-// Each block puts a number of its own into its shared memory and reads that of the next block of its cluster. Of block
-// b, out[4 b] is that number, then come the block's rank, the size of the cluster and whether somebody asked for it.
+// Each block writes a number to its shared memory and reads that of the next block of its cluster. For block b, out[4
+// b] is that number; then come the block's rank, the size of the cluster, and whether clusters were requested.
 std::string kernel_text(const std::string& name, const std::string& directives) {
   return ".visible .entry " + name + "(.param .u64 out)\n" + directives + R"({
   .shared .align 4 .u32 mine;

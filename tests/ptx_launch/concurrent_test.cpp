@@ -1,4 +1,4 @@
-// Launches whose order the program keeps (hpeLaunchGridAfter): they overlap, and everything else sees them in order.
+// Launches whose order the program keeps (hpeLaunchGridAfter): they overlap, and all other work sees them in order.
 
 #include <atomic>
 #include <thread>
@@ -12,7 +12,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 class Concurrent : public random_numbers {};
 
-// A kernel that spins until another one writes what it looks at: in order, neither would end.
+// A kernel that spins until another kernel writes a flag: if hpe ordered them, neither would end.
 TEST_F(Concurrent, LaunchesRunAtOnce) {
   const module m;
   for (int device = 0; device < device_count(); ++device) {
@@ -40,13 +40,13 @@ TEST_F(Concurrent, LaunchesRunAfterWhatTheyName) {
     const hpeWork other = m.launch_after({}, last, "add_number", blocks_of(1, 1), result.data(), 1U, 1U);
     work = m.launch_after({other, work}, 0, "add_number", blocks_of(1, 1), value.data(), 1U, 1U);
     std::atomic_ref(stop[0]).store(5);
-    EXPECT_EQ(value[0], 7U) << round;  // the host waits for all of it
+    EXPECT_EQ(value[0], 7U) << round;  // the host waits for all launches
     std::atomic_ref(stop[0]).store(0);
   }
   EXPECT_EQ(result[0], 20U);
 }
 
-// Ordered work of the same memory, and the end of its life, wait as ever.
+// Ordered work on the memory, and freeing it, wait as always.
 TEST_F(Concurrent, LaunchesKeepHostMemoryAlive) {
   const module m;
   constexpr std::uint32_t n = 100000;
@@ -96,7 +96,8 @@ TEST_F(Concurrent, LaunchesAreInOrderWithEverythingElse) {
   }
 }
 
-// Threads as streams of a CUDA program: each orders its own launches, the host and others' copies come in between.
+// Threads like the streams of a CUDA program: each orders its own launches; the host and copies of other threads come
+// in between.
 TEST_F(Concurrent, StreamsKeepTheirData) {
   const module m;
   constexpr std::uint32_t n = 3001, rounds = 60, threads = 5;

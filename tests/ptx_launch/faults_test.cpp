@@ -1,4 +1,4 @@
-// Kernels that fail, on soft devices: what the program is told, and that device and data live on.
+// Kernels that fail on soft devices: the errors that the program gets; devices and data survive.
 
 #include <csignal>
 #include <cstdlib>
@@ -20,7 +20,7 @@ class Faults : public random_numbers {
     for (std::uint32_t i = 0; i < witness.size(); ++i) witness[i] = i;
   }
 
-  // The work failed so; it is told once; the device and what it holds are as they were.
+  // The work failed with this fault, which is reported once; the device and its data are unchanged.
   void expect_fault(hpeWork work, hpeFault wanted, std::initializer_list<std::string> words) {
     hpeFault fault = HPE_FAULT_NONE;
     EXPECT_TRUE(fails(hpeWorkWait(work, &fault), HPE_ERROR_LAUNCH_FAILED, words));
@@ -54,7 +54,7 @@ TEST_F(Faults, NameKernelBlockThreadAndAddress) {
   };
   at(0x10);
   at(0x123456780);
-  at(0xdead000000000000);  // no address at all
+  at(0xdead000000000000);  // not a canonical address
   at(0x7000000000000000);
   const auto past = reinterpret_cast<std::uintptr_t>(witness.data());
   at(past + (std::uintptr_t{1} << 38));  // far past the allocation
@@ -62,7 +62,7 @@ TEST_F(Faults, NameKernelBlockThreadAndAddress) {
   at(reinterpret_cast<std::uintptr_t>(large.data() + large.size()));
 }
 
-// Memory of the program that is not hpe's is not the device's, wherever it lies.
+// Ordinary memory of the program does not belong to the device, at any address.
 TEST_F(Faults, ComeFromOrdinaryMemory) {
   std::vector<std::uint32_t> small(4, 77), large(std::size_t{1} << 24, 77);
   std::uint32_t on_stack = 77;
@@ -143,7 +143,7 @@ TEST_F(Faults, InCooperativeLaunches) {
                {"thread (1, 0, 0)", "block (2, 0, 0)"});
 }
 
-// What nobody asked for by its work, hpeSynchronize tells, once each.
+// hpeSynchronize reports, once each, failures of work whose status was not requested.
 TEST_F(Faults, AreToldBySynchronizeElse) {
   const hpeWork first = m.launch(0, "write_at", blocks_of(1, 1), std::uintptr_t{0x40}, 0U, 0U);
   m.launch(0, "trap_at", blocks_of(1, 64), 3U);
@@ -168,7 +168,7 @@ TEST(LostDevicesDeathTest, FailTheirLaunches) {
     numbers values(100, hpe::placement::on_device(0));
     m.launch_on({hpe::inout(values)}, 0, "add_number", blocks_of(1, 100), values.data(), 100U, 3U);
     check(values[99] == 3, "another device");
-    const module after;  // loaded where devices live
+    const module after;  // loaded while devices work
     void* address = nullptr;
     check(bool(fails(hpeModuleGetVariable(&address, nullptr, after.handle(), "counter", 1), HPE_ERROR_DEVICE_LOST)),
           "a variable");

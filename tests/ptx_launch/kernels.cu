@@ -16,7 +16,7 @@ extern "C" __global__ void add_number(unsigned* values, unsigned n, unsigned num
   if (i < n) values[i] += number;
 }
 
-// Each block turns its part round, in dynamic shared memory beside static one.
+// Each block reverses its part, in dynamic shared memory beside static shared memory.
 extern "C" __global__ void reverse_blocks(unsigned* values) {
   extern __shared__ unsigned part[];
   __shared__ unsigned last;
@@ -35,7 +35,7 @@ extern "C" __global__ void write_indices(uint3* blocks, uint3* threads) {
   threads[block * size + thread] = threadIdx;
 }
 
-// Variables: initialised, with the address of another one, with that of a function, and counted up by every launch.
+// Variables: initialised, with the address of a variable, with that of a function, and incremented by every launch.
 __device__ unsigned counter = 40;
 __constant__ unsigned factors[3] = {2, 3, 5};
 __device__ unsigned* counter_address = &counter;
@@ -57,7 +57,7 @@ extern "C" __global__ void print_much(unsigned lines) {
   if (i < lines) printf("line %08u of the much that is printed here, to fill any buffer that there may be\n", i);
 }
 
-// Failures, each in one thread.
+// Kernels that fail, each in one thread.
 extern "C" __global__ void write_at(unsigned* address, unsigned block, unsigned thread) {
   if (blockIdx.x == block && threadIdx.x == thread) *address = 1;
 }

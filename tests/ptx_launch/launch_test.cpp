@@ -15,7 +15,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 class Launches : public random_numbers {};
 
-// Odd sizes, zero blocks of rest, one element; the host writes, the kernel runs, the host reads.
+// Odd sizes, one element among them: the host writes, the kernel runs, the host reads.
 TEST_F(Launches, AddVectorsOnEachDevice) {
   const module m;
   for (int device = 0; device < device_count(); ++device) {
@@ -35,7 +35,7 @@ TEST_F(Launches, AddVectorsOnEachDevice) {
   EXPECT_TRUE(works(hpeSynchronize()));
 }
 
-// Device after device adds to the same numbers, the host as well: each sees what was before it.
+// Devices and the host add to the same numbers in turn: each sees the results of the earlier ones.
 TEST_F(Launches, SeeWhatTheHostAndPeersWrote) {
   const module m;
   constexpr std::uint32_t n = 70001;
@@ -48,7 +48,7 @@ TEST_F(Launches, SeeWhatTheHostAndPeersWrote) {
       m.launch_on({hpe::inout(values)}, device, "add_number", blocks_of((n + 127) / 128, 128), values.data(), n, 4U);
       expected += 7;
     }
-    values[round] += 1;  // the host waits for the devices, and they for it
+    values[round] += 1;  // the host waits for the devices, and the devices for the host
     for (std::uint32_t i = 0; i < n; ++i)
       ASSERT_EQ(values[i], expected + i + (static_cast<int>(i) <= round ? 1 : 0)) << i << " in round " << round;
   }
@@ -129,7 +129,7 @@ TEST_F(Launches, UseTheHeapOfTheDevice) {
   constexpr std::uint32_t count = 500, n = 100;
   hpe::array<std::uint32_t*> lists(count);
   numbers sums(count);
-  for (int round = 0; round < 60; ++round) {  // more than there is, were it not freed
+  for (int round = 0; round < 60; ++round) {  // more memory than there is, if it were not freed
     m.launch(0, "build_list", blocks_of(count / 50, 50), lists.data(), n);
     m.launch(0, "sum_list", blocks_of(count / 50, 50), lists.data(), n, sums.data());
   }
@@ -148,7 +148,7 @@ TEST_F(Launches, KeepTheVariablesOfTheirModule) {
       EXPECT_EQ(result[1], 30U);
       EXPECT_EQ(result[2], 42U);
     }
-    // The host reads and writes them as any memory, also where the launch names what it uses.
+    // The host reads and writes them like any memory, also if the launch names its accesses.
     auto* const counter = one.variable<std::uint32_t>("counter", device);
     auto* const factors = one.variable<std::uint32_t>("factors", device);
     EXPECT_EQ(*counter, 43U);

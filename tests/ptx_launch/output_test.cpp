@@ -1,4 +1,5 @@
-// What kernels print is on the program's standard output: all of it, in order, and with what the program prints itself.
+// The output of kernels appears on the program's standard output: completely, in order, and in order with the program's
+// own output.
 
 #include <gtest/gtest.h>
 

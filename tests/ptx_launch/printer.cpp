@@ -1,5 +1,5 @@
-// Prints from kernels and from the program in turns, in the way that its argument names; output_test looks at what
-// comes out.
+// Prints from kernels and from the program in turns, in the way that its argument names; output_test checks the
+// output.
 
 #include <cstdio>
 #include <cstring>
@@ -15,12 +15,12 @@ void print(const module& m, int device, int number) {
   m.launch_on({}, device, "print_line", blocks_of(3, 64), number, static_cast<const char*>(nullptr));
 }
 
-// Nobody waits: what was printed comes at the end of the program.
+// Does not wait: the output appears at the end of the program.
 void at_exit(const module& m) {
   for (int i = 0; i < 10; ++i) print(m, i % device_count(), i);
 }
 
-// Ordered with the program's own lines.
+// In order with the program's own lines.
 void in_turns(const module& m) {
   for (int i = 0; i < 20; i += 4) {
     std::printf("%d host\n", i);
@@ -32,7 +32,7 @@ void in_turns(const module& m) {
   }
 }
 
-// By the work that was waited for.
+// Waits for the work, which writes its output.
 void by_work(const module& m) {
   for (int i = 0; i < 20; i += 2) {
     hpeWork work =
@@ -47,7 +47,7 @@ void much(const module& m) {
   EXPECT_TRUE(works(hpeSynchronize()));
 }
 
-// What a kernel printed before it failed is not lost, nor is what others print afterwards.
+// Neither the output of a kernel before it failed is lost, nor that of later kernels.
 void failing(const module& m) {
   print(m, 0, 0);
   m.launch_on({}, 0, "write_at", blocks_of(1, 1), std::uintptr_t{8}, 0U, 0U);
@@ -59,7 +59,7 @@ void failing(const module& m) {
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
-  // Loaded to the end, as by programs of CUDA.
+  // Loaded until the end of the process, as in CUDA programs.
   static auto* const m = new module;  // NOLINT(cppcoreguidelines-owning-memory)
   if (how == "exit") at_exit(*m);
   if (how == "turns") in_turns(*m);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of modules of PTX share.
+/// Support for the tests of PTX modules.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ inline const std::string& kernels_text() {
   return text;
 }
 
-/// The call failed so, and its sentence has these words.
+/// Whether the call failed with this status and a message with these words.
 inline testing::AssertionResult fails(hpeStatus got, hpeStatus wanted, std::initializer_list<std::string> words = {}) {
   const std::string text = hpeGetLastErrorMessage();
   if (got != wanted)
@@ -86,7 +86,7 @@ class module {
     return static_cast<T*>(address);
   }
 
-  /// Any allocation may be used. Arguments as the kernel declares them.
+  /// A launch that may use any allocation. Arguments are as the kernel declares them.
   template <class... Arguments>
   hpeStatus try_launch(hpeWork* work, int device, const std::string& name, const hpeGrid& shape,
                        const Arguments&... arguments) const {
@@ -99,7 +99,7 @@ class module {
     EXPECT_TRUE(works(try_launch(&work, device, name, shape, arguments...))) << name;
     return work;
   }
-  /// Concurrently with others of this kind, behind some work.
+  /// A launch concurrent with others of its kind, after some work.
   template <class... Arguments>
   hpeWork launch_after(const std::vector<hpeWork>& after, int device, const std::string& name, const hpeGrid& shape,
                        const Arguments&... arguments) const {
@@ -110,7 +110,7 @@ class module {
         << name;
     return work;
   }
-  /// With the accesses named.
+  /// A launch with named accesses.
   template <class... Arguments>
   hpeWork launch_on(const std::vector<hpeAccess>& accesses, int device, const std::string& name, const hpeGrid& shape,
                     const Arguments&... arguments) const {
@@ -148,7 +148,7 @@ inline int device_count() {
   return count;
 }
 
-/// Fresh for each test; the seed is printed when it fails.
+/// New random numbers for each test; a test that fails prints the seed.
 class random_numbers : public testing::Test {
  protected:
   std::uint32_t seed = std::random_device{}();

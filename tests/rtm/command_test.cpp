@@ -1,4 +1,4 @@
-// The command as its user meets it: exit status, messages, files.
+// The command as users see it: exit status, messages, files.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class command_line : public testing::Test {
     folder_ = std::filesystem::temp_directory_path() / ("hpe-rtm-" + std::to_string(getpid()));
     std::filesystem::create_directory(folder_);
     before_ = std::filesystem::current_path();
-    std::filesystem::current_path(folder_);  // where images go whose place is not named
+    std::filesystem::current_path(folder_);  // the folder for images without a given path
   }
   void TearDown() override {
     std::filesystem::current_path(before_);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of the application share: small grounds, and a run of the propagator with one list of sources and one
+/// Support for the tests of the application: small models, and a run of the propagator with one list of sources and one
 /// of receivers.
 
 #include <cmath>
@@ -25,7 +25,7 @@ struct experiment {
   decomposition parts;
 };
 
-/// time_step is part of the longest stable one for `fastest` m/s.
+/// The time step is part_of_limit times the longest stable one for `fastest` m/s.
 inline experiment make_experiment(volume ground, double fastest, double part_of_limit, int devices,
                                   boundaries edges = {}) {
   const int dimensions = ground.ny == 1 ? 2 : 3;
@@ -34,7 +34,7 @@ inline experiment make_experiment(volume ground, double fastest, double part_of_
   return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float))};
 }
 
-/// What `to` records while `samples` ([step][source]) go in at `from`; with steps run downwards if asked.
+/// The records at `to` while `samples` ([step][source]) are injected at `from`; with descending steps on request.
 template <class T>
 std::vector<T> record(const experiment& e, const std::vector<kernels::point>& from, const std::vector<T>& samples,
                       const std::vector<kernels::point>& to, bool backwards = false) {

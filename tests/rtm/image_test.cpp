@@ -1,4 +1,4 @@
-// Migration puts reflectors where they are, and pictures can be read back.
+// Migration images reflectors at their true depth, and pictures can be read back.
 
 #include <gtest/gtest.h>
 #include <png.h>
@@ -17,7 +17,7 @@ namespace {
 TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   constexpr double above = 2000, below = 2500, depth = 500, frequency = 20;
   const volume truth = flat_model(140, 1, 90, spacing, depth, above, below);
-  // Migrated with the velocity above the reflector, so that nothing but the data tells where it is.
+  // Migrates with the velocity above the reflector, so that only the data determine its place.
   const volume smooth = flat_model(140, 1, 90, spacing, 1e9, above, below);
   migration_settings s;
   s.frequency = frequency;

@@ -1,4 +1,4 @@
-// What a discrete wave equation must do, whatever it is used for.
+// Properties of the discrete wave equation.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ double largest(const std::vector<float>& v) {
   return most;
 }
 
-/// Largest value of the field after a spike has run for 2,000 steps in a box that reflects.
+/// The largest value of the field 2,000 steps after a spike in a reflecting box.
 double after_two_thousand_steps(std::int64_t ny, double part_of_limit) {
   boundaries edges;
   edges.sponge = 0;
@@ -42,15 +42,15 @@ TEST(Stability, JustAboveTheLimitBlowsUp) {
   EXPECT_GT(after_two_thousand_steps(34, 1.01), 1e6);
 }
 
-/// How much of a wave the sponge sends back, in decibels: the largest difference from what a ground without ends
-/// records, at points everywhere in the model, over the largest value recorded there.
+/// The reflection of the sponge in decibels: the largest difference from the records in a ground without edges, at
+/// points everywhere in the model, divided by the largest recorded value.
 double residue(double velocity, double fastest, double frequency) {
   constexpr std::int64_t nx = 120, nz = 100, more = 170;
   experiment with_edges =
       make_experiment(make_volume(nx, 1, nz, spacing, static_cast<float>(velocity)), fastest, 0.9, 1);
   experiment without = make_experiment(
       make_volume(nx + 2 * more, 1, nz + 2 * more, spacing, static_cast<float>(velocity)), fastest, 0.9, 1);
-  // Until the wave has crossed the model twice, but not yet come back from the far ends of the larger one.
+  // Long enough for the wave to cross the model twice, but not to come back from the edges of the larger model.
   const double seconds = 1.9 * static_cast<double>(more + 40) * spacing / velocity;
   const auto steps = static_cast<std::int64_t>(seconds / with_edges.time_step);
   const auto wavelet = ricker_of<float>(frequency, with_edges.time_step, steps);
@@ -76,7 +76,7 @@ TEST(Boundary, SendsBackLessThanMinusThirtyDecibels) {
 }
 
 TEST(Boundary, FreeSurfaceTurnsTheSign) {
-  // A wave that runs up and comes back: the surface's image of the source, with the sign turned.
+  // A wave that runs up and is reflected: it comes from the mirror image of the source, with reversed sign.
   boundaries edges;
   edges.free_surface = true;
   const experiment e = make_experiment(make_volume(160, 1, 160, spacing, 2000), 2000, 0.9, device_count(), edges);
@@ -111,8 +111,8 @@ TEST(Reciprocity, SourceAndReceiverChangePlaces) {
   EXPECT_LE(relative, 1e-5);
 }
 
-/// | <F q, d> - <q, F* d> | over |F q| |d|, where q is what sources send, F q what receivers record, and F* the steps
-/// run downwards from the receivers to the sources.
+/// | <F q, d> - <q, F* d> | over |F q| |d|, where q are the sources, F q the records at the receivers, and F* the steps
+/// backward in time from the receivers to the sources.
 template <class T>
 double dot_product_error(std::int64_t ny) {
   boundaries edges;

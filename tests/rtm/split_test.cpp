@@ -1,4 +1,4 @@
-// Wave fields, records and images do not depend on how many devices share the work: not in a bit.
+// No bit of wave fields, records and images depends on how many devices share the work.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// A small migration: forwards with kept fields, backwards with what was recorded, correlating on the way.
+/// A small migration: forward with kept fields, then backward with the records and correlation.
 outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface, int devices,
             exchange how = exchange::direct) {
   volume ground = make_volume(nx, ny, nz, spacing);
@@ -73,7 +73,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
   EXPECT_GT(norm(one.image), 0);
   for (int devices = 2; devices <= std::min(device_count(), 4); ++devices) {
     for (const exchange how : {exchange::direct, exchange::copied}) {
-      if (how == exchange::copied && devices < std::min(device_count(), 4)) continue;  // for the sake of time
+      if (how == exchange::copied && devices < std::min(device_count(), 4)) continue;  // to save time
       SCOPED_TRACE(std::to_string(devices) + (how == exchange::copied ? " devices, copied" : " devices, direct"));
       const outcome several = run(nx, ny, nz, free_surface, devices, how);
       EXPECT_TRUE(same_bits(one.field, several.field));
@@ -87,7 +87,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
 TEST(Split, Section) { expect_the_same_on_any_number_of_devices(83, 1, 61, false); }
 TEST(Split, ThinVolume) { expect_the_same_on_any_number_of_devices(43, 5, 37, false); }
 TEST(Split, Volume) { expect_the_same_on_any_number_of_devices(41, 35, 33, false); }
-// Large enough for the pieces that neighbours read to be launched of their own.
+// Large enough that the planes that neighbours read are separate launches.
 TEST(Split, LongVolume) { expect_the_same_on_any_number_of_devices(110, 20, 70, false); }
 TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
 TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }

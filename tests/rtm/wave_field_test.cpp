@@ -54,7 +54,7 @@ TEST(WaveField, IsTheSameForTheHostWithEitherExchange) {
   std::vector<double> first;
   for (const exchange how : {exchange::direct, exchange::copied}) {
     wave_field<double> field(e.cells.layout, e.parts.planes, how);
-    for (const unsigned seed : {1U, 2U}) {  // what is given to the host is made anew
+    for (const unsigned seed : {1U, 2U}) {  // whole() must be updated for the host
       field.clear();
       write_slabs(field, e.parts.planes, seed);
       field.send();

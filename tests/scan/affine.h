@@ -7,7 +7,7 @@ struct affine {
   uint32_t factor, offset;
 };
 
-/// One after the other, which is associative and not commutative.
+/// Applies one function after the other: associative, but not commutative.
 struct compose {
   static constexpr bool commutative = false;
   HPE_SCAN_BOTH affine identity() const { return {1, 0}; }

@@ -1,4 +1,4 @@
-// The same for GPUs.
+// The scan of a program's own operator, for GPUs.
 
 #include "kernels/cuda/scan.cuh"
 #include "kernels/cuda/scan_hopper.cuh"

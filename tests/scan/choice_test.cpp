@@ -1,4 +1,4 @@
-// What is chosen for a batch and a topology, without devices.
+// The choice for a batch and a topology, without devices.
 
 #include "apps/scan/choice.h"
 
@@ -10,7 +10,7 @@
 namespace hpe::scan::testing {
 namespace {
 
-/// Switches of `each` devices, which reach nothing beyond.
+/// Switches with `each` devices, which reach only devices on their switch.
 std::vector<device_traits> switches(int count, int each, hpeDeviceKind kind = HPE_DEVICE_CUDA) {
   std::vector<device_traits> all;
   for (int d = 0; d < count * each; ++d)
@@ -69,7 +69,8 @@ TEST(choice, every_decision_has_a_reason) {
 }
 
 TEST(premises, of_the_paper_s_own_gpu) {
-  // Table 3: compute capability 3.7 holds 16 blocks and 64 warps, so that four warps in a block are best.
+  // Table 3: a multiprocessor of compute capability 3.7 holds 16 blocks and 64 warps, so four warps in a block are
+  // best.
   const stage_parameters kepler = by_premises({16, 64}, 4);
   EXPECT_EQ(kepler.l, 7U);
   EXPECT_EQ(kepler.p, 3U);
@@ -85,7 +86,7 @@ TEST(premises, iterations_are_powers_of_two_within_the_equations) {
   EXPECT_LE(all.back(), (std::uint64_t{1} << 28) / (stage_two * step));
   EXPECT_GT(2 * all.back(), (std::uint64_t{1} << 28) / (stage_two * step));
   EXPECT_EQ(iterations_to_try(1, 1, kepler, stage_two, 8).size(), 1U);
-  // Equation 2: eight devices have a chunk each.
+  // Equation 2: each of eight devices has a chunk.
   EXPECT_LE(8 * step * iterations_to_try(1 << 14, 1 << 14, kepler, stage_two, 8).back(), std::uint64_t{1} << 14);
 }
 

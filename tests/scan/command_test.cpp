@@ -1,4 +1,4 @@
-// `hpe scan` as a user calls it.
+// `hpe scan` as users call it.
 
 #include <gtest/gtest.h>
 

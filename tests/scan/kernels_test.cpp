@@ -1,4 +1,4 @@
-// The host bodies alone: every variant for an instruction set against a plain reference.
+// The host bodies alone: compares the variant for every instruction set with a plain reference.
 
 #include <gtest/gtest.h>
 
@@ -112,8 +112,8 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
   }
 }
 
-/// Every tile of a batch is dealt once, in chunks of places that follow each other; and no two devices write totals of
-/// chunks into the same part of the memory for them.
+/// Every tile of a batch is dealt once, in chunks of consecutive places, and devices write totals of chunks to separate
+/// parts of memory.
 void check_deal(const scan_tiling& tiling, std::uint32_t devices, std::uint32_t chunk) {
   SCOPED_TRACE(::testing::Message() << tiling.problems << " problems of " << tiling.tiles_per_problem << " tiles, "
                                     << devices << " devices, chunks of " << chunk);

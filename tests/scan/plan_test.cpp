@@ -28,7 +28,7 @@ std::string words(const request& r) {
          ", shifted by " + std::to_string(r.shift);
 }
 
-/// Runs a plan twice and compares both results with the reference, and what lies about the output with poison.
+/// Runs a plan twice and compares both results with the reference, and the memory around the output with poison.
 template <class T>
 void check_scan(const request& r, built_in op, bool inclusive) {
   const unsigned seed = fresh_seed();
@@ -117,7 +117,7 @@ TEST(plan, long_problems_over_many_granules) {
     }
 }
 
-// Rounding must not depend on who was first.
+// Rounding must not depend on which block was first.
 TEST(plan, sums_of_floats_are_the_same_in_every_run) {
   const std::size_t count = (2U << 20) + 7;
   const std::vector<float> values = random_values<float>(count, fresh_seed());
@@ -187,7 +187,7 @@ hpeStatus status_of(const std::function<void()>& body, std::string& words) {
   return HPE_SUCCESS;
 }
 
-// An operator of the program's own, from its own module, and not commutative.
+// A program's own operator, from its own module; it is not commutative.
 TEST(plan, operators_of_a_program) {
   const std::size_t length = 70001, problems = 3;
   std::vector<affine> values(length * problems);
@@ -246,7 +246,7 @@ TEST(plan, bad_arguments_are_refused) {
   wished.devices = {};
   wished.iterations = 3;
   EXPECT_EQ(status_of([&] { plan(sum, {1, 1}, wished); }, text), HPE_ERROR_INVALID_ARGUMENT);
-  // Ordinary memory is no place for a scan.
+  // Ordinary memory is refused.
   std::vector<float> ordinary(2000);
   EXPECT_EQ(status_of([&] { scan.run(ordinary.data(), ordinary.data() + 1000); }, text), HPE_ERROR_NOT_A_REGION)
       << text;
@@ -271,7 +271,7 @@ TEST(plan, the_search_is_explained_and_kept) {
   plan again(operation_for<std::int32_t>(built_in::sum), {count, 1}, wished);
   again.run(input.data(), output.data());
   EXPECT_NE(again.explain().find("was found before and kept in"), std::string::npos) << again.explain();
-  // A cache with nonsense in it is as good as none.
+  // A malformed cache is ignored.
   std::ofstream(wished.cache) << "nonsense\n99 more nonsense\n";
   plan third(operation_for<std::int32_t>(built_in::sum), {count, 1}, wished);
   third.run(input.data(), output.data());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Random batches and the scans of them, one element after the other.
+/// Random batches and their scans, computed one element after the other.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ using accumulator = std::conditional_t<
 template <class T>
 struct expected {
   std::vector<T> values;
-  std::vector<double> tolerance;  ///< of each; 0 where it is exact
+  std::vector<double> tolerance;  ///< of each element; 0 for exact ones
 };
 
 template <class T>
@@ -74,14 +74,14 @@ expected<T> reference(const std::vector<T>& input, std::size_t length, built_in 
   return result;
 }
 
-/// Tells -0 from 0, and NaNs by their payloads.
+/// Compares bits, and so distinguishes -0 from 0, and NaNs by their payloads.
 template <class T>
 bool same_bits(const T& a, const T& b) {
   using words = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   return std::bit_cast<words>(a) == std::bit_cast<words>(b);
 }
 
-/// Index of the first element that is not as expected, or the size.
+/// The index of the first element that differs from the expected one, or the size.
 template <class T>
 std::size_t first_difference(const T* found, const expected<T>& wanted) {
   for (std::size_t i = 0; i < wanted.values.size(); ++i) {

@@ -1,4 +1,4 @@
-// Scans of problems that are spread over ranks, against a scan of the whole on the host. Every rank runs the same
+// Scans of problems that are spread over ranks, compared with a scan of the whole on the host. Every rank runs the same
 // tests.
 
 #include "apps/scan/distributed_plan.h"
@@ -9,14 +9,14 @@
 namespace hpe::scan::testing {
 namespace {
 
-/// The same on all ranks; rank 0 draws it.
+/// A seed that is the same on all ranks; rank 0 draws it.
 unsigned common_seed() {
   unsigned seed = fresh_seed();
   MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
   return seed;
 }
 
-/// How long the part of each rank is.
+/// The length of each rank's part.
 using parts = std::vector<std::uint64_t>;
 
 parts even(std::uint64_t length) {
@@ -27,7 +27,7 @@ parts even(std::uint64_t length) {
   return all;
 }
 
-/// The first rank has `first`, the others one element more than the one before, the last one nothing.
+/// The first rank has `first` elements, each next rank one more than the one before, the last one none.
 parts uneven(std::uint64_t first) {
   parts all;
   for (int r = 0; r < ::ranks(); ++r) all.push_back(r + 1 == ::ranks() ? 0 : first + static_cast<std::uint64_t>(r));
@@ -94,7 +94,7 @@ TYPED_TEST(spread_scans, sizes_that_fit_nothing) {
   check_scan<TypeParam>(even(300000), 2, built_in::sum, true, true, 2);
 }
 
-/// What is thrown on this rank; empty: nothing.
+/// The message of the error on this rank; empty if there is none.
 template <class Body>
 std::string complaint(Body body) {
   try {
@@ -124,7 +124,7 @@ TEST(spread_scan, all_ranks_refuse_what_one_cannot_do) {
   EXPECT_NE(said.find(last ? "null" : "refused its arrays"), std::string::npos) << said;
   EXPECT_NE(complaint([&] { scan.run(data.data(), data.data() + 5); }).find("overlap"), std::string::npos);
   std::fill(data.begin(), data.end(), 1);
-  scan.run(data.data(), data.data());  // still good
+  scan.run(data.data(), data.data());  // the plan still works
   EXPECT_EQ(data[9], 10 * ::rank() + 10);
   synchronize();
 }

@@ -16,7 +16,8 @@ using schedules::explorer;
 
 constexpr unsigned parts = 2;
 
-/// Copies of rows of one slice each, two in the first copy and four in the next, told apart by where they go to.
+/// Copies of rows of one slice each: two rows in the first copy and four in the next, distinguished by their
+/// destination.
 struct copies {
   copies() : made{std::vector<int>(2), std::vector<int>(4)} {}
 
@@ -36,7 +37,7 @@ struct copies {
   bool torn = false;
 };
 
-// A helper that is late, while its job becomes the next copy.
+// A helper is late, and meanwhile its job becomes the next copy.
 TEST(copy_job, every_slice_of_every_copy_is_made_once_in_every_order) {
   std::unique_ptr<job> shared;
   std::unique_ptr<copies> all;

@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-// Depth first: a run follows the choices that are written down, takes the first option from there on, and writes that
-// down. The next run takes the next option of the last choice that has one.
+// Depth first: a run follows the recorded choices, then takes the first option of each new choice and records it. The
+// next run takes the next option of the last choice that has one.
 
 namespace schedules {
 
@@ -100,7 +100,7 @@ void explorer::switch_away(bool voluntarily) {
   if (chosen < stays) return;
   if (!voluntarily) --preemptions_left_;
   for (fiber& f : fibers_)
-    if (&f != &mine) f.yielded = false;  // what it waited for may have happened by now
+    if (&f != &mine) f.yielded = false;  // the event that it waited for may have happened
   running_ = others[chosen - stays];
   ::swapcontext(&mine.context, &fibers_[running_].context);
 }

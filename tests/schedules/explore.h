@@ -1,8 +1,9 @@
 #pragma once
 
 /// Tries the orders in which a few threads may do the steps of an algorithm, as loom and Relacy do. The threads are
-/// fibers of one thread; before each access to a model::atomic another one may go on. All orders with at most so many
-/// preemptions are tried; a thread that waits is left without one. Memory is sequentially consistent.
+/// fibers of one thread; before each access to a model::atomic, another fiber may continue. All orders with at most
+/// `preemptions` preemptions are tried; leaving a thread that waits is no preemption. Memory is sequentially
+/// consistent.
 
 #include <ucontext.h>
 
@@ -20,15 +21,15 @@ class explorer {
  public:
   using threads = std::vector<std::function<void()>>;
 
-  /// make gives the threads of one run, on fresh data; after looks at what they left. Gives the number of orders.
-  /// Throws if the threads of an order wait for each other, or come to no end.
+  /// make returns the threads of one run, on fresh data; after checks their results. Returns the number of orders.
+  /// Throws if the threads wait for each other in some order, or do not end.
   static std::size_t explore(unsigned preemptions, const std::function<threads()>& make,
                              const std::function<void()>& after);
 
   /// Called by the model.
-  static void step();                      ///< another thread may go on here
-  static void yield();                     ///< another thread goes on, if there is one
-  static void block(const void* address);  ///< until somebody wakes those at the address
+  static void step();                      ///< another thread may continue here
+  static void yield();                     ///< another thread continues, if there is one
+  static void block(const void* address);  ///< until a thread wakes the waiters at the address
   static void wake_all(const void* address);
 
  private:
@@ -81,7 +82,7 @@ struct model {
     bool compare_exchange_weak(T& expected, T value, std::memory_order order = {}) {
       return compare_exchange_strong(expected, value, order);
     }
-    /// Outside of the threads.
+    /// For use outside of the threads.
     [[nodiscard]] T peek() const { return value_; }
 
    private:

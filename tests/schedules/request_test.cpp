@@ -16,7 +16,7 @@ std::byte* address(std::uintptr_t n) {
   return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): a name for a wish
 }
 
-/// What a thread does in a fault. None of these addresses is ours but those with odd numbers.
+/// The steps of a thread in a fault. Only addresses with odd numbers are ours.
 verdict ask(request& r, std::uintptr_t n) {
   auto mine = r.post(address(n), true, false);
   for (; !mine; mine = r.post(address(n), true, false)) schedules::model::relax();
@@ -26,7 +26,7 @@ verdict ask(request& r, std::uintptr_t n) {
   return *result;
 }
 
-/// A lane's look at the request: answers the wish in it, if there is one.
+/// A lane's check of the request: answers the wish in it, if there is one.
 bool answer_one(request& r) {
   if (!r.take()) return false;
   const auto n = reinterpret_cast<std::uintptr_t>(r.address()) >> 12;
@@ -83,8 +83,8 @@ TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
   EXPECT_GT(orders, 20u);
 }
 
-// A handler interrupts the wait and faults itself, in the same thread or in one that took its place: what the wait was
-// for is taken back, and the thread does its access again.
+// A handler interrupts the wait and faults itself, in the same thread or in a thread with the same place: the
+// interrupted request is taken back, and the thread repeats its access.
 TEST(request, one_that_is_taken_back_from_a_thread_that_waits_lets_it_go_on_in_every_order) {
   std::unique_ptr<request> shared;
   bool over = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Tests of signals run in a child process of their own, because they change the process, or end it.
+/// Each test of signals runs in a child process, because it changes the process, or ends it.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include "tests/call_site.h"
 
 /// Runs the body in a child whose action for SIGSEGV is the default and that blocks no signal, and returns the child's
-/// wait status. A body that returns gives the exit status 0.
+/// wait status. If the body returns, the exit status is 0.
 inline int status_of_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {

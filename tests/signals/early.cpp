@@ -1,4 +1,4 @@
-// A library that sets its signals before any constructor of ours has run.
+// A library that sets signal actions and masks before any constructor of hpe has run.
 
 #include <sys/mman.h>
 

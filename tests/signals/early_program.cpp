@@ -1,5 +1,5 @@
-// What early.cpp set before any constructor of ours ran holds afterwards: its mask as the program sees it, our faults
-// in spite of it, and its handler.
+// The settings that early.cpp made before any constructor of hpe ran still hold: the program sees its mask, our faults
+// work in spite of it, and its handler is called.
 
 #include "tests/signals/child.h"
 #include "tests/signals/our_pages.h"

@@ -1,4 +1,4 @@
-// Faults on our own pages: they work whatever the program has done with its signals.
+// Faults on our own pages: they work with any signal settings of the program.
 
 #include <poll.h>
 #include <pthread.h>
@@ -79,7 +79,7 @@ TEST(OurFaults, WorkInHandlersThatBlockEverything) {
   });
 }
 
-// While such a call waits, the mask is the one it was given, and handlers run under that.
+// While such a call waits, the mask is the call's argument, and handlers run under that mask.
 void expect_handlers_can_fault(const std::function<int(const sigset_t*)>& wait) {
   expect_success([&] {
     our_pages::start();
@@ -184,7 +184,7 @@ TEST(OurFaults, AThreadIsCancelledWhenItsFaultIsOver) {
   });
 }
 
-// The program's own handler is where a thread may be cancelled at once.
+// In the program's own handler, a thread may be cancelled at once.
 void wait_for_cancellation(int, siginfo_t*, void*) {
   do {
     *touched_by_handler = 1;
@@ -209,7 +209,7 @@ TEST(OurFaults, AThreadIsCancelledInTheProgramsOwnFaultHandler) {
 void open_it(int, siginfo_t* info, void*) { open_foreign_page(info->si_addr); }
 void open_it_too(int, siginfo_t* info, void*) { open_foreign_page(info->si_addr); }
 
-// While the program keeps changing its action, every fault meets one of the actions, whole.
+// While the program keeps changing its action, every fault gets one of the actions, never a mixture.
 TEST(OurFaults, GoOnWhileThreadsChangeTheAction) {
   expect_success([] {
     our_pages::start();

@@ -1,5 +1,5 @@
-// Faults and signals that are not ours. What the program sees is what it would see without hpe, so every test runs
-// both ways: with the handler installed, and as the kernel does it.
+// Faults and signals that are not ours. The program must see them as without hpe, so every test runs both with the
+// handler installed and with the kernel alone.
 
 #include <pthread.h>
 
@@ -22,7 +22,7 @@ class Forwarding : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(, Forwarding, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Installed" : "Kernel"; });
 
-// What the last handler saw.
+// The arguments of the last handler.
 volatile sig_atomic_t calls;
 siginfo_t seen;
 sigset_t seen_mask;
@@ -140,7 +140,7 @@ TEST_P(Forwarding, AddressesWithoutMappingAreToldAsSuch) {
   });
 }
 
-// Both a page that the entry would open for an access, and one that is open for reading and writing already.
+// Tests a page that the entry would open for an access, and one that is already open for reading and writing.
 TEST_P(Forwarding, AJumpIntoDataIsTheProgramsOwnFault) {
   expect_success([] {
     start();
@@ -361,7 +361,7 @@ TEST_P(Forwarding, SentSignalsCanBeIgnored) {
   });
 }
 
-// What crash reporters do.
+// Crash reporters do this.
 TEST_P(Forwarding, AHandlerCanPassTheSignalOnByRaisingItAgain) {
   static int report[2];
   ASSERT_EQ(::pipe(report), 0);

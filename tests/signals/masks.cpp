@@ -1,4 +1,4 @@
-// What the program is told about its masks is what it asked for.
+// The program reads back the masks that it has set.
 
 #include <pthread.h>
 

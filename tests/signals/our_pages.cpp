@@ -20,7 +20,8 @@ std::atomic<unsigned> opened_count{0};
 std::atomic<unsigned> write_count{0};
 std::atomic<bool> held{false};
 
-// May throw for all that the compiler knows. So the entry has an unwind table, which says that nothing may unwind it.
+// As far as the compiler knows, this function may throw. So the entry has an unwind table, which says that no exception
+// may leave it.
 void wait_until_released() {
   while (held) std::this_thread::yield();
 }
@@ -33,7 +34,7 @@ hpe::os::fault_verdict open_page(const hpe::os::access_violation& f) noexcept {
   ++opened_count;
   if (f.kind == hpe::os::access_kind::write) ++write_count;
   wait_while_held();
-  errno = EDOM;  // the handler has to hide it
+  errno = EDOM;  // the handler must restore errno
   return hpe::os::fault_verdict::retry;
 }
 

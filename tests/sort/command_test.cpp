@@ -1,4 +1,4 @@
-// `hpe sort` as a user calls it.
+// `hpe sort` as users call it.
 
 #include <gtest/gtest.h>
 

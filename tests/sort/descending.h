@@ -4,7 +4,7 @@
 
 #include "kernels/sort.h"
 
-/// An element and an order of a program's own: by size without the sign, the largest first.
+/// An element type and an order of a program: by absolute value, the largest first.
 struct measured {
   int32_t value;
   uint32_t place;
@@ -19,5 +19,5 @@ struct by_size_descending {
 namespace hpe::sort {
 struct local_sort;
 }
-/// Null where the build had no CUDA toolkit.
+/// Null in builds without a CUDA toolkit.
 const hpe::sort::local_sort* descending_on_gpus();

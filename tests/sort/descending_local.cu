@@ -1,4 +1,4 @@
-// How GPUs sort a program's own element by its own order.
+// The local sort on GPUs of a program's own element type by its own order.
 
 #include "apps/sort/local_sort.cuh"
 #include "tests/sort/descending.h"

@@ -1,4 +1,4 @@
-// Where there is no CUDA toolkit.
+// For builds without a CUDA toolkit.
 
 #include "apps/sort/local_sort.h"
 #include "tests/sort/descending.h"

@@ -1,4 +1,4 @@
-// The merge kernels of GPUs, as nvcc makes PTX of them, run on the CPU against the standard library's merge.
+// The merge kernels for GPUs: runs nvcc's PTX on the CPU and compares with the standard library's merge.
 
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ T make(std::uint64_t key, std::size_t place) {
 struct problem {
   std::size_t left, right;
   std::uint64_t kinds;            ///< of keys
-  std::size_t shift_left, shift;  ///< elements before the left side and the right one, for their alignment
-  double begin, end;              ///< of the outputs that are asked for
+  std::size_t shift_left, shift;  ///< elements before the left and the right side, for their alignment
+  double begin, end;              ///< the part of the outputs that is merged
   unsigned blocks;
 };
 
@@ -76,7 +76,7 @@ class merge_kernels : public ::testing::Test {
     check_outputs<T, Less>(runner, kernel, p, runs, what.begin, what.end, what.blocks);
   }
 
-  /// Runs of so many elements, sorted; pairs know in which order they came.
+  /// Sorted runs of so many elements; pairs have the number of their original place.
   template <class T, class Less>
   std::vector<std::vector<T>> sorted_runs(const std::vector<std::size_t>& counts, std::uint64_t kinds) {
     std::vector<std::vector<T>> runs;
@@ -89,7 +89,7 @@ class merge_kernels : public ::testing::Test {
     return runs;
   }
 
-  /// With room to the next line, for what is loaded besides.
+  /// With room up to the next line, because whole lines are loaded.
   template <class T>
   static T* put(kernel_runner& runner, const std::vector<T>& run, std::size_t shift) {
     constexpr std::size_t line = 128;

@@ -1,4 +1,4 @@
-// Sorts on the devices of HPE_DEVICES against the standard library's stable sort.
+// Compares sorts on the devices of HPE_DEVICES with the standard library's stable sort.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using kernels::by_key;
 using kernels::sort_pair;
 
-/// Keys out of `kinds` different ones, so that many are equal; pairs carry the place they had.
+/// Keys from `kinds` different ones, so that many are equal; pairs carry their original place.
 template <class T>
 T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t /*place*/) {
   const auto value = static_cast<std::int64_t>(random() % kinds) - static_cast<std::int64_t>(kinds / 2);
@@ -94,7 +94,7 @@ TEST(sort, many_keys_in_one_round) {
         EXPECT_NE(work.explain().find("merged in 1 round;"), std::string::npos);
       }
       const array<std::uint32_t> data(size, work.where());
-      // Many different keys, few, and such as are sorted already.
+      // Many different keys, few different keys, and sorted keys.
       for (std::uint32_t i = 0; i < size; ++i)
         data[i] = bits == 0 ? i : static_cast<std::uint32_t>(random() & ((std::uint64_t{1} << bits) - 1));
       std::vector<std::uint32_t> wanted(data.begin(), data.end());
@@ -105,7 +105,7 @@ TEST(sort, many_keys_in_one_round) {
   }
 }
 
-// What one run prepared for the next is not used where another array comes.
+// A preparation for the next run is not used for another array.
 TEST(sort, one_sorter_and_several_arrays) {
   const std::size_t count = 100003;
   sorter work(element_of<std::uint32_t>(), count);
@@ -208,7 +208,7 @@ TEST(sort, nothing_to_sort_and_bad_arguments) {
   EXPECT_EQ(status_of([&] { sorter({"f32", 4, "/no/such.so"}, 1); }), HPE_ERROR_NOT_FOUND);
 }
 
-/// The pivot against merging in full.
+/// Compares the pivot with a complete merge.
 TEST(sort, pivots_split_a_merge_anywhere) {
   std::mt19937 random(std::random_device{}());
   for (int round = 0; round < 200; ++round) {
@@ -217,7 +217,7 @@ TEST(sort, pivots_split_a_merge_anywhere) {
       for (int& v : *side) v = static_cast<int>(random() % 10);
       std::sort(side->begin(), side->end());
     }
-    // Merged by hand, with a note of where each came from.
+    // Merges by hand, and counts the elements of each side.
     std::size_t l = 0, r = 0;
     for (std::size_t place = 0; place <= left.size() + right.size(); ++place) {
       ASSERT_EQ(kernels::pivot(left.data(), left.size(), right.data(), right.size(), place, by_key{}), l);

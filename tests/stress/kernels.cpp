@@ -40,7 +40,7 @@ HPE_HOST_KERNEL(combine, combine_parameters) {
     parameters->result[i] = combined(parameters->source[i], parameters->key);
 }
 
-// One tile.
+// Launched with one tile.
 HPE_HOST_KERNEL(digest, digest_parameters) {
   (void)tiles;
   sleep_for(parameters->delay);

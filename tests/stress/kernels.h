@@ -1,6 +1,6 @@
 #pragma once
 
-/// Parameters of the kernels in kernels.cpp. Sizes are bytes. Each sleeps `delay` microseconds first.
+/// Parameters of the kernels in kernels.cpp. Sizes are in bytes. Each kernel first sleeps `delay` microseconds.
 
 #include <cstdint>
 
@@ -21,7 +21,7 @@ struct add_bytes_parameters {
 struct scatter_parameters {
   std::uint8_t* data;
   std::uint64_t count;
-  std::uint64_t stride;  // data[k * stride] = value, and the rest stays
+  std::uint64_t stride;  // data[k * stride] = value; other bytes do not change
   std::uint8_t value;
   std::uint32_t delay;
 };

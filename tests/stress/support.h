@@ -1,7 +1,7 @@
 #pragma once
 
-/// What both stress tests share: kernels, allocations at random, a run of several threads with a watchdog, and the look
-/// at the runtime's state before and after.
+/// Support for both stress tests: kernels, random allocations, a run of several threads with a watchdog, and a
+/// comparison of the runtime's state before and after.
 
 #include <atomic>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace stress {
 
-/// Where the module is: as built, or where the variable says that the tests were taken.
+/// The path of the module: where it was built, or the value of the variable if the tests were moved.
 inline const char* stress_kernels_path() {
   const char* elsewhere = std::getenv("HPE_STRESS_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_STRESS_KERNELS;
@@ -56,7 +56,7 @@ class dice {
 /// An allocation of a random size, 100 bytes to 8 MiB, at a random place.
 std::uint8_t* allocate_anywhere(dice& random, std::size_t& size);
 
-/// What threads of one run tell each other.
+/// The state that the threads of a run share.
 class run_state {
  public:
   [[nodiscard]] bool going_on() const { return !stop_.load(std::memory_order_relaxed); }
@@ -73,11 +73,11 @@ class run_state {
   std::atomic<std::uint64_t> steps_{0};
 };
 
-/// A run has at least so many steps, also where the machine does other things.
+/// A run has at least so many steps, also on a busy machine.
 constexpr std::uint64_t fewest_steps = 100;
 
-/// Runs `body` in some threads for HPE_STRESS_SECONDS (default: 3), and on until there are `fewest_steps`. Each is
-/// given its number and a seed that follows from HPE_STRESS_SEED, which is printed. When no thread takes a step for a
+/// Runs `body` in several threads for HPE_STRESS_SECONDS (default: 3), and longer until there are `fewest_steps`. Each
+/// thread gets its number and a seed derived from HPE_STRESS_SEED, which is printed. If no thread takes a step for a
 /// minute, the process ends with a message.
 void run_threads(unsigned count, run_state& state, const std::function<void(unsigned, std::uint64_t)>& body);
 

@@ -1,7 +1,7 @@
-// Threads that use shared memory in every way there is, and order themselves as C++ asks. Everything they read is
+// Threads that use shared memory in every possible way, synchronised as C++ requires. All data that they read are
 // compared with a plain copy that the test keeps.
 //
-// An object is one allocation. It is cut into stripes at odd places, each with a lock of its own, so that threads use
+// An object is one allocation. It is cut into stripes at odd places, each with its own lock, so that threads use
 // different bytes of one block, and small objects of one slab, at the same time.
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ class actor {
     }
   }
 
-  /// Of an object that nobody else uses.
+  /// Replaces the memory of an object that no other thread uses.
   void renew(object& o) {
     o.data = stress::allocate_anywhere(random_, o.size);
     o.expected.assign(o.size, 0);
@@ -151,7 +151,7 @@ class actor {
     });
   }
 
-  // Single bytes, read and written, here and there.
+  // Reads and writes single bytes at random places.
   void host_touches() {
     with_range<writing>([&](const range& r) {
       for (int i = 0; i < 20; ++i) {
@@ -241,7 +241,7 @@ class actor {
     });
   }
 
-  // The rest changes no bytes, so it needs no lock but the one that keeps the object alive.
+  // The remaining operations change no bytes, so they need only the lock that keeps the object alive.
 
   void look_at_info() {
     object& o = any();
@@ -283,7 +283,7 @@ class actor {
     renew(o);
   }
 
-  // The host promises to write every byte and keeps the promise.
+  // The host promises to write every byte, and does so.
   void write_only() {
     object& o = any();
     const std::unique_lock alone(o.life);

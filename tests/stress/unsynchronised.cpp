@@ -1,5 +1,5 @@
-// Threads that do everything at once to the same allocations, freed ones included, with no order at all. What they
-// read may be anything, and calls may fail; but nothing crashes or hangs, and afterwards the runtime is as it was.
+// Threads that do everything at once to the same allocations, also freed ones, without any order. They may read any
+// values, and calls may fail; but nothing may crash or hang, and afterwards the runtime's state is as before.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using stress::kernels;
 
 thread_local sigjmp_buf after_fault;
 
-// Memory that another thread has freed is gone: the program's handler goes on behind the access.
+// If another thread has freed the memory, the program's handler continues behind the access.
 void leave(int /*signal*/) { siglongjmp(after_fault, 1); }
 
 class handler {
@@ -108,7 +108,7 @@ class vandal {
     return buffer_.data();
   }
 
-  // Nothing with a destructor lives in these two while they fault.
+  // No object with a destructor lives in these two functions while they fault.
   static void host_writes(volatile std::uint8_t* to, std::size_t n, std::uint8_t value) {
     if (sigsetjmp(after_fault, 1) != 0) return;
     for (std::size_t i = 0; i < n; i += 1 + n / 1000) to[i] = value;
@@ -123,7 +123,7 @@ class vandal {
   void launch(const hpe::kernel<Parameters>& what, const Parameters& parameters,
               std::initializer_list<hpeAccess> accesses) {
     const hpeShape shape = hpe::grid(stress_tiles);
-    // Undeclared accesses may be to memory that is freed by now, which a GPU does not survive.
+    // Undeclared accesses may go to freed memory, which a GPU does not survive.
     const bool undeclared = random_.one_in(20) && hpe::device_info(0).kind == HPE_DEVICE_SOFT;
     static_cast<void>(hpeLaunch(random_.device(), what.get(), &shape, &parameters, sizeof parameters, accesses.begin(),
                                 undeclared ? HPE_ALL : accesses.size()));
@@ -175,7 +175,7 @@ TEST(stress, WithoutOrderTheRuntimeStaysWhole) {
   EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS) << hpeGetLastErrorMessage();
   EXPECT_EQ(stress::memory_in_use(), before);
 
-  // Whoever comes now finds a runtime like new.
+  // From now on the runtime must work as if it were new.
   for (int d = 0; d < hpe::device_count(); ++d)
     for (const std::size_t n : {100U, 100000U, 5000000U}) {
       const hpe::array<std::uint8_t> a(n, hpe::on_device(d));

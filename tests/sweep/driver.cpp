@@ -1,4 +1,4 @@
-// Starts the processes that run a sweep, listens to them, and ends those that hang.
+// Starts the processes that run a sweep, reads their reports, and kills those that hang.
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -28,8 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
-// A run takes milliseconds. One that takes `slow` hangs if all its threads sleep, and those of its devices. One of
-// which some run may be held up by others that use the machine; it hangs if it takes `stuck`.
+// A run takes milliseconds. After `slow`, it hangs if all its threads, and those of its devices, sleep. If some of them
+// run, other load may be slowing the run down; it hangs if it takes `stuck`.
 constexpr std::chrono::seconds slow{2};
 constexpr std::chrono::seconds stuck{15};
 
@@ -61,7 +61,7 @@ std::vector<pid_t> members_of(pid_t group) {
   return members;
 }
 
-// Whether the processes of a group and their devices sleep, at each of several looks.
+// Whether the processes of a group and their devices sleep, at each of several checks.
 bool stays_asleep(pid_t group) {
   constexpr int looks = 20;
   constexpr std::chrono::milliseconds between{25};
@@ -75,7 +75,7 @@ bool stays_asleep(pid_t group) {
   return true;
 }
 
-// What each thread of a process waits in.
+// Prints the function in which each thread of a process waits.
 void print_threads(pid_t process) {
   const std::string debugger = "gdb -p " + std::to_string(process) +
                                " -batch -ex 'set pagination off' -ex 'thread apply all bt 14' 2>/dev/null "
@@ -86,7 +86,7 @@ void print_threads(pid_t process) {
                 first_line(task.path() / "wchan").c_str(), first_line(task.path() / "syscall").c_str());
 }
 
-// The functions on the way to the call that failed. The driver's own addresses are those of the process.
+// Prints the stack of the call that failed. The process has the same addresses as the driver.
 void print_stack(const note& from) {
   std::string command = "addr2line -f -C -s -e /proc/" + std::to_string(::getpid()) + "/exe";
   Dl_info self{};
@@ -113,7 +113,7 @@ process start(const sweep_of& which, note* noted) {
   const pid_t id = ::fork();
   if (id == 0) {
     ::close(ends[0]);
-    // A process group of its own, which also has the other processes of a scenario.
+    // A separate process group, which also has the other processes of the scenario.
     ::setpgid(0, 0);
     injected().note_at(noted);
     ::_exit(run_sweep(which, ends[1]));
@@ -136,7 +136,7 @@ class lines {
         rest_.erase(0, end + 1);
         return outcome::line;
       }
-      // Late is late only if there is nothing to read: this process itself may not have run for a while.
+      // It is too late only if there is nothing to read: this process itself may not have run for a while.
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
       pollfd readable{from_, POLLIN, 0};
       if (::poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) == 0) return outcome::late;
@@ -166,7 +166,7 @@ tally& tally::operator+=(const tally& other) {
 tally drive(const sweep_of& which, bool verbose) {
   tally result;
   sweep_of next = which;
-  // The process notes here what it made to fail, for the case that it tells no more.
+  // The process notes here the call that it made fail, in case it cannot report any more.
   auto* const noted =
       static_cast<note*>(::mmap(nullptr, sizeof(note), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const auto print = [&](std::uint64_t k, const std::string& what) {
@@ -218,7 +218,7 @@ tally drive(const sweep_of& which, bool verbose) {
         done = true;
       }
     }
-    // Whatever its devices do, they end with it.
+    // Its devices end with it in any case.
     if (!done && !replaced) ::kill(p.id, SIGKILL);
     int status = 0;
     ::waitpid(p.id, &status, 0);

@@ -32,7 +32,7 @@ struct {
   device_write late;
   std::shared_mutex choosing;  // held while a command becomes the one that fails late
   int killed = -1;
-  // Commands that failed late, and whether somebody took the failure.
+  // Commands that failed late, and whether the failure was taken.
   std::map<std::pair<std::uint32_t, std::uint64_t>, bool> failed;
 } record;
 
@@ -65,7 +65,7 @@ auto perform(const char* what, hpeStatus refusal, Operation operation) {
   return operation();
 }
 
-// One operation of a device, which may die before or behind it.
+// One operation of a device, which may die before or after it.
 template <class Operation>
 auto perform_on(device::device& on, unsigned index, const char* what, hpeStatus refusal, Operation operation) {
   if (injected().due(failure::refusal, what, static_cast<int>(index))) refuse(refusal, what);
@@ -123,7 +123,7 @@ class failing_stream final : public device::stream {
     });
   }
 
-  // In the place of the command one that does nothing, and is found to have failed.
+  // Queues a command that does nothing in place of the given one, and lets it count as failed.
   timepoint fail_late(const device_write& writes) {
     const timepoint point = real_.fill(nullptr, 0, 0);
     const test_code here;
@@ -276,7 +276,7 @@ int killed_device() {
 
 }  // namespace sweep
 
-// The names that the linker gives to device::open_devices and to what stands in for it.
+// The names that the linker gives to device::open_devices and to its replacement.
 std::unique_ptr<hpe::device::device_set>
 real_open_devices(const std::string& specification, const hpe::uvas_layout& layout) asm(
     "__real__ZN3hpe6device12open_devicesERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKNS_11uvas_layoutE");

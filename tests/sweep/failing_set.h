@@ -1,7 +1,7 @@
 #pragma once
 
-/// Devices whose operations fail when the injector says so. Each wraps one of another set and passes everything else
-/// on. The runtime gets it in the place of what device::open_devices gives (the linker's --wrap).
+/// Devices whose operations fail when the injector says so. Each wraps a device of another set and forwards all other
+/// operations. The runtime gets this set instead of that of device::open_devices (by the linker's --wrap).
 
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,13 @@ namespace sweep {
 
 /// Bytes of device memory that a queued command writes.
 struct device_write {
-  unsigned device = 0;  ///< whose stream has the command
+  unsigned device = 0;  ///< the device whose stream has the command
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
 };
 
-/// What was accepted since forget_accepted(). A launch writes what its accesses name, which devices do not see.
+/// The work that was accepted since forget_accepted(). A launch writes the memory of its accesses, which devices do not
+/// see.
 struct accepted_work {
   std::vector<device_write> writes;
   std::vector<unsigned> launches;  ///< by device
@@ -23,9 +24,9 @@ struct accepted_work {
 void forget_accepted();
 [[nodiscard]] accepted_work accepted();
 
-/// What the command that fails late would have done: writing bytes (nowhere: a launch).
+/// The bytes that the command that fails late would have written (none for a launch).
 [[nodiscard]] device_write late_command();
-/// After injected().disarm(): from now on no thread of the runtime makes a command the one that fails late.
+/// After injected().disarm(): waits until no thread of the runtime can choose a command to fail late any more.
 void await_late_command();
 
 /// The device that was killed, -1: none.

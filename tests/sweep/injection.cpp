@@ -62,7 +62,7 @@ injector& injected() noexcept { return the_injector; }
 void this_thread_is_the_test() noexcept {
   calls_count = false;
   void* frame = nullptr;
-  static_cast<void>(::backtrace(&frame, 1));  // loads what it needs
+  static_cast<void>(::backtrace(&frame, 1));  // loads the library that it needs
 }
 
 runtime_call::runtime_call() noexcept : before_(calls_count) { calls_count = true; }

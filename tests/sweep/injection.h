@@ -1,7 +1,7 @@
 #pragma once
 
 /// Which call fails. A run is armed with a kind of failure and a number k; the k-th call of that kind which the runtime
-/// makes, in any of its threads, fails. Only the runtime's calls count: those of the test's own code do not.
+/// makes, in any of its threads, fails. Only calls of the runtime count, not those of the test's own code.
 
 #include <atomic>
 #include <cstddef>
@@ -14,11 +14,11 @@ enum class failure : std::uint8_t {
   none,
   refusal,      ///< an operation of the device interface throws, and has done nothing
   late,         ///< a queued command is accepted, and fails when its turn comes
-  loss_before,  ///< the device dies before an operation, which finds it dead
-  loss_after,   ///< the device dies behind an operation
+  loss_before,  ///< the device dies before an operation, which fails because of it
+  loss_after,   ///< the device dies after an operation
   system_call,  ///< a system call fails
   allocation,   ///< operator new throws
-  allocations   ///< the same, and once more at the next call, which may be of what cleans up
+  allocations   ///< operator new throws twice in a row; the second call may belong to the cleanup
 };
 inline constexpr failure all_failures[] = {failure::refusal,    failure::late,        failure::loss_before,
                                            failure::loss_after, failure::system_call, failure::allocation,
@@ -26,10 +26,10 @@ inline constexpr failure all_failures[] = {failure::refusal,    failure::late,  
 
 [[nodiscard]] const char* name_of(failure kind) noexcept;
 
-/// The words by which a message of the runtime shows that it tells of an injected failure of the device interface.
+/// The words in messages of the runtime that identify an injected failure of the device interface.
 inline constexpr const char* mark = "by the sweep";
 
-/// What was made to fail, in words, and where the runtime made the call.
+/// A description of the failed call, and the place in the runtime that made it.
 struct note {
   char text[64] = {};
   int depth = 0;
@@ -41,13 +41,13 @@ class injector {
   void arm(failure kind, std::uint64_t k) noexcept;
   void disarm() noexcept { kind_.store(failure::none); }
 
-  /// Counts one call; true if this is the one to fail. `what` lives for ever. Safe wherever the runtime calls.
+  /// Counts one call; true if this call must fail. `what` must live for ever. Safe wherever the runtime makes calls.
   bool due(failure kind, const char* what, int device = -1) noexcept;
 
   [[nodiscard]] bool fired() const noexcept { return fired_.load(); }
-  /// What failed latest, in words.
+  /// A description of the latest failure.
   [[nodiscard]] const char* what() const noexcept { return note_->depth != 0 ? note_->text : "nothing"; }
-  /// Keeps the note where another process sees it.
+  /// Keeps the note in memory that another process sees.
   void note_at(note* place) noexcept { note_ = place; }
   [[nodiscard]] std::uint64_t calls() const noexcept { return calls_.load(); }
   [[nodiscard]] failure armed_for() const noexcept { return armed_for_; }
@@ -64,10 +64,10 @@ class injector {
 
 [[nodiscard]] injector& injected() noexcept;
 
-/// The calling thread is the test's: calls count only inside of runtime_call.
+/// Marks the calling thread as the test's: its calls count only inside of runtime_call.
 void this_thread_is_the_test() noexcept;
 
-/// While it lives, calls of the test's thread are the runtime's.
+/// While an object lives, calls of the test's thread count as the runtime's.
 class runtime_call {
  public:
   runtime_call() noexcept;
@@ -79,7 +79,7 @@ class runtime_call {
   bool before_;
 };
 
-/// The opposite, for code of the test that the runtime calls.
+/// The opposite of runtime_call, for code of the test that the runtime calls.
 class test_code {
  public:
   test_code() noexcept;
@@ -91,7 +91,7 @@ class test_code {
   bool before_;
 };
 
-/// Objects that operator new made and nobody deleted yet.
+/// The number of objects that operator new made and that are not deleted yet.
 [[nodiscard]] std::int64_t live_objects() noexcept;
 
 }  // namespace sweep

@@ -1,9 +1,9 @@
-// The sweep: each operation of a device and each system call that the runtime makes in a scenario fails once, and all
-// that the runtime promises is looked at afterwards. How SQLite tests what it does when memory runs out.
+// The sweep: each operation of a device and each system call that the runtime makes in a scenario fails once, and
+// afterwards all guarantees of the runtime are checked. SQLite tests failing allocations in this way.
 //
 //   test-sweep [scenario...] [--kind <kind>] [--every <n>] [--call <k>] [--order host|devices]
 //
-// --every: only every n-th call fails; --call: begins with that one. Alone it runs everything.
+// --every: only every n-th call fails; --call: begins with that call. Without arguments it runs everything.
 
 #include <algorithm>
 #include <cstdio>
@@ -61,7 +61,7 @@ int main(int count, char** arguments) {
       if (wanted.kind && *wanted.kind != name_of(kind)) continue;
       for (const order first : {order::host_first, order::devices_first}) {
         if (wanted.first ? first != *wanted.first : s.starts && first != order::host_first) continue;
-        // A loss and a failed start take a process each, and there are very many allocations.
+        // Each loss and each failed start needs a new process, and there are very many allocations.
         const bool costly = s.starts || kind == failure::loss_before || kind == failure::loss_after;
         const std::uint64_t stride = wanted.every * (costly                                                        ? 3
                                                      : kind == failure::allocation || kind == failure::allocations ? 5

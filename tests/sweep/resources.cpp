@@ -105,7 +105,7 @@ std::string difference(const resources& before, const resources& after) {
           std::string(result.empty() ? "" : ", ") + what + " " + std::to_string(was) + " -> " + std::to_string(now);
   };
   compare("descriptors", before.descriptors, after.descriptors);
-  // What was kept for later allocations may be gone.
+  // Mappings that were kept for later allocations may be gone.
   if (after.mappings > before.mappings) compare("mappings", before.mappings, after.mappings);
   compare("files in /dev/shm", before.shared, after.shared);
   compare("processes", before.processes, after.processes);

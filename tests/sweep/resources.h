@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a process and its devices hold. What a run leaves behind shows as a difference.
+/// The resources that a process and its devices hold. Leaks of a run show as a difference.
 
 #include <sys/types.h>
 
@@ -18,19 +18,19 @@ struct resources {
   std::int64_t processes = 0;               ///< of devices
   std::int64_t regions = 0;                 ///< allocations alive
   std::int64_t buffers = 0;                 ///< staging buffers that are free
-  std::int64_t locked = 0;                  ///< regions whose mutex somebody keeps
+  std::int64_t locked = 0;                  ///< regions whose mutex a thread holds
   std::vector<std::int64_t> device_memory;  ///< free, by device; -1: lost
 };
 
-/// The processes of a process's devices, by device.
+/// The processes of the devices of a process, by device.
 [[nodiscard]] std::map<int, pid_t> device_processes(pid_t of);
 
-/// What the system shows, of a process that may have no runtime.
+/// The resources that the system shows; the process may have no runtime.
 [[nodiscard]] resources of_process();
-/// That, and what the runtime and its devices hold.
+/// The resources of the process, and those of the runtime and its devices.
 [[nodiscard]] resources of_runtime();
 
-/// What differs, as a sentence; empty if nothing does.
+/// The differences as a sentence; empty if there are none.
 [[nodiscard]] std::string difference(const resources& before, const resources& after);
 
 }  // namespace sweep

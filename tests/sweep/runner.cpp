@@ -55,7 +55,7 @@ class worker {
       const bool lost = any_lost();
       resources after = of_runtime();
       if (lost) after.processes = before.processes;
-      // A connection to another process that is made anew later leaves nothing behind.
+      // A connection to another process may be missing now; making it again later is no leak.
       after.descriptors = std::max(after.descriptors, before.descriptors);
       const std::string left = difference(before, after);
       if (!left.empty()) to_.finding(k, "left behind: " + left);
@@ -72,7 +72,7 @@ class worker {
 
   void run_once(std::uint64_t k) {
     world w(which_.first, [&](const std::string& what) {
-      broken_ = true;  // what comes later would be told again and again
+      broken_ = true;  // otherwise later runs would report the same leak again
       to_.finding(k, what);
     });
     w.prepare();
@@ -86,7 +86,7 @@ class worker {
     w.free_all();
   }
 
-  // The same without failures.
+  // A run without failures.
   void clean_run(std::uint64_t k, const char* when) {
     injected().arm(failure::none, 0);
     world w(which_.first, [&](const std::string& what) {
@@ -100,7 +100,7 @@ class worker {
     w.free_all();
   }
 
-  // Each run is the start of a process.
+  // Here each run is the start of a process.
   int run_start() {
     const std::uint64_t k = which_.k;
     to_.line("at " + std::to_string(k));
@@ -157,7 +157,7 @@ int run_sweep(const sweep_of& which, int report_to) {
   this_thread_is_the_test();
   install_touch_handler();
   ::setenv("HPE_DEVICES", which.what->devices, 1);
-  // What allocations leave for later ones would look like a leak.
+  // Memory kept for later allocations would look like a leak.
   ::setenv("HPE_KEPT_MEMORY", "0", 0);
   ::setenv("HPE_SOFT_MEMORY", "256M", 0);
   ::setenv("HPE_SOFT_THREADS", "1", 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A scenario, and the process that runs it with one failure after the other.
+/// A scenario, and the process that runs it with each failure in turn.
 
 #include <sys/types.h>
 
@@ -20,15 +20,15 @@ struct scenario {
   const char* name;
   const char* devices;  ///< HPE_DEVICES
   std::vector<std::pair<const char*, const char*>> variables;
-  /// Makes what it needs, calls `arm`, and does what is to fail.
+  /// Prepares its objects, calls `arm`, and does the operations that are to fail.
   std::function<void(world&, const std::function<void()>& arm)> run;
-  bool starts = false;  ///< the start of the runtime itself is what fails
+  bool starts = false;  ///< the failure is in the start of the runtime
 };
 
 [[nodiscard]] std::span<const scenario> scenarios();
-/// Those with a second process.
+/// The scenarios with a second process.
 [[nodiscard]] std::vector<scenario> sharing_scenarios();
-/// What that second process does.
+/// The main function of the second process.
 int other_process(const std::string& role);
 
 struct sweep_of {
@@ -39,14 +39,14 @@ struct sweep_of {
   std::uint64_t stride = 1;
 };
 
-/// In a process of its own. What it found goes to the driver, as lines:
+/// Runs in a separate process. Sends its findings to the driver, as lines:
 ///   at <k>             this run begins
 ///   finding <k> <text>
 ///   again <k>          the process is of no more use; another one goes on with k
 ///   done <calls>       so many calls there are, and all were made to fail
 int run_sweep(const sweep_of& which, int report_to);
 
-/// Runs one kind of failure of one scenario in such processes, and watches them.
+/// Runs one kind of failure of one scenario in such processes, and monitors them.
 struct tally {
   std::uint64_t calls = 0;
   std::uint64_t failures = 0;  ///< injected

@@ -1,4 +1,4 @@
-// What programs do, in sizes that take milliseconds: two blocks and a bit where one would hide something.
+// Operations of programs, in sizes that take milliseconds: two blocks and a bit where one block would hide errors.
 
 #include <algorithm>
 #include <memory>
@@ -17,7 +17,7 @@ constexpr std::size_t middle = 5 * model_block + 100;
 constexpr std::size_t two_homes = granule + 3 * model_block;
 
 part all_of(memory* m) { return {m, 0, m->bytes}; }
-// From the first home into the second one.
+// A part that begins in the first home and ends in the second one.
 part across_homes(memory* m) { return {m, granule - 2 * model_block - 50, 4 * model_block}; }
 
 void allocations(world& w, const arm_function& arm) {
@@ -57,7 +57,7 @@ void small_objects(world& w, const arm_function& arm) {
   if (made[1] != nullptr) w.read(all_of(made[1]));
 }
 
-// A striped array in the state that CPU code and devices left it in, set across homes.
+// Sets a part across homes of a striped array that CPU code and devices have used.
 void fill_striped(world& w, const arm_function& arm) {
   memory* m = w.allocate_striped(two_homes);
   w.write(all_of(m), 1);
@@ -145,7 +145,7 @@ void launches(world& w, const arm_function& arm) {
 }
 
 void unreachable(world& w, const arm_function& arm) {
-  // The last device is on another switch, and the memory comes to it.
+  // The last device is on another switch, so the memory migrates to it.
   memory* a = w.allocate(middle, 0);
   memory* b = w.allocate(middle, 3);
   w.write(all_of(a), 1);

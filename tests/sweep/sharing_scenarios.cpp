@@ -1,5 +1,5 @@
-// Scenarios with other processes, and with code of the host that knows nothing of hpe: system calls and libraries as
-// MPI get at memory as interpose/buffer_access does.
+// Scenarios with other processes, and with host code that knows nothing of hpe: memory is accessed through
+// interpose/buffer_access, as system calls and libraries like MPI do.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -47,7 +47,7 @@ void put(int to, const Value& value) {
   if (::write(to, &value, sizeof value) != static_cast<ssize_t>(sizeof value)) ::_exit(3);
 }
 
-// What the importer is asked.
+// The request to the importer.
 struct question {
   hpeExport handle{};
   std::uint64_t bytes = 0;
@@ -55,7 +55,7 @@ struct question {
 };
 enum class copied : char { rightly = 'y', wrongly = 'n', not_at_all = 'e' };
 
-// This program in another role, at the other end of two pipes. It ends when its input does.
+// A process that runs this program in another role, at the other end of two pipes. It ends when its input ends.
 class other {
  public:
   explicit other(const char* role) {
@@ -163,7 +163,7 @@ void exports(world& w, const arm_function& arm) {
   question asked{{}, middle, exported_first};
   w.call("hpeExportBegin", [&] { return hpeExportBegin(&asked.handle, m->data, middle); });
   if (!w.succeeded()) return;
-  // Entries are used again, and there is one export at a time.
+  // Entries are reused, and there is one export at a time.
   if (hpe::node::decode(asked.handle)->entry != 0) w.report("an export that failed keeps its entry in the table");
   const auto ended = std::make_shared<bool>(false);
   w.at_end([&w, ended, handle = asked.handle] {
@@ -178,7 +178,7 @@ void exports(world& w, const arm_function& arm) {
   *ended = w.succeeded();
 }
 
-// As a call of read() or a receive does.
+// Writes bytes like a call of read() or a receive.
 void put_bytes(world& w, const part& p, std::uint8_t first) {
   const auto bytes = pattern(p.bytes, first);
   w.call("writing for host code",
@@ -193,7 +193,7 @@ void put_bytes(world& w, const part& p, std::uint8_t first) {
          {{p, bytes}});
 }
 
-// As a call of write() or a send does.
+// Reads bytes like a call of write() or a send.
 void get_bytes(world& w, const part& p) {
   std::vector<std::uint8_t> got(p.bytes);
   const auto expected = bytes_of(p);

@@ -1,6 +1,6 @@
-// What stands in for system calls of the runtime (the linker's --wrap): counts them, and lets the one that the injector
-// chooses fail as the system itself could. Left out is what the system does not refuse to those who use it rightly:
-// close frees the descriptor whatever it answers, munmap of a whole mapping needs no memory, and waitid finds a child.
+// Replacements of the runtime's system calls (by the linker's --wrap). They count the calls, and let the call that the
+// injector chooses fail as the system itself could. Calls that do not fail when used correctly are left out: close
+// always frees the descriptor, munmap of a whole mapping needs no memory, and waitid finds a child.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -31,7 +31,7 @@ bool fails(const char* what, int with) noexcept {
 
 extern "C" {
 
-// A stand-in for a function with these parameters, which fails with an error number and gives `failed`.
+// A replacement of a function with these parameters, which fails with an error number and returns `failed`.
 #define SWEEP_CALL(type, name, error_number, failed, parameters, arguments) \
   type __real_##name parameters;                                            \
   type __wrap_##name parameters { return fails(#name, error_number) ? (failed) : __real_##name arguments; }
@@ -89,7 +89,7 @@ int __wrap_fcntl(int file, int command, ...) {
 }
 
 long __real_syscall(long number, ...);
-// Six arguments are passed on, however many the caller gave: what lies behind them is read, which AddressSanitizer
+// Always passes on six arguments. If the caller gave fewer, it reads beyond them, which AddressSanitizer
 // forbids.
 __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...) {
   va_list rest;

@@ -1,4 +1,4 @@
-// How a world compares its memory with its model: as CPU code reads it, and as kernels on each home do.
+// Compares the memory of a world with its model: as CPU code reads it, and as kernels on each home read it.
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ world::view world::host_view(const memory& m) {
     const std::size_t at = b * model_block;
     const std::size_t bytes = std::min(model_block, m.bytes - at);
     const auto readable = [&] { return touch(result.bytes.data() + at, m.data + at, bytes); };
-    // A fetch that was made to fail late, ahead of anybody who wanted it, is told to who comes first.
+    // If a fetch ahead of a reader failed late, the first reader gets the failure, so it tries again.
     result.readable[b] = readable() || (injected().armed_for() == failure::late && readable());
   }
   return result;
@@ -67,7 +67,7 @@ bool world::may_be_gone(const memory& m, std::size_t block) const {
   hpePointerInfo info{};
   const std::size_t at = block * model_block;
   if (hpeGetPointerInfo(m.data + at, &info) != HPE_SUCCESS || info.device < 0 || !is_lost(info.device)) return false;
-  // What the operation queued on the device may be all that there was.
+  // Perhaps the only valid bytes were those that the operation queued on the device.
   if (m.host_valid.size() <= block || !m.host_valid[block] || succeeded()) return true;
   const accepted_work work = accepted();
   const auto begin = reinterpret_cast<std::uintptr_t>(m.data + at);

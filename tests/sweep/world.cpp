@@ -20,7 +20,7 @@ std::vector<std::uint8_t> model_of(const part& p) {
   return {begin, begin + static_cast<std::ptrdiff_t>(p.bytes)};
 }
 
-// What no call gives: a touch by CPU code raised SIGSEGV.
+// A status that no call returns: a touch by CPU code raised SIGSEGV.
 constexpr auto touch_failed = static_cast<hpeStatus>(15);
 
 constexpr hpeShape four_tiles{{4, 1, 1}, {1, 1, 1}};
@@ -82,7 +82,7 @@ void world::prepare() {
 
 // ---- operations ---------------------------------------------------------------------------------------------------
 
-// A command of the runtime's own threads fails between two operations of the scenario: it belongs to neither.
+// A command of the runtime's own threads that fails between two operations of the scenario belongs to neither.
 void world::account_for_late_failure() {
   if (injected().armed_for() != failure::late || !injected().fired() || accounted_) return;
   mark_late_failure({});
@@ -99,7 +99,7 @@ void world::begin_operation() {
   fired_before_ = injected().fired();
   const failure kind = injected().armed_for();
   if (kind != failure::loss_before && kind != failure::loss_after) return;
-  (void)hpeSynchronize();  // so that what a loss leaves undone is of one operation
+  (void)hpeSynchronize();  // so that a loss leaves at most one operation incomplete
   for (auto& m : all_) {
     m->host_valid.clear();
     for (std::size_t at = 0; at < m->bytes; at += model_block) {
@@ -147,7 +147,7 @@ void world::end_operation(const char* name, const changes& writes) {
 void world::mark_late_failure(const changes& writes) {
   accounted_ = true;
   await_late_command();
-  // What the operation made of bytes that did not arrive.
+  // The operation computed these bytes from bytes that did not arrive.
   for (const auto& [p, bytes] : writes) set_known(p, knowledge::unknown);
   const device_write late = late_command();
   for (auto& m : all_)
@@ -157,7 +157,7 @@ void world::mark_late_failure(const changes& writes) {
     }
 }
 
-// Bytes that come by way of the device that died, or from its kernels, are anything.
+// Bytes that came by way of the device that died, or from its kernels, may have any value.
 void world::mark_lost_work(const changes& writes) {
   const int lost = killed_device();
   hpeDeviceInfo info{};
@@ -174,7 +174,7 @@ void world::set_known(const part& p, knowledge what) {
   std::fill_n(p.of->known.begin() + static_cast<std::ptrdiff_t>(p.begin), p.bytes, what);
 }
 
-// A failure has to be told as what it was.
+// The message must describe the injected failure.
 void world::check_message(const char* name) {
   const auto wrong = [&](const char* what) {
     report_(std::string(name) + " gave " + hpeStatusName(status_) + " (\"" + message_ + "\"), " + what);
@@ -182,7 +182,7 @@ void world::check_message(const char* name) {
   told_ = told_ || message_.find(mark) != std::string::npos || status_ == touch_failed;
   if (!injected().fired()) return wrong("though nothing was made to fail");
   if (status_ == HPE_ERROR_INTERNAL) return wrong("a defect of hpe");
-  if (status_ == touch_failed) return;  // the log has the sentence
+  if (status_ == touch_failed) return;  // the message is in the log
   if (message_.empty()) return wrong("without a sentence");
   switch (injected().armed_for()) {
     case failure::refusal:
@@ -258,7 +258,7 @@ memory* world::allocate_striped(std::size_t bytes, std::size_t chunk) {
 void world::free(memory* m) {
   if (m == nullptr) return;
   call("hpeFree", [&] { return hpeFree(m->data); });
-  // A call that failed changed nothing; it works when nothing fails.
+  // A failed call changed nothing; the next call must succeed.
   if (!succeeded()) call("hpeFree again", [&] { return hpeFree(m->data); });
   std::erase_if(all_, [&](const auto& each) { return each.get() == m; });
 }
@@ -274,7 +274,7 @@ void world::write(const part& p, std::uint8_t first) {
   const auto bytes = pattern(p.bytes, first);
   call("a write by the CPU",
        [&] {
-         // What failed was told in the log; the thread gets its signal.
+         // The log has the message; the thread gets its signal.
          return touch(p.of->data + p.begin, bytes.data(), bytes.size()) ? HPE_SUCCESS : touch_failed;
        },
        {{p, bytes}});

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A program that uses hpe, with a model of what its memory holds. Each operation is a call of the C interface (or a
-/// touch by CPU code) and what it does to the model; a failed operation leaves each byte as before or as after it, and
-/// verify() finds out which, with the same answer from the host and from the devices.
+/// A program that uses hpe, with a model of its memory. Each operation is a call of the C interface (or a touch by CPU
+/// code) together with its effect on the model. A failed operation leaves each byte as it was before or as it would be
+/// after; verify() finds out which, and expects the same bytes on the host and on the devices.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,22 +18,22 @@
 
 namespace sweep {
 
-/// Bytes of which no block or page looks like the next.
+/// Bytes in which neighbouring blocks and pages differ.
 [[nodiscard]] std::vector<std::uint8_t> pattern(std::size_t bytes, std::uint8_t first);
 
-/// What a byte may be.
+/// The values that a byte may have.
 enum class knowledge : std::uint8_t {
   exact,    ///< as the model says
-  either,   ///< that, or the other value
-  unknown,  ///< anything, the same for host and device
-  anything  ///< a copy that failed late was to bring it to its home: host and device may differ
+  either,   ///< the model's value, or the other one
+  unknown,  ///< any value, the same for host and device
+  anything  ///< a copy to its home failed late: host and device may differ
 };
 
 struct memory {
   std::uint8_t* data = nullptr;
   std::size_t bytes = 0;
   bool on_host = false;  ///< hpeMallocHost
-  bool told = false;     ///< something is wrong with it, which is told once
+  bool told = false;     ///< an error in it was reported, which happens once
   std::vector<std::uint8_t> model;
   std::vector<std::uint8_t> other;
   std::vector<knowledge> known;
@@ -46,15 +46,15 @@ struct part {
   std::size_t bytes = 0;
 };
 
-/// Which view is looked at first.
+/// Which view is checked first.
 enum class order : std::uint8_t { host_first, devices_first };
 
-/// Ends an action early: what it would do from here on depends on what was lost.
+/// Ends an action early, because its next steps depend on lost data.
 struct action_over {};
 
 class world {
  public:
-  /// report gets one sentence for each thing that is wrong.
+  /// report gets one sentence for each error.
   world(order first, std::function<void(const std::string&)> report);
 
   [[nodiscard]] unsigned devices() const noexcept { return devices_; }
@@ -88,16 +88,16 @@ class world {
   void enqueue(int device, const part& p);
   void synchronize();
 
-  /// Any other call of hpe: what it does to memory, if it succeeds, and after it.
+  /// Any other call of hpe, with its effect on memory if it succeeds.
   hpeStatus call(const char* name, const std::function<hpeStatus()>& function,
                  const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes = {});
-  /// Takes memory that somebody else allocated into the model.
+  /// Adds memory that was allocated elsewhere to the model.
   memory* adopt(void* data, std::vector<std::uint8_t> contents);
 
   void report(const std::string& what) { report_(what); }
   /// Runs before the memory is freed, however the action ends.
   void at_end(std::function<void()> cleanup) { cleanups_.push_back(std::move(cleanup)); }
-  /// Nothing fails from here on; what failed late is told now, if nobody was told before.
+  /// No call fails from here on; a late failure that was not reported yet must be reported now.
   void end_of_failures();
   /// Compares all memory with the model, as the host and as the devices see it.
   void verify();
@@ -135,12 +135,12 @@ class world {
   std::string message_;
   std::string operation_;  ///< the latest one
   bool fired_before_ = false;
-  bool accounted_ = false;  ///< what a command that failed late leaves is in the model
+  bool accounted_ = false;  ///< the model includes the effect of the command that failed late
   bool over_ = false;       ///< the action ends with the next operation
-  bool told_ = false;       ///< somebody was told of the injected failure
+  bool told_ = false;       ///< the injected failure was reported
 };
 
-/// The unit of the model's host_valid and of what is gone with a device: no smaller than a block of hpe.
+/// The unit of the model's host_valid and of data lost with a device: no smaller than a block of hpe.
 inline constexpr std::size_t model_block = std::size_t{64} << 10;
 inline constexpr std::size_t granule = std::size_t{2} << 20;
 /// The most that device_view copies at once.
@@ -148,7 +148,7 @@ inline constexpr std::size_t probe_bytes = granule;
 
 /// Copies bytes as CPU code does, from or to memory of hpe; false if that raised SIGSEGV.
 [[nodiscard]] bool touch(void* to, const void* from, std::size_t bytes);
-/// Takes faults that hpe does not answer. Before hpe starts.
+/// Installs a handler for faults that hpe does not answer. Called before hpe starts.
 void install_touch_handler();
 
 }  // namespace sweep

@@ -53,7 +53,7 @@ class engine_test : public testing::TestWithParam<const char*> {
     return result;
   }
 
-  /// From home to home, by whatever route there is.
+  /// From home to home, by any route.
   timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                  points after) {
     if (move.route_between(to, from) != route::peer_staged)
@@ -142,7 +142,7 @@ TEST_P(engine_test, copies_of_registered_memory_are_counted_by_their_direction) 
 }
 
 TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
-  // A long chain across priorities and devices; a link that did not wait would find the value before.
+  // A long chain across priorities and devices; a copy that did not wait would find the previous value.
   std::byte* const here = soft.at(0);
   std::byte* const there = soft.at(1);
   constexpr std::size_t bytes = 4 * mib;
@@ -157,8 +157,8 @@ TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
   }
 }
 
-// Each kind of copy to a home comes after what it is told to come after: here a command that is queued later,
-// elsewhere.
+// Each kind of copy to a home waits for its points: here for a command that is queued later, on another
+// stream.
 TEST_P(engine_test, every_copy_to_a_home_waits_for_its_points) {
   std::byte* const to = soft.at(0);
   std::byte* const registered = soft.space.alias(soft.at(1, mib));
@@ -197,7 +197,7 @@ TEST_P(engine_test, a_buffer_that_helpers_filled_holds_all_bytes) {
   }
 }
 
-// A staging buffer remembers one timepoint, which stands for all that reads it.
+// A staging buffer keeps one timepoint, which stands for all commands that read it.
 TEST_P(engine_test, a_buffer_for_two_homes_is_busy_until_both_have_read_it) {
   device::stream& other = soft.set->at(1).create_stream(priority::launch);
   const timepoint before = other.fill(soft.at(1), 1, 1);
@@ -259,13 +259,13 @@ TEST_P(engine_test, every_stream_is_named) {
 TEST_P(engine_test, memory_that_nothing_backs_is_refused) {
   EXPECT_THROW(move.upload(0, soft.at(0, mapped), 4096, {}, priority::launch), error);
   EXPECT_THROW(move.download(0, soft.at(0, mapped - 4096), 8192, {}, priority::launch), error);
-  // The stream goes on.
+  // The stream continues to work.
   const timepoint next = move.upload(0, soft.at(0), 4096, {}, priority::launch);
   soft.wait(next);
   EXPECT_FALSE(soft.set->status_of(next));
 }
 
-/// A group for each of two devices, which notes what is put where.
+/// A group for each of two devices, which records the threads and memory that are bound to it.
 class groups_test : public testing::Test {
  protected:
   struct memory {
@@ -311,7 +311,7 @@ TEST_F(groups_test, have_buffers_and_threads_of_their_own) {
     EXPECT_FALSE(move.try_borrow(home)) << "the other group's are not for this one";
     EXPECT_TRUE(std::ranges::equal(std::span(first.data(), large), sent));
   }
-  // Helpers say where they belong before they help; how soon they start is theirs.
+  // Helpers settle before they help; they may start at any time.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(50);
   while ((threads[0] < 2 || threads[1] < 2) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_EQ(threads[0], 2u);

@@ -61,7 +61,7 @@ TEST_F(staging, a_buffer_is_free_only_when_the_work_on_it_has_finished) {
   }
 }
 
-// One direction of a link must not wait for what the other one is doing.
+// One direction of a link must not wait for the other one.
 TEST_F(staging, a_buffer_whose_work_is_done_comes_before_one_that_is_busy) {
   staging_ring ring(*soft.set, soft.staging(), 64 * kib, 3);
   device::stream& stream = soft.set->at(0).create_stream(device::priority::launch);
@@ -75,7 +75,7 @@ TEST_F(staging, a_buffer_whose_work_is_done_comes_before_one_that_is_busy) {
   ring.give_back(idle, done);
   ring.give_back(busy_too, later);
   EXPECT_EQ(ring.take(), idle);
-  // Now somebody has to wait, and it is for the first.
+  // Now the taker has to wait, for the first buffer.
   (void)stream.fill(soft.at(0), 1, 1);
   EXPECT_EQ(ring.take(), busy);
   (void)stream.fill(soft.at(0), 1, 1);

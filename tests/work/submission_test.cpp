@@ -1,4 +1,4 @@
-// Submissions that fail at each possible place: what was queued is ordered and counts, and all other bytes are as
+// Submissions that fail at each possible place: queued pieces are ordered and count as done, and all other bytes are as
 // before, the same for the host and for devices.
 
 #include "runtime/work/submission.h"
@@ -35,7 +35,7 @@ class submissions : public ::testing::Test {
     options chosen;
     chosen.devices = "soft:3";
     chosen.block_size = block;
-    chosen.rolling_window = 0;  // what the host wrote stays the host's
+    chosen.rolling_window = 0;  // the host's writes are not uploaded early
     chosen.soft_host_link = host_link;
     runtime_ = std::make_unique<core::runtime>(chosen);
     data_ = runtime_->memory().allocate_striped(bytes, nullptr);
@@ -164,7 +164,7 @@ TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
   EXPECT_EQ(state_of(0), block_state::host);
   expect_everywhere(5, old_byte, false);
 
-  // Where only the home has a copy, it is as the part left it.
+  // If only the home has a copy, it is as the part left it.
   runtime_->copies().fill(data_, old_byte, bytes);
   {
     submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
@@ -193,7 +193,7 @@ TEST_F(submissions, that_are_abandoned_leave_bytes_that_can_be_migrated) {
   }
 }
 
-// A copy that nobody waits for would write over what the host writes next.
+// A copy that nobody waits for would overwrite later writes of the host.
 TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
   start("16M");
   device::device& second = with().devices.at(1);
@@ -212,7 +212,7 @@ TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
   expect_everywhere(5, old_byte, true);
 }
 
-// A program that queues without end is held up, and holds up nobody else.
+// A program that queues without end is held up, without holding up other threads.
 TEST_F(submissions, are_not_queued_without_end) {
   coherence::region& r = region();
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
@@ -280,7 +280,7 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
 }
 
 TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
-  runtime_->synchronize(-1);  // so that nothing but the gate is waited for
+  runtime_->synchronize(-1);  // so that only the gate is waited for
   with().devices.wait(with().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(data_, old_byte, 1);
@@ -296,7 +296,7 @@ TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
   };
   struct {
     device_access first;
-    std::size_t at;  // each in a place of its own
+    std::size_t at;  // each at a different place
     bool reader_waits, writer_waits, concurrent_waits;
   } cases[] = {{reads, 0, false, true, true},
                {writes, granule_size, true, true, true},

@@ -1,4 +1,4 @@
-// A CUDA driver from before there was virtual memory management: it starts, and has nothing that hpe builds on.
+// A CUDA driver from before virtual memory management: it starts, but lacks the functions that hpe needs.
 #include <cuda.h>
 
 CUresult cuInit(unsigned /*flags*/) { return CUDA_SUCCESS; }

@@ -1,6 +1,6 @@
-// A CUDA driver for tests of what hpe says where it cannot work: of no device, too old, and the like. The variable
-// STAND_IN_DRIVER says which of them it plays. Its one GPU has memory that can be asked for and not had, but where it
-// plays "working": then memory of the host plays the GPU's, copies and fills are done at once, and kernels do nothing.
+// A CUDA driver for tests of hpe's messages: a driver without devices, one that is too old, and so on. The variable
+// STAND_IN_DRIVER says which of them it imitates. Allocations on its one GPU fail, except if it imitates "working":
+// then it uses host memory as the GPU's, does copies and fills at once, and does not run kernels.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -99,7 +99,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
   return CUDA_SUCCESS;
 }
 
-// A handle of memory is a descriptor and 1.
+// A handle of memory is its file descriptor plus 1.
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp* /*properties*/,
                      unsigned long long /*flags*/) {
   if (!plays("working")) return CUDA_ERROR_OUT_OF_MEMORY;

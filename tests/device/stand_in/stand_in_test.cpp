@@ -1,5 +1,5 @@
-// What hpe says where the CUDA driver is missing, too old, or has no device that can be used. The driver is a stand-in
-// that the loader finds first, so that all of this runs on machines without GPUs.
+// hpe's messages if the CUDA driver is missing, too old, or has no usable device. The driver is a stand-in that the
+// loader finds first, so that these tests run on machines without GPUs.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace device_test {
 namespace {
 
-/// The words and the status of the error that opening GPUs ends in.
+/// The message and the status of the error that opening GPUs throws.
 struct refusal {
   std::string words;
   hpeStatus status = HPE_SUCCESS;
@@ -37,8 +37,8 @@ class playing {
   environment variable_;
 };
 
-// It has to be there before the address space is taken, and programs without GPUs do without it. The first of these
-// tests, because what is loaded stays.
+// The driver must be loaded before the address space is reserved, and not in programs without GPUs. This must be the
+// first of these tests, because the driver stays loaded.
 TEST(stand_in, is_loaded_at_once_where_gpus_may_be_used) {
   const auto is_loaded = [] { return ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY) != nullptr; };
   if (is_loaded()) GTEST_SKIP() << "it is loaded already";

@@ -1,4 +1,5 @@
-// One pointer: filled by the CPU, scaled by every device in its part, read by the CPU. argv[1] names the kernels' file.
+// One pointer: the CPU fills the memory, each device scales its part, and the CPU reads the result. argv[1] names the
+// kernels' file.
 
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +18,7 @@ int main(int, char** argv) try {
     const std::span<float> mine = data.subspan(d * part, part);
     hpe::launch_on(d, scale, hpe::grid(64), {mine.data(), mine.size(), d + 2.0F}, hpe::inout(mine));
   }
-  for (int d = 0; d < devices; ++d) {  // no copy and no wait: reading is enough
+  for (int d = 0; d < devices; ++d) {  // no copy and no wait: the next read is enough
     const std::span<float> mine = data.subspan(d * part, part);
     if (std::any_of(mine.begin(), mine.end(), [&](float x) { return x != d + 2.0F; })) return 1;
   }

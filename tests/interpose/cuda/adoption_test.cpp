@@ -1,5 +1,5 @@
-// Device memory that the program got from the driver, in CPU code. The stand-in's device memory lies elsewhere than its
-// addresses say, and nobody can read it there, as with a GPU.
+// CPU code on device memory that the program got from the driver. As with a GPU, nothing can be read at the addresses
+// of the stand-in's device memory: its bytes lie elsewhere.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ class Adoption : public testing::Test {
     EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS);  // 0 is nothing to free
   }
 
-  // The stand-in uses the addresses of an ended context again, like the driver.
+  // The stand-in reuses the addresses of an ended context, like the driver.
   void allocate_at(CUdeviceptr wanted) {
     std::vector<CUdeviceptr> others;
     for (device = 0; device != wanted && others.size() < 100; others.push_back(device))
@@ -119,7 +119,7 @@ TEST_F(Adoption, WithFillsAndCopiesOfTheProgram) {
   ASSERT_EQ(cuMemcpyDtoD(other, device, bytes), CUDA_SUCCESS);
   EXPECT_EQ(words_at(other)[2], 17U);
   EXPECT_EQ(words_at(other)[count - 1], (count - 1) * 3);
-  // A read of the device leaves the host's rights to read; what it wrote is there.
+  // A read by the device leaves the view readable for the host, and sees what the host wrote.
   std::uint64_t back = 0;
   p[3] = 18;
   ASSERT_EQ(cuMemcpyDtoH(&back, device + 24, 8), CUDA_SUCCESS);
@@ -182,13 +182,13 @@ TEST_F(Adoption, OfManyThreads) {
 sigjmp_buf escape;
 void leave(int) { siglongjmp(escape, 1); }
 
-// The null pointer too.
+// Whether a read faults, also for the null pointer.
 __attribute__((no_sanitize("undefined"))) bool faults(const std::uint64_t* address) {
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = leave;
   sigaction(SIGSEGV, &action, &before);
-  volatile bool faulted = true;  // lives over the jump
+  volatile bool faulted = true;  // volatile, so that it keeps its value over the jump
   if (sigsetjmp(escape, 1) == 0) {
     (void)*const_cast<const volatile std::uint64_t*>(address);
     faulted = false;
@@ -227,7 +227,7 @@ TEST_F(Adoption, AResetFreesMemoryAndEverythingGoesOn) {
   EXPECT_NE(told.find("freed when its context ended"), std::string::npos) << told;
   std::uint64_t back = 0;
   EXPECT_EQ(cuMemcpyDtoH(&back, lost, 8), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  // The same again, at the same address even.
+  // Once more, even at the same address.
   stand_in::enter_device_0();
   allocate_at(lost);
   const std::vector<std::uint64_t> initial = numbers();
@@ -258,7 +258,7 @@ TEST_F(Adoption, AResetOfAnotherDeviceLosesNothing) {
   EXPECT_EQ(words_at(device)[5], 5U);
 }
 
-// By ways that hpe does not see, as libraries have that find the driver's entries before hpe is there.
+// A reset that hpe does not see, like that of libraries that looked up the driver's entries before hpe was loaded.
 TEST_F(Adoption, AResetBehindHpesBack) {
   words_at(device)[5] = 4;
   const CUdeviceptr lost = std::exchange(device, 0);

@@ -1,5 +1,5 @@
-// Copies of pageable memory in front of the stand-in, whose copies run later than the call: what is given back too
-// early shows.
+// Copies of pageable memory with the stand-in, whose copies run later than the call: memory that is released too early
+// shows.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class Copies : public testing::Test {
     RecordProperty("seed", std::to_string(seed()));
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
-    // So much is left to the driver before hpe pins buffers.
+    // hpe leaves the first copies, up to so many bytes, to the driver before it pins buffers.
     const std::vector<std::uint8_t> much(bytes);
     for (std::size_t at = 0; at < 64 * MiB; at += bytes)
       ASSERT_EQ(cuMemcpyHtoD(device, much.data(), bytes), CUDA_SUCCESS);

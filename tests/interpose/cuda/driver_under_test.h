@@ -8,10 +8,10 @@
 
 namespace stand_in {
 
-/// The file of the stand-in, which main made HPE_CUDA_DRIVER.
+/// The file of the stand-in, which main() put into HPE_CUDA_DRIVER.
 std::string file();
 
-/// Entries of the stand-in past the shim: the program's dlopen gives the shim for the driver's file.
+/// Finds entries of the stand-in itself and not of the shim, which the program's dlopen returns for the driver's file.
 void* find_entry(const char* name);
 template <class Function>
 Function* find(const char* name) {

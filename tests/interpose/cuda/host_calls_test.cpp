@@ -1,5 +1,5 @@
-// Calls of libc on device memory that the program got from the driver: the kernel refuses its addresses, and hpe stands
-// between.
+// Calls of libc on device memory that the program got from the driver: the operating system refuses such addresses, so
+// hpe stages the data.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -38,7 +38,7 @@ class HostCalls : public testing::TestWithParam<std::size_t> {
   }
   void TearDown() override { EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS); }
 
-  // Queued only, so that what comes next has to wait.
+  // Only queues the kernel, so that the next operation has to wait.
   void launch() {
     CUdeviceptr at = device + edge;
     std::uint64_t count = bytes;
@@ -52,7 +52,7 @@ class HostCalls : public testing::TestWithParam<std::size_t> {
   [[nodiscard]] std::uint8_t* memory() const { return reinterpret_cast<std::uint8_t*>(device + edge); }
   [[nodiscard]] int number() const { return ::fileno(file.get()); }
 
-  // Through the driver, and through CPU code; what lies before and behind is as it was.
+  // Checks the bytes by the driver and by CPU code. The bytes before and behind must not have changed.
   void expect_data(bool touched_before) {
     std::vector<std::uint8_t> all(bytes + 2 * edge);
     ASSERT_EQ(cuMemcpyDtoH(all.data(), device, all.size()), CUDA_SUCCESS);

@@ -1,5 +1,5 @@
-// What a launch costs the thread that asks for it: medians over batches, in nanoseconds. With the stand-in, whose
-// driver does nothing for no kernel, the difference between a run alone and one under `hpe run` is what hpe adds.
+// The cost of a launch for the calling thread: medians over batches, in nanoseconds. The stand-in does nothing for a
+// null kernel, so with it the difference between runs with and without `hpe run` is the cost of hpe.
 #include <cuda.h>
 
 #include <algorithm>

@@ -59,7 +59,7 @@ TEST(Shim, ResolverGivesHooksByTheEntryThatTheDriverChose) {
   EXPECT_EQ(get("cuMemcpyHtoD", &entry, 13000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
   EXPECT_EQ(entry, ::dlsym(shim(), "cuMemcpyHtoD_v2"));
-  // An older version than there is: the driver's own answer.
+  // A version older than all that exist: the driver's own answer.
   entry = &entry;
   EXPECT_EQ(get("cuMemcpyHtoD", &entry, 2000, 0, &status), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(entry, nullptr);
@@ -85,7 +85,7 @@ TEST(Shim, EveryWayToOpenTheDriverLeadsToTheShim) {
   void* const deep = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   EXPECT_EQ(deep, shim());
   EXPECT_EQ(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), shim());
-  // The stand-in by its own path, whose file has the driver's name.
+  // The path of the stand-in, whose file has the driver's name.
   EXPECT_EQ(::dlopen(path.c_str(), RTLD_NOW), shim());
   // Another library of that name is another library.
   void* const other = ::dlopen("/no/such/place/libcuda.so.1", RTLD_NOW);

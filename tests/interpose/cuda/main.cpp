@@ -1,4 +1,4 @@
-// The stand-in has to be named before the first call of the driver; the environment is read then.
+// Names the stand-in before the first call of the driver, at which the environment is read.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>

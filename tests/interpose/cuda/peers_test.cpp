@@ -1,5 +1,5 @@
-// Copies between devices of which neither reaches the other, in front of the stand-in: its streams run apart, so what
-// is queued in the wrong order shows.
+// Copies between devices of which neither reaches the other, with the stand-in: its streams are independent, so work
+// that is queued in the wrong order shows.
 #include <cuda.h>
 #include <gtest/gtest.h>
 

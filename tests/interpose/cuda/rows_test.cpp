@@ -1,4 +1,4 @@
-// Copies of rows and planes between devices and pageable memory, in front of the stand-in.
+// Copies of rows and planes between devices and pageable memory, with the stand-in.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// Rows on a device and on the host, with gaps that nobody may write.
+// Rows on a device and on the host, with gaps that must not be written.
 struct shape {
   std::size_t width;
   std::size_t count;
@@ -29,7 +29,7 @@ class Rows : public testing::TestWithParam<shape> {
     RecordProperty("seed", std::to_string(seed));
     const shape& s = GetParam();
     ASSERT_EQ(cuMemAlloc(&device, s.device_pitch() * s.count + offset), CUDA_SUCCESS);
-    // hpe's buffers come with the first 64 MiB.
+    // hpe makes its buffers after the first 64 MiB.
     std::vector<std::uint8_t> much(64 * MiB);
     CUdeviceptr other = 0;
     ASSERT_EQ(cuMemAlloc(&other, much.size()), CUDA_SUCCESS);
@@ -70,7 +70,7 @@ class Rows : public testing::TestWithParam<shape> {
     c.dstHost = to;
     return c;
   }
-  // Rows as they should be, gaps as they were.
+  // Expects the right rows, and unchanged gaps.
   void expect_rows(const std::uint8_t* have, std::size_t pitch, const std::vector<std::uint8_t>& source,
                    std::size_t source_pitch, std::uint8_t gap) const {
     const shape& s = GetParam();
@@ -104,7 +104,7 @@ TEST_P(Rows, UpAndDown) {
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2D(&to_host), CUDA_SUCCESS);
   expect_rows(back.data(), s.host_pitch(), kept, s.host_pitch(), 0xbb);
-  // Narrow rows are the driver's, and those wider than a staging buffer.
+  // The driver copies narrow rows, and rows wider than a staging buffer.
   const bool staged = s.width * s.count >= MiB && s.width >= 512 && s.width <= 8 * MiB;
   EXPECT_EQ(stand_in::calls("cuMemcpy2D_v2"), direct + (staged ? 0 : 2));
 }
@@ -144,7 +144,7 @@ TEST_P(Rows, AsPlanes) {
   ASSERT_EQ(cuMemcpy3D(&c), CUDA_SUCCESS);
   expect_rows(reinterpret_cast<std::uint8_t*>(stand_in::memory(device)) + offset, s.device_pitch(), source,
               s.host_pitch(), 0xaa);
-  // Planes that are parts of higher ones are the driver's.
+  // The driver copies planes that are parts of higher planes.
   const unsigned direct = stand_in::calls("cuMemcpy3D_v2");
   c.Height -= 1;
   ASSERT_EQ(cuMemcpy3D(&c), CUDA_SUCCESS);

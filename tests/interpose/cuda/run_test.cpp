@@ -1,4 +1,4 @@
-// `hpe run` as a user calls it.
+// `hpe run` as users call it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -82,10 +82,10 @@ TEST(Run, WhatIsNoLibraryIsNoDriver) {
   const std::string place = folder;
   std::ofstream(place + "/libcuda.so.1") << "not a library";
   const std::string show = hpe + " run -- sh -c 'echo $LD_PRELOAD'";
-  // Nobody can be asked whether this machine has one elsewhere; the named one is the only one.
+  // The machine may have a driver elsewhere, so the tests name the only driver to use.
   const outcome named = shell("HPE_CUDA_DRIVER=" + place + "/libcuda.so.1 " + show);
   EXPECT_EQ(named.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << named.text;
-  // Of a folder's, the real one counts.
+  // In a folder with two files, the real driver is used.
   std::filesystem::copy_file(HPE_TEST_STAND_IN, place + "/libcuda.so.1",
                              std::filesystem::copy_options::overwrite_existing);
   const outcome found = shell("LD_LIBRARY_PATH=" + place + " " + show);

@@ -1,5 +1,5 @@
-// The shim in front of the stand-in: forwarding, and what it exports. This program is linked as a CUDA program is, with
-// the shim in the driver's place.
+// The shim in front of the stand-in: forwarding and exports. This program is linked like a CUDA program, with the shim
+// in the driver's place.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

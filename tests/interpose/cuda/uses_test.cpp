@@ -1,4 +1,4 @@
-// Uses of device memory that cannot be made coherent with CPU code are told once for each kind and region.
+// Uses of device memory that cannot be made coherent with CPU code are reported once for each kind and region.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ class Uses : public testing::Test {
 
   void touch() const { ++*reinterpret_cast<std::uint64_t*>(device); }
 
-  /// What the log tells of a piece of program.
+  /// The text that the log has after a piece of program.
   template <class Program>
   static std::string told(Program program) {
     testing::internal::CaptureStderr();
@@ -36,7 +36,7 @@ TEST_F(Uses, SharedWithAnotherProcess) {
       << "the host has not used it";
   const std::string first = told([&] { touch(); });
   EXPECT_NE(first.find("other processes"), std::string::npos) << first;
-  // The line where there is debug information, else the program.
+  // The message names the line if there is debug information, otherwise the program.
   const bool placed =
       first.find("uses_test.cpp:") != std::string::npos || first.find("interpose-tests") != std::string::npos;
   EXPECT_TRUE(placed) << "the place is missing: " << first;
@@ -80,7 +80,7 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
   CUdeviceptr mapped = 0;
   ASSERT_EQ(cuMemAlloc(&mapped, bytes), CUDA_SUCCESS);
   ASSERT_EQ(cuMemImportFromShareableHandle(&handle, &file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
-  // Told when it is mapped, if it begins in the last page of what was touched above, or else when it is touched.
+  // Reported when the memory is mapped, if it begins in the last page touched above; otherwise when it is touched.
   const std::string opened = told([&] {
     EXPECT_EQ(cuMemMap(mapped, bytes, 0, handle, 0), CUDA_SUCCESS);
     (void)*reinterpret_cast<volatile int*>(mapped);

@@ -32,7 +32,7 @@ class Capture : public ::testing::Test {
 
   void note(stream& where, int number) { ASSERT_EQ(submit(where, notes_.note(number)), cudaSuccess); }
 
-  /// Makes a stream go on behind another.
+  /// Makes one stream wait for another.
   static std::shared_ptr<event> join(stream& from, stream& to) {
     auto made = std::make_shared<event>(0, 0);
     record_event(from, nullptr, made, 0);
@@ -67,7 +67,7 @@ TEST_F(Capture, WorkBecomesNodesInsteadOfRunning) {
   exec.launch(*a);
   EXPECT_EQ(a->synchronize(), cudaSuccess);
   EXPECT_EQ(notes_.take(), (std::vector{1, 2}));
-  note(*a, 3);  // the stream works as before
+  note(*a, 3);  // the stream still works
   EXPECT_EQ(a->synchronize(), cudaSuccess);
   EXPECT_EQ(notes_.take(), std::vector{3});
 }

@@ -130,7 +130,7 @@ TEST(Event, HandlesOfDestroyedEventsAreUnknownAndTheirWaitersGoOn) {
 TEST(Event, TellsTheStickyError) {
   device_streams device(0);
   event it(0, 0);
-  gate closed;  // once the work has failed, recording tells so itself
+  gate closed;  // once the work has failed, recording returns the error
   device.legacy()->enqueue(closed.as_work());
   device.legacy()->enqueue([] { return cudaErrorLaunchFailure; });
   it.record(*device.legacy());

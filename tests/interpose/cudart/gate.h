@@ -8,7 +8,8 @@
 
 namespace hpe::cudart::testing {
 
-/// Work that does not finish before it is opened. A test that ends opens it; the work may go on behind the test.
+/// Work that does not finish before the gate is opened. The end of a test opens the gate; the work may outlast the
+/// test.
 class gate {
  public:
   gate() = default;

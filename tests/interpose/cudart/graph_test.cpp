@@ -53,7 +53,7 @@ TEST_F(Graph, RunsNodesBehindWhatTheyDependOn) {
     std::vector<int> rank(40);
     for (int i = 0; i < 40; ++i) rank[i] = i;
     std::shuffle(rank.begin(), rank.end(), random);
-    for (int edge = 0; edge < 100; ++edge) {  // along a random order, so that there is no circle
+    for (int edge = 0; edge < 100; ++edge) {  // along a random order, so that there is no cycle
       const int a = static_cast<int>(random() % 40);
       const int b = static_cast<int>(random() % 40);
       if (rank[a] < rank[b]) code_of([&] { it.connect(*made[a], *made[b]); });
@@ -161,7 +161,7 @@ TEST_F(Graph, ExecutablesDoNotFollowTheGraphButTheirOwnChanges) {
   const auto marker = std::make_shared<marker_operation>(cudaGraphNodeTypeEmpty);
   EXPECT_EQ(code_of([&] { exec.set(b, marker); }), cudaErrorInvalidValue);
   EXPECT_EQ(code_of([&] { exec.set(add(it, 5), notes_.note(6)); }), cudaErrorInvalidValue);
-  EXPECT_EQ(code_of([&] { exec.enable(b, false); }), cudaErrorInvalidValue);  // host nodes cannot be left out
+  EXPECT_EQ(code_of([&] { exec.enable(b, false); }), cudaErrorInvalidValue);  // host nodes cannot be disabled
 }
 
 TEST_F(Graph, UpdatesTakeGraphsOfTheSameShape) {
@@ -176,7 +176,7 @@ TEST_F(Graph, UpdatesTakeGraphsOfTheSameShape) {
   graph_node* differing = nullptr;
   EXPECT_EQ(exec.update(same, &differing), cudaGraphExecUpdateSuccess);
   EXPECT_EQ(launched(exec), (std::vector{3, 4}));
-  exec.set(a, notes_.note(5));  // nodes of the first graph name the steps still
+  exec.set(a, notes_.note(5));  // nodes of the first graph still name the steps
   EXPECT_EQ(launched(exec), (std::vector{5, 4}));
 
   graph& unconnected = make();
@@ -260,7 +260,7 @@ TEST_F(Graph, EventNodesRecordAndWait) {
   graph_node& record = it.add(std::make_shared<record_operation>(nullptr, recorded), nodes{&work}, 0);
   add(it, 2, nodes{&record});
   graph_exec exec(it, 0);
-  EXPECT_EQ(launched(exec), (std::vector{1, 2}));  // what was never recorded is not waited for
+  EXPECT_EQ(launched(exec), (std::vector{1, 2}));  // an event that was never recorded is not waited for
   EXPECT_EQ(recorded->query(), cudaSuccess);
 
   const auto other = streams_.find(streams_.create(0, cudaStreamNonBlocking, 0), 0);

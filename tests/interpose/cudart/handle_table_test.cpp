@@ -1,4 +1,4 @@
-// Handles mean their objects until they are destroyed, once, and objects end where no lock is held.
+// Handles name their objects until they are destroyed, once, and objects are deleted while no lock is held.
 #include "interpose/cudart/handle_table.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(HandleTable, TellsUnknownHandlesFromKnownOnes) {
   const handle one = it.adopt(std::make_shared<object>(1));
   const auto held = it.find(one);
   EXPECT_EQ(it.destroy(one), held);
-  EXPECT_EQ(held->number, 1);  // whoever holds it keeps it
+  EXPECT_EQ(held->number, 1);  // a holder keeps the object
   EXPECT_EQ(code_of([&] { it.find(one); }), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(code_of([&] { it.destroy(one); }), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(it.take_or_null(one), nullptr);

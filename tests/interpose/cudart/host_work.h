@@ -23,7 +23,7 @@ class journal {
     return std::make_shared<host_operation>(parameters);
   }
 
-  /// What has run since the last call.
+  /// The numbers of the functions that have run since the last call.
   std::vector<int> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(seen_, {});

@@ -15,7 +15,7 @@ namespace {
 
 using testing::code_of;
 
-/// Ordinary memory, of which there is a limited amount.
+/// A limited amount of ordinary memory.
 class heap final : public memory_source {
  public:
   heap(std::atomic<std::int64_t>& taken, std::int64_t limit) : taken_(taken), limit_(limit) {}
@@ -57,7 +57,7 @@ TEST(PoolOfBlocks, NoTwoUsersHaveABlockAtOnce) {
                     cudaSuccess);
           EXPECT_EQ(where->enqueue([=] {
             for (std::size_t b = 0; b < size; ++b) {
-              if (block[b] != t) return cudaErrorUnknown;  // another one has it too
+              if (block[b] != t) return cudaErrorUnknown;  // another allocation has these bytes too
             }
             return cudaSuccess;
           }),

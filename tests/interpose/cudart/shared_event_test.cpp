@@ -1,4 +1,5 @@
-// What processes share of an event, without streams: recordings that are pending, reached, and of the dead.
+// The part of an event that processes share, without streams: recordings that are pending, reached, or of ended
+// processes.
 
 #include "interpose/cudart/shared_event.h"
 
@@ -103,7 +104,7 @@ TEST(SharedEvent, RecordingsOfTheDeadAreReachedAndTheirPlacesAreFree) {
   EXPECT_FALSE(made->reached(last));
   std::thread waiter([&] { made->wait(last); });
   kill(child, SIGKILL);
-  waiter.join();  // before anybody has asked how the child ended
+  waiter.join();  // before the child is reaped
   EXPECT_TRUE(made->reached(last));
   auto mine = made->begin();
   made->publish(*mine);
@@ -129,12 +130,12 @@ TEST(SharedEvent, RefusesWhatIsNoHandle) {
     const auto made = shared_event::create();
     handle = made->handle();
     EXPECT_EQ(code_of(open), cudaSuccess);
-    handle.reserved[0] = static_cast<char>(handle.reserved[0] + 1);  // another event's
+    handle.reserved[0] = static_cast<char>(handle.reserved[0] + 1);  // now the handle of another event
     EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);
     handle = made->handle();
   }
   EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);  // destroyed
-  std::FILE* const file = std::tmpfile();                    // in its place, perhaps
+  std::FILE* const file = std::tmpfile();                    // may get the descriptor of the destroyed event
   EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);
   std::fclose(file);
 }

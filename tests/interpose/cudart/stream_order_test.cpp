@@ -1,5 +1,5 @@
-// Random programs of streams and events. The rules of CUDA say which pieces of work must have finished before another
-// begins; each piece notes when it began and finished.
+// Random programs of streams and events. CUDA's rules say which pieces of work must have finished before another
+// begins; each piece records when it began and finished.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct piece {
   std::set<int> before;  // pieces that must have finished
 };
 
-/// The rules, by sets: what each stream's next piece comes behind.
+/// The rules as sets: the pieces that must precede each stream's next piece.
 struct rules {
   explicit rules(int streams) : behind(streams), blocking(streams) {}
 
@@ -73,7 +73,7 @@ void run_random_program(unsigned seed) {
       case 0:
         record_event(*streams[s], nullptr, events[e], 0);
         recorded[e] = expected.of(s);
-        expected.behind[s] = expected.of(s);  // a recording is work itself: later legacy work is behind it
+        expected.behind[s] = expected.of(s);  // a recording is work too: later legacy work comes after it
         break;
       case 1:
         wait_for_event(*streams[s], nullptr, events[e], 0);

@@ -111,7 +111,7 @@ TEST(Stream, EachThreadHasADefaultStreamThatIsBlocking) {
     others->enqueue([] { return cudaSuccess; });
   }).join();
   EXPECT_NE(others, mine);
-  EXPECT_TRUE(others->closed());  // with its thread; its work goes on
+  EXPECT_TRUE(others->closed());  // with its thread; its work continues
   EXPECT_EQ(others->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(others->synchronize(), cudaSuccess);
@@ -131,7 +131,7 @@ TEST(Stream, HandlesOfDestroyedStreamsAreUnknownAndTheirWorkGoesOn) {
   EXPECT_FALSE(table.destroy(cudaStreamLegacy));
   EXPECT_FALSE(table.destroy(cudaStreamPerThread));
   EXPECT_EQ(table.find(reinterpret_cast<cudaStream_t>(&table), 0), nullptr);
-  // It is still a blocking stream with work.
+  // The stream is still a blocking one with work.
   EXPECT_EQ(table.find(nullptr, 0)->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(table.of_device(0).synchronize(), cudaSuccess);

@@ -1,9 +1,9 @@
-// Random calls, the same for the same seed: allocation of every kind, copies of every kind and size, fills, kernels, streams,
-// events, peers, wrong arguments. Prints a digest of all results and of all data that came back.
+// Random calls, determined by the seed: allocation of every kind, copies of every kind and size, fills, kernels,
+// streams, events, peers, wrong arguments. Prints a digest of all results and of all data that were read back.
 //
 //   fuzz [calls] [seed] [touch]
 //
-// With "touch", some results are read and some data are written through the device pointer, which takes hpe.
+// With "touch", some results are read and some data are written through the device pointer, which needs hpe.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   cudaEvent_t event;
   CHECK(cudaEventCreate(&event));
   std::vector<object> objects;
-  // Work of one object stays on one stream, so that results do not depend on time.
+  // Work of one object stays on one stream, so that results do not depend on timing.
   const auto stream_of = [&](const object& o) { return streams[o.words % 4]; };
   while (made < calls) {
     const std::uint64_t choice = random.below(objects.empty() ? 1 : 100);

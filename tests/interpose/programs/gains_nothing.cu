@@ -1,5 +1,5 @@
-// A program that hpe can do nothing for: launches in a loop and small copies of pinned memory. Prints times; for comparing
-// a run alone with one under `hpe run`.
+// A program that gains nothing from hpe: launches in a loop and small copies of pinned memory. Prints times, to compare
+// runs with and without `hpe run`.
 #include <chrono>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// A graph from a captured stream, with pageable and pinned copies in it, launched again and again; one built by hand.
+// A graph from a captured stream, with pageable and pinned copies, launched repeatedly; and a graph built by hand.
 #include <vector>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// The driver opened by the program itself: by name, and found again through cuGetProcAddress; errors as results.
+// The program opens the driver itself, by name, and finds entries through cuGetProcAddress; errors as results.
 #include <cuda.h>
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-// Managed memory, touched by both sides in turn; the driver's business.
+// Managed memory, touched by the host and the device in turn. The driver keeps it coherent.
 #include "check.h"
 
 __global__ void twice(int* p, int n) {

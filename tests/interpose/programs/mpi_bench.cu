@@ -1,10 +1,10 @@
-// Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, beside copies
-// between the same GPUs by the driver. A plain program of CUDA and MPI. MPI alone cannot take its pointers, so it is run as
+// Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, and
+// copies between the same GPUs by the driver. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
 //
 //   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|bandwidth|strided|jacobi|peer ...]
 //
-// Rank r uses GPU r, modulo their number; all but `jacobi` are between the first two ranks. Figures are medians. Data are
-// new for each figure, what receives them is poisoned, and a difference ends the program.
+// Rank r uses GPU r, modulo their number; all parts but `jacobi` run between the first two ranks. Figures are medians.
+// Data are new for each figure, receive buffers are poisoned, and a difference ends the program.
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
@@ -84,7 +84,7 @@ struct buffers {
   }
 };
 
-// A message there and one back, n times; microseconds for one.
+// A message to the other rank and one back, n times; returns the microseconds of one message.
 double ping_pong(void* out, void* in, std::size_t bytes, int n) {
   const int count = static_cast<int>(bytes);
   const double begin = now();
@@ -160,7 +160,7 @@ void bandwidth(const buffers& device) {
   }
 }
 
-// A column of a square matrix of floats, as wide as told, against as many bytes in a row.
+// Sends columns of a square matrix of floats, of several widths, and compares with as many contiguous bytes.
 void strided(const buffers& device) {
   constexpr int n = 8192;
   for (const int width : {1, 16, 256}) {
@@ -171,7 +171,7 @@ void strided(const buffers& device) {
     const std::size_t bytes = std::size_t{n} * width * sizeof(float);
     const std::uint64_t seed = next_seed();
     device.prepare(matrix, seed);
-    // What comes into the columns is what they have; the rest is poisoned.
+    // The columns receive the values that they already have; the rest is poisoned.
     std::vector<double> times;
     std::vector<double> in_a_row;
     for (int i = 0; i < 8 && rank() <= 1; ++i) {
@@ -217,7 +217,7 @@ void peer_copies() {
   CHECK(cudaMalloc(&here, room));
   cudaDeviceEnablePeerAccess(1, 0);
   cudaGetLastError();
-  // Made by the device that has the bytes, or by the one that gets them, on one stream or half on each of two.
+  // The sending or the receiving device copies, on one stream or half on each of two.
   cudaStream_t streams[2][2];
   for (int d = 0; d < 2; ++d) {
     CHECK(cudaSetDevice(d));
@@ -296,7 +296,7 @@ __global__ void digest_rows(const float* rows, std::size_t begin, std::size_t ce
   atomicAdd(sum, mine);
 }
 
-// A part of the field: some rows with one more on either side.
+// A part of the field: some rows, and one more on either side.
 class part {
  public:
   part(int device, int first, int rows) : device_(device), first_(first), rows_(rows) {

@@ -1,5 +1,5 @@
-// The rate of copies of pageable memory, and of a loop that gains nothing; with the argument "touch" also of CPU code that
-// uses the device pointer, which takes hpe. Prints figures; not for comparing outputs.
+// The rates of copies of pageable memory and of a loop that gains nothing; with the argument "touch" also the rate of
+// CPU code that uses the device pointer, which needs hpe. Prints figures; not for comparing outputs.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

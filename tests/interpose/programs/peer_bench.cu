@@ -1,5 +1,5 @@
-// The rate of copies between two devices that have not been given access to each other's memory, one way and both ways at
-// once. Prints figures, or nothing where there is one device.
+// The rate of copies between two devices without peer access, one way and both ways at once. Prints figures, or nothing
+// on machines with one device.
 #include <algorithm>
 #include <chrono>
 #include <vector>

@@ -1,5 +1,5 @@
-// Work on several streams, ordered by events; pageable and pinned copies in between; also with the source overwritten
-// as soon as a pageable copy has returned.
+// Work on several streams, ordered by events, with pageable and pinned copies in between; the source is overwritten as
+// soon as a pageable copy has returned.
 #include <cstring>
 #include <vector>
 

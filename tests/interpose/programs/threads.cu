@@ -1,5 +1,5 @@
-// Threads with streams of their own, with the default stream of all, and with default streams of their own (when
-// compiled so); asynchronous allocation.
+// Threads with their own streams, with the shared default stream, and with their own default streams (if compiled so);
+// asynchronous allocation.
 #include <string>
 #include <thread>
 #include <vector>

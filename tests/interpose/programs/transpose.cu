@@ -1,4 +1,4 @@
-// Transposes through shared memory, of pitched memory, there and back.
+// Transposes of pitched memory through shared memory, forth and back.
 #include <vector>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// c = a + b over odd sizes.
+// c = a + b for odd sizes.
 #include <vector>
 
 #include "check.h"

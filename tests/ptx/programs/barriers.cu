@@ -1,4 +1,4 @@
-// Barriers in shared memory, alone and with copies that they count.
+// Barriers in shared memory, alone and with copies that they track.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 

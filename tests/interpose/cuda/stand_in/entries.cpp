@@ -162,7 +162,7 @@ STAND_IN CUresult cuMemHostUnregister(void* address) {
   return unregister_pinned(address) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-// Of what another process or another API would have: nothing happens but that the program has shared it.
+// Sharing with other processes or APIs: these calls only record that the program shared the memory.
 STAND_IN CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   return COUNT(), share_object(address, *handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -186,7 +186,7 @@ STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexterna
   return cuMemAlloc(result, what->size);
 }
 
-// Mappings: an allocation is a number, and its memory is there with the address already.
+// Mappings: a handle of an allocation is a number, and memory exists as soon as its address is reserved.
 STAND_IN CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                                unsigned long long) {
   return COUNT(), CUDA_SUCCESS;

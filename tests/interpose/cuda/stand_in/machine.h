@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the stand-in is made of: contexts, memory, streams. Functions may be called by any thread.
+/// The parts of the stand-in: contexts, memory, streams. Functions may be called by any thread.
 
 #include <atomic>
 #include <condition_variable>
@@ -11,7 +11,8 @@
 
 #include "tests/interpose/cuda/stand_in/stand_in.h"
 
-// What cuda.h spells with a version is exported under that name, as by the driver: its macros do it.
+// Names that cuda.h spells with a version are exported with that version, as by the driver, through the macros of
+// cuda.h.
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 #define COUNT() ::stand_in::count(__func__)
 
@@ -32,16 +33,16 @@ struct context {
 context* primary(int device);  // nullptr if there is no such device
 inline CUcontext handle_of(context* c) { return reinterpret_cast<CUcontext>(c); }
 inline context* context_of(CUcontext c) { return reinterpret_cast<context*>(c); }
-/// Of the calling thread, the last one current.
+/// The contexts of the calling thread; the last one is current.
 std::vector<CUcontext>& context_stack();
-/// The current context; tells what is wrong with it, if anything is.
+/// Finds the current context; returns an error if it cannot be used.
 CUresult current(context*& found);
-/// Waits for its work, then takes all that it has.
+/// Ends a context: waits for its work, then releases everything that it has.
 void end(context& c);
 
 // ---- streams and events ------------------------------------------------------------------------------------------
 
-/// Work in order, by a thread of its own.
+/// Runs work in order, in its own thread.
 class queue {
  public:
   std::uint64_t add(std::function<void()> work);
@@ -78,16 +79,16 @@ struct event {
   std::atomic<std::uint64_t> number{0};
 };
 
-/// What a handle names, or why it names nothing. The default streams are those of the current context.
+/// Finds the object of a handle, or returns an error. The default streams are those of the current context.
 CUresult find(CUstream given, stream*& found);
 CUresult find(CUevent given, event*& found);
 stream* make_stream(context& c, stream_kind kind);
 event* make_event(context& c);
 
-/// Queues work behind what CUDA puts before it.
+/// Queues work behind the work that CUDA's rules put before it.
 std::uint64_t add(stream& s, std::function<void()> work);
 void wait_for(const context& c);
-/// Whether queued work waits.
+/// Holds up queued work, or lets it run.
 void pause(bool paused);
 
 // ---- memory ------------------------------------------------------------------------------------------------------
@@ -104,16 +105,16 @@ struct object {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   context* of = nullptr;
-  std::uint64_t number = 0;  ///< no other one of the process has it
+  std::uint64_t number = 0;  ///< unique in the process
 };
 bool find_object(CUdeviceptr address, object& found);
-/// Between processes. 0 and false for what cannot be.
+/// Memory between processes. Return 0 and false if that is not possible.
 bool share_object(CUdeviceptr address, CUipcMemHandle& handle);
 CUdeviceptr open_object(context& c, const CUipcMemHandle& handle);
 bool close_object(CUdeviceptr address);
 bool is_device(CUdeviceptr address, std::size_t bytes);
 bool is_pinned(CUdeviceptr address);
-/// Where the bytes are that an address means.
+/// The place of the byte that a device address names.
 std::byte* memory_at(CUdeviceptr address);
 
 /// Whether one device's kernels and direct copies reach the other's memory.
@@ -129,7 +130,7 @@ struct rows {
   std::size_t slice = 0;  ///< bytes from one plane to the next
 };
 
-/// What the driver refuses, then what it does at once and what it queues.
+/// A copy: refuses what the driver refuses, and queues the copy or does it at once, like the driver.
 CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::size_t depth, CUstream in, bool wait);
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in, bool wait) {
   return copy(rows{to}, rows{from}, bytes, 1, 1, in, wait);

@@ -1,6 +1,6 @@
-// Memory of devices: blocks like the driver's, in which small objects share pages, at addresses that nobody can read.
-// The bytes are elsewhere, in a file for each block, which other processes open by its handle. Blocks of a context that
-// has ended are used again; so are the addresses of a block whose last object was a large one, with other memory.
+// Memory of devices: blocks like the driver's, in which small objects share pages, at addresses that cannot be read.
+// The bytes are elsewhere, in a file for each block, which other processes open by its handle. Blocks of an ended
+// context are reused; so are the addresses of a block whose last object was a large one, with other memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@ struct memory_block {
   std::byte* alias;
   int device;
   int file;
-  bool spare = false;     // holds nothing any more
-  bool imported = false;  // of another process
+  bool spare = false;     // no longer holds objects
+  bool imported = false;  // memory of another process
 };
 struct owned {
   std::size_t bytes;
@@ -33,7 +33,7 @@ struct owned {
   std::uint64_t number = 0;
 };
 
-// What a CUipcMemHandle holds.
+// The contents of a CUipcMemHandle.
 struct shared_object {
   int process;
   int file;
@@ -77,7 +77,7 @@ std::byte* map_bytes(int file, std::size_t bytes) {
   return static_cast<std::byte*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
 }
 
-// At an address of before, or at any.
+// Makes a block at a given address, or at any if it is null.
 CUdeviceptr make_block(void* at, int device, std::size_t size) {
   const int file = ::memfd_create("stand-in", MFD_CLOEXEC);
   if (::ftruncate(file, static_cast<off_t>(size)) != 0) std::abort();
@@ -247,7 +247,7 @@ void end(context& c) {
   for (auto& [address, b] : blocks()) {
     if (b.device != c.device || b.imported) continue;
     b.spare = true;
-    // Nobody finds the old bytes in it.
+    // Overwrites the old bytes.
     std::memset(b.alias, 0xdb, b.bytes);
   }
   places[c.device] = {};

@@ -1,12 +1,12 @@
 #pragma once
 
 /// The stand-in for the CUDA driver: a shared object with the driver's ABI, for programs that call it themselves. It
-/// has two devices, whose memory is host memory that nobody reads at the devices' addresses. Copies, fills and kernels
-/// run in a thread of their stream, a little after the call, in the order that CUDA gives and no other. A context that
-/// is reset or released for the last time takes its memory, streams and events along: calls that name them fail from
-/// then on. It counts the calls.
+/// has two devices, whose memory is host memory that cannot be read at the devices' addresses. Copies, fills and
+/// kernels run in a thread of their stream, a little after the call, in the order that CUDA guarantees and no other. A
+/// context that is reset or released for the last time takes its memory, streams and events along: calls that name them
+/// fail from then on. The stand-in counts the calls.
 ///
-/// Not for the CUDA runtime, which asks the driver whether it is NVIDIA's.
+/// It does not serve the CUDA runtime, which checks that the driver is NVIDIA's.
 
 #include <cuda.h>
 
@@ -21,7 +21,7 @@ struct kernel {
   unsigned parameters;
 };
 
-/// What the test asks of the stand-in, by name in its shared object.
+/// Functions of the stand-in for tests, found by name in its shared object.
 using count_function = unsigned(const char* symbol);  ///< stand_in_count: calls of an entry so far
 using memory_function = void*(CUdeviceptr address);   ///< stand_in_memory: where a byte of device memory is
 using pause_function = void(int paused);              ///< stand_in_pause: whether queued work waits

@@ -1,5 +1,5 @@
-// Contexts, streams and events. Objects behind handles are never deleted, so that a handle of what has ended is found
-// out. One mutex orders the queuing of all streams, as the legacy stream needs it.
+// Contexts, streams and events. Objects behind handles are never deleted, so that handles of ended objects are
+// recognised. One mutex orders the queuing of all streams, as the legacy stream requires.
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -87,11 +87,11 @@ CUresult current(context*& found) {
 // ---- queues ------------------------------------------------------------------------------------------------------
 
 std::uint64_t queue::add(std::function<void()> work) {
-  // For measuring what stands before the driver.
+  // For measuring the cost of the code in front of the driver.
   static const bool at_once = std::getenv("STAND_IN_AT_ONCE") != nullptr;
   const std::lock_guard lock(mutex_);
   if (at_once) return work(), done_ = ++added_;
-  if (!started_) std::thread([this] { run(); }).detach();  // runs to the end of the process, as what it is part of
+  if (!started_) std::thread([this] { run(); }).detach();  // runs to the end of the process, like the queue
   started_ = true;
   work_.push_back(std::move(work));
   changed_.notify_all();

@@ -98,7 +98,7 @@ STAND_IN CUresult cuMemsetD32(CUdeviceptr to, unsigned value, std::size_t count)
 
 STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                  unsigned, CUstream in, void** parameters, void**) {
-  if (function == nullptr) return CUDA_SUCCESS;  // to measure what stands before the driver
+  if (function == nullptr) return CUDA_SUCCESS;  // to measure the code in front of the driver
   COUNT();
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
@@ -118,7 +118,7 @@ STAND_IN CUresult cuStreamBatchMemOp(CUstream, unsigned, CUstreamBatchMemOpParam
 
 namespace {
 
-// As the driver: by the version that is asked for, and nothing for what there is not.
+// Finds an entry as the driver does: by the requested version; null if there is none.
 void* find_entry(const char* name, int version) {
   struct known {
     const char* name;

@@ -11,7 +11,7 @@
 #define EXPECT_CUDA(call) EXPECT_EQ((call), cudaSuccess) << cudaGetErrorName(cudaPeekAtLastError())
 #define ASSERT_CUDA(call) ASSERT_EQ((call), cudaSuccess) << cudaGetErrorName(cudaPeekAtLastError())
 
-// A call that fails tells so, and so does the thread's last error, once.
+// Expects that a call fails, and that the thread's last error returns the failure, once.
 #define EXPECT_FAILS(call, code)                \
   do {                                          \
     EXPECT_EQ((call), (code));                  \
@@ -35,7 +35,7 @@ class on_device {
   T* data_ = nullptr;
 };
 
-// Random bytes of a run; the seed is told when a test fails.
+// Random bytes of a run; a test that fails prints the seed.
 class random_bytes {
  public:
   random_bytes() : seed_(std::random_device{}()), engine_(seed_) {

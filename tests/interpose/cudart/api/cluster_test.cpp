@@ -29,7 +29,7 @@ class configuration {
   cudaLaunchConfig_t config_{};
 };
 
-// Poisoned, and what a launch of so many blocks in clusters leaves in it.
+// Poisoned memory, and the results that a launch of so many blocks in clusters must leave in it.
 class results {
  public:
   explicit results(unsigned blocks) : blocks_(blocks), out_(blocks) { poison(); }
@@ -64,7 +64,7 @@ void fails(const void* kernel, unsigned blocks, const std::vector<cudaLaunchAttr
                cudaErrorInvalidClusterSize);
 }
 
-// Kernels keep their attributes, and tests their process, so these are taken back.
+// Kernels keep their attributes, and tests share a process, so the attributes are reset afterwards.
 void set(const void* kernel, cudaFuncAttribute attribute, int value) {
   EXPECT_CUDA(cudaFuncSetAttribute(kernel, attribute, value));
 }
@@ -102,7 +102,7 @@ TEST(Clusters, ThatCannotBe) {
   fails(kernel_any_cluster(), 9, {cluster_of(9)});
   results out(4);
   EXPECT_CUDA(cudaLaunchKernelExC(configuration(4, 1, {cluster_of(4)}).get(), kernel_any_cluster(), out.arguments()));
-  out.expect(4);  // no error has stuck
+  out.expect(4);  // no error is sticky
 }
 
 TEST(Clusters, LargeOnesAreAllowedFirst) {
@@ -220,7 +220,7 @@ TEST(Clusters, OfGraphsThatAreBuilt) {
   cudaGraphNode_t node = nullptr;
   ASSERT_CUDA(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &parameters));
   cudaGraphExec_t exec = nullptr;
-  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph, 0), cudaErrorInvalidClusterSize);  // it runs in clusters only
+  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph, 0), cudaErrorInvalidClusterSize);  // the kernel runs only in clusters
   cudaLaunchAttributeValue value = cluster_of(3).val;
   EXPECT_CUDA(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &value));
   value = {};
@@ -228,7 +228,7 @@ TEST(Clusters, OfGraphsThatAreBuilt) {
   EXPECT_EQ(value.clusterDim.x, 3U);
   ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
   run(exec, out, 3);
-  // New parameters leave the attributes alone, in the graph and in what was made of it.
+  // New parameters do not change the attributes, neither in the graph nor in its exec.
   parameters.func = const_cast<void*>(kernel_any_cluster());
   EXPECT_CUDA(cudaGraphExecKernelNodeSetParams(exec, node, &parameters));
   run(exec, out, 3);

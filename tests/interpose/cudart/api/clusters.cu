@@ -6,7 +6,7 @@ namespace {
 
 namespace cg = cooperative_groups;
 
-// What the next block of the cluster has in its shared memory, and the cluster's size.
+// Writes the number in the shared memory of the next block of the cluster, and the cluster's size.
 __device__ void tell(int* out) {
   __shared__ int mine;
   const cg::cluster_group cluster = cg::this_cluster();

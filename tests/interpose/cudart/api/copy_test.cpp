@@ -1,4 +1,5 @@
-// Copies and memsets beside the same done on the host: whole buffers are compared, so that a byte too many is seen.
+// Copies and memsets, compared with the same operations on the host. Whole buffers are compared, so that a byte too
+// many shows.
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +16,7 @@ extern "C" cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 
 namespace {
 
-// Memory of one kind, and what it should hold.
+// Memory of one kind, and its expected contents.
 class held {
  public:
   enum class kind { device, other_device, pinned, managed, pageable };
@@ -53,7 +54,7 @@ class held {
   std::vector<char>& expected() { return expected_; }
   [[nodiscard]] bool is_host() const { return kind_ == kind::pageable || kind_ == kind::pinned; }
 
-  // Bytes that are not what they should be.
+  // The number of wrong bytes.
   [[nodiscard]] std::size_t wrong() const {
     std::vector<char> there(size(), 77);
     EXPECT_CUDA(cudaMemcpy(there.data(), data_, size(), cudaMemcpyDefault));
@@ -169,7 +170,7 @@ TEST(Copies, InTheThreadsOwnDefaultStreamWaitForNoOther) {
   EXPECT_CUDA(cudaMemcpy_ptds(&value, memory.data(), 4, cudaMemcpyDeviceToHost));
   EXPECT_EQ(value, 0x01010101);
   EXPECT_EQ(cudaStreamQuery(busy), cudaErrorNotReady);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // that is an answer, and no error
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // that was an answer and no error
   gate.set_value();
   EXPECT_CUDA(cudaDeviceSynchronize());
   EXPECT_CUDA(cudaStreamDestroy(busy));
@@ -271,7 +272,7 @@ TEST(CopyBatches, OfPlainMemory) {
 TEST(CopyBatches, OfThreeDimensionsAndArrays) {
   random_bytes random;
   SCOPED_TRACE(testing::Message() << "seed " << random.seed());
-  // 5 * 4 * 3 ints in rows of 7, layers of 6: to an array behind an offset, and from there to tight rows.
+  // 5 * 4 * 3 ints in rows of 7 and layers of 6: copied to an array at an offset, and from there to rows without gaps.
   const std::vector<char> from = random.make(sizeof(int) * 7 * 6 * 3);
   std::vector<int> in(from.size() / sizeof(int));
   std::memcpy(in.data(), from.data(), from.size());

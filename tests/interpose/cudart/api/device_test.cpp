@@ -11,7 +11,7 @@ namespace {
 TEST(Devices, AreAsManyAsHpeHas) {
   int count = 0;
   EXPECT_CUDA(cudaGetDeviceCount(&count));
-  EXPECT_EQ(count, 2);  // HPE_DEVICES of this test
+  EXPECT_EQ(count, 2);  // the value in HPE_DEVICES for this test
   EXPECT_FAILS(cudaGetDeviceCount(nullptr), cudaErrorInvalidValue);
 }
 

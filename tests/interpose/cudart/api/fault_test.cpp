@@ -1,4 +1,4 @@
-// What a fault of a kernel does to the process.
+// The effects of a kernel's fault on the process.
 
 #include <cstdint>
 

@@ -21,10 +21,10 @@ const void* kernel_store();      // (int* where): stores 1
 const void* kernel_trap();       // ()
 const void* kernel_linked();     // (int* out): calls a function of another file, and reads a variable of it
 
-// Of clusters.cu. (int* out): of block b, out[b] is 100 times the number of the next block in its cluster, plus the
-// cluster's size.
+// Kernels of clusters.cu. (int* out): for block b, out[b] is 100 times the number of the next block in its cluster,
+// plus the cluster's size.
 const void* kernel_any_cluster();
-const void* kernel_cluster_of_two();  // declares it
+const void* kernel_cluster_of_two();  // declares clusters of two blocks
 const void* kernel_some_cluster();    // in clusters only
 const void* kernel_small_clusters();  // of four blocks at most
 
@@ -36,5 +36,5 @@ const void* symbol_managed();       // int, 7
 int read_managed_on_host();
 void write_managed_on_host(int value);
 
-// <<<...>>> itself.
+// Launches kernel_add by <<<...>>>.
 void launch_add(const float* a, const float* b, float* sum, int count, int blocks, int threads);

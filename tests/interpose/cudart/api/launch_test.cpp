@@ -9,7 +9,7 @@
 
 namespace {
 
-// A sum of two vectors on a device, checked.
+// Computes a sum of two vectors on a device, and checks it.
 void check_sum(int count, const std::function<void(const float*, const float*, float*)>& launch) {
   random_bytes random;
   std::vector<float> a(count);

@@ -1,4 +1,4 @@
-// The library beside the toolkit's.
+// Compares the library with the toolkit's.
 
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ TEST(Library, ExportsWhatTheToolkitsDoes) {
   const auto ours = lines(HPE_TEST_NAMES "/cudart-names");
   const auto theirs = lines(HPE_TEST_NAMES "/toolkit-names");
   EXPECT_GT(theirs.size(), 400U);
-  EXPECT_EQ(ours, theirs);  // with the version that each name has
+  EXPECT_EQ(ours, theirs);  // with the version of each name
 }
 
 TEST(Library, SaysOfErrorsWhatTheToolkitsDoes) {

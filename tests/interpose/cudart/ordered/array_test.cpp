@@ -33,7 +33,7 @@ TEST(Array, KeepsRowsOfElements) {
   ASSERT_CUDA(cudaMemcpy2DFromArray(out.data(), row, array, 0, 0, row, height, cudaMemcpyDeviceToHost));
   EXPECT_EQ(out, in);
 
-  // A part: 5 elements of 2 rows, from (3, 4).
+  // A part: 5 elements of each of 2 rows, from (3, 4) on.
   std::vector<float> part(10, -1);
   ASSERT_CUDA(cudaMemcpy2DFromArray(part.data(), 20, array, 12, 4, 20, 2, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(part[i], in[(4 + i / 5) * width + 3 + i % 5]);

@@ -206,7 +206,7 @@ TEST_F(GraphCalls, StructureCanBeReadAndChanged) {
   ASSERT_CUDA(cudaGraphRemoveDependencies(graph_, &a, &c, nullptr, 1));
   ASSERT_CUDA(cudaGraphAddDependencies(graph_, &c, &a, nullptr, 1));
   cudaGraphExec_t exec = nullptr;
-  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph_, 0), cudaErrorInvalidValue);  // a circle
+  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph_, 0), cudaErrorInvalidValue);  // a cycle
   ASSERT_CUDA(cudaGraphDestroyNode(c));
   EXPECT_FAILS(cudaGraphDestroyNode(c), cudaErrorInvalidValue);
   exec = instantiate();

@@ -1,5 +1,5 @@
-// Another process's side of events between processes. It opens 100,000 ints and two events of the process that started
-// it, which sees one byte on standard output when the calls that return at once have been made.
+// The other process in tests of events between processes. It opens 100,000 ints and two events of the process that
+// started it, and writes one byte to standard output after the calls that return at once.
 //
 //     cudart-ipc-event-program <memory> <their event> <my event> double|hang
 //
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int count = 100'000;
 
-/// Ends the program where a call does not give what it should.
+/// Ends the program if a call does not return the wanted result.
 void check(cudaError_t result, const char* what, cudaError_t wanted = cudaSuccess) {
   if (result == wanted) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));

@@ -1,4 +1,4 @@
-// Opens memory of another process, which has 100,000 ints of one value, and doubles them.
+// Opens memory of another process with 100,000 ints of one value, and doubles them.
 //
 //     cudart-ipc-program handle value
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int count = 100'000;
 
-/// Ends the program where a call fails.
+/// Ends the program if a call fails.
 void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));

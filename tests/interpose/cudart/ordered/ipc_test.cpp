@@ -1,4 +1,4 @@
-// Two processes that share memory of devices, and events: this one, and a program that it starts.
+// Two processes that share device memory and events: this process, and a program that it starts.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int count = 100'000;  // of values; ipc_program.cpp has the same
 
-/// Runs the program that doubles what a handle names. Returns its exit status.
+/// Runs the program that doubles the ints of a handle. Returns its exit status.
 int run_other(const cudaIpcMemHandle_t& handle, int expected) {
   const std::string text = to_text(handle);
   const std::string value = std::to_string(expected);
@@ -80,7 +80,7 @@ class shared {
   cudaEvent_t event_ = nullptr;
 };
 
-/// The other program, started, when it has made the calls that return at once.
+/// The other program, started; it has made the calls that return at once.
 class other_process {
  public:
   other_process(const on_device<int>& values, const shared& mine, const shared& its, const char* what) {
@@ -145,7 +145,7 @@ TEST(IpcEvents, OrderTheWorkOfTwoProcesses) {
   ASSERT_CUDA(cudaStreamSynchronize(behind));
   EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 15));
   EXPECT_EQ(other.end(), 0);
-  ASSERT_CUDA(cudaEventRecord(its, stream));  // whoever recorded last
+  ASSERT_CUDA(cudaEventRecord(its, stream));  // the last recording counts
   ASSERT_CUDA(cudaEventSynchronize(its));
 }
 
@@ -162,7 +162,7 @@ TEST(IpcEvents, NobodyWaitsForTheDead) {
   ASSERT_CUDA(add_to(values.data(), count, 3, stream));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   other.kill();
-  ASSERT_CUDA(cudaEventSynchronize(its));  // while nobody has asked how it ended
+  ASSERT_CUDA(cudaEventSynchronize(its));  // before the parent has reaped the process
   EXPECT_CUDA(cudaEventQuery(its));
   ASSERT_CUDA(cudaStreamSynchronize(stream));
   EXPECT_EQ(other.end(), 128 + SIGKILL);

@@ -26,7 +26,7 @@ __global__ void pick(cudaTextureObject_t texture, int4* out, const float2* where
   if (number() < count) out[number()] = tex2D<int4>(texture, where[number()].x, where[number()].y);
 }
 
-// A ratio that tells x, y and z apart.
+// A value that identifies x, y and z.
 __device__ float value_at(int x, int y, int z) { return static_cast<float>(x + 32 * y + 1024 * z); }
 
 __global__ void read(cudaTextureObject_t texture, float* out, const float4* where, int count, unsigned flags) {
@@ -41,7 +41,7 @@ __global__ void read(cudaTextureObject_t texture, float* out, const float4* wher
   }
 }
 
-// Every element is written as two channels.
+// Writes every element as two channels.
 __global__ void fill(cudaSurfaceObject_t surface, int width, int height, int depth, unsigned flags, int channel) {
   const int rows = height == 0 ? 1 : height;
   const int planes = depth == 0 ? 1 : depth;
@@ -59,7 +59,7 @@ __global__ void fill(cudaSurfaceObject_t surface, int width, int height, int dep
   }
 }
 
-// The sum of each element and its eight neighbours; mode: what is outside. Writes one column too many, too.
+// The sum of each element and its eight neighbours; mode: what accesses outside read. Also writes one column too many.
 __global__ void blur(cudaSurfaceObject_t from, cudaSurfaceObject_t to, int width, int height, int mode) {
   const int x = number() % (width + 1), y = number() / (width + 1);
   if (y >= height) return;
@@ -94,7 +94,7 @@ const void* kernel_fill() { return address(fill); }
 const void* kernel_blur() { return address(blur); }
 
 cudaError_t add_to(int* values, int count, int what, cudaStream_t stream) {
-  cudaGetLastError();  // a query before may have left cudaErrorNotReady
+  cudaGetLastError();  // an earlier query may have left cudaErrorNotReady
   add<<<blocks(count), 128, 0, stream>>>(values, count, what);
   return cudaGetLastError();
 }

@@ -1,4 +1,4 @@
-// As a program that is compiled with --default-stream per-thread.
+// Tests as compiled with --default-stream per-thread.
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include "common.h"
 

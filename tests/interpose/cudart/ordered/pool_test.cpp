@@ -61,17 +61,17 @@ TEST(Pool, FreedMemoryServesAgainInTheSameStreamAtOnce) {
   int* const first = allocate(pool, 1 << 20, stream);
   ASSERT_CUDA(cudaFreeAsync(first, stream));
   int* const elsewhere = allocate(pool, 1 << 20, other);
-  EXPECT_NE(elsewhere, first);  // its stream has not come to the free
+  EXPECT_NE(elsewhere, first);  // its stream has not reached the free
   int* const again = allocate(pool, 1 << 20, stream);
   EXPECT_EQ(again, first);
   ASSERT_CUDA(cudaFreeAsync(again, stream));
   gate.open();
   ASSERT_CUDA(cudaStreamSynchronize(stream));
-  EXPECT_EQ(allocate(pool, 1 << 20, other), first);  // now it has
+  EXPECT_EQ(allocate(pool, 1 << 20, other), first);  // now the stream has reached it
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrReservedMemCurrent), std::uint64_t{2} << 20);
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemCurrent), std::uint64_t{2} << 20);
   EXPECT_CUDA(cudaFreeAsync(first, other));
-  EXPECT_CUDA(cudaFree(elsewhere));  // this way too
+  EXPECT_CUDA(cudaFree(elsewhere));  // this function works too
   EXPECT_CUDA(cudaStreamSynchronize(other));
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemCurrent), 0U);
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemHigh), std::uint64_t{2} << 20);
@@ -109,7 +109,7 @@ TEST(Pool, KeepsItsLimit) {
   void* more = nullptr;
   EXPECT_FAILS(cudaMallocFromPoolAsync(&more, 900 << 10, pool, stream), cudaErrorMemoryAllocation);
   ASSERT_CUDA(cudaFreeAsync(block, stream));
-  EXPECT_CUDA(cudaMallocFromPoolAsync(&more, 200 << 10, pool, stream));  // there is room when the other is given back
+  EXPECT_CUDA(cudaMallocFromPoolAsync(&more, 200 << 10, pool, stream));  // there is room when the other one is freed
   EXPECT_CUDA(cudaFreeAsync(more, stream));
 }
 

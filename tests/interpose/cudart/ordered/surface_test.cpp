@@ -8,7 +8,7 @@ namespace {
 const cudaChannelFormatDesc pairs{32, 32, 0, 0, cudaChannelFormatKindFloat};
 const cudaChannelFormatDesc shorts{16, 0, 0, 0, cudaChannelFormatKindSigned};
 
-/// An array for kernels to write, with a surface object of it.
+/// An array that kernels write, with a surface object.
 class written_array {
  public:
   written_array(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags = 0) {
@@ -50,7 +50,7 @@ class Forms : public testing::TestWithParam<form> {};
 
 float value_at(int x, int y, int z) { return static_cast<float>(x + 32 * y + 1024 * z); }
 
-// What kernels write through a surface is there for copies and for textures.
+// Copies and textures see the elements that kernels write through a surface.
 TEST_P(Forms, AreWrittenBySurfacesAndReadByTextures) {
   form f = GetParam();
   const written_array it(pairs, f.extent, f.flags);

@@ -107,7 +107,7 @@ TEST_F(Texture, ReadsLinearMemory) {
   int number = count + 3;
   void* arguments[] = {&texture, &to, &number};
   ASSERT_CUDA(cudaLaunchKernel(kernel_fetch(), {2, 1, 1}, {64, 1, 1}, arguments, 0, nullptr));
-  in.resize(count + 3, 0);  // outside there are zeros
+  in.resize(count + 3, 0);  // elements outside are zeros
   EXPECT_EQ(from_device(out.data(), count + 3), in);
   EXPECT_CUDA(cudaDestroyTextureObject(texture));
 }

@@ -1,6 +1,6 @@
-// Threads that queue work at random in streams of their own, on both devices, and touch the memory without waiting for
-// it. Each keeps on the host what the memory must hold. HPE_TEST_SEED runs the choices of one run again;
-// HPE_STRESS_SECONDS says how long (2).
+// Threads that queue random work in their own streams, on both devices, and touch the memory without waiting for the
+// work. Each thread keeps the expected contents on the host. HPE_TEST_SEED repeats the choices of a run;
+// HPE_STRESS_SECONDS is its length (default 2).
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ unsigned long number_from(const char* variable, unsigned long otherwise) {
   return text != nullptr ? std::strtoul(text, nullptr, 0) : otherwise;
 }
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 struct run {
   clock_type::time_point end;
   std::atomic<unsigned long> steps{0};
   std::atomic<bool> failed{false};
 };
 
-/// Queued and touched memory, and what it must hold.
+/// Queued and touched memory, and its expected contents.
 struct array {
   explicit array(int values) : count(values), device(static_cast<std::size_t>(values)), host(values) {
     EXPECT_CUDA(cudaMemset(device.data(), 0, host.size() * sizeof(int)));
@@ -51,10 +51,10 @@ class player {
 
   void play() {
     ASSERT_CUDA(cudaSetDevice(device_));
-    array a(static_cast<int>(1 + below(300)));  // shares its block with other threads'
+    array a(static_cast<int>(1 + below(300)));  // shares its block with arrays of other threads
     array b(static_cast<int>(70000 + below(200000)));
     array c(b.count);
-    array counted(70000);  // of host functions
+    array counted(70000);  // used by host functions
     arrays_ = {&a, &b, &c};
     const own_stream first;
     const own_stream second(cudaStreamNonBlocking);
@@ -110,7 +110,7 @@ class player {
         it.host[at] = value;
         break;
       }
-      case 6: {  // a function between pieces of work, which touches what only functions touch
+      case 6: {  // a function between pieces of work, which touches memory that only functions touch
         good(cudaLaunchHostFunc(
             stream(), [](void* p) { ++*static_cast<int*>(p); }, counted.data()));
         ++functions_;

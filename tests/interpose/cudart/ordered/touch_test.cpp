@@ -1,5 +1,5 @@
-// CPU code on device pointers, without waiting first: it sees what was queued before, and what it writes comes after. A
-// gate in the stream keeps the work in its queue until the touch has had time to go wrong.
+// CPU code on device pointers, without waiting first: it sees the results of queued work, and its writes come after
+// that work. A gate in the stream holds the work up until the touch has had time to go wrong.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr int count = 1 << 18;  // a region of its own, of several blocks
+constexpr int count = 1 << 18;  // a separate region of several blocks
 constexpr std::size_t bytes = count * sizeof(int);
 
 /// Opens a gate while the thread that made it waits for something.
@@ -57,8 +57,8 @@ TEST_F(Touch, SeesAQueuedKernel) {
 }
 
 TEST_F(Touch, OfWhatTheHostHasOpenBeforeSeesAQueuedKernel) {
-  p_.data()[at_] = 7;            // its view is open for writing
-  EXPECT_EQ(q_.data()[at_], 0);  // for reading
+  p_.data()[at_] = 7;            // its view is now open for writing
+  EXPECT_EQ(q_.data()[at_], 0);  // its view is now open for reading
   ASSERT_CUDA(gate_.put(stream_));
   ASSERT_CUDA(add_to(p_.data(), count, 5, stream_));
   ASSERT_CUDA(add_to(q_.data(), count, 6, stream_));
@@ -98,7 +98,7 @@ TEST_F(Touch, ReadsBesideWhatReadsAndTouchesBesideWhatDoesNot) {
   ASSERT_CUDA(cudaMemset(free.data(), 0, bytes));
   ASSERT_CUDA(gate_.put(stream_));
   ASSERT_CUDA(cudaMemcpyAsync(q_.data(), p_.data(), bytes, cudaMemcpyDeviceToDevice, stream_));
-  EXPECT_EQ(p_.data()[at_], 3);  // and so does this: the gate is closed
+  EXPECT_EQ(p_.data()[at_], 3);  // this touch does not wait either: the gate is closed
   free.data()[at_] = 1;
   EXPECT_EQ(free.data()[at_], 1);
   gate_.open();
@@ -144,7 +144,7 @@ struct between {
   int seen;
 };
 
-// The function waits for what comes before it, and not for the kernel behind it, which waits for the function.
+// The function waits for the work before it, and not for the kernel behind it, which waits for the function.
 TEST_F(Touch, InAHostFunctionIsBetweenItsNeighbours) {
   between what{p_.data() + at_, 0};
   const auto function = [](void* data) {
@@ -175,7 +175,7 @@ TEST_F(Touch, InACallbackIsBetweenItsNeighbours) {
   EXPECT_EQ(what.seen, 5);
 }
 
-// The view that the function opened is closed behind it.
+// The view that the function opened is closed when the function has ended.
 TEST_F(Touch, BehindAHostFunctionThatTouchedWaits) {
   between what{p_.data() + at_, 0};
   ASSERT_CUDA(cudaLaunchHostFunc(

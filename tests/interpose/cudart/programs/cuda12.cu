@@ -1,5 +1,5 @@
-// A program of CUDA 12: it is linked with libcudart.so.12, and calls what CUDA 13 changed in CUDA 12's form, which it
-// declares itself, so that the tests need no toolkit of CUDA 12.
+// A program of CUDA 12: it is linked with libcudart.so.12, and calls the functions that CUDA 13 changed in their CUDA
+// 12 form. It declares that form itself, so that the tests need no toolkit of CUDA 12.
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "tests/interpose/programs/check.h"
 
-struct guarded {  // room for an answer, and words behind it that nobody may write
+struct guarded {  // room for an answer, and words behind it that must not be written
   unsigned char answer[1032];
   std::uint64_t guard[16];
 };
@@ -140,7 +140,7 @@ void textures() {
   CHECK(cudaMalloc(&values, n * sizeof(float)));
   CHECK(cudaMalloc(&result, n * sizeof(float)));
   CHECK(cudaMemcpy(values, in.data(), n * sizeof(float), cudaMemcpyDefault));
-  cudaResourceDesc resource{};  // CUDA 12's ends after 64 bytes
+  cudaResourceDesc resource{};  // in CUDA 12 it ends after 64 bytes
   resource.resType = cudaResourceTypeLinear;
   resource.res.linear = {values, cudaCreateChannelDesc<float>(), n * sizeof(float)};
   std::vector<unsigned char> short_one(64);

@@ -1,8 +1,8 @@
-// Kernels that do what they must not, and what the program sees then:
+// Kernels with errors, and the results that the program sees:
 //
 //   faults bounds|null|host|misaligned|assert|trap|surface|stack|launch
 //
-// All lines but the last tell the names of errors; the last is what else is known, as an address.
+// All lines but the last are names of errors; the last line has further information, such as an address.
 #include <cassert>
 #include <cstring>
 #include <string>
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   } else if (which == "surface") {
     const cudaSurfaceObject_t surface = make_surface(64, 5);
     write_row<<<5, 64>>>(surface, 4);
-    CHECK(cudaDeviceSynchronize());  // that is the last row
+    CHECK(cudaDeviceSynchronize());  // writes to the last row
     write_row<<<5, 64>>>(surface, 5);
   } else if (which == "stack") {
     recurse<<<1, 1>>>(data);

@@ -1,4 +1,4 @@
-// What a program sees, and what is told on standard error, when a kernel does what it must not.
+// The errors that a program sees, and the messages on standard error, when a kernel fails.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -11,10 +11,10 @@ namespace {
 
 struct fault {
   const char* name;
-  const char* error;                  // which every call gives from then on, as on a GPU
-  const char* kernel;                 // in the sentence
-  const char* place;                  // block and thread there; empty where any may be the first
-  const char* source = "faults.cu:";  // the line of which the interpreter tells
+  const char* error;                  // returned by every later call, as on a GPU
+  const char* kernel;                 // in the message
+  const char* place;                  // block and thread in the message; empty if any may be the first
+  const char* source = "faults.cu:";  // the line that the interpreter reports
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
@@ -27,7 +27,7 @@ TEST_P(Faults, AreToldAndSticky) {
   const bool interpreted = std::string(engine) == "interpreter";
   const outcome o = soft_run(std::string("env HPE_PTX_ENGINE=") + engine + " " + cuda_program("faults ") + f.name);
   EXPECT_EQ(exit_status(o), 0) << o.text;
-  // The kernel may have failed already when the launch is asked about, as on a GPU.
+  // The kernel may have failed already when the program asks for the launch's error, as on a GPU.
   const bool at_once = o.text.find(std::string("\nlaunch: ") + f.error + "\n") != std::string::npos;
   EXPECT_TRUE(at_once || o.text.find("launch: cudaSuccess\n") != std::string::npos) << o.text;
   for (const char* const call : {"synchronize", "last", "last again", "malloc", "copy", "another launch"})
@@ -36,7 +36,7 @@ TEST_P(Faults, AreToldAndSticky) {
   EXPECT_NE(o.text.find(f.kernel), std::string::npos) << o.text;
   EXPECT_NE(o.text.find(f.place), std::string::npos) << o.text;
   EXPECT_TRUE(!interpreted || o.text.find(f.source) != std::string::npos) << "no source line\n" << o.text;
-  // The address, which the program tells last, is in the sentence too.
+  // The message also has the address, which the program prints last.
   const std::string trimmed = o.text.substr(0, o.text.size() - 1);
   const std::string address = trimmed.substr(trimmed.rfind('\n') + 1);
   EXPECT_TRUE(address.empty() || o.text.find(address) < o.text.rfind(address)) << address << '\n' << o.text;

@@ -1,5 +1,5 @@
-// CPU code and system calls on device pointers, as hpe allows: each step is checked here. Nothing waits for the stream before it
-// uses what kernels write there, and a host function holds them up.
+// CPU code and system calls on device pointers, which hpe allows. Each step checks its results. CPU code does not wait
+// for the stream before it uses results of kernels, which a host function holds up.
 //
 //   host_access <file>      a file that may be overwritten
 #include <fcntl.h>
@@ -20,7 +20,7 @@ __global__ void add(unsigned* p, std::size_t n, unsigned k) {
 
 static unsigned long seed;
 
-// What comes next in the stream stays in its queue for a while.
+// Holds up the following work of the stream for a while.
 static void hold_up(cudaStream_t stream) {
   CHECK(cudaLaunchHostFunc(stream, [](void*) { usleep(20000); }, nullptr));
 }

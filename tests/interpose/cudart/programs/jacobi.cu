@@ -1,6 +1,6 @@
-// Laplace's equation on a plane by Jacobi's method, over the ranks of MPI, which gets device pointers: halos, the residual and the
-// result. Each rank has a slab of rows on a device of its own. Rank 0 computes the same on the CPU, one row after the other;
-// every cell and every residual must have the same bits.
+// Laplace's equation on a plane by Jacobi's method, on several MPI ranks. MPI gets device pointers for halos, the
+// residual and the result. Each rank has a slab of rows on its own device. Rank 0 repeats the computation on the CPU,
+// one row after the other; every cell and every residual must have the same bits.
 //
 //   jacobi [columns] [rows] [steps]
 #include <mpi.h>
@@ -13,8 +13,8 @@
 
 #include "tests/interpose/programs/check.h"
 
-// One step of rows 1 to rows; rows 0 and rows + 1 are the neighbours'. The largest change of a cell is kept as the bits of a
-// float, whose order is that of the number because it is not negative.
+// One step of rows 1 to rows; rows 0 and rows + 1 belong to the neighbours. The largest change of a cell is kept as the
+// bits of a float, which are ordered like the number because it is not negative.
 __global__ void step(const float* from, float* to, int columns, int rows, unsigned* change) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y + 1;
   __shared__ unsigned largest;
@@ -40,7 +40,7 @@ static void fill(std::vector<float>& cells, int columns, int first_row, int all_
   }
 }
 
-// The same on the CPU: cells, and the change of each step behind them.
+// The computation on the CPU: returns the cells, followed by the change of each step.
 static std::vector<float> serial(int columns, int rows, int steps) {
   std::vector<float> now(std::size_t(columns) * rows), changes;
   fill(now, columns, 0, rows);
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     std::swap(now, next);
   }
 
-  // The inner rows of all ranks, gathered into device memory of rank 0.
+  // Gathers the inner rows of all ranks into device memory of rank 0.
   std::vector<int> counts(ranks), places(ranks);
   for (int r = 0; r < ranks; ++r) {
     places[r] = columns * (1 + inner * r / ranks);

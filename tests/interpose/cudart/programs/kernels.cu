@@ -1,8 +1,8 @@
-// Kernels as users write them (they are those of tests/ptx/programs), with data, launch and check:
+// Kernels as users write them (those of tests/ptx/programs), with data, launch and check:
 //
 //   kernels <name> [seed]
 //
-// prints "<name>: right", or what is wrong and the seed, and returns 1 then.
+// prints "<name>: right". On an error, prints the error and the seed, and returns 1.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -191,7 +191,7 @@ static bool run_indirect() {
   return good;
 }
 
-// Prints in the kernel; who runs this compares with the lines that come after it.
+// Prints in the kernel, then the expected lines, with which the caller compares.
 static bool run_printing() {
   on_device<char> name(std::vector<char>{'h', 'p', 'e', 0});
   printing<<<1, 64>>>(name, 0.125);

@@ -83,7 +83,7 @@ TEST(Squares, DoWhatTheDocumentationShows) {
       << far.text;
 }
 
-// Also where kernels are taken to use what their arguments point to, and no more.
+// Also with HPE_SCOPE=args: kernels are assumed to use only the memory that their arguments point to.
 TEST(HostAccess, OfDevicePointersByCpuCodeAndFiles) {
   const std::string file = "/tmp/hpe-host-access-" + std::to_string(::getpid());
   for (const char* const scope : {"all", "args"}) {

@@ -1,5 +1,5 @@
-// What programs in the manner of CUDA's samples use of the language and of libcu++: each part computes something whose
-// result is known.
+// Features of the language and of libcu++ that programs like CUDA's samples use. Each part computes a known
+// result.
 //
 //     language <part>
 
@@ -28,7 +28,7 @@ T* managed(std::size_t count) {
   return memory;
 }
 
-// Parts of a warp, by size, parity and label. Counts what is wrong.
+// Parts of a warp, by size, parity and label. Counts wrong results.
 __global__ void groups(int* wrong) {
   const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
   const auto four = cg::tiled_partition<4>(warp);
@@ -73,7 +73,7 @@ bool barriers_are_right() {
   return true;
 }
 
-// Tiles that are copied ahead, turned round.
+// Reverses tiles, which are copied ahead.
 __global__ void turn(const int* in, int* out, int tiles) {
   __shared__ int buffer[2][128];
   __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
@@ -106,7 +106,7 @@ bool pipelines_are_right() {
   return true;
 }
 
-// The block that comes last adds what all blocks have left.
+// The last block adds the partial sums of all blocks.
 __device__ unsigned arrived_blocks = 0;
 __device__ volatile int partial[64];
 
@@ -151,7 +151,7 @@ bool fences_and_atomics_are_right() {
   return out[1] == 2 * 4 * 96 && out[2] == 95;
 }
 
-// Small integers, of which all products and sums are exact.
+// Multiplies small integers, whose products and sums are exact.
 __global__ void multiply(const half* a, const half* b, float* c) {
   using namespace nvcuda;
   wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> left;
@@ -183,7 +183,7 @@ bool matrices_are_right() {
   return true;
 }
 
-// Objects with virtual functions, made and ended in a kernel.
+// Objects with virtual functions, created and deleted in a kernel.
 struct shape {
   __device__ virtual float area() const = 0;
   __device__ virtual ~shape() {}

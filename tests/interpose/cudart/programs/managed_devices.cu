@@ -1,5 +1,5 @@
-// Managed variables are one for the host and all devices, whoever writes: each takes turns, then the devices work at the
-// same time on parts of their own. Prints what was found and "right".
+// The host and all devices share one instance of each managed variable. First they write in turns, then the devices
+// work at the same time on separate parts. Prints the findings and "right".
 #include <vector>
 
 #include "tests/interpose/programs/check.h"
@@ -15,7 +15,7 @@ __managed__ int turns = 5;
 __managed__ pair_of pair = {8, 4.0};
 __managed__ int table[cells];  // begins with zeros
 __managed__ int* list = nullptr;
-__device__ int own = 40;  // each device has one
+__device__ int own = 40;  // one for each device
 
 __global__ void take_turn(int* seen) {
   seen[0] = turns++;

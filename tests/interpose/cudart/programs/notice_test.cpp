@@ -1,4 +1,4 @@
-// Which runtime a program has, as its file tells, and what `hpe run` says then.
+// The CUDA runtime of a program, detected from its file, and the message of `hpe run`.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -85,7 +85,7 @@ TEST(CudaParts, ADamagedFileIsNoHarm) {
     std::string damaged = whole;
     if (round % 4 == 0) {
       damaged.resize(random() % whole.size());
-    } else {  // the header, the table of sections at the end, or anywhere
+    } else {  // damages the header, the table of sections at the end, or any place
       const std::size_t at =
           round % 4 == 1 ? random() % 64 : whole.size() - 1 - random() % (round % 4 == 2 ? 2000 : whole.size());
       for (std::size_t i = at; i < std::min(at + 8, whole.size()); ++i) damaged[i] = static_cast<char>(random());

@@ -1,5 +1,5 @@
-// What programs do besides launching: children, threads that end, host functions, timing, IPC between processes, work left when the
-// program ends. `odds NAME` prints what it found and "right".
+// Features of programs besides launches: children, threads that end, host functions, timing, IPC between processes,
+// work left when the program ends. `odds NAME` prints the findings and "right".
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ static void round_trip(int k) {
   CHECK(cudaFree(p));
 }
 
-// A process that has not used CUDA makes children that do, as a server with workers.
+// A process that has not used CUDA makes children that do, like a server with workers.
 static void children() {
   std::vector<pid_t> workers;
   for (int w = 0; w < 3; ++w) {
@@ -106,7 +106,7 @@ static void timing() {
   demand(milliseconds >= 29 && milliseconds < 20000, "the time");
 }
 
-// One kernel that reads another device's memory.
+// A kernel reads another device's memory.
 static void peers() {
   int can = 0;
   CHECK(cudaDeviceCanAccessPeer(&can, 0, 1));
@@ -138,7 +138,7 @@ static void between_processes() {
   cudaIpcMemHandle_t handle;
   char byte = 0;
   if (child == 0) {
-    close(to_child[1]);  // so that it ends when the parent does
+    close(to_child[1]);  // so that the child ends when the parent does
     demand(read(to_child[0], &handle, sizeof handle) == ssize_t(sizeof handle), "the handle");
     int* p;
     CHECK(cudaIpcOpenMemHandle(reinterpret_cast<void**>(&p), handle, cudaIpcMemLazyEnablePeerAccess));

@@ -1,5 +1,5 @@
-// A program without CUDA. It opens a library of kernels again and again, and the CUDA runtime under the names that
-// programs use.
+// A program without CUDA. It opens a library of kernels repeatedly, and the CUDA runtime under the names that programs
+// use.
 //
 //   plugin_host <plugin>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Device memory handed to MPI while kernels that write or read it still wait in a stream: rank 0 sends what its kernel will
-// write, rank 1 receives into what its kernel has yet to read.
+// Passes device memory to MPI while kernels that write or read it still wait in a stream: rank 0 sends the result of a
+// queued kernel, rank 1 receives into memory that a queued copy has yet to read.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ __global__ void add(unsigned* p, std::size_t n, unsigned k) {
     p[i] += k;
 }
 
-// What comes next in the stream stays in its queue for a while.
+// Holds up the following work of the stream for a while.
 static void hold_up(cudaStream_t stream) {
   CHECK(cudaLaunchHostFunc(stream, [](void*) { usleep(20000); }, nullptr));
 }

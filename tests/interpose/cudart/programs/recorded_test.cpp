@@ -1,5 +1,5 @@
-// The programs of tests/interpose/programs print here what they printed on an H200: the same files, on soft devices.
-// Which of them are not here, and why, is told in the CMakeLists.txt there.
+// The programs of tests/interpose/programs print on soft devices what they printed on an H200 (the same program files).
+// The CMakeLists.txt there lists the programs that are left out, and the reasons.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ namespace {
 struct program {
   const char* name;
   const char* arguments;
-  const char* recorded;  // the file is <recorded>.txt
+  const char* recorded;  // recorded in the file <recorded>.txt
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
@@ -44,8 +44,8 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
                          });
 
-// 20,000 random calls, also wrong ones, end with the digest that they had on the H200, and so they do where CPU code
-// reads and writes device memory instead of copying it.
+// 20,000 random calls, also wrong ones, give the digest that they gave on the H200, also if CPU code reads and writes
+// device memory instead of copying it.
 TEST(Fuzz, RandomCallsGiveWhatTheyDidOnAGpu) {
   const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 20000 5";
   std::ifstream file(HPE_TEST_RECORDED "/fuzz.txt");

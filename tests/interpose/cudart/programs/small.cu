@@ -1,4 +1,4 @@
-// The least that a CUDA program is: memory, a copy, a kernel. Prints whether the result is right.
+// A minimal CUDA program: memory, a copy, a kernel. Prints whether the result is right.
 #include "tests/interpose/programs/check.h"
 
 __global__ void twice(int* p) { p[threadIdx.x] *= 2; }
