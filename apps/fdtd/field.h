@@ -29,7 +29,9 @@ class field {
   void step();
 
   /// The field now, z fastest; for the host.
-  [[nodiscard]] std::vector<float> values() const;
+  [[nodiscard]] std::vector<float> values() const { return values(0, cells_[1]); }
+  /// Likewise, of the rows [from, to) along y alone.
+  [[nodiscard]] std::vector<float> values(std::int64_t from, std::int64_t to) const;
 
   [[nodiscard]] const std::vector<box>& boxes() const { return boxes_; }
 

@@ -42,7 +42,7 @@ struct migration_settings {
 /// made with the smooth ones only.
 class migration {
  public:
-  /// Told what is being done and which part of it, 0 to 1, is done.
+  /// Told what is being done and which part of the shot, 0 to 1, is done.
   using progress = std::function<void(const std::string& what, double part)>;
 
   /// Throws bad_input for settings that cannot be run: a time step over the stable one, too little memory.
@@ -72,6 +72,7 @@ class migration {
   propagator<float> wave_;
   kept_fields<float> kept_;
   stack<float> stack_;
+  int pass_ = 0;  ///< of the present shot
 };
 
 /// What is to be sent back for the image to be in phase with the reflectors: minus the time derivative of each trace,

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "apps/command_line/options.h"
 #include "apps/hpe/command.h"
 
 namespace {
@@ -69,11 +70,11 @@ TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
 
 TEST(command, nearest_needs_a_real_likeness) {
   const std::vector<std::string> known{"info", "fft", "rtm", "bench"};
-  EXPECT_EQ(hpe::cli::nearest("rtn", known), "rtm");
-  EXPECT_EQ(hpe::cli::nearest("benhc", known), "bench");
-  EXPECT_EQ(hpe::cli::nearest("xyz", known), "");
-  EXPECT_EQ(hpe::cli::nearest("", known), "");
-  EXPECT_EQ(hpe::cli::nearest("info", {}), "");
+  EXPECT_EQ(hpe::command_line::nearest("rtn", known), "rtm");
+  EXPECT_EQ(hpe::command_line::nearest("benhc", known), "bench");
+  EXPECT_EQ(hpe::command_line::nearest("xyz", known), "");
+  EXPECT_EQ(hpe::command_line::nearest("", known), "");
+  EXPECT_EQ(hpe::command_line::nearest("info", {}), "");
 }
 
 TEST(help, tells_about_every_command) {
