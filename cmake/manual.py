@@ -208,7 +208,7 @@ def completion(manual):
 
 def markdown(manual):
     lines = ["# The command line", "", "What `hpe help` and `hpe COMMAND --help` print. The same is in the man pages hpe(1) and "
-             "hpe-COMMAND(1).", "", "| command | |", "|---|---|"]
+             "hpe-COMMAND(1). The folder docs/schemas describes the JSON that `--json` writes.", "", "| command | |", "|---|---|"]
     pages = {command.name for command in manual.commands}
     lines += [f"| {f'[{name}](#hpe-{name})' if name in pages else name} | {summary} |" for name, summary in manual.summaries]
     for command in manual.commands:

@@ -63,7 +63,9 @@ std::string describe(const std::string& name) {
 int list(const std::vector<std::string>& names) {
   fmt::print("Usage: hpe bench <name> [arguments]\n\n");
   if (names.empty()) fmt::print("There are no benchmarks beside {}.\n", own_folder().string());
-  for (const std::string& name : names) fmt::print("  {:<12}{}\n", name, describe(name));
+  std::size_t width = 10;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  for (const std::string& name : names) fmt::print("  {:<{}}  {}\n", name, width, describe(name));
   return 0;
 }
 

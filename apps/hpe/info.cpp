@@ -9,7 +9,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/hpe/command.h"
-#include "apps/hpe/limits.h"
+#include "apps/hpe/machine.h"
 #include "hpe/hpe.hpp"
 #include "hpe/placement.h"
 
@@ -109,6 +109,13 @@ nlohmann::json as_json() {
                         {"granularity", granularity()}};
   for (const feature& f : features()) object["features"][f.name] = f.built_in;
   for (int d = 0; d < device_count(); ++d) object["devices"].push_back(as_json(d, device_info(d)));
+  object["gpus"] = nlohmann::json::array();
+  for (const gpu& g : gpus_of_machine())
+    object["gpus"].push_back({{"model", g.model},
+                              {"bus", g.bus},
+                              {"link_speed", g.link_speed},
+                              {"link_width", g.link_width},
+                              {"numa_node", g.numa_node < 0 ? nlohmann::json() : nlohmann::json(g.numa_node)}});
   for (const limit& l : limits_of_machine())
     object["limits"].push_back(
         {{"name", l.name}, {"value", l.value}, {"enough", l.advice.empty()}, {"advice", l.advice}});
@@ -141,8 +148,12 @@ std::string as_text() {
                   command_line::machine(), first_line_of("/proc/sys/kernel/osrelease"), command_line::commit(),
                   names_of(all, true), names_of(all, false));
   text += fmt::format(
-      "CUDA driver      {}\n\n",
+      "CUDA driver      {}\n",
       cuda.empty() ? "none" : fmt::format("for CUDA {}{}", cuda, driver.empty() ? "" : ", version " + driver));
+  for (const gpu& g : gpus_of_machine())
+    text += fmt::format("GPU {}  {}, {} x {}, NUMA node {}\n", g.bus, g.model, g.link_width, g.link_speed,
+                        g.numa_node < 0 ? "any" : std::to_string(g.numa_node));
+  text += "\n";
   for (const limit& l : limits_of_machine())
     text += fmt::format("{:<21}{}{}\n", l.name, l.value, l.advice.empty() ? "" : "   LOW: " + l.advice);
   return text + fmt::format("\nOne address space; memory is placed in units of {} KiB.\n", granularity() >> 10);

@@ -1,9 +1,10 @@
-#include "apps/hpe/limits.h"
+#include "apps/hpe/machine.h"
 
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <limits>
@@ -41,6 +42,13 @@ std::string in_words(double value, bool bytes) {
   return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 1, units[unit]);
 }
 
+std::string first_line_of(const std::filesystem::path& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
 }  // namespace
 
 limit judge(const judged& j) {
@@ -69,6 +77,25 @@ std::vector<limit> limits_of_machine() {
     limits.push_back({"vm.overcommit_memory", "2",
                       "the address space that hpe reserves is counted as used: sysctl vm.overcommit_memory=0"});
   return limits;
+}
+
+std::vector<gpu> gpus_of_machine(const std::filesystem::path& root) {
+  std::vector<gpu> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "proc/driver/nvidia/gpus", none)) {
+    const std::string bus = entry.path().filename();
+    gpu g{"", bus, "", "", -1};
+    std::ifstream information(entry.path() / "information");
+    for (std::string line; std::getline(information, line);)
+      if (line.starts_with("Model:")) g.model = line.substr(std::min(line.find_first_not_of(" \t", 6), line.size()));
+    const std::filesystem::path device = root / "sys/bus/pci/devices" / bus;
+    g.link_speed = first_line_of(device / "current_link_speed");
+    g.link_width = first_line_of(device / "current_link_width");
+    std::ifstream(device / "numa_node") >> g.numa_node;
+    found.push_back(g);
+  }
+  std::sort(found.begin(), found.end(), [](const gpu& a, const gpu& b) { return a.bus < b.bus; });
+  return found;
 }
 
 }  // namespace hpe::cli

@@ -1,5 +1,8 @@
 #pragma once
 
+/// What the operating system tells of the machine, read from /proc and /sys without starting the runtime.
+
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,5 +28,18 @@ struct judged {
 
 /// The limits of this process and its machine, in the order of how often they hurt.
 [[nodiscard]] std::vector<limit> limits_of_machine();
+
+/// A GPU that NVIDIA's kernel module drives, whether hpe uses it or not, and its link to the host. Empty texts and -1:
+/// not told.
+struct gpu {
+  std::string model;
+  std::string bus;         ///< its address on the PCI bus: 0000:17:00.0
+  std::string link_speed;  ///< of the PCI link, as it is now: 32.0 GT/s PCIe
+  std::string link_width;  ///< its lanes
+  int numa_node;
+};
+
+/// All of them, by address. root is the folder where proc and sys are found.
+[[nodiscard]] std::vector<gpu> gpus_of_machine(const std::filesystem::path& root = "/");
 
 }  // namespace hpe::cli

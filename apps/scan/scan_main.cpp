@@ -129,7 +129,7 @@ int run(const request& r, const files::description& file) {
   command_line::answer(
       {"hpe scan",
        "batched scans over all devices",
-       fmt::format("{} of {} problems of {} elements of the type {}", r.op, work.problems, work.length, r.type),
+       fmt::format("{}: {} x {} elements of the type {}", r.op, work.problems, work.length, r.type),
        r.repeats,
        command_line::names_of_devices(devices),
        {{"time", 1e3 * time, "ms"}, {"read and written", rate, "GB/s"}}},

@@ -79,7 +79,7 @@ int run(const request& r, ranks& all, std::uint64_t size) {
     command_line::answer(
         {"hpe scan",
          "batched scans over several ranks",
-         fmt::format("{} of {} problems of {} elements on {} ranks", r.op, whole.problems, whole.length, size),
+         fmt::format("{}: {} x {} elements on {} ranks", r.op, whole.problems, whole.length, size),
          r.repeats,
          command_line::names_of_devices(static_cast<int>(devices.size())),
          {{"time", 1e3 * time, "ms"}, {"read and written", rate, "GB/s"}}},
