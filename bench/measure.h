@@ -68,7 +68,8 @@ struct arguments {
 };
 
 /// Reads the command line; `more` are the options of this benchmark alone. Ends the program with status 2 and a
-/// sentence if the command line cannot be meant.
+/// sentence if the command line cannot be meant, and from then on with status 1 and a sentence if an exception is not
+/// caught.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/fft/request.h"
 #include "apps/files/element_file.h"
@@ -81,11 +82,13 @@ double distance(const data<T>& back, const data<T>& x, double scale) {
 template <class T>
 double median_seconds(const request& r, plan<T>& how, const data<T>& x, const data<T>& y) {
   std::vector<double> times;
+  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
   for (std::int64_t i = 0; i <= r.repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     r.inverse ? how.inverse(x.data(), y.data()) : how.forward(x.data(), y.data());
     synchronize();
     if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress.at(static_cast<double>(i));
   }
   return command_line::median(std::move(times));
 }

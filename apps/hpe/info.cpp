@@ -129,7 +129,7 @@ std::string names_of(const std::vector<feature>& all, bool built_in) {
   return names.empty() ? "none" : names;
 }
 
-std::string as_text() {
+std::string devices_as_text() {
   const int count = device_count();
   std::string text = fmt::format("hpe {}, {} device{}\n", HPE_PACKAGE_VERSION, count, count == 1 ? "" : "s");
   for (int d = 0; d < count; ++d) {
@@ -141,10 +141,15 @@ std::string as_text() {
     text += fmt::format("  NUMA node      {}\n  addresses      from {}\n", node < 0 ? "any" : std::to_string(node),
                         static_cast<void*>(probe.data()));
   }
+  return text;
+}
+
+/// What can be told without the runtime.
+std::string machine_as_text() {
   const std::string cuda = version_of_cuda(), driver = first_line_of("/sys/module/nvidia/version");
   const std::vector<feature> all = features();
-  text +=
-      fmt::format("\nmachine          {}, Linux {}\ncommit           {}\nbuilt in         {}\nnot built in     {}\n",
+  std::string text =
+      fmt::format("machine          {}, Linux {}\ncommit           {}\nbuilt in         {}\nnot built in     {}\n",
                   command_line::machine(), first_line_of("/proc/sys/kernel/osrelease"), command_line::commit(),
                   names_of(all, true), names_of(all, false));
   text += fmt::format(
@@ -156,7 +161,12 @@ std::string as_text() {
   text += "\n";
   for (const limit& l : limits_of_machine())
     text += fmt::format("{:<21}{}{}\n", l.name, l.value, l.advice.empty() ? "" : "   LOW: " + l.advice);
-  return text + fmt::format("\nOne address space; memory is placed in units of {} KiB.\n", granularity() >> 10);
+  return text;
+}
+
+std::string as_text() {
+  return devices_as_text() + "\n" + machine_as_text() +
+         fmt::format("\nOne address space; memory is placed in units of {} KiB.\n", granularity() >> 10);
 }
 
 }  // namespace
@@ -175,6 +185,13 @@ int info(int argc, char** argv) {
     return 0;
   }
   command_line::check_writable(json);
+  try {
+    static_cast<void>(device_count());
+  } catch (const error&) {
+    // A limit may be the reason.
+    if (json != "-") fmt::print("{}\n", machine_as_text());
+    throw;
+  }
   if (json != "-") fmt::print("{}", as_text());
   command_line::write_text(json.empty() ? "" : as_json().dump(2) + "\n", json);
   return 0;

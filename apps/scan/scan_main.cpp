@@ -16,6 +16,7 @@
 #include <random>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/scan/check.h"
@@ -119,11 +120,13 @@ int run(const request& r, const files::description& file) {
                  output.data(), sizeof(T));
 
   std::vector<double> times;
+  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
   for (std::int64_t i = 0; i < r.repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     scan.run(input.data(), output.data());
     synchronize();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress.at(static_cast<double>(i + 1));
   }
   const double time = command_line::median(times), rate = 2e-9 * static_cast<double>(count * sizeof(T)) / time;
   command_line::answer(

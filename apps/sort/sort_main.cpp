@@ -10,6 +10,7 @@
 #include <random>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/sort/sorter.h"
@@ -140,6 +141,7 @@ int run(request r, const files::description& file) {
   std::vector<T> given = given_elements<T>(r, file);
   const array<T> data(r.length, work.where());
   std::vector<double> times;
+  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
   for (std::int64_t i = 0; i < r.repeats + 1; ++i) {
     copy(data.data(), given.data(), r.length * sizeof(T));
     synchronize();
@@ -147,6 +149,7 @@ int run(request r, const files::description& file) {
     work.run(data.data());
     synchronize();
     if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress.at(static_cast<double>(i));
   }
   if (!r.no_check) {
     std::stable_sort(given.begin(), given.end(), kernels::by_key{});

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 
 #include "bench/devices.h"
 #include "bench/soft_bars.h"
@@ -69,11 +68,4 @@ int run(int argc, char** argv) {
 
 }  // namespace hpe::bench
 
-int main(int argc, char** argv) {
-  try {
-    return hpe::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "workloads: {}\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return hpe::bench::run(argc, argv); }

@@ -156,6 +156,13 @@ TEST(info, tells_which_limits_are_too_low) {
   EXPECT_TRUE(contains(low, "open files           512   LOW: several devices")) << low.text;
 }
 
+TEST(info, tells_the_limits_that_keep_the_runtime_from_starting) {
+  const outcome o = shell(fmt::format("ulimit -f 1000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
+  EXPECT_EQ(o.status, 1) << o.text;
+  EXPECT_TRUE(contains(o, "LOW: large sparse files of hpe do not fit: ulimit -f unlimited")) << o.text;
+  EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
+}
+
 TEST(info, tells_the_gpus_that_the_kernel_drives) {
   const auto root = std::filesystem::path(::testing::TempDir()) / fmt::format("hpe gpus {}", getpid());
   EXPECT_TRUE(hpe::cli::gpus_of_machine(root).empty());
