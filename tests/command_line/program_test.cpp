@@ -47,7 +47,7 @@ TEST(program, room_is_looked_for_before_memory_is_asked_for) {
     }
     return std::string();
   };
-  EXPECT_EQ(complaint({.on_devices = 0x1p60}), "10 elements: they take 1.0 EiB on 2 devices, where 128.0 MiB are free");
+  EXPECT_EQ(complaint({.on_devices = 0x1p60}), "10 elements: they take 1.0 EiB on 2 devices, where 8.0 GiB are free");
   EXPECT_EQ(complaint({.on_host = 0x1p80}).rfind("10 elements: they take 1048576.0 EiB on the host, where ", 0), 0U);
   EXPECT_EQ(devices_of(0), 2);
   EXPECT_EQ(devices_of(1), 1);
