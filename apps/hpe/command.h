@@ -13,6 +13,9 @@ namespace hpe::cli {
 
 /// What main returns when the command line cannot be meant.
 inline constexpr int usage_error = 2;
+/// What `hpe run` returns, as shells do, if the program cannot be run, and if there is none.
+inline constexpr int cannot_run = 126;
+inline constexpr int not_found = 127;
 
 /// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status of the program. It may
 /// throw; main prints the sentence and returns 1.

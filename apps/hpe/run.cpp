@@ -18,14 +18,12 @@
 #include <filesystem>
 
 #include "apps/hpe/command.h"
+#include "apps/hpe/report/command.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::cli {
 
 namespace {
-
-constexpr int cannot_run = 126;
-constexpr int not_found = 127;  // both as shells have it
 
 struct run_option {
   const char* name;
@@ -41,6 +39,7 @@ constexpr std::array options{
     run_option{"--scope", "WHICH", "HPE_SCOPE", "what kernels may use of the device memory that CPU code has touched"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "tells at the end where the data's time went"},
     run_option{"--trace", "FILE", "HPE_TRACE", "a picture of what happened when, for ui.perfetto.dev"},
+    run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},
     run_option{"--log", "LEVEL", "HPE_LOG", "what hpe tells on standard error"},
 };
 
@@ -159,6 +158,7 @@ int prepare_cuda() {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  std::string report;
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; ++at) {
     const std::string_view word = argv[at];
@@ -179,12 +179,14 @@ int run_program(int argc, char** argv) {
       return usage_error;
     }
     set_variable(option->variable, option->value != nullptr ? argv[at] : "1");
+    if (word == "--report") report = argv[at];
   }
   if (at >= argc) {
     fmt::print(stderr, "hpe run: which program? `hpe run --help` tells more.\n");
     return usage_error;
   }
   if (const int status = prepare_cuda(); status != 0) return status;
+  if (!report.empty()) return run_with_report(report, argv + at);
   ::execvp(argv[at], argv + at);
   const int why = errno;
   fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[at], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/rank.h"
 #include "runtime/trace/status_page.h"
 
 namespace hpe::cli {
@@ -35,11 +36,10 @@ std::string command_of(pid_t process) {
   return words;
 }
 
-/// The same variables as runtime/base/rank.cpp, of another process.
 std::string rank_of(pid_t process) {
   const std::string environment = '\0' + contents(fmt::format("/proc/{}/environ", process));
-  for (const std::string variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    const std::string before = '\0' + variable + '=';
+  for (const char* const variable : rank_variables) {
+    const std::string before = '\0' + std::string(variable) + '=';
     if (const std::size_t at = environment.find(before); at != std::string::npos)
       return environment.c_str() + at + before.size();
   }

@@ -27,7 +27,7 @@ void service::look_again() {
 }
 
 verdict service::resolve(std::byte* address, bool write) noexcept {
-  trace::measured measure(trace::way::touch, 0);
+  trace::measured measure(trace::way::touch, 0, address);
   coherence::announced_thread& thread = coherence::this_announced_thread();
   thread.used_a_view = thread.at_work;
   const unsigned lane = granules_.find(address).region % lanes_.size();

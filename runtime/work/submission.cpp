@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/trace/profile.h"
 
 // Invariants:
 //  - Regions are locked in the order of their numbers, here and nowhere else more than one at a time, so threads that
@@ -63,6 +64,7 @@ void submission::unlock_regions() noexcept {
 void submission::release(const device_access& access) {
   region& r = *access.region;
   r.mutex.assert_held();
+  trace::used(r.layout.base, r.layout.bytes, access.range.begin, std::min(access.range.end, r.layout.bytes));
   if (r.blocks().off_device() == 0) return;
   // Of host memory there is one copy, and its order with CPU code is left to the program.
   if (access.concurrent && r.single_copy()) return;
