@@ -46,11 +46,21 @@ std::string rank_of(pid_t process) {
   return "";
 }
 
+/// The page of a process, a file in its folder of /proc; empty if it has none, or is another user's.
+fs::path status_file_of(const fs::path& process) {
+  const std::string target = fmt::format("/memfd:{} (deleted)", trace::status_file);
+  std::error_code ignored;
+  for (fs::directory_iterator files(process / "fd", ignored); files != fs::directory_iterator();
+       files.increment(ignored))
+    if (fs::read_symlink(files->path(), ignored) == target) return files->path();
+  return {};
+}
+
 /// A page of the calling user, mapped for reading.
 class mapped_page {
  public:
   explicit mapped_page(const fs::path& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     struct stat about {};
     if (::fstat(file, &about) == 0 && about.st_uid == ::getuid() && about.st_size == sizeof(status_page)) {
@@ -113,17 +123,11 @@ std::string memory_of(const running_process& p) {
 
 std::vector<running_process> running_processes() {
   std::vector<running_process> found;
-  const std::string prefix = trace::status_prefix(::getuid());
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(trace::status_folder, ignored)) {
-    if (!entry.path().filename().native().starts_with(prefix)) continue;
-    const mapped_page page(entry.path());
-    if (page.get() == nullptr) continue;
-    if (trace::start_of_process(static_cast<pid_t>(page.get()->process)) != page.get()->started) {
-      fs::remove(entry.path(), ignored);
-      continue;
-    }
-    found.push_back(read(*page.get()));
+  for (const auto& process : fs::directory_iterator("/proc", ignored)) {
+    const mapped_page page(status_file_of(process.path()));
+    if (page.get() != nullptr && std::to_string(page.get()->process) == process.path().filename())
+      found.push_back(read(*page.get()));  // else a child made by fork, which has the descriptors of its parent
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return found;

@@ -19,7 +19,7 @@ from pathlib import Path
 
 HPE, SCATTERED_READS = sys.argv[1:3]
 SOURCE = Path(__file__).with_name("scattered_reads.cpp")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-headless-shell") or shutil.which("google-chrome")
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium") or shutil.which("google-chrome")
 PROGRAM = [HPE, "wave", "--size", "96x96x96", "--steps", "60"]
 
 
