@@ -12,10 +12,10 @@
 #include <cstring>
 #include <functional>
 
+#include "bench/charts.h"
 #include "bench/devices.h"
 #include "bench/file_schemes.h"
 #include "bench/measure.h"
-#include "bench/plot.h"
 #include "hpe/hpe.hpp"
 
 namespace {
@@ -136,12 +136,12 @@ void overheads(unsigned repeats, std::vector<result>& results) {
 int main(int argc, char** argv) {
   std::string largest_text = "256";
   std::string folder = ".";
-  std::string picture;
+  std::string charts_file;
   const auto arguments = hpe::bench::parse(
       argc, argv, "a file to and from a device, in the page cache and past it, hpe beside code written by hand",
       {{"--largest", "MIB", "the largest transfer (default 256)", &largest_text},
        {"--folder", "PATH", "where the file is made (default: here)", &folder},
-       {"--svg", "FILE", "draw the speed-ups over the naive way", &picture}});
+       {"--charts", "FILE", "write the speed-ups over the naive way, for scripts/measurements draw", &charts_file}});
   const std::size_t largest = std::strtoull(largest_text.c_str(), nullptr, 10) * mebi;
   if (largest < mebi || largest > 16384 * mebi) {
     fmt::print(stderr, "--largest {}: not a number of MiB from 1 to 16384\n", largest_text);
@@ -206,8 +206,9 @@ int main(int argc, char** argv) {
     charts.push_back(std::move(c));
   }
   const int status = hpe::bench::report("files", results, arguments);
-  if (!picture.empty())
-    hpe::bench::write_file(picture,
-                           hpe::bench::draw("A file and a device: " + std::string(hpe::device_info(0).name), charts));
+  if (!charts_file.empty()) {
+    const std::string title = "A file and a device: " + std::string(hpe::device_info(0).name);
+    hpe::bench::write_file(charts_file, hpe::bench::as_json(title, {{"files", charts}}));
+  }
   return status;
 }

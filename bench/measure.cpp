@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "bench/commit.h"
-#include "bench/plot.h"
+#include "bench/charts.h"
 #include "bench/processor_time.h"
 
 namespace hpe::bench {

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "bench/bare_copies.h"
+#include "bench/charts.h"
 #include "bench/devices.h"
 #include "bench/measure.h"
 #include "bench/pageable_copy.h"
-#include "bench/plot.h"
 #include "hpe/hpe.hpp"
 
 namespace {
@@ -226,11 +226,10 @@ std::size_t parse_size(const std::string& text, std::size_t otherwise) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string largest_text, picture, only;
+  std::string largest_text, only;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "throughput of transfers of 4 KiB to 1 GiB, hpe beside copies written by hand, as table and pictures",
+      argc, argv, "throughput of transfers of 4 KiB to 1 GiB, hpe beside copies written by hand, as table and charts",
       {{"--largest", "SIZE", "the largest transfer, as in 64M (default 1G; 256M for soft devices)", &largest_text},
-       {"--svg", "PREFIX", "draw PREFIX-to-device.svg and its sisters", &picture},
        {"--only", "PART", "without-peers: hpe between two devices, as bare numbers", &only}});
   const int devices = hpe::device_count();
   const bool gpus = hpe::bench::on_gpus();
@@ -261,13 +260,12 @@ int main(int argc, char** argv) {
                         }};
 
   struct part {
-    const char* file;
     const char* name;
     direction way;
   };
-  std::vector<chart> all;
-  for (const part& it : {part{"to-device", "host to device", {host, 0}}, part{"to-host", "device to host", {0, host}},
-                         part{"peers", "device to device", {0, 1}}}) {
+  std::vector<hpe::bench::picture> all;
+  for (const part& it :
+       {part{"host to device", {host, 0}}, part{"device to host", {0, host}}, part{"device to device", {0, 1}}}) {
     const bool between = it.way.from != host && it.way.to != host;
     if (between && devices < 2) continue;
     figure f = make_figure(it.name);
@@ -278,12 +276,10 @@ int main(int argc, char** argv) {
     for (const scheme* s : schemes) measure(f, *s, it.way, largest, arguments.repeats, second);
     if (between) measure_without_peers(f, gpus, largest, arguments.repeats);
     print(f);
-    if (!picture.empty())
-      hpe::bench::write_file(
-          fmt::format("{}-{}.svg", picture, it.file),
-          hpe::bench::draw(fmt::format("Transfers, {}: {}", it.name, hpe::device_info(0).name), f.charts));
-    all.insert(all.end(), f.charts.begin(), f.charts.end());
+    all.push_back({it.name, f.charts});
   }
-  if (!arguments.json.empty()) hpe::bench::write_file(arguments.json, hpe::bench::as_json(all));
+  if (!arguments.json.empty())
+    hpe::bench::write_file(arguments.json,
+                           hpe::bench::as_json(std::string("Transfers: ") + hpe::device_info(0).name, all));
   return 0;
 }

@@ -167,13 +167,13 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string svg;
+  std::string charts_file;
   std::string from = "8";
   std::string to = std::to_string(largest);
   std::string against = "all";
   const auto arguments = hpe::bench::parse(
       argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
-      {{"--svg", "FILE", "draw latency and bandwidth by size", &svg},
+      {{"--charts", "FILE", "write latency and bandwidth by size, for scripts/measurements draw", &charts_file},
        {"--from", "BYTES", "the smallest message (default 8)", &from},
        {"--to", "BYTES", "the largest message (default and at most 256 MiB)", &to},
        {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory", &against}});
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   const devices where;
   hpe::bench::figure results;
   measure(results, where, smallest, last, against == "pinned", arguments.repeats);
-  const int status = rank() == 0 ? results.finish(where.title, arguments, svg) : EXIT_SUCCESS;
+  const int status = rank() == 0 ? results.finish(where.title, arguments, charts_file) : EXIT_SUCCESS;
   MPI_Finalize();
   return status;
 }

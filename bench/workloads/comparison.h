@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/measure.h"
-#include "bench/plot.h"
+#include "bench/charts.h"
 #include "bench/workloads/program.h"
 
 namespace hpe::bench {

@@ -32,12 +32,12 @@ int soft_bars(const arguments& given) {
 }
 
 int run(int argc, char** argv) {
-  std::string picture, only, bars;
+  std::string charts_file, only, bars;
   const arguments given = parse(
       argc, argv,
       "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
       "hand and libraries",
-      {{"--svg", "PREFIX", "draw PREFIX-speed-up.svg and PREFIX-exchange.svg", &picture},
+      {{"--charts", "FILE", "write speed-ups and shares of exchange, for scripts/measurements draw", &charts_file},
        {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort", &only},
        {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort", &bars}});
   if (!bars.empty()) return soft_bars(given);
@@ -62,9 +62,9 @@ int run(int argc, char** argv) {
   }
   const std::string machine = fmt::format("{} x {}", device_count(), device_info(0).name);
   const int status = report(fmt::format("workloads on {}, {}", machine, load_of_machine()), rows, given);
-  if (picture.empty()) return status;
-  write_file(picture + "-speed-up.svg", draw("Speed-up over one device: " + machine, speed_ups));
-  write_file(picture + "-exchange.svg", draw("Share of time in exchange: " + machine, exchanges));
+  if (!charts_file.empty())
+    write_file(charts_file,
+               as_json(machine, {{"speed-up over one device", speed_ups}, {"share of time in exchange", exchanges}}));
   return status;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Line charts as SVG, for benchmarks: a figure is a row of charts that share their lines' names, colours and legend.
+/// Line charts that benchmarks write as numbers. `scripts/measurements draw` makes pictures of them: a picture is a row
+/// of charts that share their lines' names, colours and legend.
 
 #include <string>
 #include <utility>
@@ -31,11 +32,14 @@ struct chart {
   std::vector<line> lines;
 };
 
-/// The picture as text. Lines of one name look alike in all charts. Charts without points are drawn empty.
-[[nodiscard]] std::string draw(const std::string& title, const std::vector<chart>& charts);
+struct picture {
+  std::string title;
+  std::vector<chart> charts;
+};
 
-/// The numbers of the charts: [{"chart": ..., "line": ..., "x": [...], "y": [...]}, ...].
-[[nodiscard]] std::string as_json(const std::vector<chart>& charts);
+/// The numbers: {"title": ..., "charts": [{"picture": ..., "chart": ..., "line": ..., "x": [...], "y": [...], ...},
+/// ...]}, an entry for each line, with the labels of the axes (x_label, y_label) and their scales (x_scale, y_scale).
+[[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
 
 /// Writes text to a file; ends the program with a message if that fails.
 void write_file(const std::string& path, const std::string& text);
