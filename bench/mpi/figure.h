@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/charts.h"
-#include "bench/measure.h"
+#include "bench/common/charts.h"
+#include "bench/common/measure.h"
 
 namespace hpe::bench {
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/measure.h"
+#include "bench/common/measure.h"
 #include "bench/mpi/by_hand.h"
 #include "bench/mpi/end_points.h"
 #include "bench/mpi/figure.h"

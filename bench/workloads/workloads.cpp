@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include "bench/devices.h"
-#include "bench/soft_bars.h"
+#include "bench/common/devices.h"
+#include "bench/libraries/soft_bars.h"
 #include "bench/workloads/comparison.h"
 
 namespace hpe::bench {

@@ -1,4 +1,4 @@
-#include "bench/charts.h"
+#include "bench/common/charts.h"
 
 #include <gtest/gtest.h>
 
