@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/waves/wave_step.h"
+#include "bench/waves/rtm_step.h"
 #include "hpe/kernel.h"
 #include "kernels/wave.h"
 

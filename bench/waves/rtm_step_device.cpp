@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/copies/device_copy.h"
-#include "bench/waves/wave_step.h"
+#include "bench/waves/rtm_step.h"
 #include "hpe/hpe.hpp"
 #include "kernels/wave.h"
 

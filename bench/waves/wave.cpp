@@ -32,9 +32,9 @@ void run(hpe::fdtd::field& f) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = hpe::bench::parse(
-      argc, argv,
-      "the wave stencil of orders 2 to 16 against a copy, and on several devices in slabs, pencils and boxes");
+  const auto arguments = hpe::bench::parse(argc, argv,
+                                           "the stencil of `hpe wave`, of orders 2 to 16, against a copy, and on "
+                                           "several devices in slabs, pencils and boxes");
   const bool gpus = hpe::bench::on_gpus();
   const std::int64_t cells = gpus ? 512 : 160;
   const auto points = static_cast<double>(cells * cells * cells) * steps;
