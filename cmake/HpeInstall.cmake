@@ -22,7 +22,8 @@ install(CODE [[
 
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
 if(TARGET hpe-mpi)
-  install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
+  # With the name that `hpe run` preloads it by.
+  install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 endif()
 

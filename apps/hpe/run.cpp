@@ -107,6 +107,13 @@ bool has_driver() {
   return driver_file != nullptr && driver_file() != nullptr;
 }
 
+/// Whether there is a driver that CUDA programs would use without hpe, because the shim is missing.
+bool lacks_the_shim() {
+  if (std::filesystem::exists(shim())) return false;
+  const std::string named = variable("HPE_CUDA_DRIVER");
+  return ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
+}
+
 /// A list of files or folders, separated by colons, with one more before it or behind it.
 std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
@@ -152,6 +159,9 @@ int prepare_cuda() {
                file.string());
     return cannot_run;
   }
+  if (place == "auto" && lacks_the_shim())
+    fmt::print(stderr, "hpe run: there is a CUDA driver, but no {}: CUDA programs run on GPUs without hpe\n",
+               shim().string());
   const bool driver = has_driver();
   if (place == "driver" && !driver) {
     fmt::print(stderr,

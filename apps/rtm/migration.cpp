@@ -49,7 +49,7 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
   // With 768^3 points, GPUs lose more time by small launches of the rims than by waiting for each other at the end of a
-  // step (bench/rtm.cpp); docs/measurements.md has a size at which they do not.
+  // step (bench/waves/rtm.cpp); docs/measurements.md has a size at which they do not.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   decomposition parts =
       decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);

@@ -41,13 +41,13 @@ void figure::compare(const std::string& what, double ratio, double bar) {
   results_.push_back({"  " + what, ratio, "x", bar > 0 ? fmt::format(">= {:.2f}", bar) : "", ratio >= bar});
 }
 
-int figure::finish(const std::string& title, const arguments& given, const std::string& svg) const {
+int figure::finish(const std::string& title, const arguments& given, const std::string& charts_file) const {
   const int status = report(title, results_, given);
-  if (svg.empty()) return status;
+  if (charts_file.empty()) return status;
   std::vector<chart> charts{{"Latency", {}, {"microseconds", scale::decades}, latency_},
                             {"Bandwidth", {}, {"GB/s", scale::decades}, bandwidth_}};
   for (chart& c : charts) c.x = {"bytes of a message", scale::sizes};
-  write_file(svg, draw(title, charts));
+  write_file(charts_file, as_json(title, {{"messages", charts}}));
   return status;
 }
 

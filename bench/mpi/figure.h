@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/measure.h"
-#include "bench/plot.h"
+#include "bench/common/charts.h"
+#include "bench/common/measure.h"
 
 namespace hpe::bench {
 
@@ -19,8 +19,9 @@ class figure {
   /// A ratio that belongs to what was added last; bar 0: none is asked for.
   void compare(const std::string& what, double ratio, double bar);
 
-  /// Reports the table and gives the exit status; svg names a file for the picture, "" for none.
-  [[nodiscard]] int finish(const std::string& title, const arguments& given, const std::string& svg) const;
+  /// Reports the table and gives the exit status; charts_file: where latency and bandwidth go as charts;
+  /// "": nowhere.
+  [[nodiscard]] int finish(const std::string& title, const arguments& given, const std::string& charts_file) const;
 
  private:
   std::vector<result> results_;

@@ -1,5 +1,5 @@
 // Each copy makes its context current first, because hpe uses contexts in the same thread.
-#include "bench/driver.h"
+#include "bench/common/driver.h"
 #include "bench/mpi/by_hand.h"
 
 namespace hpe::bench {

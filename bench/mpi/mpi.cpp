@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/measure.h"
+#include "bench/common/measure.h"
 #include "bench/mpi/by_hand.h"
 #include "bench/mpi/end_points.h"
 #include "bench/mpi/figure.h"
@@ -167,13 +167,14 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string svg;
+  std::string charts_file;
   std::size_t smallest = 8;
   std::size_t last = largest;
   std::string against = "all";
   const auto arguments = hpe::bench::parse(
       argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
-      {{"--svg", "FILE", "draw latency and bandwidth by size", hpe::bench::to_text(svg)},
+      {{"--charts", "FILE", "write latency and bandwidth by size, for scripts/measurements draw",
+        hpe::bench::to_text(charts_file)},
        {"--from", "BYTES", "the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
        {"--to", "BYTES", "the largest message (256M, which is the most)", hpe::bench::to_whole(last, 1, largest)},
        {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory",
@@ -194,7 +195,7 @@ int main(int argc, char** argv) {
   const devices where;
   hpe::bench::figure results;
   measure(results, where, smallest, last, against == "pinned", arguments.repeats);
-  const int status = rank() == 0 ? results.finish(where.title, arguments, svg) : EXIT_SUCCESS;
+  const int status = rank() == 0 ? results.finish(where.title, arguments, charts_file) : EXIT_SUCCESS;
   MPI_Finalize();
   return status;
 }

@@ -2,8 +2,8 @@
 
 /// The parts of the benchmark. Each adds lines to the table.
 
+#include "bench/common/table.h"
 #include "bench/transfers/raw_gpu.h"
-#include "bench/transfers/table.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::bench {

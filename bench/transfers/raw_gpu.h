@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bench/driver.h"
+#include "bench/common/driver.h"
 
 namespace hpe::bench {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure.h"
-#include "bench/plot.h"
+#include "bench/common/charts.h"
+#include "bench/common/measure.h"
 #include "bench/workloads/program.h"
 
 namespace hpe::bench {

@@ -9,7 +9,7 @@
 
 #include "apps/fft/cufft.h"
 #include "apps/fft/modules.h"
-#include "bench/fft_peers.h"
+#include "bench/libraries/fft_peers.h"
 #include "bench/workloads/program.h"
 
 namespace hpe::bench {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/modules/modules.h"
-#include "bench/devices.h"
+#include "bench/common/devices.h"
 #include "bench/workloads/team.h"
 
 namespace hpe::bench {

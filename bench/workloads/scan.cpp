@@ -3,7 +3,7 @@
 
 #include "apps/scan/plan.h"
 #include "apps/scan/premises.h"
-#include "bench/scan_peers.h"
+#include "bench/libraries/scan_peers.h"
 #include "bench/workloads/program.h"
 
 namespace hpe::bench {

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "bench/devices.h"
+#include "bench/common/devices.h"
 #include "runtime/base/granule.h"
 
 namespace hpe::bench {

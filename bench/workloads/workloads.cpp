@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "bench/devices.h"
-#include "bench/soft_bars.h"
+#include "bench/common/devices.h"
+#include "bench/libraries/soft_bars.h"
 #include "bench/workloads/comparison.h"
 
 namespace hpe::bench {
@@ -31,13 +31,14 @@ int soft_bars(const arguments& given) {
 }
 
 int run(int argc, char** argv) {
-  std::string picture, only;
+  std::string charts_file, only;
   bool bars = false;
   const arguments given =
       parse(argc, argv,
             "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
             "hand and libraries",
-            {{"--svg", "PREFIX", "draw PREFIX-speed-up.svg and PREFIX-exchange.svg", to_text(picture)},
+            {{"--charts", "FILE", "write speed-ups and shares of exchange, for scripts/measurements draw",
+              to_text(charts_file)},
              {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
               to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
              {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort",
@@ -58,9 +59,9 @@ int run(int argc, char** argv) {
   }
   const std::string machine = fmt::format("{} x {}", device_count(), device_info(0).name);
   const int status = report(fmt::format("workloads on {}, {}", machine, load_of_machine()), rows, given);
-  if (picture.empty()) return status;
-  write_file(picture + "-speed-up.svg", draw("Speed-up over one device: " + machine, speed_ups));
-  write_file(picture + "-exchange.svg", draw("Share of time in exchange: " + machine, exchanges));
+  if (!charts_file.empty())
+    write_file(charts_file,
+               as_json(machine, {{"speed-up over one device", speed_ups}, {"share of time in exchange", exchanges}}));
   return status;
 }
 

@@ -1,4 +1,4 @@
-#include "bench/processor_time.h"
+#include "bench/common/processor_time.h"
 
 #include <gtest/gtest.h>
 

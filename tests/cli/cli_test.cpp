@@ -200,6 +200,27 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
+// As where parts of a build were copied to a machine with GPUs. Any library stands for the driver here.
+TEST(run, says_where_the_shim_is_missing) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());
+  std::filesystem::create_directories(folder / "bin");
+  std::filesystem::create_directories(folder / "lib");
+  std::filesystem::copy_file(HPE_COMMAND, folder / "bin" / "hpe");
+  std::filesystem::copy_file(HPE_LIBRARIES "/libhpe.so.0", folder / "lib" / "libhpe.so.0");
+  const auto run = [&](const std::string& driver, const std::string& command) {
+    return shell(fmt::format("HPE_CUDA_DRIVER={} '{}' run -- {}", driver, command, "echo done"));
+  };
+  const std::string copied = folder / "bin" / "hpe";
+  const outcome missing = run("libm.so.6", copied);
+  EXPECT_EQ(missing.status, 0) << missing.text;
+  EXPECT_TRUE(contains(missing, "there is a CUDA driver, but no " + (folder / "lib/hpe/cuda/libcuda.so.1").string()))
+      << missing.text;
+  EXPECT_TRUE(contains(missing, "CUDA programs run on GPUs without hpe\ndone\n")) << missing.text;
+  EXPECT_EQ(run("libhpe-no-driver.so", copied).text, "done\n");
+  std::filesystem::remove_all(folder);
+}
+
 /// A folder with a copy of the command and a benchmark beside it, and the libraries where both look for them.
 class bench : public ::testing::Test {
  protected:

@@ -1,0 +1,61 @@
+#include "bench/common/charts.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_line/report.h"
+
+namespace hpe::bench {
+
+namespace {
+
+const char* name_of(scale s) {
+  switch (s) {
+    case scale::linear: return "linear";
+    case scale::decades: return "decades";
+    case scale::sizes: return "sizes";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string as_json(const std::string& title, const std::vector<picture>& pictures) {
+  nlohmann::json object{{"program", ::program_invocation_short_name}, {"title", title},
+                        {"commit", command_line::commit()},           {"machine", command_line::machine()},
+                        {"time", command_line::time_now()},           {"charts", nlohmann::json::array()}};
+  for (const picture& p : pictures)
+    for (const chart& c : p.charts)
+      for (const line& l : c.lines) {
+        std::vector<double> xs, ys;
+        for (const auto& [x, y] : l.points) {
+          xs.push_back(x);
+          ys.push_back(y);
+        }
+        object["charts"].push_back({{"picture", p.title},
+                                    {"chart", c.title},
+                                    {"line", l.name},
+                                    {"x_label", c.x.label},
+                                    {"y_label", c.y.label},
+                                    {"x_scale", name_of(c.x.how)},
+                                    {"y_scale", name_of(c.y.how)},
+                                    {"x", xs},
+                                    {"y", ys}});
+      }
+  return object.dump(1) + '\n';
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr && std::fclose(file) == 0 && written) return;
+  fmt::print(stderr, "{}: cannot be written: {}\n", path, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  std::exit(1);                                                                   // NOLINT(concurrency-mt-unsafe)
+}
+
+}  // namespace hpe::bench

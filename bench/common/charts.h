@@ -1,0 +1,47 @@
+#pragma once
+
+/// Line charts that benchmarks write as numbers. `scripts/measurements draw` makes pictures of them: a picture is a row
+/// of charts that share their lines' names, colours and legend.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hpe::bench {
+
+/// How an axis is divided and labelled.
+enum class scale {
+  linear,   ///< from 0, in round steps
+  decades,  ///< logarithmic, a tick for each power of ten
+  sizes,    ///< logarithmic, powers of two as bytes: 4 KiB, 64 KiB, ...
+};
+
+struct axis {
+  std::string label;
+  scale how = scale::linear;
+};
+
+struct line {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< x ascending; on logarithmic axes positive
+};
+
+struct chart {
+  std::string title;
+  axis x, y;
+  std::vector<line> lines;
+};
+
+struct picture {
+  std::string title;
+  std::vector<chart> charts;
+};
+
+/// The numbers of the charts, an entry for each line, with program, machine, commit and time
+/// (docs/schemas/charts.json).
+[[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
+
+/// Writes text to a file; ends the program with a message if that fails.
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace hpe::bench

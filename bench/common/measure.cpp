@@ -1,0 +1,132 @@
+#include "bench/common/measure.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <thread>
+
+#include "apps/command_line/program.h"
+#include "bench/common/charts.h"
+#include "bench/common/processor_time.h"
+
+namespace hpe::bench {
+
+namespace {
+
+struct sample {
+  double seconds, processor;
+};
+
+sample measure(const std::function<void()>& body) {
+  const double processor = processor_seconds(), start = now();
+  body();
+  const double end = now();
+  return {end - start, processor_seconds() - processor};
+}
+
+timing summary(std::vector<sample> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::sort(values.begin(), values.end(), [](const sample& a, const sample& b) { return a.processor < b.processor; });
+  const double processor = middle->processor;
+  std::sort(values.begin(), values.end(), [](const sample& a, const sample& b) { return a.seconds < b.seconds; });
+  return {middle->seconds, values.front().seconds, values.back().seconds, processor};
+}
+
+/// Ends a benchmark that an exception leaves, as commands end: with a sentence and status 1.
+[[noreturn]] void end_with_its_sentence() {
+  if (std::current_exception() == nullptr) std::abort();
+  std::fflush(stdout);
+  const int status = command_line::guarded(::program_invocation_short_name,
+                                           []() -> int { std::rethrow_exception(std::current_exception()); });
+  std::_Exit(status);
+}
+
+}  // namespace
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double median_seconds(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body) {
+  return timed(repeats, prepare, body).median;
+}
+
+timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body) {
+  return paired_timings(
+             repeats, prepare, body, [] {}, [] {})
+      .first;
+}
+
+pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& prepare_first,
+                               const std::function<void()>& first, const std::function<void()>& prepare_second,
+                               const std::function<void()>& second) {
+  const pair_of_timings both = paired_timings(repeats, prepare_first, first, prepare_second, second);
+  return {both.first.median, both.second.median};
+}
+
+pair_of_timings paired_timings(unsigned repeats, const std::function<void()>& prepare_first,
+                               const std::function<void()>& first, const std::function<void()>& prepare_second,
+                               const std::function<void()>& second) {
+  std::vector<sample> a;
+  std::vector<sample> b;
+  for (unsigned i = 0; i <= repeats; ++i) {
+    prepare_first();
+    const sample one = measure(first);
+    prepare_second();
+    const sample other = measure(second);
+    if (i == 0) continue;  // warm-up
+    a.push_back(one);
+    b.push_back(other);
+  }
+  return {summary(std::move(a)), summary(std::move(b))};
+}
+
+std::string load_of_machine() {
+  double load = 0;
+  if (!(std::ifstream("/proc/loadavg") >> load)) return "load unknown";
+  return fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency());
+}
+
+arguments parse(int argc, char** argv, const char* sentence, const std::vector<command_line::option>& more) {
+  using namespace command_line;
+  std::set_terminate(end_with_its_sentence);
+  arguments result;
+  result.about = sentence;
+  bool describe = false, help = false;
+  std::int64_t repeats = result.repeats;
+  std::vector<option> table{repeats_option(repeats), json_option(result.json), quiet_option(result.quiet)};
+  table.push_back({"--enforce", "", "exit with status 1 if a figure misses its bar", to_flag(result.enforce)});
+  table.insert(table.end(), more.begin(), more.end());
+  table.push_back({"--describe", "", "tell in a line what is measured", to_flag(describe)});
+  table.push_back(help_option(help));
+  const int status = guarded(::program_invocation_short_name, [&] {
+    read(table, argc, argv);
+    check_writable(result.json);
+    return 0;
+  });
+  if (status != 0) std::exit(status);  // NOLINT(concurrency-mt-unsafe)
+  result.repeats = static_cast<unsigned>(repeats);
+  if (!describe && !help) return result;
+  fmt::print("{}\n", sentence);
+  if (help) fmt::print("\nUsage: {} [options]\n\n{}", ::program_invocation_short_name, lines_of_help(table));
+  std::exit(0);  // NOLINT(concurrency-mt-unsafe)
+}
+
+int report(const std::string& title, const std::vector<result>& results, const arguments& given) {
+  std::string text = title + "\n";
+  for (const result& r : results)
+    text += fmt::format("  {:<66} {:>10.3f} {:<5} {:<17} {:<10} {}\n", r.what, r.value, r.unit, r.spread, r.bar,
+                        r.bar.empty() ? "" : (r.reached ? "reached" : "MISSED"));
+  command_line::answer({::program_invocation_short_name, given.about, title, given.repeats, {}, results}, text,
+                       given.json, given.quiet);
+  const bool missed =
+      std::any_of(results.begin(), results.end(), [](const result& r) { return !r.bar.empty() && !r.reached; });
+  return command_line::with_output_written(::program_invocation_short_name,
+                                           given.enforce && missed ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+}  // namespace hpe::bench

@@ -1,0 +1,70 @@
+#pragma once
+
+/// Transfers between a file and a device as programs write them that have no hpe, on a second set of the same devices.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/copies/bare_copies.h"
+#include "bench/copies/pageable_copy.h"
+
+namespace hpe::bench {
+
+/// A file of a given size, without a name, that is in the page cache or goes past it.
+class disk_file {
+ public:
+  disk_file(const std::string& folder, std::size_t bytes, bool direct);
+  ~disk_file();
+  disk_file(const disk_file&) = delete;
+  disk_file& operator=(const disk_file&) = delete;
+
+  [[nodiscard]] bool good() const { return file_ >= 0; }
+  [[nodiscard]] const std::string& why() const { return why_; }
+
+  /// One call each; ends the program unless all bytes are moved.
+  void read(void* p, std::size_t bytes, off_t offset) const;
+  void write(const void* p, std::size_t bytes, off_t offset) const;
+
+ private:
+  int file_;
+  std::string why_;
+};
+
+class hand_made {
+ public:
+  /// `largest`: bytes of each piece of memory. specification: as in HPE_DEVICES.
+  hand_made(const std::string& specification, std::size_t largest);
+
+  /// GB/s between pinned memory and the device, one copy.
+  [[nodiscard]] double link(bool to_device, std::size_t bytes, unsigned repeats);
+
+  /// All into pageable memory, then a copy: the driver's where there is one, else hpeMemcpy.
+  void naive_in(const disk_file& file, std::size_t bytes);
+  void naive_out(const disk_file& file, std::size_t bytes);
+  /// The same through one pinned buffer as large as the transfer.
+  void pinned_in(const disk_file& file, std::size_t bytes);
+  void pinned_out(const disk_file& file, std::size_t bytes);
+  /// Through two small pinned buffers: the file moves one while the device moves the other.
+  void doubled_in(const disk_file& file, std::size_t bytes);
+  void doubled_out(const disk_file& file, std::size_t bytes);
+  /// To and from pageable memory, and no device.
+  void file_in(const disk_file& file, std::size_t bytes) { file.read(pageable_, bytes, 0); }
+  void file_out(const disk_file& file, std::size_t bytes) { file.write(pageable_, bytes, 0); }
+
+ private:
+  static constexpr std::size_t chunk = std::size_t{4} << 20;
+  static constexpr direction up{direction::host, 0};
+  static constexpr direction down{0, direction::host};
+
+  bare_copies bare_;
+  std::byte* pinned_;
+  std::vector<std::byte> storage_;
+  std::byte* pageable_;  // in storage_, aligned for O_DIRECT
+  pageable_copy driver_;
+  void* hpes_ = nullptr;  // device memory of hpe, where there is no driver
+};
+
+}  // namespace hpe::bench

@@ -1,0 +1,52 @@
+#pragma once
+
+/// A second thread, for transfers in both directions at once.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+namespace hpe::bench {
+
+/// Runs a job when the first thread says so, and not when a thread has been started. For a while after a job the thread
+/// waits awake, so that the next one begins at once; then it sleeps, so that measurements of one thread have the cores.
+class partner {
+ public:
+  ~partner() { go(nullptr); }
+  /// Begins a job, which lives until wait() has returned; wait() comes before the next one.
+  void go(const std::function<void()>* job) {
+    job_ = job;
+    begun_.fetch_add(1);
+    begun_.notify_one();
+  }
+  /// Returns when the job has ended.
+  void wait() const { until(done_, begun_); }
+
+ private:
+  static void until(const std::atomic<unsigned>& value, unsigned wanted) {
+    const auto awake = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    for (unsigned now = value; now != wanted; now = value) {
+      if (std::chrono::steady_clock::now() < awake)
+        std::this_thread::yield();
+      else
+        value.wait(now);
+    }
+  }
+
+  void work() {
+    for (unsigned turn = 1;; ++turn) {
+      until(begun_, turn);
+      if (job_ == nullptr) return;
+      (*job_)();
+      done_ = turn;
+      done_.notify_one();
+    }
+  }
+
+  const std::function<void()>* job_ = nullptr;
+  std::atomic<unsigned> begun_{0}, done_{0};
+  std::jthread thread_{[this] { work(); }};  // last, so that the others are there when it begins
+};
+
+}  // namespace hpe::bench

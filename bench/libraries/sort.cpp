@@ -1,0 +1,146 @@
+// Sorts of random 32-bit keys. GPUs: the first against CUB, and two, four and all of them against the first, with the
+// time of each step and of merges alone. Soft devices: against Boost.Sort with as many threads. Each run begins with
+// the same keys, copied outside the timed part.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "apps/sort/sorter.h"
+#include "bench/common/measure.h"
+#include "bench/libraries/soft_bars.h"
+#include "bench/libraries/sort_keys.h"
+#include "bench/libraries/sort_peers.h"
+
+namespace {
+
+using hpe::bench::keys_on_devices;
+using hpe::bench::result;
+
+result line(const std::string& what, double value, const std::string& unit, double bar) {
+  return {what, value, unit, bar > 0 ? fmt::format(">= {:.2f}", bar) : "", value >= bar};
+}
+
+/// The whole, and each step alone with all devices waited for behind it.
+struct times {
+  double all;
+  std::vector<std::pair<std::string, double>> steps;
+};
+
+times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const std::vector<int>& devices) {
+  hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size(), devices);
+  const keys_on_devices data(keys, work.where());
+  times result{};
+  result.all = hpe::bench::median_seconds(
+      repeats, [&] { data.reset(); },
+      [&] {
+        work.run(data.sorted.data());
+        hpe::synchronize();
+      });
+  if (!std::is_sorted(data.sorted.begin(), data.sorted.end())) throw std::runtime_error("the result is not sorted");
+  const auto steps = work.steps(data.sorted.data());
+  std::vector<std::vector<double>> samples(steps.size());
+  for (unsigned i = 0; i <= repeats; ++i) {
+    data.reset();
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const double begin = hpe::bench::now();
+      steps[s].queue();
+      hpe::synchronize();
+      if (i > 0) samples[s].push_back(hpe::bench::now() - begin);  // the first is for warming up
+    }
+  }
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    std::sort(samples[s].begin(), samples[s].end());
+    result.steps.emplace_back(steps[s].name, samples[s][repeats / 2]);
+  }
+  return result;
+}
+
+void add_steps(std::vector<result>& results, const std::string& where, const times& t) {
+  results.push_back(line(where + ": whole", 1e3 * t.all, "ms", 0));
+  for (const auto& [name, seconds] : t.steps)
+    results.push_back(line(fmt::format("{}: {}", where, name), 1e3 * seconds, "ms", 0));
+}
+
+double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) {
+  const keys_on_devices data(keys, hpe::on_device(0));
+  hpe::bench::cub_sort peer(0, keys.size());
+  return hpe::bench::median_seconds(
+      repeats, [&] { data.reset(); },
+      [&] {
+        peer.run(data.sorted.data());
+        hpe::synchronize();
+      });
+}
+
+/// Merges alone, of two sides of so many keys: each of `mergers` first GPUs has a left side of its own, and a right
+/// side that lies on the GPU `away` places further on.
+double seconds_of_merges(unsigned repeats, std::uint64_t side, int mergers, int away) {
+  using parameters = hpe::kernels::sort_merge<std::uint32_t>;
+  const hpe::kernel<parameters> merge(hpe::module(hpe::sort::own_module()), "sort_merge_u32");
+  std::vector<hpe::array<std::uint32_t>> left, right, output;
+  for (int d = 0; d < mergers; ++d) {
+    left.emplace_back(side, hpe::on_device(d));
+    right.emplace_back(side, hpe::on_device((d + away) % hpe::device_count()));
+    output.emplace_back(2 * side, hpe::on_device(d));
+    std::vector<std::uint32_t> keys = hpe::bench::random_keys(side);
+    std::sort(keys.begin(), keys.end());
+    hpe::copy(left.back().data(), keys.data(), side * sizeof(std::uint32_t));
+    hpe::copy(right.back().data(), keys.data(), side * sizeof(std::uint32_t));
+  }
+  // All GPUs of a machine are alike.
+  const std::uint32_t blocks = hpe::kernels::merge_blocks(2 * side, hpe::device_info(0).compute_units);
+  return hpe::bench::median_seconds(
+      repeats, [] { hpe::synchronize(); },
+      [&] {
+        for (std::size_t d = 0; d < left.size(); ++d) {
+          const parameters p{left[d].data(), right[d].data(), side, side, output[d].data(), 0, 2 * side};
+          hpe::launch_on(static_cast<int>(d), merge, {{blocks, 1, 1}, {hpe::kernels::merge_threads, 1, 1}}, p,
+                         hpe::in(left[d]), hpe::in(right[d]), hpe::out(output[d]));
+        }
+        hpe::synchronize();
+      });
+}
+
+void add_merges(std::vector<result>& results, unsigned repeats) {
+  constexpr std::uint64_t side = std::uint64_t{1} << 26;
+  const std::string what = fmt::format("merge of 2 x {} keys: ", side);
+  results.push_back(line(what + "both on the GPU", 1e3 * seconds_of_merges(repeats, side, 1, 0), "ms", 0));
+  results.push_back(line(what + "one on a peer", 1e3 * seconds_of_merges(repeats, side, 1, 1), "ms", 0));
+  results.push_back(line(what + "one on a peer, by both", 1e3 * seconds_of_merges(repeats, side, 2, 1), "ms", 0));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto a = hpe::bench::parse(argc, argv, "sorts of 32-bit keys against CUB, Boost.Sort and one device");
+  const int devices = hpe::device_count();
+  const hpeDeviceInfo first = hpe::device_info(0);
+  std::vector<result> results;
+  const auto finish = [&] {
+    return hpe::bench::report(fmt::format("sort on {} x {}, {}", devices, first.name, hpe::bench::load_of_machine()),
+                              results, a);
+  };
+  if (first.kind == HPE_DEVICE_SOFT) {
+    results = hpe::bench::sorts_against_boost(a.repeats);
+    return finish();
+  }
+  const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
+  const std::string what = fmt::format("{} uint32", keys.size());
+  const times one = times_of(a.repeats, keys, {0});
+  results.push_back(line(what, 1e-6 * static_cast<double>(keys.size()) / one.all, "M/s", 0));
+  constexpr double bar = 0.95;
+  if (hpe::bench::cub_there()) results.push_back(line(what, seconds_of_cub(a.repeats, keys) / one.all, "x CUB", bar));
+  std::vector<int> list{0};
+  for (int d = 1; d < devices; ++d) {
+    list.push_back(d);
+    if (list.size() != 2 && list.size() != 4 && d != devices - 1) continue;
+    const times several = times_of(a.repeats, keys, list);
+    const std::string where = fmt::format("{}, {} GPUs", what, list.size());
+    results.push_back(line(where, one.all / several.all, "x one", 0.75 * static_cast<double>(list.size())));
+    add_steps(results, where, several);
+  }
+  if (devices > 1) add_merges(results, a.repeats);
+  return finish();
+}

@@ -1,0 +1,16 @@
+// Where there is no CUDA toolkit.
+
+#include <stdexcept>
+
+#include "bench/libraries/sort_peers.h"
+
+namespace hpe::bench {
+
+bool cub_there() { return false; }
+cub_sort::cub_sort(int /*device*/, std::size_t /*count*/) : state_(nullptr) {
+  throw std::logic_error("CUB was not there when this was built");
+}
+cub_sort::~cub_sort() = default;
+void cub_sort::run(std::uint32_t* /*keys*/) {}
+
+}  // namespace hpe::bench

@@ -1,0 +1,202 @@
+// What the coherent pointer costs on this machine: streams in both directions against memcpy, a launch against a bare
+// command of the device, the look-up of an address, and a stack of the profile against glibc's backtrace.
+
+#include <execinfo.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "bench/common/measure.h"
+#include "hpe/hpe.hpp"
+#include "runtime/coherence/region_table.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/granule_table.h"
+#include "runtime/memory/uvas.h"
+#include "runtime/trace/call_stack.h"
+#include "tests/core/kernels.h"
+
+namespace {
+
+using hpe::bench::result;
+
+constexpr std::size_t stream_bytes = std::size_t{256} << 20;
+constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
+
+volatile std::uint64_t sink;
+
+std::uint64_t sum_of(const void* p, std::size_t bytes) {
+  const auto* data = static_cast<const std::uint64_t*>(p);
+  return std::accumulate(data, data + bytes / sizeof(std::uint64_t), std::uint64_t{0});
+}
+
+// Memory of the kind that backs a soft device, with pages and contents.
+std::byte* device_like_memory() {
+  const auto file = hpe::os::create_memory_file("bench", stream_bytes);
+  void* p = ::mmap(nullptr, stream_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+  if (p == MAP_FAILED) std::abort();
+  return static_cast<std::byte*>(p);
+}
+
+void streams(unsigned repeats, std::vector<result>& results) {
+  std::byte* device_memory = device_like_memory();
+  std::vector<std::byte> destination(stream_bytes);
+  std::uint32_t seed = std::random_device{}();
+  const auto poison = [&] {
+    auto* data = reinterpret_cast<std::uint32_t*>(device_memory);
+    for (std::size_t i = 0; i < words; ++i) data[i] = seed + static_cast<std::uint32_t>(i);
+    ++seed;
+  };
+  const auto plain_copy = [&] { std::memcpy(destination.data(), device_memory, stream_bytes); };
+
+  const hpe::array<std::uint32_t> a(words);
+  const auto kernel_writes = [&] {
+    hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), words, ++seed}, hpe::out(a));
+    hpe::synchronize();
+  };
+  const auto host_reads = [&] { sink = sum_of(a.data(), stream_bytes); };
+  const auto read = hpe::bench::paired_medians(repeats, kernel_writes, host_reads, poison, plain_copy);
+  results.push_back({"host reads 256 MiB a kernel wrote, of memcpy", read.second / read.first, "x", ">= 0.6",
+                     read.second / read.first >= 0.6});
+  results.push_back({"  the read", stream_bytes / read.first / 1e9, "GB/s", "", true});
+  results.push_back({"  memcpy from the device's memory", stream_bytes / read.second / 1e9, "GB/s", "", true});
+
+  const auto host_writes_kernel_reads = [&] {
+    for (std::size_t i = 0; i < words; ++i) a[i] = seed;
+    hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, hpe::in(a));
+    hpe::synchronize();
+  };
+  // The host has written it before, so nothing is fetched first.
+  const auto both_have_it = [&] {
+    a[0] = ++seed;
+    host_writes_kernel_reads();
+  };
+  const auto write = hpe::bench::paired_medians(repeats, both_have_it, host_writes_kernel_reads, poison, plain_copy);
+  results.push_back({"host writes 256 MiB, a kernel reads, of memcpy", write.second / write.first, "x", "", true});
+  const auto lazily = [&] {
+    hpe::advise(a.data(), HPE_ADVISE_LAZY);
+    both_have_it();
+  };
+  const auto lazy = hpe::bench::paired_medians(repeats, lazily, host_writes_kernel_reads, poison, plain_copy);
+  results.push_back({"  the same, uploaded at the launch (lazy)", lazy.second / lazy.first, "x", "", true});
+  hpe::advise(a.data(), HPE_ADVISE_DEFAULT);
+
+  const auto copy_out = hpe::bench::paired_medians(
+      repeats, kernel_writes, [&] { hpe::copy(destination.data(), a.data(), stream_bytes); }, poison, plain_copy);
+  results.push_back({"hpeMemcpy device to host, 256 MiB, of memcpy", copy_out.second / copy_out.first, "x", "", true});
+  const auto copy_in = hpe::bench::paired_medians(
+      repeats, kernel_writes,
+      [&] {
+        hpe::copy(a.data(), destination.data(), stream_bytes);
+        hpe::synchronize();
+      },
+      poison, plain_copy);
+  results.push_back({"hpeMemcpy host to device, 256 MiB, of memcpy", copy_in.second / copy_in.first, "x", "", true});
+  ::munmap(device_memory, stream_bytes);
+}
+
+void launches(unsigned repeats, std::vector<result>& results) {
+  constexpr int count = 2000;
+  // The bare command: the same device process and ring, without coherence and order.
+  const hpe::memory::uvas space(0, std::size_t{1} << 30, 1);
+  const auto bare = hpe::device::open_devices("soft:1", space.layout());
+  const auto nothing = bare->find_kernel(bare->load_module(test_kernels_path()), "nothing");
+  auto& stream = bare->at(0).create_stream(hpe::device::priority::launch);
+  const crash_parameters none{nullptr};
+  const auto forever = std::chrono::steady_clock::time_point::max();
+  const auto bare_commands = [&] {
+    for (int i = 0; i < count; ++i) bare->wait(stream.launch(nothing, {}, std::as_bytes(std::span(&none, 1))), forever);
+  };
+
+  const hpe::array<std::uint32_t> a(1 << 20);
+  const hpe::array<std::uint32_t> b(1 << 20);
+  const hpe::array<std::uint32_t> c(1 << 20);
+  const auto launches = [&] {
+    for (int i = 0; i < count; ++i) {
+      hpe::launch(test_kernel().nothing, hpe::grid(1), none, hpe::in(a), hpe::in(b), hpe::out(c));
+      hpe::synchronize();
+    }
+  };
+  const auto prepare = [&] { launches(); };
+  const auto times = hpe::bench::paired_medians(repeats, prepare, launches, bare_commands, bare_commands);
+  const double over = (times.first - times.second) / count * 1e6;
+  results.push_back({"launch with three accesses, waited for, over a bare command", over, "us", "<= 15", over <= 15});
+  results.push_back({"  the bare command", times.second / count * 1e6, "us", "", true});
+
+  const double queued = hpe::bench::median_seconds(
+      repeats, [] { hpe::synchronize(); },
+      [&] {
+        for (int i = 0; i < count; ++i)
+          hpe::launch(test_kernel().nothing, hpe::grid(1), none, hpe::in(a), hpe::in(b), hpe::out(c));
+        hpe::synchronize();
+      });
+  results.push_back({"  queued one behind the other, each", queued / count * 1e6, "us", "", true});
+}
+
+void look_ups(unsigned repeats, std::vector<result>& results) {
+  constexpr std::size_t granules = 4096;
+  const hpe::memory::uvas space(0, std::size_t{16} << 30, 1);
+  hpe::memory::granule_table directory(space.layout());
+  hpe::coherence::region_table regions;
+  std::byte* base = space.segment_begin(hpe::memory::segment_kind::device, 0);
+  for (std::size_t g = 0; g < granules; ++g) directory.assign(base + g * hpe::granule_size, 1, {regions.take().id, 0});
+
+  std::vector<const std::byte*> addresses(1 << 16);
+  std::mt19937_64 random(std::random_device{}());
+  for (auto& p : addresses) p = base + random() % (granules * hpe::granule_size);
+  const double seconds = hpe::bench::median_seconds(
+      repeats, [] {},
+      [&] {
+        std::uint64_t numbers = 0;
+        for (int round = 0; round < 16; ++round)
+          for (const std::byte* p : addresses) numbers += regions.at(directory.find(p).region).id;
+        sink = numbers;
+      });
+  const double each = seconds / (16.0 * static_cast<double>(addresses.size())) * 1e9;
+  results.push_back({"address -> region, random over 8 GiB", each, "ns", "<= 10", each <= 10});
+}
+
+// One stack of this depth, as a profile takes it for every copy and touch.
+[[gnu::noinline]] void at_depth(int calls, const std::function<void()>& body) {
+  if (calls == 0) return body();
+  at_depth(calls - 1, body);
+  sink = sink + 1;  // after the call, so that each call has a frame
+}
+
+void stacks(unsigned repeats, std::vector<result>& results) {
+  constexpr int count = 2000;
+  hpe::trace::call_stack::prepare();
+  hpe::trace::call_stack stack;
+  int frames = 0;
+  hpe::bench::pair_of_medians times{};
+  at_depth(10, [&] {
+    const auto nothing = [] {};
+    const auto by_libunwind = [&] {
+      for (int i = 0; i < count; ++i) stack = hpe::trace::call_stack::here();
+    };
+    const auto by_libgcc = [&] {
+      for (int i = 0; i < count; ++i) frames = ::backtrace(stack.frames.data(), hpe::trace::call_stack::depth);
+    };
+    times = hpe::bench::paired_medians(repeats, nothing, by_libunwind, nothing, by_libgcc);
+  });
+  results.push_back({fmt::format("a stack of {} frames, of glibc's backtrace", frames), times.first / times.second, "x",
+                     "<= 0.2", times.first <= 0.2 * times.second});
+  results.push_back({"  a stack by libunwind", times.first / count * 1e9, "ns", "", true});
+  results.push_back({"  by glibc's backtrace", times.second / count * 1e9, "ns", "", true});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments = hpe::bench::parse(argc, argv,
+                                           "coherent streams, launches, look-ups and stacks against memcpy, bare "
+                                           "device commands and glibc, on this machine");
+  std::vector<result> results;
+  look_ups(arguments.repeats, results);
+  stacks(arguments.repeats, results);
+  launches(arguments.repeats, results);
+  streams(arguments.repeats, results);
+  return hpe::bench::report("coherence", results, arguments);
+}

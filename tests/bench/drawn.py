@@ -1,0 +1,19 @@
+"""What the tests of benchmarks that write charts share."""
+
+import subprocess
+import xml.etree.ElementTree
+from pathlib import Path
+
+MEASUREMENTS = Path(__file__).resolve().parent.parent.parent / "scripts" / "measurements"
+
+
+def curves(charts):
+    """Draws a file of charts; gives, for each picture, how many curves with more than one point it shows."""
+    # Matplotlib is Debian's, for Debian's Python.
+    done = subprocess.run(["/usr/bin/python3", MEASUREMENTS, "draw", charts], capture_output=True, text=True, check=True)
+    counts = {}
+    for file in map(Path, done.stdout.split("\n")[:-1]):
+        root = xml.etree.ElementTree.parse(file).getroot()
+        drawn = [e for e in root.iter() if e.get("id", "").startswith("curve ")]
+        counts[file.stem.removeprefix(charts.stem + "-")] = sum("L" in path.get("d") for e in drawn for path in list(e)[:1])
+    return counts
