@@ -8,6 +8,8 @@
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -139,6 +141,63 @@ TEST_F(Adoption, ATouchWaitsForQueuedWork) {
   });
   EXPECT_EQ(words_at(device)[4], 13U);
   later.join();
+}
+
+// A call of one thread waits in the driver until another thread has made its own, as two threads of NCCL do.
+class CallsThatWaitForEachOther : public Adoption {
+ protected:
+  void SetUp() override {
+    Adoption::SetUp();
+    ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD8(other, 0, bytes), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+    Adoption::TearDown();
+  }
+
+  static void in_context(const std::function<void()>& run) {
+    stand_in::enter_device_0();
+    run();
+  }
+
+  // Whether a launch returns while a copy of another thread waits in the driver and, perhaps, a touch for both.
+  bool launch_returns(bool touch) {
+    stand_in::pause(true);
+    EXPECT_EQ(add(device, count, 1), CUDA_SUCCESS);
+    const unsigned copies = stand_in::calls("cuMemcpyDtoH_v2");
+    std::uint64_t copied = 0;
+    std::thread copying([&] { in_context([&] { cuMemcpyDtoH(&copied, device + 8, 8); }); });
+    while (stand_in::calls("cuMemcpyDtoH_v2") == copies) std::this_thread::yield();
+    std::uint64_t read = 0;
+    std::thread touching([&] {
+      if (touch) read = words_at(device)[2];
+    });
+    if (touch) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has got as far as it does
+    auto launched = std::async(std::launch::async, [&] { in_context([&] { add(other, count, 5); }); });
+    const bool returned = launched.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    stand_in::pause(false);
+    copying.join();
+    touching.join();
+    EXPECT_EQ(copied, 4U);
+    EXPECT_EQ(read, touch ? 7U : 0U);
+    return returned;
+  }
+
+  CUdeviceptr other = 0;
+};
+
+TEST_F(CallsThatWaitForEachOther, GoOnAfterATouch) {
+  EXPECT_EQ(words_at(other)[1], 0U);
+  EXPECT_TRUE(launch_returns(false));
+  EXPECT_EQ(words_at(other)[1], 5U);
+}
+
+TEST_F(CallsThatWaitForEachOther, GoOnDuringTheFirstTouch) { EXPECT_TRUE(launch_returns(true)); }
+
+TEST_F(CallsThatWaitForEachOther, GoOnDuringALaterTouch) {
+  EXPECT_EQ(words_at(other)[1], 0U);
+  EXPECT_TRUE(launch_returns(true));
 }
 
 TEST_F(Adoption, SmallAllocationsThatShareAPage) {
