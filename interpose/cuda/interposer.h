@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/copy_shapes.h"
@@ -40,6 +42,11 @@ class interposer {
   void gives_back(CUdeviceptr address);
   void gives_back(CUdeviceptr address, std::size_t bytes);
 
+  /// Some graph of the program gives memory back when it runs: what starts at an address.
+  void graphs_give_back(CUdeviceptr address);
+  /// A graph is about to be launched, and may give back all such memory.
+  void launches_graph();
+
   /// Lets CPU code use the device memory of the program from now on.
   void serve_touches();
 
@@ -57,6 +64,9 @@ class interposer {
   pageable_copy copies_;
   peer_copy peers_;
   adopted_memory adopted_;
+  std::mutex graphs_;
+  std::set<CUdeviceptr> given_back_by_graphs_;  // guarded by graphs_
+  std::atomic<bool> graphs_give_back_{false};   // whether there are any
   std::once_flag serving_;
   std::atomic<host_calls*> calls_{nullptr};
 };

@@ -265,6 +265,27 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   EXPECT_TRUE(faults(nullptr)) << "faults that are not hpe's are the program's";
 }
 
+TEST_F(Adoption, MemoryThatAGraphFreedFaultsAgain) {
+  int graph = 0;
+  CUgraphNode node = nullptr;
+  ASSERT_EQ(cuGraphAddMemFreeNode(&node, reinterpret_cast<CUgraph>(&graph), nullptr, 0, device), CUDA_SUCCESS);
+  words_at(device)[5] = 4;
+  ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&graph), nullptr), CUDA_SUCCESS);
+  EXPECT_TRUE(faults(words_at(std::exchange(device, 0))));
+}
+
+TEST_F(Adoption, WithDecompressionByTheDevice) {
+  EXPECT_EQ(words_at(device)[0], 0U);
+  EXPECT_EQ(words_at(device)[5], 15U);
+  CUmemDecompressParams what{};
+  what.srcNumBytes = what.dstNumBytes = 8;
+  what.src = reinterpret_cast<void*>(device + 40);  // NOLINT(performance-no-int-to-ptr): an address of the driver's
+  what.dst = reinterpret_cast<void*>(device);       // NOLINT(performance-no-int-to-ptr): likewise
+  std::size_t wrong = 0;
+  ASSERT_EQ(cuMemBatchDecompressAsync(&what, 1, 0, &wrong, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(words_at(device)[0], 15U);
+}
+
 TEST_F(Adoption, LastsOverTheEndOfAContext) {
   CUcontext kept = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&kept, 0), CUDA_SUCCESS);
