@@ -10,6 +10,7 @@
 #include "runtime/os/signals.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 
@@ -80,6 +81,10 @@ constinit next_function<handler(int, handler)> next_sigset("sigset");
 constinit next_function<int(int)> next_sigignore("sigignore");
 constinit next_function<decltype(::sigprocmask)> next_sigprocmask("sigprocmask");
 constinit next_function<decltype(::pthread_sigmask)> next_pthread_sigmask("pthread_sigmask");
+constinit next_function<decltype(::pthread_attr_setsigmask_np)> next_pthread_attr_setsigmask_np(
+    "pthread_attr_setsigmask_np");
+constinit next_function<decltype(::pthread_attr_getsigmask_np)> next_pthread_attr_getsigmask_np(
+    "pthread_attr_getsigmask_np");
 constinit next_function<int(const sigset_t*)> next_sigsuspend("sigsuspend");
 constinit next_function<int(pollfd*, nfds_t, const timespec*, const sigset_t*)> next_ppoll("ppoll");
 constinit next_function<int(pollfd*, nfds_t, const timespec*, const sigset_t*, std::size_t)> next_ppoll_chk(
@@ -158,6 +163,16 @@ HPE_INTERPOSE int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexc
 HPE_INTERPOSE int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
   const int result = next_pthread_sigmask(how, translated_mask(set).get(), old);
   if (result == 0 && old != nullptr) *old = program_mask(*old);
+  return result;
+}
+
+HPE_INTERPOSE int pthread_attr_setsigmask_np(pthread_attr_t* attributes, const sigset_t* set) {
+  return next_pthread_attr_setsigmask_np(attributes, translated_mask(set).get());
+}
+
+HPE_INTERPOSE int pthread_attr_getsigmask_np(const pthread_attr_t* attributes, sigset_t* set) {
+  const int result = next_pthread_attr_getsigmask_np(attributes, set);
+  if (result == 0) *set = program_mask(*set);
   return result;
 }
 

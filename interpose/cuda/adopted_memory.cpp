@@ -1,5 +1,6 @@
-// Which memory was adopted, and device work on it; what the host does is in adopted_touches.cpp. Device work holds the
-// mutex until it is queued, so a view cannot open between the release and the queuing.
+// Which memory was adopted, and device work on it; what the host does is in adopted_touches.cpp. Device work is in the
+// list of those in flight from the release, under the mutex, until it is queued. A block that it writes is in state
+// device then, and whoever fetches such a block waits until it is queued.
 //
 // A region whose bytes are being fetched is not let go before the copy is done (adopted_region::in_motion), because the
 // driver may take the memory away next.
@@ -53,10 +54,7 @@ adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   regions_.emplace(end, region);
   marks_.set(begin, end, true);
   std::erase_if(ended_, [&](const auto& e) { return e.begin < end && begin < e.end; });
-  if (touched_regions.fetch_add(1) == 0) {
-    queuing_threads::wait_until_none();
-    ++work_;  // nobody counted until now
-  }
+  if (touched_regions.fetch_add(1) == 0) unseen_ = true;
   log(log_level::info, "the host touches device memory at {:#x}; {} bytes are kept coherent from now on", address,
       end - begin);
   uses_.touched({begin, end});
@@ -130,28 +128,30 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
 }
 
 template <class Release>
-CUresult adopted_memory::begin_work_after(Release release_used) noexcept {
-  mutex_.lock();
-  ++work_;
+CUresult adopted_memory::begin_work_after(work_in_flight& work, Release release_used) noexcept {
+  const std::lock_guard lock(mutex_);
   try {
     release_used();
-    return CUDA_SUCCESS;
   } catch (const std::exception& e) {
     log(log_level::error, "what the host wrote to device memory cannot be taken there: {}", e.what());
-    mutex_.unlock();
     return CUDA_ERROR_UNKNOWN;
   }
+  work.next_ = first_;
+  if (first_ != nullptr) first_->previous_ = &work;
+  first_ = &work;
+  return CUDA_SUCCESS;
 }
 
-CUresult adopted_memory::begin_work() noexcept {
+CUresult adopted_memory::begin_work(work_in_flight& work) noexcept {
   static constexpr used_range everything{0, last_address, true};
-  return begin_work(std::span(&everything, 1));
+  return begin_work(work, std::span(&everything, 1));
 }
 
-CUresult adopted_memory::begin_work(std::span<const used_range> ranges) noexcept {
-  return begin_work_after([&] {
+CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept {
+  return begin_work_after(work, [&] {
     for (const used_range& used : ranges) {
       const CUdeviceptr end = used.address + used.bytes;
+      if (used.written) work.may_write({used.address, end});
       for (auto it = regions_.upper_bound(used.address); it != regions_.end() && it->second->begin() < end;) {
         const region_pointer r = it->second;
         if (r->in_use() && !r->parts().alive()) {
@@ -166,18 +166,46 @@ CUresult adopted_memory::begin_work(std::span<const used_range> ranges) noexcept
   });
 }
 
-CUresult adopted_memory::begin_work(std::span<const CUdeviceptr> addresses) noexcept {
-  return begin_work_after([&] {
+CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept {
+  return begin_work_after(work, [&] {
     const auto use = [&](CUdeviceptr address) {
-      if (const region_pointer r = find(address); r != nullptr && r->in_use())
-        release(*r, block_event::device_write, r->begin(), r->end());
+      const region_pointer r = find(address);
+      if (r == nullptr || !r->in_use()) return;
+      work.may_write({r->begin(), r->end()});
+      release(*r, block_event::device_write, r->begin(), r->end());
     };
     for (const CUdeviceptr address : addresses) use(address);
     uses_.for_each_texture(use);
   });
 }
 
-void adopted_memory::end_work() noexcept { mutex_.unlock(); }
+void adopted_memory::end_work(work_in_flight& work) noexcept {
+  const std::lock_guard lock(mutex_);
+  ++work_;
+  (work.previous_ != nullptr ? work.previous_->next_ : first_) = work.next_;
+  if (work.next_ != nullptr) work.next_->previous_ = work.previous_;
+  queued_.notify_all();
+}
+
+bool adopted_memory::being_queued(adopted_region::bytes range) const noexcept {
+  for (const work_in_flight* work = first_; work != nullptr; work = work->next_)
+    if (work->writes(range)) return true;
+  return unseen_;
+}
+
+void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes range) {
+  while (being_queued(range)) {
+    if (!unseen_) {
+      queued_.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    queuing_threads::wait_until_none();
+    lock.lock();
+    unseen_ = false;
+    ++work_;  // nobody counted until now
+  }
+}
 
 // ---- memory goes --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 /// A host that walks through memory is fetched ahead of, as in runtime/fault. Host pages that are filled a second time
 /// are pinned, within a tenth of the machine's memory.
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -35,6 +36,32 @@ struct used_range {
 /// Any thread, except where told.
 class adopted_memory {
  public:
+  /// Device work from before its call of the driver to after it. The driver is called without a lock, because two calls
+  /// may wait for each other. Views of what the work writes do not open meanwhile: the devices have it not in their
+  /// queues yet, so a wait for them would not cover it.
+  class work_in_flight {
+   public:
+    work_in_flight() = default;
+    ~work_in_flight() = default;
+    work_in_flight(const work_in_flight&) = delete;
+    work_in_flight& operator=(const work_in_flight&) = delete;
+
+   private:
+    friend adopted_memory;
+    void may_write(adopted_region::bytes range) noexcept {
+      const bool none = written_.begin == written_.end;
+      written_ = none ? range
+                      : adopted_region::bytes{std::min(written_.begin, range.begin), std::max(written_.end, range.end)};
+    }
+    [[nodiscard]] bool writes(adopted_region::bytes range) const noexcept {
+      return written_.begin < range.end && range.begin < written_.end;
+    }
+
+    adopted_region::bytes written_{0, 0};  // all that it writes lies in there
+    work_in_flight* next_ = nullptr;
+    work_in_flight* previous_ = nullptr;
+  };
+
   adopted_memory(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
                  incoherent_uses& uses)
       : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
@@ -59,13 +86,13 @@ class adopted_memory {
   /// Near which addresses the host has touched memory.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
-  /// Device work that may use any memory, or only these ranges, is queued between the two: no view opens meanwhile.
-  /// Tells what failed, and then the work must not be queued; nothing of the host's data is lost.
-  CUresult begin_work() noexcept;
-  CUresult begin_work(std::span<const used_range> ranges) noexcept;
+  /// Device work that may use any memory, or only these ranges, is queued between the two. Tells what failed, and then
+  /// the work must not be queued, nor ended; nothing of the host's data is lost.
+  CUresult begin_work(work_in_flight& work) noexcept;
+  CUresult begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept;
   /// The same for work that may use all of each region in which one of these addresses lies.
-  CUresult begin_work(std::span<const CUdeviceptr> addresses) noexcept;
-  void end_work() noexcept;
+  CUresult begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept;
+  void end_work(work_in_flight& work) noexcept;
 
   /// Whether the host has touched any of a range, or of what shares pages with it.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
@@ -97,7 +124,11 @@ class adopted_memory {
   void wait_for_work(unique_lock& lock, const adopted_region& r);
   void explain(CUdeviceptr address) const;
   template <class Release>
-  CUresult begin_work_after(Release release_used) noexcept;
+  CUresult begin_work_after(work_in_flight& work, Release release_used) noexcept;
+  /// Whether work that writes some of the bytes is being queued, or work that nobody has seen may be.
+  [[nodiscard]] bool being_queued(adopted_region::bytes range) const noexcept;
+  /// Waits until it is not so.
+  void wait_until_queued(unique_lock& lock, adopted_region::bytes range);
 
   inline static constinit std::atomic<std::uint32_t> touched_regions{0};
 
@@ -110,6 +141,9 @@ class adopted_memory {
   std::mutex fetching_;  // held while anything is fetched; before mutex_
   std::mutex mutex_;     // of all that follows
   std::condition_variable moved_;
+  std::condition_variable queued_;   // some work is not in flight any more
+  work_in_flight* first_ = nullptr;  // of those in flight
+  bool unseen_ = false;              // work may be in flight that began when nothing was touched
   regions regions_;
   granule_marks marks_;
   struct wish {
@@ -118,7 +152,7 @@ class adopted_memory {
   };
   std::deque<wish> ahead_;
   std::deque<adopted_region::bytes> ended_;  // what the end of a context took
-  std::uint64_t work_ = 0;                   // pieces of device work so far
+  std::uint64_t work_ = 0;                   // pieces of device work that have been queued
   std::uint64_t waited_ = 0;                 // of which these are done; both count while any() holds
 };
 

@@ -1,8 +1,8 @@
 // The host's side of adopted memory: touches, reads and writes of calls, and the copies that they need.
 //
-// fetching_ makes fetches one after another; whoever fetches holds mutex_ but for the time in which it waits for the
-// devices and copies. Blocks are in state fetching then, and device work that is queued meanwhile takes them out of it,
-// so that the late copy opens nothing (the protocol's own rule).
+// fetching_ makes fetches one after another; whoever fetches holds mutex_ but for the time in which it waits for work
+// that is being queued, for the devices and for copies. Blocks are in state fetching then, and device work that is
+// queued meanwhile takes them out of it, so that the late copy opens nothing (the protocol's own rule).
 #include <algorithm>
 #include <cstring>
 
@@ -85,7 +85,9 @@ void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run ma
 }
 
 void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run run) {
-  if (r->state(run.begin) != block_state::device || r->run_from(run.begin, run.end).end != run.end)
+  wait_until_queued(lock, r->bytes_of(run));
+  if (find(r->begin()) != r || r->state(run.begin) != block_state::device ||
+      r->run_from(run.begin, run.end).end != run.end)
     return;  // the caller looks again
   // Before the wait: work that is queued meanwhile is not waited for, and takes its blocks out of this state.
   r->transition(run, block_event::prefetch);
@@ -156,6 +158,10 @@ bool adopted_memory::fetch_ahead() noexcept {
       continue;
     }
     const block_run run = r->run_from(w.run.begin, std::min(w.run.end, w.run.begin + piece));
+    if (being_queued(r->bytes_of(run))) {
+      ahead_.pop_front();
+      continue;
+    }
     w.run.begin = run.end;
     const bool marked = r->ahead.is_marker(run.begin);
     try {
@@ -198,6 +204,7 @@ void adopted_memory::write(CUdeviceptr to, const void* from, std::size_t bytes) 
   unique_lock lock(mutex_);
   for (CUdeviceptr at = to; at < to + bytes;) {
     const region_pointer r = require(at);
+    wait_until_queued(lock, {r->begin(), r->end()});
     wait_for_work(lock, *r);
     if (find(at) != r) continue;
     const auto* const source = static_cast<const std::byte*>(from) + (at - to);

@@ -3,12 +3,11 @@
 namespace hpe::cuda_hooks {
 
 void device_work::begin(std::initializer_list<used_range> ranges) {
-  // The lock in begin_work takes over. A thread that holds it may be waiting in wait_until_none for this thread to
-  // leave.
+  // The list of work in flight takes over. A thread that reads the list may be waiting for this thread to leave.
   queuing_threads::leave(here_);
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;
-  result_ = ranges.size() == 0 ? hpe->adopted().begin_work() : hpe->adopted().begin_work(ranges);
+  result_ = ranges.size() == 0 ? hpe->adopted().begin_work(in_flight_) : hpe->adopted().begin_work(in_flight_, ranges);
   begun_ = result_ == CUDA_SUCCESS;
 }
 
@@ -18,10 +17,10 @@ void device_work::begin(const kernel_launch& launch) {
   const auto words = words_of(hpe->driver(), launch);
   if (!words) return begin(std::initializer_list<used_range>{});
   queuing_threads::leave(here_);
-  result_ = hpe->adopted().begin_work(*words);
+  result_ = hpe->adopted().begin_work(in_flight_, *words);
   begun_ = result_ == CUDA_SUCCESS;
 }
 
-void device_work::end() noexcept { interposer::started()->adopted().end_work(); }
+void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
 
 }  // namespace hpe::cuda_hooks

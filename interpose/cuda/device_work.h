@@ -60,6 +60,7 @@ class device_work {
 
   queuing_threads::place& here_;
   CUstream stream_;
+  adopted_memory::work_in_flight in_flight_;
   bool begun_ = false;
   bool needs_wait_ = true;
   CUresult result_ = CUDA_SUCCESS;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/copy_shapes.h"
@@ -40,6 +42,11 @@ class interposer {
   void gives_back(CUdeviceptr address);
   void gives_back(CUdeviceptr address, std::size_t bytes);
 
+  /// A graph of the program frees the allocation at `address` when it runs.
+  void graphs_give_back(CUdeviceptr address);
+  /// A graph is about to be launched, which may free all allocations that graphs free.
+  void launches_graph();
+
   /// Lets CPU code use the program's device memory after this call.
   void serve_touches();
 
@@ -57,6 +64,9 @@ class interposer {
   pageable_copy copies_;
   peer_copy peers_;
   adopted_memory adopted_;
+  std::mutex graphs_;
+  std::set<CUdeviceptr> given_back_by_graphs_;  // guarded by graphs_
+  std::atomic<bool> graphs_give_back_{false};   // whether there are any
   std::once_flag serving_;
   std::atomic<host_calls*> calls_{nullptr};
 };

@@ -126,6 +126,21 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
 }
 
 template <auto Entry>
+CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                               CUdeviceptr address) {
+  const CUresult result = (real.*Entry)(node, graph, after, count, address);
+  if (interposer* const hpe = interposer::instance(); hpe != nullptr && result == CUDA_SUCCESS)
+    hpe->graphs_give_back(address);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI launch_graph(CUgraphExec graph, CUstream stream) {
+  if (interposer* const hpe = interposer::started()) hpe->launches_graph();
+  return any_work<Entry>(graph, stream);
+}
+
+template <auto Entry>
 CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address, bytes);
   return (real.*Entry)(address, bytes);

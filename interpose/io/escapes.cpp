@@ -3,6 +3,8 @@
 // they fail as they would without hpe, and the log tells why. docs/files.md lists the calls that hpe cannot see at all.
 
 #include <aio.h>
+#include <mqueue.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 
@@ -28,9 +30,22 @@ bool any_of_hpe(long a, long b, long c, long d, long e, long f) noexcept {
   return false;
 }
 
-// The wrappers of these calls examine the vectors and messages.
-bool takes_vector(long number) noexcept {
+// The argument that holds the buffer of a call, for calls that have a function in libc.
+enum class buffer : std::uint8_t { none, first, second, in_vectors };
+
+buffer buffer_of(long number) noexcept {
   switch (number) {
+    case SYS_getrandom: return buffer::first;
+    case SYS_read:
+    case SYS_write:
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_sendto:
+    case SYS_recvfrom:
+    case SYS_mq_timedsend:
+    case SYS_mq_timedreceive:
+    case SYS_msgsnd:
+    case SYS_msgrcv: return buffer::second;
     case SYS_readv:
     case SYS_writev:
     case SYS_preadv:
@@ -38,8 +53,12 @@ bool takes_vector(long number) noexcept {
     case SYS_preadv2:
     case SYS_pwritev2:
     case SYS_sendmsg:
-    case SYS_recvmsg: return true;
-    default: return false;
+    case SYS_recvmsg:
+    case SYS_sendmmsg:
+    case SYS_recvmmsg:
+    case SYS_process_vm_readv:
+    case SYS_process_vm_writev: return buffer::in_vectors;
+    default: return buffer::none;
   }
 }
 
@@ -65,18 +84,50 @@ long through_libc(long number, long a, long b, long c, long d, long e, long f) {
       return ::recvfrom(file, pointer<void>(b), n, static_cast<int>(d), pointer<sockaddr>(e), pointer<socklen_t>(f));
     case SYS_sendmsg: return ::sendmsg(file, pointer<const msghdr>(b), static_cast<int>(c));
     case SYS_recvmsg: return ::recvmsg(file, pointer<msghdr>(b), static_cast<int>(c));
+    case SYS_sendmmsg: return ::sendmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d));
+    case SYS_recvmmsg:
+      return ::recvmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d), pointer<timespec>(e));
+    case SYS_mq_timedsend:
+      return ::mq_timedsend(file, pointer<const char>(b), n, static_cast<unsigned>(d), pointer<const timespec>(e));
+    case SYS_mq_timedreceive:
+      return ::mq_timedreceive(file, pointer<char>(b), n, pointer<unsigned>(d), pointer<const timespec>(e));
+    case SYS_msgsnd: return ::msgsnd(file, pointer<const void>(b), n, static_cast<int>(d));
+    case SYS_msgrcv: return ::msgrcv(file, pointer<void>(b), n, d, static_cast<int>(e));
+    case SYS_process_vm_readv:
+      return ::process_vm_readv(file, pointer<const iovec>(b), n, pointer<const iovec>(d),
+                                static_cast<unsigned long>(e), static_cast<unsigned long>(f));
+    case SYS_process_vm_writev:
+      return ::process_vm_writev(file, pointer<const iovec>(b), n, pointer<const iovec>(d),
+                                 static_cast<unsigned long>(e), static_cast<unsigned long>(f));
     case SYS_getrandom: return ::getrandom(pointer<void>(a), static_cast<std::size_t>(b), static_cast<unsigned>(c));
-    default: break;
+    default: return next::syscall(number, a, b, c, d, e, f);
   }
+}
+
+long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   const long result = next::syscall(number, a, b, c, d, e, f);
   if (result == -1)
     for (const long value : {a, b, c, d, e, f}) explain("syscall", pointer<void>(value), 1);
   return result;
 }
 
+// Arguments of calls that have no function in libc are compared with memory of hpe only: device memory of the driver
+// would cost a look by the kernel for each, and the driver itself makes such calls.
 [[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
-  if (!takes_vector(number) && !any_of_hpe(a, b, c, d, e, f)) return next::syscall(number, a, b, c, d, e, f);
-  return through_libc(number, a, b, c, d, e, f);
+  switch (buffer_of(number)) {
+    case buffer::first:
+      if (!ordinary(pointer<void>(a))) return through_libc(number, a, b, c, d, e, f);
+      break;
+    case buffer::second:
+      if (!ordinary(pointer<void>(b))) return through_libc(number, a, b, c, d, e, f);
+      break;
+    case buffer::in_vectors: return through_libc(number, a, b, c, d, e, f);
+    case buffer::none:
+      if (hpe::core::host_access::in_use() && any_of_hpe(a, b, c, d, e, f))
+        return watched_call(number, a, b, c, d, e, f);
+      break;
+  }
+  return next::syscall(number, a, b, c, d, e, f);
 }
 
 // The call comes first, because the request can only be read safely if it is valid.
@@ -94,7 +145,7 @@ int watched(int result, const char* call, const aiocb* request) noexcept {
 
 extern "C" __attribute__((visibility("default"))) long hpe_syscall(long number, long a, long b, long c, long d, long e,
                                                                    long f) {
-  if (hpe::core::host_access::in_use()) return look_closer(number, a, b, c, d, e, f);
+  if (!buffer_access::all_ordinary()) return look_closer(number, a, b, c, d, e, f);
   return next::syscall(number, a, b, c, d, e, f);
 }
 

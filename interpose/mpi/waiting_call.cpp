@@ -18,10 +18,11 @@ std::string argument(const char* name, int value, int any) {
 // For trace::awaited: a named_call and its two arguments.
 std::string words_for_call(const void* what, std::uint64_t first, std::uint64_t second) {
   const auto& call = *static_cast<const named_call*>(what);
-  std::string arguments;
-  if (call.first != nullptr) arguments = argument(call.first, static_cast<int>(first), MPI_ANY_SOURCE);
-  if (call.second != nullptr) arguments += ", " + argument(call.second, static_cast<int>(second), MPI_ANY_TAG);
-  return fmt::format("{}({}) waits for other ranks", call.function, arguments);
+  if (call.first == nullptr) return fmt::format("{} waits for other ranks", call.function);
+  const std::string one = argument(call.first, static_cast<int>(first), MPI_ANY_SOURCE);
+  if (call.second == nullptr) return fmt::format("{}({}) waits for other ranks", call.function, one);
+  return fmt::format("{}({}, {}) waits for other ranks", call.function, one,
+                     argument(call.second, static_cast<int>(second), MPI_ANY_TAG));
 }
 
 // A program may use nothing else of hpe.

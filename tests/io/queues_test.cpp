@@ -44,6 +44,10 @@ TEST_P(queues, PosixMessages) {
   ASSERT_EQ(::mq_timedreceive(queue, target + 5, 2000, nullptr, &past), 10);
   to.expect(5, from.part(5, 10));
   to.check("after mq_timedreceive");
+  ASSERT_EQ(::syscall(SYS_mq_timedsend, queue, source + 7, 20, 0, nullptr), 0) << std::strerror(errno);
+  ASSERT_EQ(::syscall(SYS_mq_timedreceive, queue, target + 9, 2000, nullptr, nullptr), 20) << std::strerror(errno);
+  to.expect(9, from.part(7, 20));
+  to.check("after syscall(SYS_mq_timedreceive)");
   EXPECT_EQ(::mq_send(queue, source, 2500, 0), -1);
   EXPECT_EQ(errno, EMSGSIZE);
   ::mq_close(queue);
@@ -63,6 +67,10 @@ TEST_P(queues, SystemVMessages) {
   ASSERT_EQ(::msgrcv(queue, to.data() + 16, 2000, 42, 0), 1000) << std::strerror(errno);
   to.expect(16, from.part(8, 1008));
   to.check("after msgrcv");
+  ASSERT_EQ(::syscall(SYS_msgsnd, queue, from.data() + 8, 500, 0), 0) << std::strerror(errno);
+  ASSERT_EQ(::syscall(SYS_msgrcv, queue, to.data() + 32, 2000, 42, 0), 500) << std::strerror(errno);
+  to.expect(32, from.part(8, 508));
+  to.check("after syscall(SYS_msgrcv)");
   EXPECT_EQ(::msgrcv(queue, to.data(), 2000, 42, IPC_NOWAIT), -1);
   EXPECT_EQ(errno, ENOMSG);
   ::msgctl(queue, IPC_RMID, nullptr);

@@ -186,6 +186,18 @@ TEST(vectors, MemoryOfAnotherProcess) {
   ASSERT_EQ(::process_vm_writev(::getpid(), s.vector.data(), static_cast<unsigned long>(s.count()), &there, 1, 0),
             ssize_t(s.bytes));
   ASSERT_TRUE(far == s.all());
+
+  // As libraries that know no such function call it.
+  const content farther = random_content(s.bytes);
+  std::copy(farther.begin(), farther.end(), far.begin());
+  ASSERT_EQ(::syscall(SYS_process_vm_readv, ::getpid(), s.vector.data(), s.vector.size(), &there, 1, 0),
+            ssize_t(s.bytes));
+  s.expect(farther);
+  s.check("after syscall(SYS_process_vm_readv)");
+  s.renew();
+  ASSERT_EQ(::syscall(SYS_process_vm_writev, ::getpid(), s.vector.data(), s.vector.size(), &there, 1, 0),
+            ssize_t(s.bytes));
+  ASSERT_TRUE(far == s.all());
 }
 
 // ---- messages
@@ -256,7 +268,8 @@ TEST(messages, DescriptorsTravelWithThem) {
   EXPECT_EQ(::close(received), 0);
 }
 
-TEST(messages, SeveralAtOnce) {
+void exchange_several(int (*send)(int, mmsghdr*, unsigned, int),
+                      int (*receive)(int, mmsghdr*, unsigned, int, timespec*)) {
   const ends pair = make_sockets(SOCK_DGRAM);
   memory a(place::device, 1000);
   memory b(place::striped, 1000);
@@ -269,7 +282,7 @@ TEST(messages, SeveralAtOnce) {
   messages[1].msg_hdr.msg_iovlen = 2;
   messages[2].msg_hdr.msg_iov = &v[3];
   messages[2].msg_hdr.msg_iovlen = 1;
-  ASSERT_EQ(::sendmmsg(pair.a, messages, 3, 0), 3);
+  ASSERT_EQ(send(pair.a, messages, 3, 0), 3);
   EXPECT_EQ(messages[0].msg_len, 300U);
   EXPECT_EQ(messages[1].msg_len, 720U);
   EXPECT_EQ(messages[2].msg_len, 100U);
@@ -285,7 +298,7 @@ TEST(messages, SeveralAtOnce) {
   v[0].iov_len = 400;
   for (auto& m : messages) m.msg_len = 0;
   timespec soon{1, 0};
-  ASSERT_EQ(::recvmmsg(pair.b, messages, 3, MSG_DONTWAIT, &soon), 3);
+  ASSERT_EQ(receive(pair.b, messages, 3, MSG_DONTWAIT, &soon), 3);
   EXPECT_EQ(messages[0].msg_len, 300U);
   EXPECT_EQ(messages[1].msg_len, 720U);
   EXPECT_EQ(messages[1].msg_hdr.msg_iovlen, 2U);
@@ -296,9 +309,19 @@ TEST(messages, SeveralAtOnce) {
   a.check("a");
   b.check("b");
   c.check("c");
-  EXPECT_EQ(::recvmmsg(pair.b, messages, 3, MSG_DONTWAIT, nullptr), -1);
+  EXPECT_EQ(receive(pair.b, messages, 3, MSG_DONTWAIT, nullptr), -1);
   EXPECT_EQ(errno, EAGAIN);
   a.check("after nothing came");
+}
+
+TEST(messages, SeveralAtOnce) { exchange_several(::sendmmsg, ::recvmmsg); }
+
+TEST(messages, SeveralAtOnceBySystemCall) {
+  exchange_several(
+      [](int s, mmsghdr* m, unsigned n, int flags) { return int(::syscall(SYS_sendmmsg, s, m, n, flags)); },
+      [](int s, mmsghdr* m, unsigned n, int flags, timespec* t) {
+        return int(::syscall(SYS_recvmmsg, s, m, n, flags, t));
+      });
 }
 
 }  // namespace

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """What a job gets when a rank goes wrong: the same with memory of hpe as with the host's, and no process stays behind.
 
-    faults_test.py faults libhpe-mpi.so mpirun [arguments of mpirun ...]
+    faults_test.py faults plain libhpe-mpi.so mpirun [arguments of mpirun ...]
 """
 
 import os
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import uuid
 from pathlib import Path
 
-PROGRAM, LIBRARY, *MPIRUN = sys.argv[1:]
+PROGRAM, PLAIN, LIBRARY, *MPIRUN = sys.argv[1:]
 
 
 def processes_with(token):
@@ -89,9 +90,21 @@ class Faults(unittest.TestCase):
             told = [line for line in output.splitlines() if "waits since" in line]
             self.assertEqual(len(told), 2, output)
             self.assertIn("MPI_Recv(any source, tag 7) waits for other ranks", told[0])
-            self.assertIn("MPI_Barrier() waits for other ranks", told[1])
+            self.assertIn("MPI_Barrier waits for other ranks", told[1])
             for line in told:
                 self.assertRegex(line, r"for more than 1 s, at \S*faults\.cpp:\d+: ")
+
+    def test_a_rank_without_the_library_is_told(self):
+        """It does not come to the vote, and the job hangs."""
+        with subprocess.Popen([*MPIRUN, "-x", "HPE_STALL_AFTER=1", "-n", "1", "-x", f"LD_PRELOAD={LIBRARY}", PLAIN, ":",
+                               *MPIRUN[1:], "-n", "1", PLAIN], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
+            end = threading.Timer(60, job.terminate)
+            end.start()
+            told = next((line for line in job.stdout if "waits since" in line), None)
+            end.cancel()
+            job.terminate()
+        self.assertIsNotNone(told)
+        self.assertIn("the vote in MPI_Init, which takes libhpe-mpi.so in all ranks, waits for other ranks", told)
 
     def test_a_program_without_mpi_does_not_mind_the_library(self):
         subprocess.run(["/bin/true"], check=True, env={**os.environ, "LD_PRELOAD": LIBRARY})

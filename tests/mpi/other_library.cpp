@@ -1,5 +1,6 @@
-// A program of an MPI library whose ABI libhpe-mpi.so does not know: messages, requests, a datatype, a window and a
-// collective, of host memory and, given `device`, of memory of hpe, which MPI then touches itself.
+// A program that knows nothing of libhpe-mpi.so, perhaps of an MPI library whose ABI that does not know: messages,
+// requests, a datatype, a window and a collective, of host memory and, given `device`, of memory of hpe, which MPI then
+// touches itself.
 #include <mpi.h>
 
 #include <cstdio>

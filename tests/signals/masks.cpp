@@ -68,6 +68,29 @@ TEST(Masks, AreInheritedByThreadsAndBelongToThem) {
   });
 }
 
+TEST(Masks, OfAttributesAreThoseOfTheThread) {
+  expect_success([] {
+    our_pages::start();
+    pthread_attr_t attributes;
+    check(::pthread_attr_init(&attributes) == 0);
+    sigset_t told;
+    check(::pthread_attr_getsigmask_np(&attributes, &told) == PTHREAD_ATTR_NO_SIGMASK_NP);
+    check(::pthread_attr_setsigmask_np(&attributes, &segv) == 0);
+    check(::pthread_attr_getsigmask_np(&attributes, &told) == 0 && sigismember(&told, SIGSEGV) == 1);
+    pthread_t thread{};
+    const auto touch = [](void* page) -> void* {
+      check(blocked(SIGSEGV));
+      check(*static_cast<volatile char*>(page) == 0);
+      return nullptr;
+    };
+    check(::pthread_create(&thread, &attributes, touch, const_cast<char*>(our_pages::add())) == 0);
+    check(::pthread_join(thread, nullptr) == 0);
+    check(::pthread_attr_setsigmask_np(&attributes, nullptr) == 0);
+    check(::pthread_attr_getsigmask_np(&attributes, &told) == PTHREAD_ATTR_NO_SIGMASK_NP);
+    ::pthread_attr_destroy(&attributes);
+  });
+}
+
 TEST(Masks, OfActionsComeBackAsTheyWereGiven) {
   expect_success([] {
     our_pages::start();

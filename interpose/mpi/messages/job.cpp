@@ -10,6 +10,7 @@
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/waiting_call.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
@@ -67,6 +68,8 @@ void job::begin() {
     if (!library_is_known() || !wanted(option)) return;
     const MPI_Comm world = handles::get().comm_world;
     auto made = std::make_unique<job>();
+    static constexpr named_call vote{"the vote in MPI_Init, which takes libhpe-mpi.so in all ranks,"};
+    const waiting_call waiting(vote);
     // One vote for all: the smallest wins, and so do the first rank's settings.
     int agreed = progress::of_process().attach() ? 1 : 0;
     HPE_REAL(Allreduce)

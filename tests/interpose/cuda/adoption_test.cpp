@@ -8,6 +8,8 @@
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -141,6 +143,63 @@ TEST_F(Adoption, ATouchWaitsForQueuedWork) {
   later.join();
 }
 
+// A call of one thread waits in the driver until another thread has made its own, as two threads of NCCL do.
+class CallsThatWaitForEachOther : public Adoption {
+ protected:
+  void SetUp() override {
+    Adoption::SetUp();
+    ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD8(other, 0, bytes), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+    Adoption::TearDown();
+  }
+
+  static void in_context(const std::function<void()>& run) {
+    stand_in::enter_device_0();
+    run();
+  }
+
+  // Whether a launch returns while a copy of another thread waits in the driver and, perhaps, a touch for both.
+  bool launch_returns(bool touch) {
+    stand_in::pause(true);
+    EXPECT_EQ(add(device, count, 1), CUDA_SUCCESS);
+    const unsigned copies = stand_in::calls("cuMemcpyDtoH_v2");
+    std::uint64_t copied = 0;
+    std::thread copying([&] { in_context([&] { cuMemcpyDtoH(&copied, device + 8, 8); }); });
+    while (stand_in::calls("cuMemcpyDtoH_v2") == copies) std::this_thread::yield();
+    std::uint64_t read = 0;
+    std::thread touching([&] {
+      if (touch) read = words_at(device)[2];
+    });
+    if (touch) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has got as far as it does
+    auto launched = std::async(std::launch::async, [&] { in_context([&] { add(other, count, 5); }); });
+    const bool returned = launched.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    stand_in::pause(false);
+    copying.join();
+    touching.join();
+    EXPECT_EQ(copied, 4U);
+    EXPECT_EQ(read, touch ? 7U : 0U);
+    return returned;
+  }
+
+  CUdeviceptr other = 0;
+};
+
+TEST_F(CallsThatWaitForEachOther, GoOnAfterATouch) {
+  EXPECT_EQ(words_at(other)[1], 0U);
+  EXPECT_TRUE(launch_returns(false));
+  EXPECT_EQ(words_at(other)[1], 5U);
+}
+
+TEST_F(CallsThatWaitForEachOther, GoOnDuringTheFirstTouch) { EXPECT_TRUE(launch_returns(true)); }
+
+TEST_F(CallsThatWaitForEachOther, GoOnDuringALaterTouch) {
+  EXPECT_EQ(words_at(other)[1], 0U);
+  EXPECT_TRUE(launch_returns(true));
+}
+
 TEST_F(Adoption, SmallAllocationsThatShareAPage) {
   std::vector<CUdeviceptr> small(20);
   for (CUdeviceptr& s : small) ASSERT_EQ(cuMemAlloc(&s, 8), CUDA_SUCCESS);
@@ -204,6 +263,27 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   device = 0;
   EXPECT_TRUE(faults(words_at(freed)));
   EXPECT_TRUE(faults(nullptr)) << "faults that are not hpe's are the program's";
+}
+
+TEST_F(Adoption, MemoryThatAGraphFreedFaultsAgain) {
+  int graph = 0;
+  CUgraphNode node = nullptr;
+  ASSERT_EQ(cuGraphAddMemFreeNode(&node, reinterpret_cast<CUgraph>(&graph), nullptr, 0, device), CUDA_SUCCESS);
+  words_at(device)[5] = 4;
+  ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&graph), nullptr), CUDA_SUCCESS);
+  EXPECT_TRUE(faults(words_at(std::exchange(device, 0))));
+}
+
+TEST_F(Adoption, WithDecompressionByTheDevice) {
+  EXPECT_EQ(words_at(device)[0], 0U);
+  EXPECT_EQ(words_at(device)[5], 15U);
+  CUmemDecompressParams what{};
+  what.srcNumBytes = what.dstNumBytes = 8;
+  what.src = reinterpret_cast<void*>(device + 40);  // NOLINT(performance-no-int-to-ptr): an address of the driver's
+  what.dst = reinterpret_cast<void*>(device);       // NOLINT(performance-no-int-to-ptr): likewise
+  std::size_t wrong = 0;
+  ASSERT_EQ(cuMemBatchDecompressAsync(&what, 1, 0, &wrong, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(words_at(device)[0], 15U);
 }
 
 TEST_F(Adoption, LastsOverTheEndOfAContext) {

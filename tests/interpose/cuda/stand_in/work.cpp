@@ -1,5 +1,6 @@
 // The entries that queue work, and the one that finds entries.
 #include <cstring>
+#include <map>
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
@@ -106,6 +107,42 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsign
   std::vector<std::uint64_t> values(kernel->parameters);
   for (unsigned i = 0; i < kernel->parameters; ++i) std::memcpy(&values[i], parameters[i], sizeof values[i]);
   add(*s, [kernel, values] { kernel->body(values.data()); });
+  return CUDA_SUCCESS;
+}
+
+// A graph is an address; one that is instantiated is the same. It frees memory when it is launched, and does nothing
+// else.
+namespace {
+
+std::multimap<const void*, CUdeviceptr>& frees_of_graphs() {
+  static auto* const all = new std::multimap<const void*, CUdeviceptr>;
+  return *all;
+}
+
+}  // namespace
+
+STAND_IN CUresult cuGraphAddMemFreeNode(CUgraphNode*, CUgraph graph, const CUgraphNode*, std::size_t,
+                                        CUdeviceptr address) {
+  COUNT();
+  frees_of_graphs().emplace(graph, address);
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+  COUNT();
+  for (auto [at, end] = frees_of_graphs().equal_range(graph); at != end; ++at)
+    if (const CUresult wrong = cuMemFree(at->second); wrong != CUDA_SUCCESS) return wrong;
+  frees_of_graphs().erase(graph);
+  return CUDA_SUCCESS;
+}
+
+// The bytes are not compressed here.
+STAND_IN CUresult cuMemBatchDecompressAsync(CUmemDecompressParams* what, std::size_t count, unsigned, std::size_t*,
+                                            CUstream in) {
+  COUNT();
+  for (std::size_t i = 0; i < count; ++i)
+    if (const CUresult wrong = copy(number_of(what[i].dst), number_of(what[i].src), what[i].dstNumBytes, in, false);
+        wrong != CUDA_SUCCESS)
+      return wrong;
   return CUDA_SUCCESS;
 }
 
