@@ -1,6 +1,8 @@
 // What the coherent pointer costs on this machine: streams in both directions against memcpy, a launch against a bare
-// command of the device, and the look-up of an address.
+// command of the device, the look-up of an address, and a stack of the profile against glibc's backtrace.
 
+#include <execinfo.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -13,6 +15,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/granule_table.h"
 #include "runtime/memory/uvas.h"
+#include "runtime/trace/call_stack.h"
 #include "tests/core/kernels.h"
 
 namespace {
@@ -155,13 +158,44 @@ void look_ups(unsigned repeats, std::vector<result>& results) {
   results.push_back({"address -> region, random over 8 GiB", each, "ns", "<= 10", each <= 10});
 }
 
+// One stack of this depth, as a profile takes it for every copy and touch.
+[[gnu::noinline]] void at_depth(int calls, const std::function<void()>& body) {
+  if (calls == 0) return body();
+  at_depth(calls - 1, body);
+  sink = sink + 1;  // after the call, so that each call has a frame
+}
+
+void stacks(unsigned repeats, std::vector<result>& results) {
+  constexpr int count = 2000;
+  hpe::trace::call_stack::prepare();
+  hpe::trace::call_stack stack;
+  int frames = 0;
+  hpe::bench::pair_of_medians times{};
+  at_depth(10, [&] {
+    const auto nothing = [] {};
+    const auto by_libunwind = [&] {
+      for (int i = 0; i < count; ++i) stack = hpe::trace::call_stack::here();
+    };
+    const auto by_libgcc = [&] {
+      for (int i = 0; i < count; ++i) frames = ::backtrace(stack.frames.data(), hpe::trace::call_stack::depth);
+    };
+    times = hpe::bench::paired_medians(repeats, nothing, by_libunwind, nothing, by_libgcc);
+  });
+  results.push_back({fmt::format("a stack of {} frames, of glibc's backtrace", frames), times.first / times.second, "x",
+                     "<= 0.2", times.first <= 0.2 * times.second});
+  results.push_back({"  a stack by libunwind", times.first / count * 1e9, "ns", "", true});
+  results.push_back({"  by glibc's backtrace", times.second / count * 1e9, "ns", "", true});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = hpe::bench::parse(
-      argc, argv, "coherent streams, launches and look-ups against memcpy and bare device commands, on this machine");
+  const auto arguments = hpe::bench::parse(argc, argv,
+                                           "coherent streams, launches, look-ups and stacks against memcpy, bare "
+                                           "device commands and glibc, on this machine");
   std::vector<result> results;
   look_ups(arguments.repeats, results);
+  stacks(arguments.repeats, results);
   launches(arguments.repeats, results);
   streams(arguments.repeats, results);
   return hpe::bench::report("coherence", results, arguments);

@@ -1,14 +1,28 @@
-# What `cmake --install` leaves: the headers, the examples of the tutorial, the library, the hpe command with its
-# benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe). What the library starts and loads
+# What `cmake --install` leaves: the headers, the manual and the examples of the tutorial, the library, the hpe command with
+# its benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe). What the library starts and loads
 # (hpe-softd, libhpe-kernels.so) is installed where it is built, because the library knows where it looks for it.
+#
+# Components: dev, doc, benchmarks, mpi_programs, and runtime for all the rest. HpePackage.cmake makes Debian packages of them.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN .clang-format EXCLUDE)
+install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN .clang-format EXCLUDE)
+# The site, if scripts/docs has built it, else the pages that it is made of.
+install(CODE "set(site \"${PROJECT_SOURCE_DIR}/build/docs/site\")
+  set(sources \"${PROJECT_SOURCE_DIR}\")
+  set(place \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")" COMPONENT doc)
+install(CODE [[
+  if(EXISTS ${site}/index.html)
+    file(INSTALL ${site}/ DESTINATION ${place}/html)
+  else()
+    file(INSTALL ${sources}/README.md ${sources}/CHANGELOG.md DESTINATION ${place})
+    file(INSTALL ${sources}/docs/ DESTINATION ${place}/docs FILES_MATCHING PATTERN *.md PATTERN *.svg PATTERN *.png
+      PATTERN examples EXCLUDE)
+  endif()]] COMPONENT doc)
 
-install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
 if(TARGET hpe-mpi)
-  install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
   set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 endif()
 
@@ -16,13 +30,13 @@ endif()
 # The path that CMake would write there instead ends in a colon, with which the dynamic linker searches the working folder.
 
 # `hpe bench` finds the benchmarks beside itself.
-set(programs hpe-command)
+set(benchmark_programs "")
 if(HPE_BUILD_BENCH)
   get_property(benchmarks DIRECTORY bench PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target ${benchmarks})
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE")
-      list(APPEND programs ${target})
+      list(APPEND benchmark_programs ${target})
     endif()
   endforeach()
 endif()
@@ -31,15 +45,18 @@ set(same_places OFF)
 if(libraries STREQUAL "../lib")
   set(same_places ON)
 endif()
-set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}" BUILD_WITH_INSTALL_RPATH ${same_places})
-install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set_target_properties(hpe-command ${benchmark_programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}" BUILD_WITH_INSTALL_RPATH ${same_places})
+install(TARGETS hpe-command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(benchmark_programs)
+  install(TARGETS ${benchmark_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT benchmarks)
+endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hpe)
-install(EXPORT hpe-targets NAMESPACE hpe:: FILE hpeConfig.cmake DESTINATION ${package})
+install(EXPORT hpe-targets NAMESPACE hpe:: FILE hpeConfig.cmake DESTINATION ${package} COMPONENT dev)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake DESTINATION ${package})
+install(FILES ${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake DESTINATION ${package} COMPONENT dev)
 
 # Relative, so that the tree may be moved.
 file(RELATIVE_PATH prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/hpe.pc.in ${PROJECT_BINARY_DIR}/hpe.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hpe.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/hpe.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

@@ -21,7 +21,7 @@ if(HPE_SANITIZE)
   add_compile_options(-fsanitize=${HPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${HPE_SANITIZE})
   # g++ 12 sees uninitialised values in the standard library's own code once a sanitizer has rearranged it.
-  add_compile_options(-Wno-maybe-uninitialized)
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 
 find_program(HPE_CCACHE ccache)

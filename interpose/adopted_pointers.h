@@ -1,8 +1,8 @@
 #pragma once
 
-/// Device memory that a CUDA program got from the driver itself, as interposed calls of libc and MPI get at it. They do
-/// so through buffer_access; here is what stands behind that in a program which hpe was preloaded into
-/// (interpose/cuda).
+/// Access of interposed calls of libc and MPI to device memory that a CUDA program got from the driver itself. They
+/// use it through buffer_access. In a program into which hpe was preloaded, interpose/cuda implements this
+/// interface.
 
 #include <array>
 #include <atomic>
@@ -16,24 +16,24 @@
 
 namespace hpe::interpose {
 
-/// Names bytes of device memory to other processes of this machine. Constant for the life of the allocation, but for
-/// `offset`.
+/// Names bytes of device memory to other processes of this machine. All members but `offset` are constant for the life
+/// of the allocation.
 struct peer_bytes {
-  std::array<std::uint64_t, 2> process{};  ///< random
-  std::uint64_t allocation = 0;            ///< of the process: no other one ever has the number
-  std::uint64_t base = 0;                  ///< its address there
-  std::uint64_t offset = 0;                ///< of the first byte
-  std::array<std::byte, 64> handle{};      ///< the driver's
+  std::array<std::uint64_t, 2> process{};  ///< random number of the exporting process
+  std::uint64_t allocation = 0;            ///< number of the allocation in that process, never reused
+  std::uint64_t base = 0;                  ///< its address in that process
+  std::uint64_t offset = 0;                ///< of the first byte, from base
+  std::array<std::byte, 64> handle{};      ///< the driver's IPC handle
 };
 
-/// Rows of bytes, and planes of such rows, at equal distances on either side.
+/// A shape: planes of rows of bytes, with the distances between them on both sides of a copy.
 struct copied_rows {
   std::size_t width = 0;
   std::size_t rows = 1;
   std::size_t planes = 1;
   struct distances {
-    std::size_t row = 0;    ///< from one to the next; any if there is one
-    std::size_t plane = 0;  ///< likewise
+    std::size_t row = 0;    ///< from one row to the next; any value if there is one row
+    std::size_t plane = 0;  ///< from one plane to the next, likewise
   };
   distances to{};
   distances from{};
@@ -44,25 +44,25 @@ struct copied_rows {
                            to.plane >= to.row * rows && from.plane >= from.row * rows);
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return width * rows * planes; }
-  /// From the first byte to behind the last one.
+  /// Bytes from the first byte to the end of the last row.
   [[nodiscard]] std::size_t extent(const distances& of) const noexcept {
     return (planes - 1) * of.plane + (rows - 1) * of.row + width;
   }
 };
 
-/// Rows at the same place in a buffer and in what stands for it.
+/// Rows at the same offset in a buffer and in the memory that the buffer stands for.
 struct copied_piece {
   std::size_t offset = 0;
-  copied_rows shape;  ///< both sides alike
+  copied_rows shape;  ///< its two sides are equal
 };
 
-/// Copies that devices make one after the other. Any thread.
+/// Copies that devices make one after the other. Thread safe.
 class copy_queue {
  public:
   virtual ~copy_queue() = default;
-  /// Whether the copy with a number, and all before it, are done. Does not wait. Throws hpe::error if one has failed.
+  /// Whether copy `number` and all before it are done. Does not wait. Throws hpe::error if one has failed.
   [[nodiscard]] virtual bool reached(std::uint64_t number) = 0;
-  /// Waits for all copies that are queued, awake where the program's contexts wait awake. Throws likewise.
+  /// Waits for all queued copies, spinning if the program's contexts do. Throws like reached().
   virtual void wait() = 0;
 };
 
@@ -73,50 +73,50 @@ struct device_copy {
   [[nodiscard]] bool done() const { return queue->reached(number); }
 };
 
-/// Any thread. What throws, throws hpe::error.
+/// Thread safe. Functions throw hpe::error unless they are noexcept or say otherwise.
 class HPE_API adopted_pointers {
  public:
   virtual ~adopted_pointers() = default;
 
-  /// How many bytes from an address on belong to its allocation, 0 if it is no device memory. Asks the driver.
+  /// The bytes from an address on that belong to its allocation; 0 if it is no device memory. Asks the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
-  /// Copies bytes of one allocation as they are after all work that the program has queued.
+  /// Copies bytes of one allocation; waits for all work that the program has queued.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {
     const copied_piece all{0, {.width = bytes}};
     read(to, from, {&all, 1});
   }
   virtual void read(void* to, std::uintptr_t from, std::span<const copied_piece> pieces) = 0;
-  /// Puts bytes in place, so that work queued from now on and CPU code see them.
+  /// Writes bytes to device memory; work queued after this call and CPU code see them.
   void write(std::uintptr_t to, const void* from, std::size_t bytes) {
     const copied_piece all{0, {.width = bytes}};
     write(to, from, {&all, 1});
   }
   virtual void write(std::uintptr_t to, const void* from, std::span<const copied_piece> pieces) = 0;
 
-  /// Memory of the host that devices copy fast: whole pages, to be given back with the same number of bytes. Throws
+  /// Borrows host memory that devices copy fast: whole pages. give_back() needs the same number of bytes. Throws
   /// std::bad_alloc.
   [[nodiscard]] virtual std::byte* borrow(std::size_t bytes) = 0;
   virtual void give_back(std::byte* memory, std::size_t bytes) noexcept = 0;
 
   // ---- messages between processes of one machine
 
-  /// Names bytes of one allocation to other processes, which may read them as they are after all work that the program
-  /// has queued; waits for that. Empty where the driver has no handle for the memory; then nothing is waited for.
+  /// Names bytes of one allocation to other processes, which may then read them. Waits until all work that the program
+  /// has queued is done. Returns nothing, without waiting, if the driver has no IPC handle for the memory.
   [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t from, std::size_t bytes) = 0;
-  /// Stands for the work that the program has queued so far; 0: it is all done.
+  /// Names the work that the program has queued so far, for pull(); 0 if all of it is done.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
-  /// Begins to copy bytes of another process to memory of any kind, behind the work that `queued` stands for. They are
-  /// there when the copy is done. Empty where this process cannot reach them.
+  /// Queues a copy of bytes of another process to memory of any kind, after the work that `queued` names. Returns
+  /// nothing if this process cannot access the bytes.
   [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                                         std::uint64_t queued) = 0;
 
-  /// Whether there can be such memory; if not, nothing else has to be asked.
+  /// Whether the process can have adopted memory; if not, no other function needs a call.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }
-  /// nullptr if not.
+  /// The object of the process, or nullptr.
   [[nodiscard]] static adopted_pointers* instance() noexcept { return the_instance.load(std::memory_order_acquire); }
-  /// nullptr unless `address` is in such memory. Ordinary memory costs a load where there is no CUDA program, else a
-  /// look at the address by the kernel (about 0.1 us): the driver is asked only of what CPU code cannot read, or is
-  /// known to be device memory. For the driver's own calls of libc must not lead back into it.
+  /// The object if `address` lies in adopted memory, else nullptr. Costs one load without a CUDA program. With one, a
+  /// system call (about 0.1 us) tests whether CPU code can read the address; the driver is asked only if not, or if
+  /// may_know(), because the driver's own calls of libc must not lead back into it.
   [[nodiscard]] static adopted_pointers* of(std::uintptr_t address) noexcept {
     return exist() ? find(address) : nullptr;
   }
@@ -125,9 +125,9 @@ class HPE_API adopted_pointers {
   }
 
  protected:
-  /// From now on the object, which lives to the end of the process, is asked. Not by children made by fork.
+  /// Registers this object, which must live until the process ends. A child process made by fork has none.
   void start() noexcept;
-  /// Whether calls may have used memory near an address as device memory, or CPU code has. Safe in signal handlers.
+  /// Whether hpe knows device memory near an address, from calls or touches of CPU code. Safe in signal handlers.
   [[nodiscard]] virtual bool may_know(std::uintptr_t address) const noexcept = 0;
 
  private:

@@ -42,3 +42,23 @@ install_missing() {
   as_root apt-get update -q
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 }
+
+# make_bare_root <folder> [<Debian packages>]: Debian 12 in a folder of its own, with its minimal system and these packages.
+# Needs root.
+make_bare_root() {
+  local root=$1 packages
+  shift
+  packages=$(IFS=,; echo "ca-certificates${*:+,$*}")
+  install_missing debootstrap
+  heading "A bare Debian in $root"
+  debootstrap --variant=minbase --include="$packages" bookworm "$root" >"$root.log" || { cat "$root.log"; return 1; }
+  cp /etc/resolv.conf "$root/etc"
+}
+
+# in_bare_root <folder> <command>...: runs a command in it, with nothing of this machine's environment. The mounts belong to a
+# name space of their own and end with it.
+in_bare_root() {
+  env -i HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin unshare --mount bash -c '
+    for folder in dev proc sys; do mount --rbind "/$folder" "$1/$folder"; done
+    exec chroot "$@"' bash "$@"
+}

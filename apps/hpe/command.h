@@ -29,6 +29,7 @@ int info(int argc, char** argv);
 int bench(int argc, char** argv);
 int help(int argc, char** argv);
 int run_program(int argc, char** argv);
+int top(int argc, char** argv);
 
 /// True if the only argument is --help or -h.
 [[nodiscard]] bool asks_for_help(int argc, char** argv);

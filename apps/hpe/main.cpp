@@ -20,6 +20,7 @@ namespace {
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
     command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
+    command{"top", "the processes that use hpe now: devices, memory, rates", top},
     command{"fft", "Fourier transforms of any length over all devices", fft_main},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
     command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},

@@ -1,12 +1,12 @@
-/* hpe: work that a program keeps in queues of its own before it hands it to hpe, as a library with streams does.
+/* hpe: announces work that waits in a queue of the program, such as a stream, before the program gives it to hpe.
  *
- * hpe's order follows from the data that launches and copies name, in the order of the calls. Work that waits in a
- * queue of the program's is unknown to hpe. Announced when it is queued, it counts from that call on: CPU code that
- * touches memory which the work may write (or write memory that it reads) waits for its end, and so do system calls,
- * MPI and hpeMemcpy and hpeMemset on such memory. Host memory (hpeMallocHost) is left out. Announcements do not order
- * work that is handed to hpe; whoever queues it does that.
+ * hpe orders work by the data that launches and copies name and by the order of the calls. It knows nothing of work
+ * that still waits in a queue of the program. An announcement, made when the work is queued, tells hpe: from then on
+ * CPU code that touches memory which the work may write, or writes memory which it may read, waits for the work to end.
+ * So do system calls, MPI, hpeMemcpy and hpeMemset. Host memory (hpeMallocHost) is not covered. Announcements do not
+ * order work that is handed to hpe; whoever queues that work does.
  *
- * <hpe/hpe.h> tells of errors and thread safety.
+ * <hpe/hpe.h> describes errors and thread safety.
  */
 #ifndef HPE_ANNOUNCE_H
 #define HPE_ANNOUNCE_H
@@ -19,22 +19,22 @@ extern "C" {
 
 typedef struct hpeAnnouncement_st* hpeAnnouncement;
 
-/* Announces work that may use all memory whose home is one of these devices (a bit for each), and what accesses name;
- * addresses of ordinary memory are ignored there. What CPU code wrote goes to its home, as before a launch. Every
- * announcement has to be ended. CPU code waits without end if the work never ends, also if that is because the work
- * waits for this very CPU code.
+/* Announces work that may use the ranges in accesses and all memory whose home is one of the devices in homes (bit d:
+ * device d). Accesses to ordinary memory are ignored. Data that CPU code wrote is uploaded to its home, as before a
+ * launch. Every announcement must be ended. CPU code that waits for the work waits forever if the work never ends, for
+ * example because it waits for that CPU code.
  * Errors: HPE_ERROR_INVALID_ARGUMENT; HPE_ERROR_NOT_A_REGION for an access that leaves its allocation;
  * HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count);
 
-/* From now on the calling thread does this work, until hpeAnnouncedEnd. All that the work comes after has finished. So
- * what the thread does with memory waits for no announcement, neither its own nor one of later work; profiles name the
- * place that announced the work. While such a thread uses memory of hpe itself (not by a launch or a copy), other
- * threads may see what it sees there. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work already. */
+/* The calling thread begins the work, and does it until hpeAnnouncedEnd. All that the work depends on must have
+ * finished: the thread's accesses wait for no announcement, neither its own nor one of later work. Profiles name the
+ * place that announced the work. Memory that the thread itself touches (not by a launch or a copy) is open to other
+ * threads meanwhile. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work already. */
 HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 
-/* The work has finished, or will never be done. The handle is invalid then. Called by the thread that began the work,
- * or by any thread if none did. */
+/* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. To be called by
+ * the thread that began the work, or by any thread if none did. */
 HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
 #pragma once
 
-/// Work of programs that use CUDA themselves, in the order of hpe: kernels that nvcc compiled with the program, and
-/// libraries that work on a stream. Header only; for translation units that nvcc compiles, and for others that find the
-/// headers of the CUDA runtime. The program links the CUDA runtime, static or shared. Devices of hpe have the numbers
+/// Work of programs that use CUDA themselves, in hpe's order: kernels that nvcc compiled with the program, and
+/// libraries that work on a stream. Header only, for translation units that nvcc compiles, and for others that find the
+/// headers of the CUDA runtime. The program links the CUDA runtime, static or shared. hpe gives devices the numbers
 /// that the CUDA runtime gives them.
 ///
 ///   hpe::launch(saxpy, blocks, 256, n, 2.0F, x.data(), y.data());                   // accesses from the arguments
 ///   hpe::launch_on(1, saxpy, blocks, 256, n, 2.0F, x.data(), y.data(), hpe::in(x), hpe::inout(y));
 ///   hpe::enqueue(0, [&](cudaStream_t s) { cufftSetStream(plan, s); cufftExecC2C(...); }, hpe::inout(data));
 ///
-/// Calls return as soon as the work is queued; it runs on CUDA devices only (soft devices: HPE_ERROR_NOT_SUPPORTED).
+/// Calls return as soon as the work is queued. Soft devices cannot run it (HPE_ERROR_NOT_SUPPORTED).
 
 #include <cuda_runtime_api.h>
 
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-// nvcc takes the name of hpe::module for the beginning of a C++20 module, and says that it is none.
+// nvcc mistakes the name hpe::module for the declaration of a C++20 module and warns.
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 3189
 #endif
@@ -44,8 +44,8 @@ struct cuda_shape {
 
 namespace detail {
 
-/// What a function to enqueue is called through: it passes exceptions by hpe, and finds errors of the CUDA runtime that
-/// nobody looked at.
+/// The callback for hpeEnqueue, which calls `function`. It stores an exception, for the caller to rethrow, and detects
+/// errors that the CUDA runtime recorded but `function` did not return.
 template <class Function>
 struct enqueued {
   Function& function;
@@ -54,7 +54,7 @@ struct enqueued {
 
   static int call(void* stream, void* self) noexcept {
     auto& it = *static_cast<enqueued*>(self);
-    const bool clean = cudaPeekAtLastError() == cudaSuccess;  // an error from before stays the program's
+    const bool clean = cudaPeekAtLastError() == cudaSuccess;  // an earlier error is left for the program
     try {
       const int result = it.run(static_cast<cudaStream_t>(stream));
       if (clean && cudaPeekAtLastError() != cudaSuccess) it.failure = cudaGetLastError();
@@ -89,7 +89,7 @@ void enqueue(int device, Function& function, const hpeAccess* accesses, std::siz
   check(status);
 }
 
-/// What a kernel may do through a parameter, as far as its type tells.
+/// The memory that a kernel can reach through a parameter of the type.
 enum class reach { nothing, allocation, everything };
 
 template <class Parameter>
@@ -105,7 +105,7 @@ void add_access(std::vector<hpeAccess>& list, const Parameter& argument) {
   if constexpr (reach_of<Parameter>() == reach::allocation) {
     const void* const address = const_cast<const void*>(static_cast<const volatile void*>(argument));
     const hpePointerInfo into = pointer_info(address);
-    if (into.kind == HPE_MEMORY_ORDINARY) return;  // null, or the program's own
+    if (into.kind == HPE_MEMORY_ORDINARY) return;  // a null pointer, or the program's own memory
     list.push_back({into.base, 0, std::is_const_v<std::remove_pointer_t<Parameter>> ? HPE_IN : HPE_INOUT});
   }
 }
@@ -143,9 +143,9 @@ void launch(int device, void (*kernel)(Parameters...), const cuda_shape& shape, 
 
 }  // namespace detail
 
-/// Calls function(cudaStream_t) at once, in this thread, with the device current, to queue what it likes on that stream
-/// and nowhere else; see hpeEnqueue for what it must not do. It may return nothing, or a number where 0 is success
-/// (cudaError_t, cufftResult). What it throws is thrown on.
+/// Calls function(stream) at once, in this thread, with the device current. The function may queue work on that stream
+/// and on no other; hpeEnqueue says what it must not do. It returns nothing, or a number that is 0 for success
+/// (cudaError_t, cufftResult). Its exceptions are passed on to the caller.
 template <class Function, std::same_as<hpeAccess>... Accesses>
 requires std::invocable<Function&, cudaStream_t>
 void enqueue(int device, Function&& function, const Accesses&... accesses) {
@@ -155,24 +155,24 @@ void enqueue(int device, Function&& function, const Accesses&... accesses) {
   detail::enqueue(device, function, list, count);
 }
 
-/// The same with accesses in a list.
+/// Like enqueue above, with the accesses in a list.
 template <class Function>
 requires std::invocable<Function&, cudaStream_t>
 void enqueue(int device, Function&& function, std::span<const hpeAccess> accesses) {
   detail::enqueue(device, function, accesses.data(), accesses.size());
 }
 
-/// Queues a kernel (a __global__ function) on a device. `rest` are the arguments of the kernel, as in a call, and then
-/// what it uses: hpe::in, out and inout.
+/// Queues a kernel (a __global__ function) on a device. `rest` are the arguments of the kernel, as in a call, followed
+/// by its accesses: hpe::in, out and inout.
 ///
-/// Where nothing is named, it follows from the parameters: the kernel reads the whole allocation that a pointer to
-/// const points into, and reads and writes that of another pointer; pointers to memory that is not hpe's count for
-/// nothing. A struct or a pointer to pointers as a parameter can lead anywhere, so that such a kernel counts as using
-/// every allocation, which is right and slow. What a kernel reaches through pointers that lie in memory has to be
+/// If no access is given, the parameter types decide: through a pointer to const the kernel reads the whole allocation
+/// that the pointer points into; through another pointer it reads and writes the allocation. Pointers to memory that
+/// is not hpe's are ignored. A struct or a pointer to pointers can lead anywhere, so such a kernel counts as using
+/// every allocation, which is correct but slow. Memory that a kernel reaches through pointers stored in memory must be
 /// named.
 ///
-/// HPE_ERROR_INVALID_ARGUMENT if the CUDA runtime refuses the launch, with its words. A kernel that fails later is
-/// reported by hpeSynchronize.
+/// Throws HPE_ERROR_INVALID_ARGUMENT with the CUDA runtime's message if the runtime refuses the launch. A kernel that
+/// fails later is reported by hpeSynchronize.
 template <class... Parameters, class... Rest>
 requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, void (*kernel)(Parameters...),
                                                                   const cuda_shape& shape, Rest&&... rest) {
@@ -208,7 +208,7 @@ requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, vo
   launch_on(device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
 }
 
-/// The same on the calling thread's current device (hpeSetDevice).
+/// Like launch_on, on the calling thread's current device (hpeSetDevice).
 template <class... Parameters, class... Rest>
 requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Parameters...), const cuda_shape& shape,
                                                                Rest&&... rest) {

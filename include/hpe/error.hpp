@@ -7,7 +7,7 @@
 
 namespace hpe {
 
-/// What the C++ view throws, and what the runtime itself throws inside: a status with its sentence.
+/// The exception of the C++ interface and of the runtime's own code: a status with its message.
 class error : public std::runtime_error {
  public:
   error(hpeStatus status, const std::string& message) : std::runtime_error(message), status_(status) {}

@@ -10,17 +10,22 @@
  * order themselves with the usual means (mutexes, joins, atomics), and what one of them launched before
  * the synchronisation is seen by the other after it.
  *
- * Thread safety. Every function may be called from any thread at any time, except from a signal handler
- * and from a child made by fork that has not called exec. A signal handler may use memory of hpe, unless it interrupted
- * a call of hpe in its own thread: the access may wait for that call, and would wait for ever.
+ * Thread safety. Every function may be called from any thread at any time, except from a signal handler and from a
+ * child made by fork that has not called exec. A signal handler may access hpe memory, unless it interrupted a call of
+ * hpe in its own thread: the access might then wait forever for that call.
  *
- * Errors. Every function returns a status. The sentence that belongs to the last failure in the calling
- * thread, with what was asked and what is possible, is hpeGetLastErrorMessage(). A call that fails leaves
- * its arguments and the memory named by them as they were, unless its description says otherwise.
- * Besides the errors in its description, every function that needs the runtime gives HPE_ERROR_INITIALIZATION and
- * HPE_ERROR_FORKED like hpeInit, and HPE_ERROR_INVALID_ARGUMENT if a pointer for its answer is NULL.
+ * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
+ * calling thread, which says what was asked and what is possible. A call that fails leaves its arguments and the memory
+ * named by them unchanged, unless its description says otherwise. Besides the errors in its description, every function
+ * that needs the runtime gives HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED like hpeInit, and
+ * HPE_ERROR_INVALID_ARGUMENT if a pointer for its answer is NULL.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
+ *
+ * Structs that functions fill begin with struct_size, which the caller sets to sizeof of the struct; in C++ a default
+ * member initializer sets it. So later versions of hpe can append members: a function fills the members that the
+ * program's header and the library both have, and sets to zero those that only the header has. An invalid struct_size,
+ * such as 0, gives HPE_ERROR_INVALID_ARGUMENT.
  */
 #ifndef HPE_HPE_H
 #define HPE_HPE_H
@@ -38,9 +43,16 @@ extern "C" {
 #define HPE_API
 #endif
 
+/* The first member of a struct that a function fills. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HPE_STRUCT_SIZE(type) size_t struct_size = sizeof(type)
+#else
+#define HPE_STRUCT_SIZE(type) size_t struct_size
+#endif
+
 /* ---- version -------------------------------------------------------------------------------- */
 
-/* Of this header. CMake and pkg-config take the version of the package from here. */
+/* The version of this header. CMake and pkg-config take the version of the package from here. */
 #define HPE_VERSION_MAJOR 0
 #define HPE_VERSION_MINOR 1
 #define HPE_VERSION_PATCH 0
@@ -49,70 +61,71 @@ extern "C" {
 #define HPE_MAKE_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 #define HPE_VERSION HPE_MAKE_VERSION(HPE_VERSION_MAJOR, HPE_VERSION_MINOR, HPE_VERSION_PATCH)
 
-/* HPE_VERSION of the library that the program runs with. Does not start the runtime. */
+/* The HPE_VERSION of the library that is loaded at run time. Does not start the runtime. */
 HPE_API int hpeVersion(void);
 
 /* ---- statuses ------------------------------------------------------------------------------- */
 
 typedef enum hpeStatus {
   HPE_SUCCESS = 0,
-  HPE_ERROR_INVALID_ARGUMENT = 1, /* a size, pointer, mode or name that cannot be meant */
+  HPE_ERROR_INVALID_ARGUMENT = 1, /* an invalid size, pointer, mode or name */
   HPE_ERROR_NOT_A_REGION = 2,     /* the address lies in no live hpe allocation, or past its end */
   HPE_ERROR_OUT_OF_MEMORY = 3,    /* a device, or the host, has too little memory left */
   HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
   HPE_ERROR_NOT_FOUND = 5,        /* a module, kernel or file that does not exist */
-  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel crashed on a soft device, which goes on; a GPU is lost then */
-  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; what only it held is gone */
-  HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid wish that this device or build cannot fulfil */
+  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel failed; a soft device stays usable after it, a GPU is lost */
+  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data is gone if it had the only valid copy */
+  HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid request that this device or build cannot fulfil */
   HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start: an option, a device, the address space */
   HPE_ERROR_FORKED = 10,          /* the runtime was started by the parent of this process */
   HPE_ERROR_SYSTEM = 11,          /* a system call failed; the message names it */
-  HPE_ERROR_INTERNAL = 12         /* a defect of hpe itself */
+  HPE_ERROR_INTERNAL = 12         /* a bug in hpe */
 } hpeStatus;
 
 /* The name of a status as it is spelled above; never NULL. */
 HPE_API const char* hpeStatusName(hpeStatus status);
 
-/* The sentence for the last failed call of this thread, "" if none failed. Valid until the next call of
- * an hpe function in this thread. */
+/* The message of the last failed call of this thread, "" if none failed. Valid until the next call of an hpe function
+ * in this thread. */
 HPE_API const char* hpeGetLastErrorMessage(void);
 
 /* ---- start and devices ----------------------------------------------------------------------- */
 
-/* Starts the runtime: opens the devices that HPE_DEVICES names and reserves the address space. Any other
- * function does the same on its first call, so a program calls this only to learn early whether it works.
+/* Starts the runtime: opens the devices that HPE_DEVICES names and reserves the address space. The first call of any
+ * function that needs the runtime does so too; a program calls hpeInit only to learn early whether it works.
  * Errors: HPE_ERROR_INITIALIZATION, HPE_ERROR_FORKED. */
 HPE_API hpeStatus hpeInit(void);
 
 typedef enum hpeDeviceKind { HPE_DEVICE_SOFT = 0, HPE_DEVICE_CUDA = 1 } hpeDeviceKind;
 
 typedef struct hpeDeviceInfo {
+  HPE_STRUCT_SIZE(struct hpeDeviceInfo);
   hpeDeviceKind kind;
   char name[64];
   uint64_t memory_total;  /* bytes that allocations can use */
-  uint64_t memory_free;   /* of these, bytes not used now */
+  uint64_t memory_free;   /* of these, bytes that are free now */
   uint32_t compute_units; /* multiprocessors, or worker threads of a soft device */
   int32_t lost;           /* 1 after the device died */
   uint64_t peers;         /* bit d is set if kernels on this device can use memory whose home is d */
 } hpeDeviceInfo;
 
-/* How many devices there are, at least 1. */
+/* Gives the number of devices, at least 1. */
 HPE_API hpeStatus hpeGetDeviceCount(int* count);
 
 /* Describes one device. Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info);
 
-/* The device that allocations and launches of the calling thread use when they name none. It is 0 in a new
- * thread. Nothing is bound by it: any thread may use any device's memory at any time.
+/* Sets or gets the device that allocations and launches of the calling thread use when they name none: 0 in a new
+ * thread. It restricts nothing: any thread may use any device's memory at any time.
  * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSetDevice(int device);
 HPE_API hpeStatus hpeGetDevice(int* device);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Allocates size bytes whose home is the current device (hpeMallocOn: the device named). The pointer is valid
- * in CPU code and in kernels. It is aligned to 256 bytes. New memory reads as zero on the host until
- * something is written. The owner is the program, which gives the memory back with hpeFree.
+/* Allocates size bytes whose home is the current device (hpeMallocOn: the device named). The pointer is valid in CPU
+ * code and in kernels. It is aligned to 256 bytes. New memory reads as zero on the host until something is written. The
+ * program owns the memory and frees it with hpeFree.
  * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY, whose message names the free bytes;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
@@ -138,45 +151,45 @@ typedef struct hpeDistribution {
   size_t device_count;
 } hpeDistribution;
 
-/* One contiguous range whose parts live on different devices. distribution NULL means a block distribution
- * over all devices.
- * Errors: those of hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT too for a kind that does not exist, a chunk of 0 bytes, no
- * devices, or a device that is named twice. */
+/* Allocates one contiguous range of addresses whose parts live on different devices. distribution NULL means a block
+ * distribution over all devices.
+ * Errors: those of hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT also for an unknown kind, a chunk of 0 bytes, no devices, or
+ * a device that is named twice. */
 HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution);
 
 /* The unit of placement in bytes: homes of a striped allocation change only at multiples of it. */
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
-/* Frees an allocation by the address that hpeMalloc or a variant gave. It waits for work that uses the memory.
- * NULL does nothing. Errors: HPE_ERROR_NOT_A_REGION for any other address, also for one inside an allocation;
+/* Frees an allocation by the address that hpeMalloc or a variant gave. Waits for work that uses the memory. NULL does
+ * nothing. Errors: HPE_ERROR_NOT_A_REGION for any other address, also for one inside an allocation;
  * HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
-/* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges
- * must not overlap. When it returns, an ordinary source may be changed and an ordinary destination read;
- * between hpe pointers it returns as soon as the copy is queued. The home of the destination keeps its
- * place. Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
+/* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must
+ * not overlap. When the call returns, an ordinary source may be changed and an ordinary destination read; between hpe
+ * pointers it returns as soon as the copy is queued. The destination keeps its home.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it, or lies in memory that was freed;
- * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost device.
- * A copy may fail part-way: each byte of the destination is then as before or as copied, and the host and all devices
- * see the same one, unless its only valid copy was on a lost device. Failures of a copy that was queued are reported
- * by the next hpeSynchronize. */
+ * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost
+ * device. A copy may fail part-way: each byte of the destination then has its old or its new value, the same on the
+ * host and all devices, unless its only valid copy was on a lost device. hpeSynchronize reports failures of queued
+ * copies. */
 HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
 
-/* Sets size bytes, of an hpe allocation or any memory of the program, to value. For an hpe pointer it returns as soon
- * as that is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
+/* Sets size bytes, of an hpe allocation or any memory of the program, to value. For an hpe pointer the call returns as
+ * soon as the fill is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if the range starts in an allocation and leaves it, or lies in memory that was freed;
- * HPE_ERROR_DEVICE_LOST if its home is lost. If it fails part-way, each byte is as before or set, as with hpeMemcpy.
- * Failures after it returned are reported by the next hpeSynchronize. */
+ * HPE_ERROR_DEVICE_LOST if its home is lost. If the fill fails part-way, each byte is as before or set, as with
+ * hpeMemcpy. Failures after the call has returned are reported by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
-/* Where data should be soon: a device number, or HPE_HOST for the CPU. A hint: it returns at once, and changes no
- * meaning. size 0 means the whole allocation. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE. */
+/* A hint that the data is needed soon at a device, or on the CPU (HPE_HOST). Returns at once; results do not change.
+ * size 0 means the whole allocation. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE. */
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
-/* How a whole allocation is used; advice changes speed, never meaning, except where said. Allocations of up to 256 KiB
- * share blocks with others; advice about them is taken and has no effect.
+/* Tells hpe how the program uses a whole allocation. Advice changes speed and, but for HPE_ADVISE_WRITE_ONLY, no
+ * results. Allocations of up to 256 KiB share blocks with others; advice about them is accepted and has no effect.
  * Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_ARGUMENT. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
@@ -188,11 +201,11 @@ typedef enum hpeAdvice {
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
-/* Makes device the home of the whole allocation; the address stays. It waits for work that uses the memory.
- * Allocations of up to 256 KiB share granules with others, and move together with them.
- * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that
- * other processes use (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid
- * copy of some bytes is on a lost device. The allocation is as it was then. */
+/* Makes device the home of the whole allocation; the address stays. Waits for work that uses the memory. Allocations of
+ * up to 256 KiB share granules with others, and move together with them. Errors: HPE_ERROR_NOT_A_REGION;
+ * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that other processes use
+ * (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid copy of some bytes is on a lost
+ * device. A call that fails leaves the allocation unchanged. */
 HPE_API hpeStatus hpeMigrate(void* pointer, int device);
 
 typedef enum hpeMemoryKind {
@@ -203,9 +216,10 @@ typedef enum hpeMemoryKind {
 } hpeMemoryKind;
 
 typedef struct hpePointerInfo {
+  HPE_STRUCT_SIZE(struct hpePointerInfo);
   hpeMemoryKind kind;
   void* base;        /* start of the allocation */
-  size_t size;       /* its size as asked for */
+  size_t size;       /* the size asked for */
   int device;        /* home of the byte pointed to; HPE_HOST for host memory */
   int32_t on_host;   /* 1 if the host's copy of this byte is valid now */
   int32_t on_device; /* 1 if the home's copy is valid now */
@@ -220,9 +234,9 @@ HPE_API hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info);
 typedef struct hpeModule_st* hpeModule;
 typedef struct hpeKernel_st* hpeKernel;
 
-/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device; NULL names the kernels that come with
- * hpe. Loading the same file again gives the same module. Modules live until the program ends.
- * Errors: HPE_ERROR_NOT_FOUND with the loader's own words. */
+/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device; NULL names the kernels that come with hpe.
+ * Loading the same file again gives the same module. Modules live until the program ends.
+ * Errors: HPE_ERROR_NOT_FOUND with the loader's message. */
 HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
 
 /* Finds a kernel by name. Errors: HPE_ERROR_NOT_FOUND. */
@@ -238,7 +252,7 @@ typedef struct hpeShape {
 typedef enum hpeAccessMode {
   HPE_IN = 1,   /* the kernel reads the range */
   HPE_OUT = 2,  /* the kernel writes every byte of the range and reads none of what was there */
-  HPE_INOUT = 3 /* it reads and writes, or writes only parts */
+  HPE_INOUT = 3 /* the kernel reads and writes the range, or writes only parts of it */
 } hpeAccessMode;
 
 /* Bytes that a kernel uses. size 0 means from address to the end of its allocation. */
@@ -252,12 +266,12 @@ typedef struct hpeAccess {
 #define HPE_MAX_PARAMETERS 4000
 #define HPE_MAX_ACCESSES 1048576
 
-/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. The parameters are copied before
- * it returns. accesses names everything the kernel touches through hpe pointers; count HPE_ALL (with accesses NULL)
+/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. The parameters are copied before the
+ * call returns. accesses names everything the kernel touches through hpe pointers; count HPE_ALL (with accesses NULL)
  * says that it may read and write any allocation. The launch runs after everything that was queued on the same bytes
- * before, from any thread and on any device, and what uses them later runs after it.
- * An access to memory that the device cannot reach, or whose home is lost, moves the allocation there first.
- * A kernel that fails is reported by the next hpeSynchronize.
+ * before, from any thread and on any device, and before what is queued on them later. If the device cannot reach an
+ * allocation, or the allocation's home is lost, the allocation first moves to the device. A kernel that fails is
+ * reported by the next hpeSynchronize.
  * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if an allocation has to move and finds no room;
  * HPE_ERROR_DEVICE_LOST. */
@@ -273,54 +287,56 @@ typedef struct hpeTeamMember {
   const void* parameters; /* each member has its own, all of one size */
 } hpeTeamMember;
 
-/* Queues one kernel on several devices as one launch, and returns. accesses names what all of them use together: who
- * uses which bytes is left to the kernel, and need not be told apart. Whatever used these bytes before is done when the
- * parts begin, and what uses them later runs after all parts. Tiles of one device may wait for tiles of another one,
- * through memory that both reach: two teams are never queued such that each keeps a device from the other. A device
- * may still have room for a few tiles at a time only, so no tile waits for one that begins later on the same device.
- * An access to memory that a member cannot reach moves the allocation to the first member's device.
+/* Queues one kernel on several devices as one launch, and returns. accesses names what all parts use together; which
+ * part uses which bytes is up to the kernel. All parts begin after earlier work on these bytes, and later work on the
+ * bytes runs after all parts. Tiles on one device may wait for tiles on another, through memory that both reach: hpe
+ * never queues two teams so that each blocks a device that the other needs. But a device may have room for only a few
+ * tiles at a time, so a tile must not wait for one that begins later on the same device.
+ * If a member cannot reach an allocation, the allocation moves to the first member's device.
  * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT too if there is no member, if a device has two parts, or if
- * count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if it would have to be moved and a member does not reach that place either,
- * and for kernels of PTX. */
+ * count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if an allocation would have to move and a member cannot reach its new place
+ * either, and for kernels of PTX. */
 HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKernel kernel,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count);
 
-/* Work that the program queues itself: kernels that it was compiled with, or calls of libraries such as cuFFT and CUB.
+/* Queues work through the program's own code: kernels compiled with it, or calls of libraries such as cuFFT and CUB.
  * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a CUDA
  * device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may queue
- * there whatever it likes, as long as that uses no more hpe memory than accesses name. The call returns when function
- * has; the order of hpe goes on from the end of what it queued. <hpe/cuda.hpp> has the same for C++.
- * function gives 0, or the number of an error. It runs under locks of hpe: it must not use hpe memory on the host, nor
- * wait for threads that do, and functions of hpe that it calls fail. No exception may leave it.
- * Errors: those of hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function gives another number than 0. What it had queued has
- * run then; bytes named with HPE_OUT and HPE_INOUT are as they were where the host had a valid copy of them, and
- * elsewhere as that work left them. HPE_ERROR_NOT_SUPPORTED on soft devices, which run kernels of modules only. */
+ * any work there that uses no hpe memory beyond accesses. The call returns when function has returned; later work on
+ * the accessed bytes runs after what function queued. <hpe/cuda.hpp> has a C++ form of this.
+ * function returns 0, or the number of an error. It runs under locks of hpe: it must not touch hpe memory on the host,
+ * nor wait for threads that do, and its own calls of hpe functions fail. No exception may leave it.
+ * Errors: those of hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function returns another number than 0. The work that it had
+ * queued has run then; bytes named with HPE_OUT and HPE_INOUT are as before where the host had a valid copy of them,
+ * else as that work left them. HPE_ERROR_NOT_SUPPORTED on soft devices, which run kernels of modules only. */
 typedef int (*hpeEnqueueFunction)(void* stream, void* argument);
 HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
                              size_t count);
 
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
- * the first failure of a kernel or a copy since it was last asked. Programs need it for timing and for errors, never
+ * the first failure of a kernel or a copy since the last such call. Programs need it for timing and for errors, never
  * for order. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
-/* A line of the table of options: what a user sets in the environment. */
+/* One option, which users set in the environment. Programs iterate over an array of these, so no later version appends
+ * members. */
 typedef struct hpeOptionInfo {
   const char* variable;
   const char* initial;  /* the default */
   const char* sentence; /* what it does */
 } hpeOptionInfo;
 
-/* The whole table, for help texts; it lives as long as the program. Does not start the runtime. */
+/* Gives all options, for help texts; the table lives as long as the program. Does not start the runtime. */
 HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 /* Counts since the start or the last reset, over all threads and devices. */
 typedef struct hpeStatistics {
+  HPE_STRUCT_SIZE(struct hpeStatistics);
   uint64_t faults_read;       /* host reads that had to wait for data */
   uint64_t faults_write;      /* host writes that had to change a block's state */
   uint64_t bytes_to_device;   /* host to device, by any cause */

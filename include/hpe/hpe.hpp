@@ -23,7 +23,7 @@ inline void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }
 
-/// Where data should be, as a place that is no device; see prefetch.
+/// The host, as the place for prefetch to bring data to.
 inline constexpr int host = HPE_HOST;
 /// The device that set_device has chosen for the calling thread.
 inline constexpr int current_device = HPE_CURRENT_DEVICE;
@@ -124,7 +124,7 @@ inline placement block_distribution(std::vector<int> devices = {}) {
 inline placement cyclic_distribution(std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_CYCLIC, std::move(devices));
 }
-/// An array dealt out to the devices (empty: all of them) in chunks of so many bytes, rounded up to granules.
+/// An array dealt out to the devices (empty: all of them) in chunks of chunk_bytes, rounded up to granules.
 inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_BLOCK_CYCLIC, std::move(devices), chunk_bytes);
 }
@@ -188,17 +188,17 @@ template <class T>
 [[nodiscard]] hpeAccess inout(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_INOUT};
 }
-/// The same for a whole array.
+/// The kernel reads the whole array.
 template <class T>
 [[nodiscard]] hpeAccess in(const array<T>& whole) {
   return in(whole.span());
 }
-/// The same for a whole array.
+/// The kernel writes every element of the array and reads none of the old values.
 template <class T>
 [[nodiscard]] hpeAccess out(const array<T>& whole) {
   return out(whole.span());
 }
-/// The same for a whole array.
+/// The kernel reads and writes the array, or writes only parts of it.
 template <class T>
 [[nodiscard]] hpeAccess inout(const array<T>& whole) {
   return inout(whole.span());
@@ -227,12 +227,12 @@ requires std::is_trivially_copyable_v<Parameters> &&(sizeof(Parameters) <= HPE_M
   hpeKernel handle_ = nullptr;
 };
 
-/// A one-, two- or three-dimensional grid of tiles, and threads per tile for devices that have them.
+/// A one-, two- or three-dimensional grid of tiles, with 256 threads per tile on devices that have threads.
 [[nodiscard]] inline hpeShape grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) {
   return {{x, y, z}, {256, 1, 1}};
 }
 
-/// Queues a kernel on a device and returns; see hpeLaunch. The accesses are what the kernel touches.
+/// Queues a kernel on a device and returns; see hpeLaunch. The accesses name all hpe memory that the kernel touches.
 template <class Parameters, std::same_as<hpeAccess>... Accesses>
 void launch_on(int device, const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
                const Accesses&... accesses) {
@@ -242,7 +242,7 @@ void launch_on(int device, const kernel<Parameters>& what, const hpeShape& shape
   check(hpeLaunch(device, what.get(), &shape, &parameters, sizeof(Parameters), list, count));
 }
 
-/// The same on the calling thread's current device.
+/// Queues a kernel on the calling thread's current device and returns.
 template <class Parameters, std::same_as<hpeAccess>... Accesses>
 void launch(const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
             const Accesses&... accesses) {
@@ -269,7 +269,7 @@ void launch_team(const kernel<Parameters>& what, const std::vector<team_member<P
 
 /// Waits until everything queued so far has finished and throws the first failure; see hpeSynchronize.
 inline void synchronize() { check(hpeSynchronize()); }
-/// The same on one device.
+/// Waits for one device; see hpeSynchronizeDevice.
 inline void synchronize(int device) { check(hpeSynchronizeDevice(device)); }
 
 /// Copies bytes between memory of hpe and any memory of the program; see hpeMemcpy.

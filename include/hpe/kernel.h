@@ -1,9 +1,9 @@
 /* How a kernel for soft devices is written.
  *
- * Kernels live in shared objects that the device's process loads (hpeModuleLoad). A kernel is an exported function
- * that gets its parameter struct and a range of tiles of the launch's grid. Tiles of one launch may run
- * on several threads at once and in any order, so a kernel keeps no state of its own. Pointers inside the
- * parameters are hpe pointers; they mean on the device what they mean on the host.
+ * Kernels live in shared objects that the device's process loads (hpeModuleLoad). A kernel is an exported function that
+ * gets its parameter struct and a range of tiles of the launch's grid. Tiles of one launch may run on several threads
+ * at once and in any order, so a kernel must keep no state between calls. Pointers in the parameters are hpe pointers,
+ * which are valid on the device and on the host.
  *
  *   struct scale_parameters { float* data; uint64_t count; float factor; };
  *
@@ -23,7 +23,7 @@ typedef struct hpeTiles {
   uint32_t grid[3];
 } hpeTiles;
 
-/* What a device calls: parameters points to its own aligned copy of the struct given to hpeLaunch. */
+/* The function that a device calls. parameters points to its own aligned copy of the struct given to hpeLaunch. */
 typedef void (*hpeHostKernel)(const void* parameters, const hpeTiles* tiles);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
 /* hpe: memory of other processes on the same machine.
  *
  * A process exports bytes of an hpe allocation and gives the handle, which is plain data, to another process of the
- * same user, for example in a message. That process copies from it, directly between the devices where they reach each
- * other, or opens it as memory of its own.
+ * same user, for example in a message. That process copies the bytes, directly between the devices where they reach
+ * each other, or opens them as memory of its own.
  *
- * Order between processes is the programs' affair: an exporting process does not write the bytes while others read
- * them, and an importing one is told by the exporter when they are ready. Within each process hpe orders as always.
+ * Programs must order accesses of different processes: the exporting process must not write the bytes while others read
+ * them, and tells the importing one when they are ready. Within each process hpe orders as always.
  *
  * Processes find each other through Unix sockets whose names are in the handles. A process of another user, or in a
  * container with a network of its own, is not reachable. A child made by fork cannot use handles before exec.
  *
- * <hpe/hpe.h> tells of errors and thread safety.
+ * <hpe/hpe.h> describes errors and thread safety.
  */
 #ifndef HPE_NODE_H
 #define HPE_NODE_H
@@ -21,45 +21,45 @@
 extern "C" {
 #endif
 
-/* Names exported bytes. It may be copied and sent; it holds until hpeExportEnd, or the end of the process that made it.
- */
+/* A handle of exported bytes: plain data that may be copied and sent. It is valid until hpeExportEnd, or until the
+ * process that made it ends. */
 typedef struct hpeExport {
   unsigned char bytes[64];
 } hpeExport;
 
 /* Waits for work that writes the bytes, makes the copy at their home valid, and lets other processes of the user read
- * it. The host may still read the bytes. Bytes may be exported several times at once. Until hpeExportEnd the allocation
- * stays where it is: hpeFree gives HPE_ERROR_INVALID_ARGUMENT, hpeMigrate (and a launch on a device that does not reach
- * the allocation) HPE_ERROR_NOT_SUPPORTED.
- * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_ARGUMENT for 0 bytes; HPE_ERROR_NOT_SUPPORTED where a device has no
- * way to share memory, for an allocation of more than 4096 parts on several devices, for memory that hpeExportOpen
- * gave; HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once. */
+ * that copy. The host may still read the bytes. Bytes may be exported several times at once. Until hpeExportEnd the
+ * allocation stays where it is: hpeFree gives HPE_ERROR_INVALID_ARGUMENT; hpeMigrate, and a launch on a device that
+ * does not reach the allocation, give HPE_ERROR_NOT_SUPPORTED.
+ * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_ARGUMENT for 0 bytes; HPE_ERROR_NOT_SUPPORTED if a device cannot
+ * share memory, for an allocation of more than 4096 parts on several devices, and for memory from hpeExportOpen;
+ * HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once. */
 HPE_API hpeStatus hpeExportBegin(hpeExport* handle, const void* pointer, size_t size);
 
-/* Ends an export of this process. Copies that others have begun are their programs' affair: one that is still under way
- * gives HPE_ERROR_NOT_FOUND there. Errors: HPE_ERROR_NOT_FOUND if the handle is not one of this process that holds. */
+/* Ends an export of this process. Does not wait for copies by other processes: a copy that is still running fails there
+ * with HPE_ERROR_NOT_FOUND. Errors: HPE_ERROR_NOT_FOUND if the handle is not a valid one of this process. */
 HPE_API hpeStatus hpeExportEnd(const hpeExport* handle);
 
-/* Whether this process can use the handle: it was made on this machine by a living process of the same user, and did
- * not end. Cheap after the first handle of a process: some microseconds. */
+/* Sets *reachable to whether this process can use the handle: a living process of the same user on this machine made
+ * it, and the export has not ended. Takes some microseconds after the first handle of a process. */
 HPE_API hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable);
 
-/* Copies size bytes from offset of what was exported to destination, which is an hpe pointer or any memory, and returns
- * when they are there. The handle may be of this process itself.
- * Errors: HPE_ERROR_NOT_FOUND for a handle that ended or whose process did; nothing is written then, unless that
- * happened during the copy, which leaves the destination undefined. (A copy whose source process dies during it may
- * succeed; the bytes are right then.) HPE_ERROR_INVALID_ARGUMENT beyond the end of what was exported;
+/* Copies size bytes from offset in the exported bytes to destination, which is an hpe pointer or any memory, and
+ * returns when the copy is complete. The handle may be one of this process itself.
+ * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; nothing is written then, unless it ended
+ * during the copy, which leaves the destination undefined. (If the source process dies during a copy that succeeds
+ * all the same, the bytes are right.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes;
  * HPE_ERROR_NOT_A_REGION beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process
  * reaches the memory. */
 HPE_API hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offset, size_t size);
 
-/* Opens what was exported, as memory that CPU code and kernels of this process use in place (one copy, which both
- * processes see: like hpeMallocHost, and with that kind). The pointer lies in its page as the exported one does.
- * hpeFree gives it back; the memory lives until the last process lets go of it, whatever becomes of the export, of the
- * exporter's allocation and of its process.
+/* Opens the exported bytes as memory that CPU code and kernels of this process use in place: one copy, which both
+ * processes see, of kind HPE_MEMORY_HOST like memory of hpeMallocHost. The pointer has the offset in its page that the
+ * exported pointer has. hpeFree closes it. The memory lives until the last process has closed it, even if the export,
+ * the exporter's allocation or its process ends.
  *
- * Kernels of the exporting process see at once what others write. Its CPU code may have a copy of its own, and sees it
- * after hpeExportEnd, or hpeExportBegin of the same bytes; while others write, it leaves the allocation alone.
+ * Kernels of the exporting process see at once what others write. Its CPU code may use a copy of its own, and sees the
+ * writes after hpeExportEnd, or hpeExportBegin of the same bytes; it must not touch the allocation while others write.
  * Errors: HPE_ERROR_NOT_FOUND as above; HPE_ERROR_NOT_SUPPORTED for handles of this process, and on GPUs, where
  * programs have CUDA's own handles for this. */
 HPE_API hpeStatus hpeExportOpen(void** pointer, const hpeExport* handle);

@@ -3,7 +3,7 @@
  * On machines with several NUMA nodes the link of each device ends at one of them. hpe puts the threads and buffers
  * that serve the device there by itself; a program may want the same for threads that use much of a device's memory.
  *
- * <hpe/hpe.h> tells of errors and thread safety.
+ * <hpe/hpe.h> describes errors and thread safety.
  */
 #ifndef HPE_PLACEMENT_H
 #define HPE_PLACEMENT_H
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* The NUMA node that a device is next to, with the number that the system gives it; -1 where the machine has one node
- * only, or it is not known. Soft devices have the nodes that HPE_SOFT_NODES names.
+/* Gives the NUMA node next to a device, as the system numbers it; -1 if the machine has only one node, or the node is
+ * not known. Soft devices have the nodes that HPE_SOFT_NODES names.
  * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceNumaNode(int device, int* node);
 

@@ -4,7 +4,7 @@
  * the text (mangled ones for C++). A kernel's threads run as on a GPU: blocks of threads with shared memory, barriers
  * and warps of 32.
  *
- * <hpe/hpe.h> tells of errors and thread safety.
+ * <hpe/hpe.h> describes errors and thread safety.
  */
 #ifndef HPE_PTX_H
 #define HPE_PTX_H
@@ -15,22 +15,23 @@
 extern "C" {
 #endif
 
-/* Loads texts of PTX, linked with each other when there are several (they refer to each other's symbols). The texts are
+/* Loads PTX texts and links them if there are several, so that they can refer to each other's symbols. The texts are
  * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
- * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is no PTX or a symbol that nobody
- * defines, HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs, where programs have CUDA for
- * this; HPE_ERROR_OUT_OF_MEMORY for its variables. */
+ * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is not PTX or a symbol that is not
+ * defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs, where programs have CUDA for
+ * this; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
-/* Ends a module of hpeModuleLoadPtx: waits for its launches, frees its variables. Its kernels become invalid. */
+/* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid. */
 HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 
-/* A variable in the global or constant memory of a module, as memory on one device; like any allocation, it can be used
- * by CPU code, kernels and copies. A managed variable (.attribute(.managed)) is the same memory on every device.
+/* Gives the address on one device of a variable in the global or constant memory of a module. Like any allocation, CPU
+ * code, kernels and copies can use it. A managed variable (.attribute(.managed)) is the same memory on every device.
  * Errors: HPE_ERROR_NOT_FOUND. */
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
 
 typedef struct hpeKernelInfo {
+  HPE_STRUCT_SIZE(struct hpeKernelInfo);
   uint32_t parameter_count;
   const uint32_t* parameter_offsets; /* of each parameter in the bytes given to a launch; live as long as the module */
   const uint32_t* parameter_sizes;
@@ -49,7 +50,7 @@ typedef struct hpeKernelInfo {
 /* Describes a kernel of a module of PTX. Errors: HPE_ERROR_NOT_SUPPORTED for other kernels. */
 HPE_API hpeStatus hpeKernelGetInfo(hpeKernel kernel, hpeKernelInfo* info);
 
-/* A piece of queued work. Zeros name work that is finished. */
+/* A handle of one piece of queued work. A handle of zeros names work that is finished. */
 typedef struct hpeWork {
   uint64_t position;
   uint32_t line;
@@ -65,40 +66,40 @@ typedef struct hpeGrid {
                             memory; zeros: as the kernel declares, or no clusters */
 } hpeGrid;
 
-/* As hpeLaunch, for kernels of PTX; work (may be NULL) becomes what hpeWorkWait waits for.
+/* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL.
  * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
  * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero; a cluster of more
  * than 16 blocks or other than the kernel's own, or one that does not divide the grid). */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 
-/* As hpeLaunchGrid with HPE_ALL, for programs that order their work themselves, as those of CUDA do with streams: among
- * launches of this kind, this one waits only for those in after (work of any kind; zeros are ignored), on any device,
- * and may run at once with the others. With everything else hpe keeps the order: what CPU code wrote, and copies, fills
- * and launches of the other kinds that were queued before, are seen by it, and those that come later wait for it. One
- * exception: CPU code may use host memory (hpeMallocHost) while such kernels run, and waits for them itself
- * (hpeWorkWait). Memory that the device cannot reach, or whose home is lost, stays where it is: a kernel that touches
- * it fails. */
+/* Like hpeLaunchGrid with HPE_ALL, for programs that order their work themselves, as CUDA programs do with streams.
+ * Among launches of this kind, this one waits only for those in after (work of any kind, on any device; zeros are
+ * ignored), and may run at the same time as the others. With other work hpe keeps the order: this launch sees what CPU
+ * code wrote and the results of copies, fills and launches of other kinds that were queued before; those queued later
+ * wait for it. One exception: CPU code may use host memory (hpeMallocHost) while such kernels run, and must wait for
+ * them itself (hpeWorkWait). Memory that the device cannot reach, or whose home is lost, does not move: a kernel that
+ * touches it fails. */
 HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                      size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work);
 
-/* Waits until the work has finished and returns what came of it: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a sentence
- * that names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. A failure told here is not told again by
- * hpeSynchronize. What the kernel printed is on standard output then. fault (may be NULL) gets the kind of failure. */
+/* Waits until the work has finished and returns its result: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a message that
+ * names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. hpeSynchronize does not report that failure again.
+ * The kernel's output is on standard output then. *fault (fault may be NULL) gets the kind of failure. */
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
-  HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not the device's */
-  HPE_FAULT_MISALIGNED = 2, /* no multiple of the size of the access */
-  HPE_FAULT_TRAP = 3,       /* also an access outside of a surface where the kernel does not say what to do then */
+  HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not memory of the device */
+  HPE_FAULT_MISALIGNED = 2, /* not a multiple of the size of the access */
+  HPE_FAULT_TRAP = 3,       /* also a surface access out of bounds, unless the kernel says .clamp or .zero */
   HPE_FAULT_ASSERT = 4,
-  HPE_FAULT_STACK = 5,       /* local memory or call depth used up */
-  HPE_FAULT_INSTRUCTION = 6, /* something that cannot be executed, as a call through a pointer to no function */
-  HPE_FAULT_DEADLOCK = 7,    /* threads wait for each other for ever */
+  HPE_FAULT_STACK = 5,       /* local memory or call depth exhausted */
+  HPE_FAULT_INSTRUCTION = 6, /* something that cannot be executed, such as a call through a pointer to no function */
+  HPE_FAULT_DEADLOCK = 7,    /* threads wait for each other forever */
   HPE_FAULT_OTHER = 8
 } hpeFault;
 HPE_API hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault);
 
-/* *done becomes 1 if the work has finished, whatever came of it. */
+/* Sets *done to 1 if the work has finished, successfully or not, else to 0. */
 HPE_API hpeStatus hpeWorkQuery(hpeWork work, int* done);
 
 #ifdef __cplusplus

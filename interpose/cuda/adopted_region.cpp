@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/trace/profile.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::cuda_hooks {
 
@@ -85,6 +86,8 @@ void adopted_region::prepare_pages(const device::cuda::driver& cu, bytes range) 
 
 void adopted_region::tell_moved(std::size_t bytes, bool to_device) const {
   trace::moved(pointer(begin_), end_ - begin_, bytes, to_device);
+  counters& count = trace::status_page::own().count;
+  counters::add(to_device ? count.bytes_to_device : count.bytes_to_host, bytes);
 }
 
 void adopted_region::protect(coherence::block_run run, os::access allowed) {

@@ -18,7 +18,7 @@ std::uint64_t context_parts::number() const noexcept {
   return found;
 }
 
-// Two witnesses, because what drivers say of handles of an ended context differs.
+// Checks two things, because drivers differ in what they return for handles of a context that has ended.
 bool context_parts::alive() const noexcept {
   const entered here(cu_, context_);
   return number() == number_ && cu_.cuEventQuery(witness_) == CUDA_SUCCESS;
@@ -26,7 +26,7 @@ bool context_parts::alive() const noexcept {
 
 context_parts::~context_parts() {
   const entered here(cu_, context_);
-  // What is gone with its context may be the program's by now.
+  // The handles of an ended context may by now belong to the program.
   if (!alive()) {
     if (ring_ != nullptr) ring_->abandon();
     return;
@@ -68,7 +68,7 @@ pinned_ring& context_parts::ring() {
 }
 
 std::shared_ptr<context_parts> contexts::of(CUcontext context) {
-  std::shared_ptr<context_parts> old;  // let go of after the lock
+  std::shared_ptr<context_parts> old;  // released after the lock
   const std::lock_guard lock(mutex_);
   std::shared_ptr<context_parts>& parts = parts_[context];
   if (parts != nullptr && parts->alive()) return parts;

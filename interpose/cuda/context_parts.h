@@ -10,22 +10,23 @@
 
 namespace hpe::cuda_hooks {
 
-/// What hpe has in one context of the program: streams and pinned buffers, each made by its first use. A context that
-/// ends takes them along, and another one may get its handle; alive() tells. Any thread.
+/// hpe's streams and pinned buffers in one context of the program, each made at its first use. When a context ends,
+/// they end with it, and another context may get its handle; alive() detects this. Thread safe.
 class context_parts {
  public:
-  /// Throws what the driver refuses.
+  /// Throws hpe::error if the driver refuses.
   context_parts(const device::cuda::driver& cu, CUcontext context);
-  /// Waits for what uses the parts, if the context is still there.
+  /// Waits for work that uses the parts, if the context still exists.
   ~context_parts();
   context_parts(const context_parts&) = delete;
   context_parts& operator=(const context_parts&) = delete;
 
-  /// Whether the context is still the one in which this was made; if not, everything in it is gone.
+  /// Whether the context in which this object was made still exists; if not, nothing in it does.
   [[nodiscard]] bool alive() const noexcept;
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
 
-  /// A stream that nothing of the program is ordered by, without work; lend it no longer than work is queued on it.
+  /// Lends an idle stream that is not ordered with any of the program's streams. To be given back once all work is
+  /// queued.
   [[nodiscard]] CUstream lend_stream();
   void give_back(CUstream lent);
   [[nodiscard]] pinned_ring& ring();
@@ -38,12 +39,12 @@ class context_parts {
   std::uint64_t number_ = 0;
   CUevent witness_ = nullptr;  // never recorded; dies with the context
   std::mutex mutex_;
-  std::vector<CUstream> streams_;  // all
-  std::vector<CUstream> free_;     // perhaps with work
+  std::vector<CUstream> streams_;  // all of them
+  std::vector<CUstream> free_;     // may have work left
   std::unique_ptr<pinned_ring> ring_;
 };
 
-/// A stream of a context, lent for as long as the object lives.
+/// A stream of a context, lent for the lifetime of the object.
 class lent_stream {
  public:
   explicit lent_stream(context_parts& from) : from_(from), stream_(from.lend_stream()) {}
@@ -57,15 +58,16 @@ class lent_stream {
   CUstream stream_;
 };
 
-/// The parts of each context. Any thread.
+/// The parts of each context. Thread safe.
 class contexts {
  public:
   explicit contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Made by the first call, and anew where the context is another one by now. Throws what the driver refuses.
+  /// Makes the parts at the first call, and again if another context has the handle now. Throws hpe::error if the
+  /// driver refuses.
   std::shared_ptr<context_parts> of(CUcontext context);
 
-  /// A context may end: lets go of everything. What is under way keeps its parts to its end.
+  /// To be called when a context may end: releases all parts. Work in progress keeps its parts until it is done.
   void clear();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks of copies. Included by hook_table.cpp alone. A hook that has nothing to do is a comparison and a call of
-/// the driver.
+/// The hooks of copies. Only hook_table.cpp includes this file. A hook with nothing to do costs a comparison and a call
+/// of the driver.
 
 #include <optional>
 
@@ -10,6 +10,7 @@
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/real_entries.h"
 #include "runtime/trace/measured.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::cuda_hooks {
 
@@ -18,20 +19,28 @@ namespace {
 using trace::measured;
 using trace::way;
 
+// For `hpe top`. Copies whose direction the addresses tell are not counted: it would have to be asked for.
+inline void count_copy(way by_driver, std::size_t bytes) {
+  counters& count = trace::status_page::own().count;
+  if (by_driver == way::up_driver) counters::add(count.bytes_to_device, bytes);
+  if (by_driver == way::down_driver) counters::add(count.bytes_to_host, bytes);
+}
+
 inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// Large copies are looked at; all others go on.
+// The interposer for large copies; null for others, which go to the driver.
 inline interposer* for_large(std::size_t bytes) {
   static_assert(pageable_copy::smallest == peer_copy::smallest);
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
-// Bytes from one range to another: device work of the program's, made by hpe if `staged` can, or else by the driver. No
-// stream: it is done when the call returns.
+// Copies a range of bytes, as device work of the program: by hpe if `staged` returns a result, else by the driver. A
+// null stream means that the copy is done when the call returns.
 template <class Staged, class Driver>
 CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                     const Staged& staged, const Driver& driver) {
   measured measure(by_driver, bytes);
+  count_copy(by_driver, bytes);
   device_work work(in, {{to, bytes, true}, {from, bytes, false}});
   if (in == nullptr) work.needs_no_wait();
   if (work.failed()) return work.result();
@@ -72,7 +81,7 @@ CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, C
       [=] { return (real.*Entry)(to, from, bytes, stream); });
 }
 
-// Copies whose ends the addresses tell: the host or a device.
+// Copies whose addresses tell whether each end is in host or device memory.
 template <class Staged, class Driver>
 CUresult copy_any(CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, const Staged& staged,
                   const Driver& driver) {
@@ -132,7 +141,7 @@ CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdevicep
 
 // ---- rows and planes ---------------------------------------------------------------------------------------------
 
-// Those of arrays may use anything; so may descriptions that are wrong.
+// Copies of arrays may use any memory; so may invalid descriptions.
 template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
 CUresult copy_shape(const Description* description, Stream... stream) {
   const copy_shape_of shape(description);

@@ -4,7 +4,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// An address as a number; false for arrays.
+// The address of one side as a number; false for arrays.
 bool address_of(CUmemorytype type, const void* host, CUdeviceptr device, CUdeviceptr& found) {
   switch (type) {
     case CU_MEMORYTYPE_HOST: found = reinterpret_cast<CUdeviceptr>(host); return true;
@@ -16,7 +16,7 @@ bool address_of(CUmemorytype type, const void* host, CUdeviceptr device, CUdevic
 
 }  // namespace
 
-// Rows without gaps on both sides are one.
+// Merges rows without gaps on both sides into one.
 void copy_shape_of::join_rows() noexcept {
   if (rows_.count > 1 && rows_.to_pitch == rows_.width && rows_.from_pitch == rows_.width) {
     rows_.width *= rows_.count;
@@ -44,7 +44,7 @@ template <class Planes>
 void copy_shape_of::take_planes(const Planes& c) {
   plain_ = address_of(c.srcMemoryType, c.srcHost, c.srcDevice, rows_.from) &&
            address_of(c.dstMemoryType, c.dstHost, c.dstDevice, rows_.to) && c.srcPitch != 0 && c.dstPitch != 0 &&
-           // Planes follow each other as rows do.
+           // Planes are adjacent, like rows.
            (c.Depth <= 1 || (c.srcHeight == c.Height && c.dstHeight == c.Height));
   if (!plain_) return;
   rows_.from_pitch = c.srcPitch;

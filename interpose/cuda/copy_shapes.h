@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the driver's descriptions of copies with rows and planes come to.
+/// The ranges of copies that the driver's descriptions with rows and planes describe.
 
 #include <cuda.h>
 
@@ -8,7 +8,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Rows at equal distances on either side.
+/// Rows at equal distances, with a pitch on each side.
 struct rows_of_copy {
   CUdeviceptr to = 0;
   CUdeviceptr from = 0;
@@ -20,7 +20,8 @@ struct rows_of_copy {
   [[nodiscard]] bool is_one_run() const noexcept { return count == 1; }
 };
 
-/// A copy between memory that has addresses, if it is_plain(): not of arrays, and of rows at equal distances.
+/// A copy described by the driver's structures. is_plain() if both ends are memory with addresses (no arrays) and all
+/// rows are at equal distances.
 class copy_shape_of {
  public:
   explicit copy_shape_of(const CUDA_MEMCPY2D* description);

@@ -3,7 +3,8 @@
 namespace hpe::cuda_hooks {
 
 void device_work::begin(std::initializer_list<used_range> ranges) {
-  // The lock takes over; whoever has it may be waiting for this thread.
+  // The lock in begin_work takes over. A thread that holds it may be waiting in wait_until_none for this thread to
+  // leave.
   queuing_threads::leave(here_);
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;

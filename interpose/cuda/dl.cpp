@@ -1,8 +1,8 @@
-// What dlopen, dlsym and dlvsym do in addition (dl_entries.S):
-// - A program that opens the driver gets the shim, whichever path it gives. Without a driver it gets the dynamic
-//   linker's answer.
-// - A look-up of a driver entry in a library gives the driver's own function of that name, or the hook for it. A name
-//   that this driver lacks is not found; a name that is newer than hpe passes through.
+// The additional behaviour of dlopen, dlsym and dlvsym (dl_entries.S):
+// - A program that opens the driver, by any path, gets the shim. If there is no driver, it gets the dynamic linker's
+//   answer.
+// - A lookup of a driver entry in a library returns the driver's own function of that name, or the hook for it. A name
+//   that this driver does not have is not found; a name that hpe does not know passes through.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ bool is_shim(void* library) {
   return library == own;
 }
 
-// A library that the program opened in another way may be the driver too.
+// If the program opened another library with the driver's entries, hooks apply to that too.
 template <class... Version>
 void* look_up(void* library, const char* name, Version... version) {
   void* const behind = is_entry_name(name) && is_shim(library) ? driver() : nullptr;

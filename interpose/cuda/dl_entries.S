@@ -1,12 +1,12 @@
-// dlopen, dlsym and dlvsym as the process sees them while the shim is preloaded. What they mean may depend on who calls
-// (RTLD_NEXT, the search path and the namespace of the caller), which the C library reads off the return address: so they
-// end in a jump, never in a call, wherever that can matter. The functions behind are in dl.cpp.
+// The process's dlopen, dlsym and dlvsym while the shim is preloaded. Their results may depend on the caller (RTLD_NEXT,
+// the search path and the caller's namespace), which the C library finds by the return address. So these functions end in
+// a jump instead of a call wherever the caller can matter. dl.cpp has the functions that they use.
 
         .hidden hpe_name_to_open, hpe_next_dlopen, hpe_dlsym, hpe_next_dlsym, hpe_dlvsym, hpe_next_dlvsym
 
         .text
 
-// A name of the driver is replaced by the shim's own; everything else arrives as it was.
+// Replaces a path of the driver by the shim's own; passes all other arguments on unchanged.
         .globl dlopen
         .type dlopen, @function
         .p2align 4
@@ -36,7 +36,7 @@ dlopen:
         .cfi_endproc
         .size dlopen, . - dlopen
 
-// RTLD_DEFAULT is 0 and RTLD_NEXT is -1: the caller matters. Handles name libraries: it does not.
+// The caller matters for RTLD_DEFAULT (0) and RTLD_NEXT (-1), but not for handles, which name libraries.
         .macro HPE_LOOK_UP name
         .globl \name
         .type \name, @function

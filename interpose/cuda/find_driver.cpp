@@ -1,6 +1,6 @@
-// dlopen("libcuda.so.1") would find the shim, which has that name. So this goes where the dynamic linker goes. The
-// format of its cache is that of glibc 2.2 and later (sysdeps/generic/dl-cache.h): a head, entries of (flags, name,
-// path), strings.
+// dlopen("libcuda.so.1") would find the shim, which has that name, so this file searches where the dynamic linker
+// would. The format of the linker's cache is that of glibc 2.2 and later (sysdeps/generic/dl-cache.h): a header,
+// entries of (flags, name, path), and strings.
 #include "interpose/cuda/find_driver.h"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* driver_name = "libcuda.so.1";
 
-// The linker passes over what is no library for this processor.
+// The linker skips files that are not libraries for this processor.
 bool is_library(const char* file) {
   const int opened = ::open(file, O_RDONLY | O_CLOEXEC);
   if (opened < 0) return false;
@@ -37,7 +37,7 @@ bool is_library(const char* file) {
 
 bool is_another_library(const char* file) { return is_library(file) && !same_file(file, own_file()); }
 
-// The folders that the linker searches for what the program itself needs, but for its cache.
+// Searches the folders that the linker would search for a dependency of the program, without the linker's cache.
 bool find_in_folders(const char* name, path& result) {
   void* const program = next_open(nullptr, RTLD_LAZY | RTLD_NOLOAD);
   Dl_serinfo size{};

@@ -10,18 +10,18 @@ struct path {
   char text[PATH_MAX];
 };
 
-/// Where the dynamic linker would find a library that is not loaded yet, for a program started like this one: the
-/// folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. The shim's own file is passed over.
-/// False if it is nowhere.
+/// The file that the dynamic linker would load for a library that is not loaded yet, for a program started like this
+/// one: searches the folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Skips the shim's
+/// own file. Returns false if there is none.
 bool find_library(const char* name, path& result);
 
-/// The same for the driver, unless `wanted` (a path; empty: none) names it.
+/// Finds the driver's file: `wanted`, if it is not empty, else what find_library finds.
 bool find_driver(const char* wanted, path& result);
 
-/// Whether two paths name one file.
+/// Whether two paths name the same file.
 bool same_file(const char* one, const char* other);
 
-/// The file of this library.
+/// The path of the shim itself.
 const char* own_file();
 
 }  // namespace hpe::cuda_shim

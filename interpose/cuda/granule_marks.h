@@ -7,9 +7,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// A bit for each 2 MiB of the address space of a process: near which addresses adopted regions are. The driver gives
-/// out address space in such granules. Reading takes no lock and is safe in signal handlers; changes are the caller's
-/// to serialise.
+/// A bit for each 2 MiB of the address space of a process, set near addresses of adopted regions. The driver allocates
+/// address space in such granules. Reading takes no lock and is safe in signal handlers; callers must serialise
+/// changes.
 class granule_marks {
  public:
   granule_marks();
@@ -30,7 +30,7 @@ class granule_marks {
   }
 
   os::file_descriptor file_;
-  os::reservation bits_;  // 8 MiB, of which pages come with use
+  os::reservation bits_;  // 8 MiB, whose pages are allocated at their first use
 };
 
 }  // namespace hpe::cuda_hooks

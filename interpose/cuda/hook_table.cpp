@@ -1,4 +1,4 @@
-// The table that tells the shim which functions programs reach instead of entries of the driver.
+// The table that tells the shim which functions to call in place of driver entries.
 #include <string>
 
 #include "interpose/cuda/copy_hooks.h"
@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/trace/stalls.h"
 
 namespace hpe::cuda_hooks {
 
@@ -16,8 +17,10 @@ constinit real_entries real;
 namespace {
 
 bool host_access = false;
+std::uint64_t stall_after = 0;
 
 void started() {
+  trace::tell_of_stalls(stall_after);
   if (!host_access) return;
   if (interposer* const hpe = interposer::instance()) hpe->serve_touches();
 }
@@ -43,8 +46,9 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
                   "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
       cuda_hooks::host_access = chosen.cuda_host_access == "on";
-      // serve_touches tells if it fails. Here, before the driver is loaded, most programs have one thread yet, and then
-      // the kernel need not wait until every processor has seen it, which takes it milliseconds.
+      cuda_hooks::stall_after = chosen.stall_after;
+      // serve_touches reports a failure. Called here, before the driver is loaded: most programs still have a single
+      // thread, for which the kernel's registration is fast; with several threads it takes milliseconds.
       if (cuda_hooks::host_access) (void)cuda_hooks::queuing_threads::prepare();
       return chosen.cuda_driver;
     } catch (const error& e) {

@@ -12,9 +12,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// Uses of device memory that cannot be made coherent with CPU code, because somebody has the memory whose accesses hpe
-/// does not see, or waits for what CPU code writes. Each is told once for each kind and region, with the place in the
-/// program. Any thread.
+/// Uses of device memory that cannot be made coherent with CPU code, because others access the memory without hpe's
+/// knowledge, or because a stream waits for a value that CPU code writes. Each kind is reported once per region, with
+/// the place in the program. Thread safe.
 class incoherent_uses {
  public:
   enum class kind : std::uint8_t {
@@ -22,32 +22,32 @@ class incoherent_uses {
     opened,    ///< from another process
     external,  ///< memory of another API (Vulkan, Direct3D)
     graphics,  ///< a mapped graphics resource
-    awaited,   ///< a stream waits until a value is there
-    capture,   ///< CPU code reads while a stream is captured
+    awaited,   ///< a stream waits for a value in memory
+    capture,   ///< CPU code reads during a stream capture
   };
 
-  /// The calling thread's program shares a range in such a way. Told now where the host has touched `region` of it
-  /// (empty: it has not), else when it does.
+  /// The program's call in this thread shares a range. Reports it now if the host has touched `region` of the range
+  /// (empty: nothing), else when the host does.
   void shares(kind how, adopted_region::bytes range, adopted_region::bytes region);
-  /// The host touches a region for the first time.
+  /// To be called when the host touches a region for the first time.
   void touched(adopted_region::bytes region);
-  /// The region is used in such a way just now, by the calling thread.
+  /// The calling thread uses the region in this way now.
   void warn(kind how, adopted_region::bytes region);
-  /// Whether there is anything to forget.
+  /// Whether forget() has anything to do.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
-  /// The program gives a range back.
+  /// To be called when the program frees a range.
   void forget(adopted_region::bytes range);
 
-  /// Memory that the program maps itself, and handles by which it shares such memory: the ranges that become shared by
-  /// it.
+  /// Memory that the program maps itself, and handles by which it shares it. shares_handle returns the mapped ranges
+  /// that become shared.
   using allocation = CUmemGenericAllocationHandle;
   [[nodiscard]] std::vector<adopted_region::bytes> shares_handle(kind how, allocation handle);
-  /// The kind of sharing of the handle, if it is shared.
+  /// The program maps an allocation. Returns how its handle is shared, if it is.
   [[nodiscard]] std::optional<kind> maps(allocation handle, adopted_region::bytes range);
-  /// The program lets go of a handle, whose number another allocation may get.
+  /// The program releases a handle, which the driver may give to another allocation.
   void releases(allocation handle);
 
-  /// Textures over linear memory, whose addresses do not show in the parameters of kernels.
+  /// Textures over linear memory, whose addresses are not among the parameters of kernels.
   void add_texture(CUtexObject object, CUdeviceptr address);
   void remove_texture(CUtexObject object);
   template <class Visit>
@@ -65,7 +65,7 @@ class incoherent_uses {
 
   void tell(kind how, adopted_region::bytes region, const std::string& place);
 
-  std::atomic<bool> any_{false};  // for good
+  std::atomic<bool> any_{false};  // never reset
   mutable std::mutex mutex_;
   std::vector<note> notes_;
   std::set<std::pair<kind, CUdeviceptr>> told_;

@@ -86,7 +86,7 @@ void interposer::serve_touches() {
   std::call_once(serving_, [this] {
     if (!queuing_threads::prepare())
       return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
-    // They live to the end of the process: the service has a thread, and calls may come from any.
+    // Both live until the process ends: the service has a thread, and any thread may call the other.
     new touch_service(adopted_);
     calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_), std::memory_order_release);
   });

@@ -14,13 +14,13 @@ namespace hpe::cuda_hooks {
 
 class host_calls;
 
-/// What hpe does inside an unmodified CUDA program. Starts with the first call that has work for it and is never
-/// destroyed: threads of the program may come to the very end.
+/// hpe's part in an unmodified CUDA program. Made by the first call that needs it and never destroyed, because threads
+/// of the program may call until the process ends.
 class interposer {
  public:
-  /// nullptr where the driver is too old for hpe, which then takes no part.
+  /// The interposer, made if needed; nullptr if the driver is too old for hpe or an option is invalid.
   static interposer* instance() noexcept;
-  /// The same, without starting it.
+  /// The interposer, or nullptr if it has not been made.
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
@@ -31,19 +31,19 @@ class interposer {
   incoherent_uses& uses() noexcept { return uses_; }
   program_contexts& program() noexcept { return program_; }
 
-  /// A large copy between any two addresses, of rows perhaps, by one of the ways above; empty if it gains by none, and
-  /// nothing was done. wait: until the data is there, as CUDA has it.
+  /// A large copy between any two addresses, or of rows, by copies() or peers(). Returns nothing, having done nothing,
+  /// if hpe would not be faster. wait: returns when the data is there, as CUDA demands for such a call.
   std::optional<CUresult> any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
   std::optional<CUresult> shaped_copy(const copy_shape_of& shape, CUstream stream, bool wait);
 
-  /// The program gives memory back: what starts at an address, or a range.
+  /// To be called before the program frees the allocation that starts at an address, or a range.
   void gives_back(CUdeviceptr address);
   void gives_back(CUdeviceptr address, std::size_t bytes);
 
-  /// Lets CPU code use the device memory of the program from now on.
+  /// Lets CPU code use the program's device memory after this call.
   void serve_touches();
 
-  /// Some context is about to end.
+  /// To be called when a context is about to end.
   void forget_contexts();
 
  private:

@@ -7,15 +7,15 @@
 
 namespace hpe::cuda_hooks {
 
-/// A launch as the program asks for it.
+/// The program's launch of a kernel.
 struct kernel_launch {
-  CUfunction function = nullptr;  ///< or a CUkernel, which the entries for launches take as well
+  CUfunction function = nullptr;  ///< or a CUkernel, which launch entries accept too
   void** parameters = nullptr;
   void** extra = nullptr;
 };
 
-/// Every word among the parameters of a launch that might be an address, structures searched as well: the objects that
-/// the kernel may use, if it follows no pointers that lie in memory. Empty if the driver does not tell the parameters.
+/// Every word in the parameters of a launch, also inside structures, that might be an address: the objects that the
+/// kernel can use if it follows no pointers in memory. Nothing if the driver does not tell the parameters' sizes.
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch);
 
 }  // namespace hpe::cuda_hooks

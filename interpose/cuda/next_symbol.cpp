@@ -1,5 +1,5 @@
-// dlsym cannot be looked up with dlsym when the process has only ours. So the C library's own is read off its symbol
-// table, once; everything else is then found with it.
+// dlsym cannot be used to find the next dlsym when the process sees only the shim's. So the C library's dlsym is read
+// from its symbol table, once; it then finds everything else.
 #include "interpose/cuda/next_symbol.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ const T* table(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag) {
   return nullptr;
 }
 
-// The tables of the ELF gABI, walked as the GNU hash section describes them: buckets of runs that end at an odd hash.
+// Walks the tables of the ELF gABI and the GNU hash section: buckets of runs, each of which ends at an odd hash.
 void* find_function(const link_map* library, const char* name) {
   const auto* symbols = table<ElfW(Sym)>(library->l_ld, DT_SYMTAB);
   const auto* names = table<char>(library->l_ld, DT_STRTAB);
@@ -58,7 +58,7 @@ dlsym_function* find_finder() {
   dlsym_function* found = finder.load(std::memory_order_acquire);
   for (const link_map* l = _r_debug.r_map; found == nullptr && l != nullptr; l = l->l_next)
     if (ends_with(l->l_name, "/libc.so.6")) found = reinterpret_cast<dlsym_function*>(find_function(l, "dlsym"));
-  if (found == nullptr) __builtin_trap();  // no C library with a dlsym: nothing could have loaded this
+  if (found == nullptr) __builtin_trap();  // without a dlsym in a C library nothing could have loaded the shim
   finder.store(found, std::memory_order_release);
   return found;
 }

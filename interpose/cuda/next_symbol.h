@@ -1,6 +1,6 @@
 #pragma once
 
-/// dlsym and its relatives as they would be if the shim did not define them. Nothing here takes a lock or needs a
+/// dlsym and related functions, without the shim's own definitions. These functions take no lock and need no
 /// constructor to have run.
 
 extern "C" {
@@ -12,7 +12,7 @@ void* hpe_next_dlvsym();
 namespace hpe::cuda_shim {
 
 void* next_open(const char* file, int mode);
-/// As from the shim itself: RTLD_NEXT is what comes after it.
+/// Looks up like a call from the shim: RTLD_NEXT means the libraries after the shim.
 void* next_look_up(void* library, const char* name);
 void* next_look_up(void* library, const char* name, const char* version);
 

@@ -1,4 +1,4 @@
-// Invariant: a buffer goes back to its ring with an event behind all that uses it, also when something fails.
+// Invariant: a buffer returns to its ring with an event recorded after all work that uses it, also after a failure.
 #include "interpose/cuda/pageable_copy.h"
 
 #include <algorithm>
@@ -19,19 +19,19 @@ CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); 
 
 using writing = transfer::copy_crew::writing;
 
-// Whole rows.
+// The size of the piece at `done`, in whole rows.
 std::size_t piece_at(std::size_t done, const copied_memory& what) {
   const std::size_t piece = transfer::next_piece(done, what.bytes() - done, pinned_ring::buffer_bytes);
   return what.rows == 1 ? piece : std::max(what.width, piece / what.width * what.width);
 }
 
-// Narrower rows are slow for the copy engines whatever their other end, and wider ones than a buffer are few.
+// Copy engines are slow for narrower rows, on both sides. Rows wider than a buffer are rare.
 constexpr std::size_t narrowest_row = 512;
 
 }  // namespace
 
 bool pageable_copy::is_pageable(const void* host, std::size_t bytes) const {
-  // The driver knows nothing of an address that is neither pinned, nor managed, nor a device's.
+  // The driver does not know an address that is neither pinned nor managed nor in device memory.
   const auto unknown = [&](CUdeviceptr address) {
     unsigned type = 0;
     return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS || type == 0;
@@ -47,7 +47,7 @@ bool pageable_copy::is_device(CUdeviceptr address) const {
          cu_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS && managed == 0;
 }
 
-// What is left to the driver: captures, streams of another context, managed memory, and everything that is an error.
+// The driver keeps captures, streams of another context, managed memory, and all invalid copies.
 bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
   if (what.bytes() < smallest || what.host == nullptr) return false;
   if (what.rows > 1 &&
@@ -81,7 +81,7 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
   }
 }
 
-// From `through` to the program's memory or the other way: bytes [at, at + bytes) of what is copied, without gaps.
+// Copies bytes [at, at + bytes) of the copy, counted without gaps, between `through` and the program's memory.
 transfer::copy_crew::pending pageable_copy::begin_piece(const copied_memory& what, std::size_t at, std::size_t bytes,
                                                         std::byte* through, bool up, writing how) {
   transfer::copy_crew::rows rows{bytes, 1, 0, 0};
@@ -143,7 +143,7 @@ std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstrea
     part = piece_at(at, what);
     pinned_ring::buffer through = ring.try_take();
     if (through.data == nullptr) {
-      queue_last();  // who waits for a buffer holds none
+      queue_last();  // a thread must not hold a buffer while it waits for one, or two threads could deadlock
       through = ring.take();
     }
     if (const CUresult free = cu_.cuEventSynchronize(through.done); free != CUDA_SUCCESS) {
@@ -151,7 +151,7 @@ std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstrea
       result = free;
       break;
     }
-    // The threads fill this buffer while the one before is queued, and need not meet in between.
+    // The threads fill this buffer while this thread queues the previous one, without a rendezvous between the two.
     auto copy = begin_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(bytes));
     queue_last();
     last.emplace(begun{through, at, part, std::move(copy)});
@@ -195,7 +195,7 @@ std::optional<CUresult> pageable_copy::download(const copied_memory& what, CUstr
     if (result != CUDA_SUCCESS) break;
     flying.pop_front();
     begin_piece(what, next.offset, next.bytes, next.through.data, false, writing::past_caches).finish();
-    // Used again at once: more of this copy is waiting, most often.
+    // Usually more of this copy is waiting, so the buffer is used again at once.
     queued < bytes ? queue(next.through) : ring.give_back(next.through);
   }
   for (const piece& p : flying) ring.give_back(p.through);

@@ -1,9 +1,9 @@
 #pragma once
 
 /// Large copies between device memory and pageable host memory. The driver stages them with one thread, at 10 to 20
-/// GB/s on machines whose link does 55; here several threads do, through pinned buffers. They are queued on the
-/// program's own stream, so CUDA's order is kept by CUDA. As CUDA has it: a copy from pageable memory returns when the
-/// source may be overwritten, a copy to it when the data is there.
+/// GB/s on machines whose link has 55; hpe uses several threads and pinned buffers. The pieces are queued on the
+/// program's own stream, so CUDA keeps the order. As in CUDA, a copy from pageable memory returns when the source may
+/// be overwritten, and a copy to pageable memory when the data is there.
 
 #include <atomic>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Device memory and host memory of one copy: a run of bytes, or rows at distances of their own on either side.
+/// The two sides of a copy: a run of bytes, or rows with a pitch on each side.
 struct copied_memory {
   CUdeviceptr device = 0;
   std::byte* host = nullptr;
@@ -25,21 +25,21 @@ struct copied_memory {
   std::size_t host_pitch = 0;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return width * rows; }
-  /// From the first byte to behind the last.
+  /// Bytes from the first byte to the end of the last row.
   [[nodiscard]] std::size_t device_extent() const noexcept { return (rows - 1) * device_pitch + width; }
   [[nodiscard]] std::size_t host_extent() const noexcept { return (rows - 1) * host_pitch + width; }
 };
 
-/// Any thread.
+/// Thread safe.
 class pageable_copy {
  public:
-  /// Below this the driver is as fast, and nothing is done.
+  /// The driver is as fast for smaller copies, which are left to it.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
 
   pageable_copy(const device::cuda::driver& cu, contexts& all) : cu_(cu), contexts_(all) {}
 
-  /// Copies, and says what came of it; empty if the copy is not one that gains by it, and nothing was done. stream is
-  /// one of the current context. wait: until the data is there.
+  /// Copies and returns the result, or returns nothing, having done nothing, if hpe does not improve this copy.
+  /// `stream` must be one of the current context. wait: returns when the data is there.
   std::optional<CUresult> upload(const copied_memory& what, CUstream stream, bool wait);
   std::optional<CUresult> download(const copied_memory& what, CUstream stream);
   std::optional<CUresult> upload(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream, bool wait) {
@@ -48,11 +48,11 @@ class pageable_copy {
   std::optional<CUresult> download(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     return download({from, static_cast<std::byte*>(to), bytes}, stream);
   }
-  /// For entries that take any two addresses.
+  /// For driver entries that accept any two addresses.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
 
  private:
-  // Making the buffers takes as long as the driver takes for about that much.
+  // Making the buffers takes as long as the driver needs to copy about this much.
   static constexpr std::uint64_t worth_buffers = std::uint64_t{64} << 20;
 
   [[nodiscard]] bool suitable(const copied_memory& what, CUstream stream) const;
@@ -67,7 +67,7 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  std::atomic<std::uint64_t> seen_{0};  // bytes that might have been staged
+  std::atomic<std::uint64_t> seen_{0};  // bytes of copies that could have been staged
 };
 
 }  // namespace hpe::cuda_hooks

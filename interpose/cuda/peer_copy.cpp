@@ -1,5 +1,5 @@
-// Invariant: a buffer goes back to its ring with an event behind the copy that reads it last. The ring is that of the
-// context which the bytes go to.
+// Invariant: a buffer returns to its ring with an event recorded after the copy that reads it last. The ring belongs to
+// the destination's context.
 #include "interpose/cuda/peer_copy.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::optional<CUcontext> peer_copy::context_of(CUdeviceptr address, std::size_t 
 bool peer_copy::reaches(CUcontext context, CUdeviceptr address) const {
   const entered here(cu_, context);
   unsigned flags = 0;
-  // Where the driver cannot tell, its own copy is taken.
+  // If the driver cannot tell, the copy is left to it.
   return cu_.cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address) != CUDA_SUCCESS ||
          flags != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
@@ -38,7 +38,7 @@ bool peer_copy::reaches(CUcontext context, CUdeviceptr address) const {
 std::optional<peer_copy::ends> peer_copy::unconnected(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) const {
   int to_device = -1;
   int from_device = -1;
-  // Most copies end here.
+  // Most copies return here.
   if (bytes < smallest ||
       cu_.cuPointerGetAttribute(&to_device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, to) != CUDA_SUCCESS ||
       cu_.cuPointerGetAttribute(&from_device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, from) != CUDA_SUCCESS ||
@@ -58,7 +58,7 @@ CUresult peer_copy::record(CUcontext context, CUstream stream, CUevent& made) co
   return result;
 }
 
-// What is queued on `after` from now on comes behind what is on `before` now.
+// Orders work that is queued on `after` later behind the work that is on `before` now.
 CUresult peer_copy::follow(CUcontext context, CUstream before, CUcontext after_context, CUstream after) const {
   CUevent reached = nullptr;
   CUresult result = record(context, before, reached);

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Large copies between devices that do not reach each other's memory (no peer access, or none enabled). The driver
-/// stages them through host memory, one way after the other; here a piece goes up while the next one comes down, and
-/// copies of both directions run at once. Everything is queued: no thread of the host takes part, and the copy stands
-/// in the order of the program's stream as one piece of work.
+/// Large copies between devices that cannot access each other's memory (without peer access, or with it disabled). The
+/// driver stages them through host memory, in one direction at a time; hpe uploads one piece while the next is
+/// downloaded. All of it is queued: no host thread takes part, and the copy is one piece of work in the order of the
+/// program's stream.
 
 #include <optional>
 
@@ -11,17 +11,18 @@
 
 namespace hpe::cuda_hooks {
 
-/// Any thread.
+/// Thread safe.
 class peer_copy {
  public:
-  /// Below this the driver is as fast, and nothing is done.
+  /// The driver is as fast for smaller copies, which are left to it.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
 
   peer_copy(const device::cuda::driver& cu, contexts& all) : cu_(cu), contexts_(all) {}
 
-  /// Queues the copy, and says what came of it; empty if it is not one that gains, and nothing was done.
+  /// Queues the copy and returns the result, or returns nothing, having done nothing, if hpe does not improve this
+  /// copy.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream);
-  /// The same in the order of all work of the current context and of the two of the devices, as cuMemcpyPeer has it.
+  /// Queues the copy after all work of the current context and of the contexts of both devices, like cuMemcpyPeer.
   std::optional<CUresult> copy_after_all(CUdeviceptr to, CUdeviceptr from, std::size_t bytes);
 
  private:

@@ -9,29 +9,29 @@
 
 namespace hpe::cuda_hooks {
 
-/// Pinned buffers of one context, through which its streams exchange data with pageable memory and with other devices.
-/// Made and destroyed with the context current. Any thread.
+/// Pinned buffers of one context, through which its streams exchange data with pageable memory and other devices. The
+/// context must be current in the constructor and destructor. Thread safe.
 class pinned_ring {
  public:
   static constexpr std::size_t buffer_bytes = std::size_t{8} << 20;
   static constexpr std::size_t buffer_count = 6;
 
-  /// Throws what the driver refuses.
+  /// Throws hpe::error if the driver refuses.
   explicit pinned_ring(const device::cuda::driver& cu);
   /// Waits for the copies that use the buffers.
   ~pinned_ring();
   pinned_ring(const pinned_ring&) = delete;
   pinned_ring& operator=(const pinned_ring&) = delete;
-  /// The context has ended, and taken everything along: nothing is given back to the driver.
+  /// To be called if the context has ended: the buffers no longer exist, so nothing is returned to the driver.
   void abandon() noexcept;
 
   struct buffer {
     std::byte* data = nullptr;
-    CUevent done = nullptr;  ///< recorded behind the copies that use it
+    CUevent done = nullptr;  ///< recorded after the copies that use the buffer
   };
 
-  /// A buffer for the caller alone, whose earlier copies may still run: the caller waits for `done`. take waits until
-  /// there is one, and its caller holds no other; try_take gives an empty one then.
+  /// Takes a buffer whose earlier copies may still run: the caller must wait for `done`. take() waits for a free
+  /// buffer, so its caller must not hold another one; try_take() returns an empty one if none is free.
   [[nodiscard]] buffer take();
   [[nodiscard]] buffer try_take();
   void give_back(buffer used);
@@ -41,7 +41,7 @@ class pinned_ring {
   std::byte* memory_ = nullptr;
   std::mutex mutex_;
   std::condition_variable returned_;
-  std::vector<buffer> free_;  // the one that was given back first is first
+  std::vector<buffer> free_;  // in the order of their return
 };
 
 }  // namespace hpe::cuda_hooks

@@ -81,7 +81,7 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
       return;
     if (cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
       a.context = nullptr;
-    // Memory of pools and mappings belongs to no context: the primary one of its device serves.
+    // Memory of pools and mappings has no context: uses the primary context of its device.
     if (a.context == nullptr && owner == device) a.context = primary;
     if (a.context != nullptr) found = a;
   };
@@ -100,7 +100,7 @@ std::size_t program_contexts::size_at(CUdeviceptr address) const noexcept {
     if (cu_.cuMemGetAddressRange(&base, &bytes, address) == CUDA_SUCCESS && base == address) result = bytes;
   };
   ask();
-  // A thread without a context may give memory back too.
+  // A thread without a current context may free memory, too.
   if (result == 0)
     for_each_primary([&](int, CUcontext context) {
       const entered here(cu_, context);

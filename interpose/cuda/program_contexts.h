@@ -11,23 +11,24 @@
 
 namespace hpe::cuda_hooks {
 
-/// The contexts of the program, and what the driver says of memory in them. Any thread.
+/// The contexts of the program, and the driver's information about memory in them. Thread safe.
 class program_contexts {
  public:
   explicit program_contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Contexts that the program made besides the primary ones, green ones too: their streams may use any memory.
+  /// Contexts that the program makes in addition to the primary ones, including green contexts: their streams may use
+  /// any memory.
   void add(CUcontext context);
   void remove(CUcontext context);
   void add_green(CUgreenCtx green);
   void remove_green(CUgreenCtx green);
 
-  /// The program uses the primary context of a device.
+  /// The program has retained the primary context of a device.
   void retained(CUcontext primary);
-  /// Whether all that the program has used so far are one, so that a wait for it is a wait for all.
+  /// Whether the program has used only one context so far, so that a wait for it is a wait for all work.
   [[nodiscard]] bool are_one() const noexcept { return one_.load(std::memory_order_acquire); }
 
-  /// visit(number of the device, context), for those that the program uses now.
+  /// Calls visit(device number, context) for each primary context that is active.
   template <class Visit>
   void for_each_primary(Visit visit) const {
     int count = 0;
@@ -46,17 +47,17 @@ class program_contexts {
     }
   }
 
-  /// Waits for all work of the program that is queued, in `also` in any case. The first failure, if there is one.
+  /// Waits for all queued work of the program, and in any case for that of `also`. Returns the first error, if any.
   CUresult wait_for_all(CUcontext also);
 
-  /// An allocation on a device that is not managed memory, and the context to copy it in.
+  /// An allocation in device memory that is not managed, and a context in which it can be copied.
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;
   };
   [[nodiscard]] std::optional<allocation> device_memory_at(CUdeviceptr address) const;
-  /// The bytes of whatever starts at an address, 0 if nothing does.
+  /// The size of the allocation that starts at an address; 0 if there is none.
   [[nodiscard]] std::size_t size_at(CUdeviceptr address) const noexcept;
 
  private:

@@ -18,7 +18,8 @@ long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0
 
 }  // namespace
 
-// Gives the place back when the thread ends. A call from a later destructor takes another, which then stays taken.
+// Releases the record when the thread ends. A call from a later destructor takes another record, which is never
+// released.
 struct place_holder {
   queuing_threads::place* held = nullptr;
   ~place_holder() {
@@ -57,7 +58,7 @@ queuing_threads::queued_so_far::queued_so_far() noexcept {
   }
 }
 
-// What is read after `queued` is of that moment or a later one, and then `elsewhere` is larger.
+// The members read after `queued` may be newer than it; `elsewhere` is then larger, so the test is conservative.
 queuing_threads::queued_so_far::queued_so_far(CUstream stream) noexcept {
   const place* const own = of_this_thread;
   for (place* p = places.load(std::memory_order_acquire); p != nullptr && count_ < most; p = p->next) {

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Which threads are queuing device work of the program just now, for the one moment in which that matters: when the
-/// host first touches device memory, work that was let through unseen has to be queued before the devices are waited
-/// for. The cost is on that moment's side (membarrier(2)); a thread that queues pays a few plain stores. And how much
-/// each thread has queued, of which how much is done, so that nobody waits for a program that has waited itself.
+/// Tracks which threads are queuing device work, for one moment in which that matters: when the host first touches
+/// device memory, work that hooks let through unnoticed must be queued before hpe waits for the devices. That moment
+/// pays the cost (membarrier(2)); a thread that queues pays a few plain stores. Also counts how much work each thread
+/// has queued and how much of it is done, so that hpe need not wait when the program has already waited.
 
 #include <cuda.h>
 
@@ -14,7 +14,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// A stream that no wait for one stream covers: that of work whose stream is not known.
+/// Stands for the stream of work whose stream is not known; no wait for a single stream covers it.
 inline CUstream unknown_stream() noexcept {
   static constexpr std::uintptr_t no_address = ~std::uintptr_t{0};
   return reinterpret_cast<CUstream>(no_address);  // NOLINT(performance-no-int-to-ptr): a name, never followed
@@ -22,19 +22,19 @@ inline CUstream unknown_stream() noexcept {
 
 class queuing_threads {
  public:
-  /// A place that belongs to one thread at a time, and is never destroyed.
+  /// The record of one thread. Reused after the thread's end, and never destroyed.
   struct place {
     std::atomic<bool> queuing{false};
     std::atomic<bool> taken{true};
     place* next = nullptr;
-    // Pieces of work, counted by its threads when they are queued (queued_so_far).
+    // Pieces of work; the owning thread increments `queued` after it has queued one.
     std::atomic<std::uint64_t> queued{0};
-    std::atomic<std::uint64_t> elsewhere{0};  ///< that many were queued before the first one of those on `stream`
-    std::atomic<CUstream> stream{nullptr};    ///< of the last ones
-    std::atomic<std::uint64_t> done{0};       ///< that many are known to be done
+    std::atomic<std::uint64_t> elsewhere{0};  ///< pieces queued before the first of those on `stream`
+    std::atomic<CUstream> stream{nullptr};    ///< the stream of the last pieces
+    std::atomic<std::uint64_t> done{0};       ///< pieces known to be done
   };
 
-  /// The calling thread's.
+  /// The calling thread's record.
   static place& mine() noexcept {
     place* const found = of_this_thread;
     return found != nullptr ? *found : take_place();
@@ -42,10 +42,10 @@ class queuing_threads {
 
   static void enter(place& p) noexcept {
     p.queuing.store(true, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half is the barrier in wait_until_none
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the barrier in wait_until_none is the counterpart
   }
   static void leave(place& p) noexcept { p.queuing.store(false, std::memory_order_release); }
-  /// The calling thread has queued a piece of work on a stream: after the call of the driver.
+  /// The calling thread has queued a piece of work on a stream. To be called after the driver's call.
   static void count(place& p, CUstream stream) noexcept {
     const std::uint64_t before = p.queued.load(std::memory_order_relaxed);
     if (p.stream.load(std::memory_order_relaxed) != stream) {
@@ -55,7 +55,7 @@ class queuing_threads {
     p.queued.store(before + 1, std::memory_order_release);
   }
 
-  /// The calling thread is queuing a piece of work while this lives.
+  /// While an object exists, the calling thread is queuing a piece of work.
   class visit {
    public:
     explicit visit(CUstream stream) noexcept : here_(mine()), stream_(stream) { enter(here_); }
@@ -71,18 +71,18 @@ class queuing_threads {
     CUstream stream_;
   };
 
-  /// Has to succeed once before wait_until_none. False where the kernel has no such barrier. The first call takes
-  /// milliseconds in a process that has several threads.
+  /// Must succeed once before wait_until_none(). Returns false if the kernel has no such barrier. In a process with
+  /// several threads the first call takes milliseconds.
   static bool prepare() noexcept;
 
-  /// After it, every thread that is queuing has seen what the caller wrote before, or is done.
+  /// On return, every thread that is queuing work has seen the caller's earlier writes, or is no longer queuing.
   static void wait_until_none() noexcept;
 
-  /// What has been queued so far, by all threads, and whether it is done. A wait for devices says so: it takes what is
-  /// queued before it begins, and calls done() when the driver has come back.
+  /// The work that all threads have queued so far. A hook of a wait makes one before the driver's call, and calls
+  /// done() after it.
   class queued_so_far {
    public:
-    /// All of it; or what a wait for one stream covers: that of threads which have nothing else under way.
+    /// All work; or the work that a wait for one stream covers: that of threads which have no other work in progress.
     queued_so_far() noexcept;
     explicit queued_so_far(CUstream stream) noexcept;
     void done() const noexcept;
@@ -92,13 +92,13 @@ class queuing_threads {
       place* of;
       std::uint64_t queued;
     };
-    static constexpr std::size_t most = 64;  // threads; the work of others is waited for once more
+    static constexpr std::size_t most = 64;  // threads; a later wait covers the work of others
     std::array<part, most> parts_;
     std::size_t count_ = 0;
   };
   /// Whether all work that the program has queued is known to be done.
   [[nodiscard]] static bool all_done() noexcept;
-  /// Nobody asks until then, and waits for devices need not say anything.
+  /// To be called before anybody asks: until then, hooks of waits need not make a queued_so_far.
   static void watch() noexcept { somebody_asks.store(true, std::memory_order_relaxed); }
   [[nodiscard]] static bool watched() noexcept { return somebody_asks.load(std::memory_order_relaxed); }
 
@@ -108,7 +108,7 @@ class queuing_threads {
 
   inline static constinit std::atomic<bool> somebody_asks{false};
 
-  // The library is preloaded, so that its few bytes per thread are at hand without a call.
+  // The library is preloaded, so its few bytes of thread-local storage can be accessed without a call.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local place* of_this_thread;
 };
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-// So that the older entries can be named.
+// cuda.h defines these names as macros for newer versions; without the macros the older entries can be named.
 #undef cuCtxCreate
 #undef cuCtxDestroy
 #undef cuCtxSynchronize
@@ -19,7 +19,7 @@
 #undef cuStreamWriteValue32
 #undef cuStreamWriteValue64
 
-// Types of entries that cuda.h does not spell any more; nothing of this name is defined.
+// Types of entries that cuda.h no longer declares; no functions of these names exist.
 extern "C" {
 CUresult CUDAAPI hpe_make_context_of_3020(CUcontext* made, unsigned flags, CUdevice device);
 CUresult CUDAAPI hpe_make_context_of_11040(CUcontext* made, CUexecAffinityParam* parameters, int count, unsigned flags,
@@ -34,7 +34,7 @@ CUresult CUDAAPI hpe_copy_3d_batch_of_12080(std::size_t count, CUDA_MEMCPY3D_BAT
 
 namespace hpe::cuda_hooks {
 
-/// The driver's own functions behind the hooks. The shim writes them before it gives any hook out.
+/// The driver's own functions behind the hooks. The shim stores them before any program can call a hook.
 struct real_entries {
 #define HPE_HOOK(symbol, declaration, function) decltype(&::declaration) symbol = nullptr;
 #include "interpose/cuda/hooks.def"

@@ -1,5 +1,5 @@
-// Invariants: a hook is handed out only after its `real` was written, because both happen in driver() before it returns
-// a handle for the first time. Threads that get there together write the same values.
+// Invariant: a hook is returned only after its `real` was written: driver() writes it before it returns a handle for
+// the first time. Threads that call driver() at the same time write the same values.
 #include "interpose/cuda/shim.h"
 
 #include <dlfcn.h>
@@ -27,7 +27,7 @@ namespace hpe::cuda_shim {
 
 namespace {
 
-// Results of the driver, as in cuda.h, which this file does without so that entries keep their exported names.
+// Results of the driver as in cuda.h, which is not included here, because its macros would rename the exported entries.
 constexpr int success = 0;
 constexpr int no_device = 100;
 constexpr std::uint64_t legacy_flag = 1;
@@ -47,7 +47,7 @@ constinit std::atomic<bool> checked{false};
 
 int absent() { return no_device; }
 
-// The dynamic linker ends a program that calls a function which its library does not have; so does this.
+// The dynamic linker ends a program that calls a function missing from its library; so does this function.
 [[noreturn]] void missing(const char* name) {
   std::fprintf(stderr, "hpe: symbol lookup error: the CUDA driver of this machine has no %s\n", name);
   ::_exit(127);
@@ -59,7 +59,7 @@ void say(void (*log)(const char*), const char* format, const char* name, const c
   log(line);
 }
 
-// ---- the entries that give out others ---------------------------------------------------------------------------
+// ---- entries that return other entries ---------------------------------------------------------------------------
 
 using init_function = int(unsigned);
 using old_resolver = int(const char*, void**, int, std::uint64_t);
@@ -70,7 +70,7 @@ constinit void* real_init = nullptr;
 constinit void* real_old_resolver = nullptr;
 constinit void* real_resolver = nullptr;
 
-// CUDA's runtime asks for hundreds of entries when it starts.
+// A binary search, because CUDA's runtime asks for hundreds of entries when it starts.
 bool is_known(std::string_view base) {
   const auto* name = std::lower_bound(std::begin(entry_names), std::end(entry_names), base, in_order);
   for (; name != std::end(entry_names) && std::string_view(*name).starts_with(base); ++name) {
@@ -81,7 +81,7 @@ bool is_known(std::string_view base) {
 }
 
 void give_out(const char* name, void** out) {
-  // A program may ask for the empty name, or only whether something exists.
+  // A program may ask for the empty name, or only for the existence of an entry.
   if (out == nullptr || *out == nullptr) return;
   if (name != nullptr && *name != '\0' && !is_known(name))
     say(hpe_cuda_interpose()->inform,
@@ -101,7 +101,7 @@ int get_entry(const char* name, void** out, int version, std::uint64_t flags, in
   return result;
 }
 
-// cuMemcpyHtoD of cuMemcpyHtoD_v2_ptds.
+// For example cuMemcpyHtoD for cuMemcpyHtoD_v2_ptds.
 void base_of(const char* symbol, char (&base)[128]) {
   std::snprintf(base, sizeof base, "%s", symbol);
   if (char* tail = std::strstr(base, "_pt")) *tail = '\0';
@@ -109,7 +109,7 @@ void base_of(const char* symbol, char (&base)[128]) {
   if (length > 3 && std::strncmp(base + length - 3, "_v", 2) == 0) base[length - 3] = '\0';
 }
 
-// Every entry that hpe takes part in, as the newest program would ask for it, has to lead to a hook.
+// Checks that a program built for the newest driver gets a hook for every entry that hpe hooks.
 void check_hooks() {
   if (checked.exchange(true) || real_resolver == nullptr) return;
   const hpe_cuda_interposition& hpe = *hpe_cuda_interpose();

@@ -1,17 +1,17 @@
 #pragma once
 
-/// The library that programs get instead of the CUDA driver: every entry forwards to the driver, or to a hook of hpe.
+/// The library that programs load instead of the CUDA driver: every entry forwards to the driver or to a hook of hpe.
 
 namespace hpe::cuda_shim {
 
-/// The driver's library, loaded by the first call; nullptr where there is none. Takes no lock.
+/// The handle of the driver's library, which the first call loads; nullptr if there is none. Takes no lock.
 void* driver();
 
-/// The option HPE_CUDA_DRIVER.
+/// The value of the option HPE_CUDA_DRIVER.
 const char* wanted_driver();
 
-/// What to call instead of a function: its hook, or itself. Goes by the address that the driver gave, so versions of an
-/// entry are told apart as the driver tells them.
+/// The hook for a function, or the function itself. Compares addresses that the driver returned, so it distinguishes
+/// versions of an entry as the driver does.
 void* hook_for(void* function);
 
 }  // namespace hpe::cuda_shim

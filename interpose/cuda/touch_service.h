@@ -8,13 +8,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// The thread that serves faults of the program on device memory. Faulting threads sleep meanwhile. Lives to the end of
-/// the process.
+/// The thread that serves the program's faults on device memory. Faulting threads sleep meanwhile. Lives until the
+/// process ends.
 class touch_service {
  public:
   explicit touch_service(adopted_memory& memory);
 
-  /// In the faulting thread's signal handler.
+  /// Called in the signal handler of the faulting thread.
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:

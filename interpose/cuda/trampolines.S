@@ -1,6 +1,6 @@
-// One function for each entry of the driver: a jump through a table, to the driver's own function or to a hook of hpe. What
-// a slot of the table holds at first finds out (hpe_cuda_resolve, in shim.cpp) and leaves all registers that carry
-// arguments as they were. Nothing here touches the stack of a call that is forwarded, so arguments of any number arrive.
+// One function for each entry of the driver: a jump through a table, to the driver's own function or to a hook of hpe. A
+// slot of the table first leads to code that finds the target (hpe_cuda_resolve, in shim.cpp) and preserves all registers
+// that carry arguments. Nothing here changes the stack of a forwarded call, so any number of arguments arrives.
 
         .hidden hpe_cuda_resolve
 
@@ -38,7 +38,7 @@ hpe_first_\name:
 #include "interpose/cuda/driver_entries.def"
 #undef HPE_DRIVER_ENTRY
 
-// Above the index lies the caller's return address.
+// The stack holds the index and, above it, the caller's return address.
         .type hpe_first_call, @function
 hpe_first_call:
         .cfi_startproc

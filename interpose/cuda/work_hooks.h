@@ -1,6 +1,8 @@
 #pragma once
 
-/// The hooks of launches, memory and contexts. Included by hook_table.cpp alone.
+/// The hooks of launches, memory and contexts. Only hook_table.cpp includes this file.
+
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -8,12 +10,14 @@
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/real_entries.h"
 #include "runtime/trace/measured.h"
+#include "runtime/trace/stalls.h"
 
 namespace hpe::cuda_hooks {
 
 namespace {
 
-// The stream among the arguments of an entry. The one that nullptr means depends on the entry, so it counts as unknown.
+// The stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on the
+// entry.
 inline CUstream stream_among() { return unknown_stream(); }
 template <class First, class... Others>
 CUstream stream_among(First first, Others... others) {
@@ -37,8 +41,8 @@ template <auto Entry, class... Arguments>
   return (real.*Entry)(arguments...);
 }
 
-// Most launches are nothing to hpe. Then all that is between program and driver is what queuing_threads needs, and the
-// arguments stay in their registers.
+// Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
+// registers.
 template <auto Entry, class... Arguments>
 [[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
   {
@@ -49,7 +53,7 @@ template <auto Entry, class... Arguments>
   return launch_watched<Entry>(stream, kernel, arguments...);
 }
 
-// cuLaunchKernel and its cooperative form; the latter has no `extra`.
+// cuLaunchKernel and its cooperative form, which has no `extra`.
 template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
@@ -64,10 +68,23 @@ CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction
                           {function, parameters, extra}, configuration, function, parameters, extra);
 }
 
-// ---- the program waits itself ---------------------------------------------------------------------------------------
+// ---- waits of the program -------------------------------------------------------------------------------------------
+
+// For trace::awaited: the name of the entry, and the handle that it was given.
+inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
+  return fmt::format("{}({:#x}) waits for work of the program on devices", static_cast<const char*>(entry), handle);
+}
+
+// The driver is called; the program waits for it.
+class waiting_call : trace::awaited {
+ public:
+  explicit waiting_call(const char* entry, const void* handle = nullptr) noexcept
+      : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
+};
 
 template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
+  const waiting_call here("cuCtxSynchronize", context...);
   if (!queuing_threads::watched()) return (real.*Entry)(context...);
   const queuing_threads::queued_so_far queued;
   const CUresult result = (real.*Entry)(context...);
@@ -75,9 +92,10 @@ CUresult CUDAAPI wait_for_context(Context... context) {
   return result;
 }
 
-// A default stream is one of each context.
+// Every context has default streams of its own.
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
+  const waiting_call here("cuStreamSynchronize", stream);
   if (!queuing_threads::watched()) return (real.*Entry)(stream);
   const CUstream waited = named(stream, Flavour);
   const queuing_threads::queued_so_far queued(waited);
@@ -85,6 +103,12 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
   if (result == CUDA_SUCCESS && (!of_each || interposer::started()->program().are_one())) queued.done();
   return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI wait_for_event(CUevent event) {
+  const waiting_call here("cuEventSynchronize", event);
+  return (real.*Entry)(event);
 }
 
 template <auto Entry>
@@ -107,7 +131,7 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
   return (real.*Entry)(address, bytes);
 }
 
-// ---- memory and contexts that hpe cannot watch ----------------------------------------------------------------------
+// ---- memory and contexts whose uses hpe cannot see ------------------------------------------------------------------
 
 using unwatched = incoherent_uses::kind;
 
@@ -118,7 +142,7 @@ inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
   hpe->uses().shares(how, {address, address + bytes}, hpe->adopted().touched(address));
 }
 
-// An entry that gives memory to others: (what it fills in, address).
+// An entry that shares memory with others: (handle to fill in, address).
 template <auto Entry, unwatched How, class Handle>
 CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   const CUresult result = (real.*Entry)(handle, address);
@@ -126,7 +150,7 @@ CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   return result;
 }
 
-// An entry that maps memory of others: (address to fill in, what it is).
+// An entry that maps memory of others: (address to fill in, description of the memory).
 template <auto Entry, unwatched How, class... What>
 CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   const CUresult result = (real.*Entry)(address, what...);
@@ -134,7 +158,7 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   return result;
 }
 
-// Memory that the program maps itself is shared by the handle of its allocation, before or after it is mapped.
+// Memory that the program maps itself is shared by its allocation's handle, before or after the mapping.
 inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
   interposer* const hpe = interposer::instance();
   if (hpe == nullptr) return;
@@ -223,7 +247,7 @@ CUresult CUDAAPI end_texture(CUtexObject object) {
   return (real.*Entry)(object);
 }
 
-// Contexts besides the primary ones, whose work touches have to wait for.
+// Contexts other than the primary ones: touches must wait for their work, too.
 template <auto Entry, class... How>
 CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   const CUresult result = (real.*Entry)(context, how...);
@@ -249,7 +273,7 @@ CUresult CUDAAPI end_green(CUgreenCtx green) {
   return (real.*Entry)(green);
 }
 
-// A context may end with this call, or memory with it.
+// This call may end a context and free memory in it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
   if (interposer* const hpe = interposer::started()) {

@@ -1,4 +1,4 @@
-// What the functions of CUDA's runtime do that hpe does not have.
+// The functions of the CUDA runtime that hpe does not implement.
 
 #include "interpose/cudart/errors.h"
 #include "runtime/base/log.h"

@@ -11,11 +11,11 @@
 
 namespace hpe::cudart {
 
-/// A CUDA array: elements of one to four channels in rows. Soft devices lay them out plainly, one row behind the other,
-/// and layers like the planes of a third dimension.
+/// A CUDA array: elements of one to four channels in rows. Soft devices store arrays in plain row-major order; the
+/// layers of a layered array are stored like the planes of a three-dimensional one.
 struct device_array {
   cudaChannelFormatDesc format{};
-  cudaExtent extent{};  ///< as given: in elements; a height or depth of 0 for fewer dimensions
+  cudaExtent extent{};  ///< as the program gave it, in elements; height or depth is 0 if the array has fewer dimensions
   unsigned flags = 0;
   int device = 0;
   void* base = nullptr;
@@ -26,11 +26,11 @@ struct device_array {
   std::size_t rows() const { return extent.height == 0 ? 1 : extent.height; }
   std::size_t planes() const { return extent.depth == 0 ? 1 : extent.depth; }
 
-  /// Where elements lie. Throws cudaErrorInvalidValue for a box that leaves the array; width is in bytes.
+  /// The box of `size` at `position`; size.width is in bytes. Throws cudaErrorInvalidValue if the box leaves the array.
   box at(const cudaPos& position, const box_extent& size) const;
 };
 
-/// Bytes of an element. Throws cudaErrorInvalidChannelDescriptor for a format that arrays and textures cannot have.
+/// Bytes of an element. Throws cudaErrorInvalidChannelDescriptor for a format that neither arrays nor textures allow.
 std::size_t element_bytes_of(const cudaChannelFormatDesc& format);
 unsigned channels_of(const cudaChannelFormatDesc& format);
 
@@ -41,7 +41,7 @@ class array_table : public handle_table<cudaArray_const_t, const device_array, c
 
   cudaArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags, int device);
   void free(cudaArray_t handle);
-  void reset(int device);  ///< forgets a device's, whose memory is gone
+  void reset(int device);  ///< forgets the arrays of a device, whose memory has been freed
 
  private:
   memory_table& memory_;

@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about arrays, and copies to and from them.
+// The CUDA runtime's functions for arrays, and copies to and from them.
 
 #include <cuda_runtime_api.h>
 
@@ -18,14 +18,14 @@ constexpr unsigned known_flags = cudaArrayLayered | cudaArraySurfaceLoadStore | 
 
 cudaArray_t create(const cudaChannelFormatDesc* format, cudaExtent extent, unsigned flags) {
   require(format != nullptr, cudaErrorInvalidValue);
-  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // cubes, sparse ones
+  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // cubemaps, sparse arrays
   context& cuda = process();
   const int device = cuda.current_device();
   cuda.captures().require_unsafe_calls_allowed();
   return cuda.arrays().create(*format, extent, flags, device);
 }
 
-/// One side of a copy by rows: an array, with bytes from its edge, or memory.
+/// One side of a two-dimensional copy: a position in an array, or memory.
 struct side {
   cudaArray_const_t array = nullptr;
   std::size_t bytes_across = 0;
@@ -60,7 +60,8 @@ side memory_side(const void* memory, std::size_t pitch) {
   return {nullptr, 0, 0, memory, pitch};
 }
 
-/// A range of bytes is rows of an array: the rest of the first one, whole ones, and a part of the last.
+/// Calls `copy` for the rows of an array that a range of bytes covers: the rest of the first row, whole rows, and a
+/// part of the last row.
 template <class Copy>
 cudaError_t for_rows(cudaArray_const_t array, std::size_t across, std::size_t down, std::size_t count,
                      const Copy& copy) {

@@ -1,4 +1,4 @@
-// hpe copies ranges. Rows that lie behind each other without a gap are one range.
+// hpe copies ranges. Adjacent rows without a gap are copied as one range.
 
 #include "interpose/cudart/box.h"
 
@@ -13,7 +13,8 @@ namespace hpe::cudart {
 
 namespace {
 
-/// The allocation of an address, also where only hpe knows it (as variables of modules that a kernel has told).
+/// The allocation of an address, including memory that only hpe knows (variables of modules whose address a kernel
+/// returned).
 std::optional<allocation> find_memory(const void* address) {
   if (auto found = process().memory().find(address)) return found;
   hpePointerInfo info{};
@@ -21,7 +22,7 @@ std::optional<allocation> find_memory(const void* address) {
   return allocation{.base = info.base, .size = info.size, .kind = memory_kind::managed, .device = info.device};
 }
 
-/// Turns rows without gaps into longer ones.
+/// Merges rows without gaps into longer ones.
 void join_rows(box_extent& extent, bool rows_touch, bool planes_touch) {
   if (extent.height == 1 || rows_touch) {
     extent.width *= extent.height;
@@ -33,7 +34,8 @@ void join_rows(box_extent& extent, bool rows_touch, bool planes_touch) {
   }
 }
 
-/// Ranges that overlap are copied as if through a third place: CUDA leaves open what comes of them, but does not fail.
+/// Overlapping ranges are copied through a temporary buffer: in CUDA the result is undefined, but the copy does not
+/// fail.
 void copy_range(char* to, const char* from, std::size_t bytes) {
   if (to == from) return;
   const bool overlap = to < from + bytes && from < to + bytes;

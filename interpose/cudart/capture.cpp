@@ -1,5 +1,5 @@
-// A stream refers to its capture, and the capture to its streams, until it ends. Locks: a capture's mutex is taken
-// before those of streams and events.
+// Until a capture ends, its streams refer to it and it refers to its streams. Lock order: a capture's mutex before
+// those of streams and events.
 
 #include "interpose/cudart/capture.h"
 
@@ -24,7 +24,7 @@ std::uint64_t next_id() {
   throw failure(code);
 }
 
-/// Work in a legacy stream would become part of captures in blocking ones.
+/// Work in a legacy stream would become part of the captures in the device's blocking streams.
 void require_no_implicit_capture(stream& where) {
   const auto active = where.captures_in_the_way();
   if (!active.empty()) fail_and_invalidate(active, cudaErrorStreamCaptureImplicit);

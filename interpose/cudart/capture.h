@@ -16,7 +16,7 @@
 
 namespace hpe::cudart {
 
-/// What cudaStreamGetCaptureInfo tells. The pointers are good until the next call for the capture.
+/// The answer of cudaStreamGetCaptureInfo. The pointers are valid until the capture changes.
 struct capture_state {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   std::uint64_t id = 0;
@@ -24,31 +24,32 @@ struct capture_state {
   const std::vector<graph_node*>* after = nullptr;
 };
 
-/// One capture sequence: streams whose work becomes nodes of a graph instead. It begins in one stream; others join when
-/// they wait for an event that was recorded in it. Calls that CUDA forbids meanwhile invalidate it: every use of its
-/// streams fails with cudaErrorStreamCaptureInvalidated then, until it is ended. Thread safe. Members throw failure.
+/// One capture sequence: the work of its streams becomes nodes of a graph instead of running. It begins in one stream;
+/// another stream joins when it waits for an event recorded in the sequence. A call that CUDA forbids during a capture
+/// invalidates it: every use of its streams then fails with cudaErrorStreamCaptureInvalidated until the capture ends.
+/// Thread safe. Members throw failure.
 class capture : public std::enable_shared_from_this<capture> {
  public:
   capture(std::shared_ptr<graph> into, cudaStreamCaptureMode mode);
 
-  /// Begins in a stream, behind nodes that are in the graph already. cudaErrorStreamCaptureUnsupported for the legacy
-  /// stream, cudaErrorIllegalState for one that captures.
+  /// Begins the capture in a stream; the first node depends on `after`, nodes that the graph already has. Throws
+  /// cudaErrorStreamCaptureUnsupported for the legacy stream, cudaErrorIllegalState for a stream that is capturing.
   void begin(const std::shared_ptr<stream>& origin, std::span<graph_node* const> after);
 
-  /// Ends it, from the stream (and thread, unless the mode is relaxed) in which it began, and returns the graph. On
-  /// every error except those of a wrong stream or thread the capture is over too.
+  /// Ends the capture and returns the graph. `origin` must be the stream in which the capture began and, unless the
+  /// mode is relaxed, the calling thread the one that began it. Any other error ends the capture too.
   std::shared_ptr<graph> end(stream& origin);
 
-  /// A new node behind what the stream captured so far.
+  /// Adds a node that depends on the nodes captured last in the stream.
   graph_node& add(stream& where, std::shared_ptr<const operation> what);
 
-  void record(stream& where, event& what);                       ///< an event, behind what the stream captured so far
-  void join(stream& where, std::span<graph_node* const> after);  ///< the stream goes on behind these nodes, too
+  void record(stream& where, event& what);                       ///< sets the event to the stream's position
+  void join(stream& where, std::span<graph_node* const> after);  ///< the stream's next node depends on these too
   void set_position(stream& where, std::span<graph_node* const> after);
   void invalidate();
 
-  capture_state state(const stream& where) const;                      ///< status None when it has ended
-  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< by the calling thread
+  capture_state state(const stream& where) const;                      ///< status None after the end
+  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< to the calling thread
 
  private:
   void require_valid() const;  // needs the mutex
@@ -63,16 +64,16 @@ class capture : public std::enable_shared_from_this<capture> {
   bool valid_ = true;
   const stream* origin_ = nullptr;
   std::vector<std::shared_ptr<stream>> streams_;
-  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // what each stream's next node depends on
+  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // dependencies of each stream's next node
 };
 
-/// The captures under way in a process. Thread safe.
+/// The captures in progress in a process. Thread safe.
 class capture_table {
  public:
   void add(const std::shared_ptr<capture>& begun);
 
-  /// Before calls that could disturb a capture (cudaMalloc, cudaMemcpy, ...): throws cudaErrorStreamCaptureUnsupported,
-  /// and invalidates the captures, where modes of captures and thread forbid it.
+  /// To be called before operations that could disturb a capture (cudaMalloc, cudaMemcpy, ...). If the capture modes of
+  /// a capture and of the thread forbid them, invalidates that capture and throws cudaErrorStreamCaptureUnsupported.
   void require_unsafe_calls_allowed();
 
  private:
@@ -80,17 +81,17 @@ class capture_table {
   std::vector<std::weak_ptr<capture>> captures_;
 };
 
-/// The calling thread's, as cudaThreadExchangeStreamCaptureMode sets it.
+/// The calling thread's capture mode, as cudaThreadExchangeStreamCaptureMode sets it.
 cudaStreamCaptureMode& thread_capture_mode();
 
-/// Before calls on a stream that cannot be captured: throws and invalidates if the stream captures, or is the legacy
-/// stream of others that do.
+/// To be called before operations that cannot be captured. If the stream is capturing, or is the legacy stream of a
+/// device with capturing blocking streams, invalidates these captures and throws.
 void require_not_capturing(stream& where);
 
-/// Before cudaDeviceSynchronize and others that concern all streams of a device.
+/// To be called before operations on all streams of a device (cudaDeviceSynchronize), with the captures in these.
 void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active);
 
-/// cudaEventRecordWithFlags and cudaStreamWaitEvent. The handles are for nodes of graphs.
+/// cudaEventRecordWithFlags and cudaStreamWaitEvent. Graph nodes keep the event's handle.
 void record_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
 void wait_for_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
 

@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about stream capture.
+// The CUDA runtime's functions for stream capture.
 
 #include <cuda_runtime_api.h>
 
@@ -27,7 +27,7 @@ void begin_capture(cudaStream_t handle, std::shared_ptr<graph> into, const std::
   process().captures().add(begun);
 }
 
-/// The capture of a stream, or null. The legacy stream cannot be asked while others capture.
+/// The capture of a stream, or null. Throws for the legacy stream while blocking streams are capturing.
 std::shared_ptr<capture> capture_of(stream& where) {
   require(where.captures_in_the_way().empty(), cudaErrorStreamCaptureImplicit);
   return where.capturing();
@@ -88,7 +88,7 @@ cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCa
     if (into != nullptr) *into = handle_of(*state.into);
     // A handle is the address of a node, so the list of nodes is the list of handles.
     if (after != nullptr) *after = reinterpret_cast<const cudaGraphNode_t*>(state.after->data());
-    if (edges != nullptr) *edges = nullptr;  // all of them are plain
+    if (edges != nullptr) *edges = nullptr;  // all edges are plain
     if (count != nullptr) *count = state.after->size();
   });
 }

@@ -1,4 +1,4 @@
-// A cluster is demanded by the code of a kernel or by cudaFuncSetAttribute, never by both.
+// A kernel demands a cluster size by its code or by cudaFuncSetAttribute, never by both.
 
 #include "interpose/cudart/cluster.h"
 
@@ -15,7 +15,7 @@ namespace hpe::cudart {
 
 namespace {
 
-// Every GPU with clusters has those of eight blocks; a program says that it wants larger ones.
+// Every GPU with clusters supports eight blocks in one; a program must opt in to larger clusters.
 constexpr unsigned most_portable = 8;
 
 bool is_none(dim3 cluster) { return cluster.x == 0 && cluster.y == 0 && cluster.z == 0; }
@@ -38,7 +38,7 @@ bool divides(dim3 cluster, dim3 grid) {
          grid.z % cluster.z == 0;
 }
 
-// The cluster without regard to a grid.
+// The cluster size, not checked against a grid.
 dim3 allowed_cluster(kernel& what, const launch_attributes& attributes) {
   const dim3 asked = attributes.cluster(), own = demanded(what);
   require(is_none(asked) || is_none(own) || is_same(asked, own), cudaErrorInvalidClusterSize);
@@ -116,7 +116,7 @@ using namespace hpe::cudart;
 
 extern "C" {
 
-/// The grid and the cluster of the configuration do not count.
+/// The cluster size in the configuration, and its grid, are ignored.
 cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                            const cudaLaunchConfig_t* config) {
   return api_call("cudaOccupancyMaxPotentialClusterSize", [&] {
@@ -128,8 +128,8 @@ cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(int* size, const void
   });
 }
 
-/// A soft device runs clusters one after the other in each of its threads, so one that can run at all is there at least
-/// once.
+/// A soft device runs clusters one after the other in each of its threads. If a cluster can run at all, the answer is
+/// at least one.
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                                      const cudaLaunchConfig_t* config) {
   return api_call("cudaOccupancyMaxActiveClusters", [&] {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Clusters of blocks, as launches ask for them and kernels demand them.
+/// Clusters of thread blocks: the sizes that launches ask for and kernels demand.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -10,13 +10,13 @@
 
 namespace hpe::cudart {
 
-/// The cluster that a launch runs in: what it asks for, else what the kernel demands; zeros for none. Throws
-/// cudaErrorInvalidClusterSize for one that the kernel cannot have or that does not divide the grid. A soft device
-/// makes no use of the larger cluster that a launch would prefer, but it must fit too.
+/// The cluster size of a launch: the one that it asks for, else the one that the kernel demands; zeros for none. Throws
+/// cudaErrorInvalidClusterSize for a size that the kernel does not allow or that does not divide the grid. A soft
+/// device ignores the preferred (larger) cluster size of a launch, but checks it as well.
 [[nodiscard]] dim3 choose_cluster(kernel& what, const launch_attributes& attributes, dim3 grid);
 
-/// The attributes of cudaFuncSetAttribute that are about clusters. Throws cudaErrorInvalidValue for a value that cannot
-/// be and for other attributes, cudaErrorNotPermitted where the kernel was compiled for another cluster.
+/// Sets a cluster attribute of cudaFuncSetAttribute. Throws cudaErrorInvalidValue for an invalid value or another
+/// attribute, cudaErrorNotPermitted if the kernel was compiled with a cluster size.
 void set_cluster_attribute(kernel& what, cudaFuncAttribute attribute, int value);
 void tell_cluster_attributes(kernel& what, cudaFuncAttributes& attributes);
 

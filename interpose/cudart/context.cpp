@@ -1,5 +1,5 @@
-// Devices and streams come with the start of hpe; what programs register before main needs neither. A child made by
-// fork has neither: the threads of streams stayed with its parent.
+// Devices and streams are made when hpe starts; registrations before main need neither. A child process made by fork
+// has neither, because the threads of the streams exist in its parent only.
 
 #include "interpose/cudart/context.h"
 
@@ -30,7 +30,7 @@ namespace hpe::cudart {
 
 namespace {
 
-std::atomic<bool> is_child{false};  // of a process that had started it
+std::atomic<bool> is_child{false};  // this process was forked from one that had started hpe
 
 bool scope_is_arguments() {
   const std::string scope = options::from_environment().scope;
@@ -70,8 +70,8 @@ struct context::started {
 
 namespace {
 
-/// Gives memory back whose entry is gone; variables and pools have their own ways. Nobody hears of a failure: the
-/// program has said that it is done with all of it.
+/// Frees memory that was removed from the table; modules and pools free theirs themselves. Ignores errors, because the
+/// program no longer uses any of it.
 void release(const allocation& gone) {
   const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
   if (!is_variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a process has of CUDA: the composition of everything in this folder.
+/// The state of the CUDA runtime in a process: puts the parts of this folder together.
 
 #include <driver_types.h>
 
@@ -42,13 +42,13 @@ class context {
 
   [[nodiscard]] sticky_error& fault() noexcept { return fault_; }
 
-  /// All memory that kernels may use is entered here by whoever allocates it; launches name it to hpe.
+  /// Every allocation that kernels may use is registered here by the code that makes it; launches name these to hpe.
   [[nodiscard]] memory_table& memory() noexcept { return memory_; }
   [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
-  /// Start hpe at the first call. Throw hpe::error where it cannot start, and cudaErrorInitializationError in a child
-  /// made by fork after the start.
+  /// These start hpe at the first call. They throw hpe::error if it cannot start, and cudaErrorInitializationError in a
+  /// child that was forked after the start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
   [[nodiscard]] event_table& events();
@@ -63,23 +63,24 @@ class context {
   [[nodiscard]] user_object_table& user_objects();
   [[nodiscard]] ipc_table& ipc();
 
-  /// The stream of a handle as the calling thread means it: with its current device and its default stream. Throws
-  /// cudaErrorInvalidResourceHandle where there is none.
+  /// The stream that a handle means for the calling thread, with its current device and default stream. Throws
+  /// cudaErrorInvalidResourceHandle for an unknown handle.
   [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
 
   /// The calling thread's device.
   [[nodiscard]] int current_device();
 
-  /// All memory that kernels on a device may use.
+  /// All memory that kernels on the device may use.
   [[nodiscard]] std::vector<hpeAccess> accesses(int device);
 
-  /// What a kernel with these arguments may use: all of it, or with HPE_SCOPE=args what they point to, and variables.
+  /// Memory that a kernel may use: all of it or, with HPE_SCOPE=args, the allocations its arguments point to and
+  /// variables.
   [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
-  /// Waits for the work of all streams, if there is any, whatever comes of it.
+  /// Waits for all streams; ignores errors. Does nothing if hpe has not started.
   void finish_work();
 
-  /// cudaDeviceReset: ends what the program has on a device, and the sticky error.
+  /// cudaDeviceReset: frees what the program has on a device and clears the sticky error.
   void reset(int device);
 
  private:
@@ -96,8 +97,9 @@ class context {
   std::unique_ptr<started> started_;
 };
 
-/// The process's. It is made by the first call, which may come before main, and never destroyed: static objects and
-/// other threads may call to the end. Exported functions ask for it and hand its parts on.
+/// The context of the process. The first call, which may come before main, creates it; it is never destroyed, because
+/// static objects and other threads may make CUDA calls until the process ends. Exported functions take its parts from
+/// here.
 [[nodiscard]] context& process();
 
 }  // namespace hpe::cudart

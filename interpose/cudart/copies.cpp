@@ -1,4 +1,4 @@
-// The calls that copy memory.
+// The functions that copy memory.
 
 #include <cuda_runtime_api.h>
 
@@ -47,7 +47,8 @@ cudaPitchedPtr pitched(const decltype(cudaMemcpy3DOperand::op.ptr)& operand, con
   return {operand.ptr, row * element, row * element, rows};
 }
 
-/// The size of what an operand counts in where it is an array; else 1 byte, unless the other one is an array.
+/// The size of the units of an operand: the element of an array, else 1 byte. If either operand is an array, its unit
+/// counts.
 std::size_t element_of(const cudaMemcpy3DOperand& operand) {
   require(operand.type == cudaMemcpyOperandTypePointer || operand.type == cudaMemcpyOperandTypeArray,
           cudaErrorInvalidValue);
@@ -135,7 +136,7 @@ cudaError_t CUDARTAPI cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* what, c
   return api_call("cudaMemcpy3DPeerAsync", [&] { return copy_in_stream(without_devices(given(what)), stream); });
 }
 
-/// The attributes are hints, except for the order in which sources are read, and stream order is the strictest.
+/// All attributes are hints except the order in which sources are read; stream order satisfies every such order.
 cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* bytes,
                                            std::size_t count, cudaMemcpyAttributes* attributes,
                                            std::size_t* first_of_attributes, std::size_t attribute_count,

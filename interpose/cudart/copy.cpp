@@ -1,4 +1,4 @@
-// A copy is checked in the program's call and made in the thread of its stream.
+// A copy is checked in the program's call and executed in its stream's thread.
 
 #include <memory>
 #include <utility>
@@ -23,8 +23,8 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
   return handle == nullptr ? nullptr : process().arrays().find(handle);
 }
 
-/// What a stream's thread does of a copy or a memset; failures are the process's from then on, because the call that
-/// could tell them is over.
+/// The work of a copy or memset in a stream's thread. A failure becomes the process's sticky error, because the call
+/// that queued the work has already returned.
 template <class Body>
 work guarded(const char* what, memory_uses uses, Body body) {
   auto run = [what, body = std::move(body)]() -> cudaError_t {

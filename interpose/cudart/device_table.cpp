@@ -9,7 +9,7 @@ namespace hpe::cudart {
 
 namespace {
 
-// What CUDA begins with on GPUs of compute capability 9.0.
+// CUDA's initial limits on GPUs of compute capability 9.0.
 std::size_t initial_limit(cudaLimit limit) {
   switch (limit) {
     case cudaLimitStackSize: return 1024;

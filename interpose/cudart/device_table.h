@@ -1,6 +1,6 @@
 #pragma once
 
-/// The devices that the process has: what is told of them, and what programs set.
+/// The devices of the process: their properties, and the program's settings for them.
 
 #include <driver_types.h>
 
@@ -39,7 +39,7 @@ class device_table {
   [[nodiscard]] bool can_reach(int device, int peer) const;
   /// Whether kernels on device may use memory of peer, as the program has set it.
   [[nodiscard]] bool peer_enabled(int device, int peer) const;
-  /// Returns whether it changed anything.
+  /// Returns whether this changed the setting.
   bool set_peer(int device, int peer, bool enabled);
 
   [[nodiscard]] unsigned flags(int device) const;
@@ -48,7 +48,7 @@ class device_table {
   [[nodiscard]] cudaFuncCache cache_config(int device) const;
   void set_cache_config(int device, cudaFuncCache config);
 
-  /// Forgets what the program has set for a device.
+  /// Drops the program's settings for a device.
   void reset(int device);
 
  private:
@@ -59,7 +59,7 @@ class device_table {
   };
 
   std::vector<cudaDeviceProp> properties_;
-  std::vector<std::uint64_t> reachable_;  // of each device, a bit for each other
+  std::vector<std::uint64_t> reachable_;  // for each device, a bit for each peer
   mutable std::mutex mutex_;
   std::vector<settings> settings_;
   std::set<std::pair<int, int>> peers_;

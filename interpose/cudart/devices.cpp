@@ -1,4 +1,4 @@
-// The calls about devices.
+// The functions for devices.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ T& given(T* pointer) {
   return *pointer;
 }
 
-/// How well a device fits what a program asks for: CUDA says no more than "best matches".
+/// A score of how well a device fits the properties that a program asks for; CUDA defines only "best matches".
 int likeness(const cudaDeviceProp& device, const cudaDeviceProp& wish) {
   return (wish.major == 0 || std::pair(device.major, device.minor) >= std::pair(wish.major, wish.minor) ? 2 : 0) +
          (device.totalGlobalMem >= wish.totalGlobalMem ? 1 : 0);
@@ -84,7 +84,7 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribut
   return api_call("cudaDeviceGetAttribute", [&] { given(value) = devices().attribute(attribute, device); });
 }
 
-/// Soft devices have no such cache and no other way for the data of other adapters than memory.
+/// Soft devices have no such cache, and data of other adapters reaches them through memory only.
 cudaError_t CUDARTAPI cudaCtxResetPersistingL2Cache() {
   return api_call("cudaCtxResetPersistingL2Cache", [] { return cudaSuccess; });
 }
@@ -141,7 +141,7 @@ cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned* flags) {
                   [&] { given(flags) = devices().flags(process().current_device()) | cudaDeviceMapHost; });
 }
 
-/// Stack and heap of kernels are as large as soft devices make them; the values are kept for the program.
+/// The limits only store values: soft devices choose the size of kernel stacks and heaps themselves.
 cudaError_t CUDARTAPI cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   return api_call("cudaDeviceSetLimit", [&] { devices().set_limit(process().current_device(), limit, value); });
 }
@@ -166,7 +166,7 @@ cudaError_t CUDARTAPI cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) 
   return api_call("cudaDeviceGetSharedMemConfig", [&] { given(config) = cudaSharedMemBankSizeFourByte; });
 }
 
-/// Without effect, as on GPUs of today.
+/// No effect, as on current GPUs.
 cudaError_t CUDARTAPI cudaDeviceSetSharedMemConfig(cudaSharedMemConfig /*config*/) {
   return api_call("cudaDeviceSetSharedMemConfig", [&] { devices(); });
 }

@@ -1,4 +1,4 @@
-// A thread's last error is a value of the thread alone. The sticky error is one of the process, set once.
+// The last error belongs to a thread. The sticky error belongs to the process and is set once.
 
 #include "interpose/cudart/errors.h"
 
@@ -42,6 +42,10 @@ void log_failure(const char* function, cudaError_t code, const char* sentence) {
 
 }  // namespace
 
+std::string words_for_call(const void* function, std::uint64_t /*none*/, std::uint64_t /*nothing*/) {
+  return std::string(static_cast<const char*>(function)) + " waits for work of the program on devices";
+}
+
 void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }
@@ -66,7 +70,7 @@ cudaError_t translate(hpeStatus status) noexcept {
 }
 
 cudaError_t remember(cudaError_t code) noexcept {
-  const bool is_answer = code == cudaSuccess || code == cudaErrorNotReady;  // and no error
+  const bool is_answer = code == cudaSuccess || code == cudaErrorNotReady;  // these are no errors
   if (!is_answer) this_thread().last_error = code;
   return code;
 }
@@ -76,7 +80,7 @@ void sticky_error::set(cudaError_t code, const char* sentence) noexcept {
   if (!code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
   try {
     log(log_level::error, "{}", sentence);
-  } catch (const std::exception&) {  // no memory for the sentence: the code is set all the same
+  } catch (const std::exception&) {  // no memory to print the sentence, but the code is set
     return;
   }
 }

@@ -18,36 +18,36 @@ namespace hpe::cudart {
 class capture;
 class graph_node;
 
-/// One recording of an event: where it is in a stream's order and, once that is reached, when it was. The stream is
-/// null for a recording that another process made.
+/// One recording of an event: its position in a stream and, once that is reached, the time at which it was reached. The
+/// stream is null for a recording of another process.
 class recording {
  public:
   recording(point end, std::shared_ptr<stream> where) : end_(std::move(end)), where_(std::move(where)) {}
 
   const point& end() const { return end_; }
   cudaError_t fault() const { return where_ ? where_->fault() : cudaSuccess; }
-  void stamp();               ///< the time is now
+  void stamp();               ///< sets the time to now
   std::int64_t time() const;  ///< nanoseconds of the host's steady clock; 0 while not reached
 
  private:
   friend class event;
   point end_;
   std::shared_ptr<stream> where_;
-  shared_event::position shared_ = 0;  // its name among processes
+  shared_event::position shared_ = 0;  // its name in the shared event
   std::atomic<std::int64_t> time_{0};
 };
 
-/// Where an event was recorded during stream capture: behind these nodes.
+/// The position of an event that was recorded during stream capture: after these nodes.
 struct captured_point {
   std::weak_ptr<capture> in;
   std::vector<graph_node*> after;
 };
 
-/// An event of CUDA. Its last recording counts; streams that were told to wait for an earlier one wait for that. Thread
-/// safe. Members throw failure.
+/// A CUDA event. Waits refer to the recording that was the last one when they were queued. Thread safe. Members throw
+/// failure.
 class event {
  public:
-  /// shared: what other processes see of it, or null.
+  /// shared: the state that other processes see, or null.
   event(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr)
       : device_(device), flags_(flags), shared_(std::move(shared)) {}
 
@@ -55,23 +55,25 @@ class event {
   unsigned flags() const { return flags_; }
   const std::shared_ptr<shared_event>& shared() const { return shared_; }
 
-  /// Records behind all work of the stream so far. cudaErrorInvalidResourceHandle for a stream of another device.
+  /// Records after all work queued in the stream so far. Throws cudaErrorInvalidResourceHandle for a stream of another
+  /// device.
   void record(stream& where);
 
-  /// A recording that happens when somebody calls its stamp() and lets go of the result: for nodes of graphs, which are
-  /// recorded by a launch and reached in the middle of it.
+  /// Makes a recording that is reached once its stamp() was called and the returned pointer released: for graph nodes,
+  /// where the launch makes the recording and the node reaches it later.
   std::shared_ptr<recording> promise(stream& where);
 
-  /// Recorded by a stream that captures.
+  /// Sets the recording of a stream that is capturing.
   void set_captured(captured_point where);
 
   bool is_captured() const;
-  captured_point captured() const;  ///< empty unless it is
+  captured_point captured() const;  ///< empty if the last recording was not captured
 
-  /// The last recording, of whatever process; null if there is none.
+  /// The last recording, of any process; null if there is none.
   std::shared_ptr<const recording> last() const;
 
-  /// cudaSuccess for an event that was never recorded. cudaErrorCapturedEvent for one that was captured.
+  /// cudaSuccess for an event that was never recorded. Both throw cudaErrorCapturedEvent if the last recording was
+  /// captured.
   cudaError_t query() const;
   cudaError_t synchronize() const;
 
@@ -88,8 +90,8 @@ class event {
   captured_point captured_;
 };
 
-/// Milliseconds from one event to the other. cudaErrorInvalidResourceHandle for events without timing, never recorded
-/// or of two devices; cudaErrorNotReady while one is not reached.
+/// Milliseconds from one event to the other. Throws cudaErrorInvalidResourceHandle for events without timing, never
+/// recorded, or of different devices; cudaErrorNotReady if one is not reached yet.
 float elapsed_milliseconds(const event& from, const event& to);
 
 class event_table : public handle_table<cudaEvent_t, event, cudaErrorInvalidResourceHandle> {
@@ -97,7 +99,7 @@ class event_table : public handle_table<cudaEvent_t, event, cudaErrorInvalidReso
   cudaEvent_t create(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr) {
     return adopt(std::make_shared<event>(device, flags, std::move(shared)));
   }
-  void reset(int device);  ///< forgets those of a device
+  void reset(int device);  ///< forgets the events of a device
 };
 
 }  // namespace hpe::cudart

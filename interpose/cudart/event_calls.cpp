@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about events.
+// The CUDA runtime's functions for events.
 
 #include <cuda_runtime_api.h>
 

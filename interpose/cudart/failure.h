@@ -6,7 +6,7 @@
 
 namespace hpe::cudart {
 
-/// An error of CUDA's on its way out of a call.
+/// An error of CUDA that an exported function returns to the program.
 class failure : public std::exception {
  public:
   explicit failure(cudaError_t code) : code_(code) {}
@@ -22,7 +22,7 @@ inline void require(bool condition, cudaError_t code) {
   if (!condition) throw failure(code);
 }
 
-/// Throws failure(code) unless it is cudaSuccess.
+/// Throws failure(code) unless code is cudaSuccess.
 inline void check(cudaError_t code) { require(code == cudaSuccess, code); }
 
 }  // namespace hpe::cudart

@@ -1,4 +1,4 @@
-// What programs ask and set of kernels: attributes, parameters, occupancy, handles.
+// Queries and settings of kernels: attributes, parameters, occupancy, handles.
 
 #include <cuda_runtime_api.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 std::shared_ptr<kernel> find(const void* function) { return process().modules().find_kernel(function); }
 
-// A soft device has no registers of its own; programs divide by what they are told.
+// A soft device has no registers of its own, but programs divide by this number.
 constexpr int registers_told = 32;
 
 cudaError_t max_active_blocks(int* blocks, const void* function, int block_threads, std::size_t shared_bytes) {
@@ -64,7 +64,7 @@ cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* function, cudaFuncAttribu
   });
 }
 
-/// A hint that changes nothing on a soft device.
+/// A hint without effect on a soft device.
 cudaError_t CUDARTAPI cudaFuncSetCacheConfig(const void* function, cudaFuncCache config) {
   return api_call("cudaFuncSetCacheConfig", [&] {
     require(config >= cudaFuncCachePreferNone && config <= cudaFuncCachePreferEqual, cudaErrorInvalidValue);

@@ -1,4 +1,4 @@
-// Edges are kept at both ends; before_ and after_ of two nodes always agree.
+// Edges are stored at both ends: before_ of one node and after_ of the other always agree.
 
 #include "interpose/cudart/graph.h"
 
@@ -94,12 +94,12 @@ std::vector<graph_node*> graph::in_order() const {
   std::unordered_map<const graph_node*, std::size_t> missing;  // dependencies that are not in the result yet
   for (const auto& each : nodes_) missing[each.get()] = each->before_.size();
 
-  // Nodes are mostly made behind what they depend on, so that mostly one pass takes them all.
+  // Most nodes are created after those that they depend on, so one pass usually takes them all.
   std::vector<graph_node*> result;
   result.reserve(nodes_.size());
   std::unordered_set<const graph_node*> taken;
   for (std::size_t before = nodes_.size() + 1; result.size() < nodes_.size();) {
-    require(before != result.size(), cudaErrorInvalidValue);  // a pass without progress: a circle
+    require(before != result.size(), cudaErrorInvalidValue);  // a pass without progress: a cycle
     before = result.size();
     for (const auto& each : nodes_) {
       if (missing[each.get()] != 0 || !taken.insert(each.get()).second) continue;

@@ -17,7 +17,7 @@ namespace hpe::cudart {
 
 class graph;
 
-/// The graphs and nodes that are there, so that handles of others are known to be wrong. Thread safe.
+/// The graphs and nodes that exist, by which invalid handles are recognised. Thread safe.
 class live_objects {
  public:
   void enter(const void* object);
@@ -39,20 +39,20 @@ class graph_node {
   graph& owner() const { return owner_; }
   std::uint64_t id() const { return id_; }          ///< never used again in this process
   std::uint64_t origin() const { return origin_; }  ///< id of the node that this one was cloned from; 0 for none
-  int device() const { return device_; }            ///< current when the node was made
+  int device() const { return device_; }            ///< the current device when the node was made
 
   const std::shared_ptr<const operation>& what() const { return what_; }
   cudaGraphNodeType type() const { return what_->type(); }
   void set(std::shared_ptr<const operation> what);  ///< throws failure(cudaErrorInvalidValue) for another type
 
-  /// Keeps what a program was told about the node until it is told again or the node is gone.
+  /// Keeps the arrays that a query of the node's parameters returned, until the next query or the end of the node.
   void keep(std::shared_ptr<const void> told) { told_ = std::move(told); }
 
-  graph* child() const { return child_.get(); }  ///< of a child graph node, else null
+  graph* child() const { return child_.get(); }  ///< null if this is no child graph node
   void set_child(std::unique_ptr<graph> child);
 
-  const std::vector<graph_node*>& before() const { return before_; }  ///< what it depends on
-  const std::vector<graph_node*>& after() const { return after_; }    ///< what depends on it
+  const std::vector<graph_node*>& before() const { return before_; }  ///< the nodes that it depends on
+  const std::vector<graph_node*>& after() const { return after_; }    ///< the nodes that depend on it
 
  private:
   friend class graph;
@@ -67,8 +67,8 @@ class graph_node {
   std::vector<graph_node*> after_;
 };
 
-/// Operations and what each depends on. As with CUDA, a graph is not for several threads at once. Members throw
-/// failure, mostly cudaErrorInvalidValue.
+/// A graph of operations with their dependencies. As in CUDA, several threads must not use a graph at the same time.
+/// Members throw failure, mostly cudaErrorInvalidValue.
 class graph {
  public:
   explicit graph(std::shared_ptr<live_objects> live);
@@ -81,21 +81,21 @@ class graph {
                   std::uint64_t origin = 0);
   void remove(graph_node& node);  ///< with its edges
 
-  void connect(graph_node& from, graph_node& to);     ///< throws if the edge is there
-  void disconnect(graph_node& from, graph_node& to);  ///< throws if it is not
+  void connect(graph_node& from, graph_node& to);     ///< throws if the edge exists
+  void disconnect(graph_node& from, graph_node& to);  ///< throws if the edge does not exist
 
-  const std::vector<std::unique_ptr<graph_node>>& nodes() const { return nodes_; }  ///< in the order of their making
+  const std::vector<std::unique_ptr<graph_node>>& nodes() const { return nodes_; }  ///< in order of creation
 
-  /// Each behind what it depends on, else in the order of their making. Throws for a circle.
+  /// The nodes in an order that the dependencies allow, otherwise in order of creation. Throws if there is a cycle.
   std::vector<graph_node*> in_order() const;
 
-  /// Keeps something of the program's alive, which clones and executable graphs keep too; named by an object of its
-  /// own, as often as count says. let_go throws for more than it keeps.
+  /// Keeps `count` references to a user object, named by `name`, until let_go releases them; clones and executable
+  /// graphs of this graph keep the object too. let_go throws if the graph has fewer references.
   void keep(const void* name, std::shared_ptr<void> value, unsigned count);
   void let_go(const void* name, unsigned count);
-  std::vector<std::shared_ptr<void>> kept() const;  ///< by child graphs too
+  std::vector<std::shared_ptr<void>> kept() const;  ///< including those of child graphs
 
-  /// With child graphs; each node remembers what it was cloned from.
+  /// Clones child graphs too. Each new node knows the node that it was cloned from.
   std::unique_ptr<graph> clone() const;
 
  private:
@@ -109,15 +109,15 @@ class graph {
   std::unordered_map<const void*, kept_object> kept_;
 };
 
-/// From handles to graphs and nodes. Thread safe. Members throw failure(cudaErrorInvalidValue).
+/// Maps handles to graphs and nodes. Thread safe. Members throw failure(cudaErrorInvalidValue).
 class graph_table {
  public:
   cudaGraph_t create() { return adopt(make()); }
   cudaGraph_t adopt(std::shared_ptr<graph> made) { return graphs_.adopt(std::move(made)); }
-  std::shared_ptr<graph> make() const;  ///< one that has no handle yet
+  std::shared_ptr<graph> make() const;  ///< a graph without a handle
   void destroy(cudaGraph_t handle) { graphs_.destroy(handle); }
-  graph& find(cudaGraph_t handle) const;                                                   ///< child graphs too
-  std::shared_ptr<graph> share(cudaGraph_t handle) const { return graphs_.find(handle); }  ///< no child graphs
+  graph& find(cudaGraph_t handle) const;                                                   ///< also finds child graphs
+  std::shared_ptr<graph> share(cudaGraph_t handle) const { return graphs_.find(handle); }  ///< not child graphs
   graph_node& find(cudaGraphNode_t handle) const;
 
  private:

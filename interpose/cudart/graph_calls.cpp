@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about graphs as such: their making, nodes and edges.
+// The CUDA runtime's functions for graphs: creation, nodes and edges.
 
 #include "interpose/cudart/graph_calls.h"
 
@@ -35,7 +35,8 @@ namespace {
 graph& graph_of(cudaGraph_t handle) { return process().graphs().find(handle); }
 graph_node& node_of(cudaGraphNode_t handle) { return process().graphs().find(handle); }
 
-/// Lists are asked for twice: without a place for the number, and with one, of which the rest becomes null.
+/// Programs query a list twice: without `out`, for the number of nodes, and then with it; unused places of `out` become
+/// null.
 void tell_nodes(const std::vector<graph_node*>& nodes, cudaGraphNode_t* out, size_t* count) {
   require(count != nullptr, cudaErrorInvalidValue);
   if (out == nullptr) {
@@ -75,7 +76,7 @@ const char* name_of(cudaGraphNodeType type) {
   }
 }
 
-/// Edges of a list from one function to the other, all or none.
+/// Applies a function to all edges of a list; if one fails, reverts those before it.
 template <class Do, class Undo>
 void for_edges(cudaGraph_t handle, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                const cudaGraphEdgeData* edges, size_t count, const Do& apply, const Undo& revert) {

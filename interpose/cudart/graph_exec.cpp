@@ -1,5 +1,5 @@
-// A plan is a list of steps, each behind those that it depends on. It is replaced as a whole, so that launches which
-// are queued keep what they began with.
+// A plan is a list of steps, each after the steps that it depends on. Changes replace the whole plan, so that queued
+// launches keep the one that they began with.
 
 #include "interpose/cudart/graph_exec.h"
 
@@ -116,7 +116,7 @@ cudaGraphExecUpdateResult graph_exec::update(const graph& from, graph_node** dif
     }
     if (result != cudaGraphExecUpdateSuccess) return;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      given[i].id = steps[i].id;  // nodes of the first graph go on to name the steps
+      given[i].id = steps[i].id;  // later calls still name the steps by the nodes of the original graph
       given[i].enabled = steps[i].enabled;
     }
     steps = std::move(given);

@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about executable graphs.
+// The CUDA runtime's functions for executable graphs.
 
 #include <cuda_runtime_api.h>
 
@@ -22,7 +22,8 @@ cudaGraphExec_t instantiate(cudaGraph_t from, unsigned long long flags) {
   return process().execs().adopt(std::make_shared<graph_exec>(process().graphs().find(from), flags));
 }
 
-/// A launch in a stream that captures: a node that launches what the exec is then.
+/// The node for a launch that a stream captured. It runs the executable graph as it is when the node's graph is
+/// launched.
 class launch_operation final : public operation {
  public:
   explicit launch_operation(std::shared_ptr<graph_exec> what) : what_(std::move(what)) {}
@@ -98,7 +99,7 @@ cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
   });
 }
 
-/// There is nothing to upload.
+/// Has no effect: soft devices need no upload.
 cudaError_t CUDARTAPI cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle) {
   return api_call(__func__, [&] {
     static_cast<void>(process().execs().find(exec));

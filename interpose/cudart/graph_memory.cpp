@@ -34,7 +34,7 @@ void graph_memory_table::release(const graph_memory& gone) {
     known_.erase(gone.base());
     amounts_[gone.device()].now -= gone.size();
   }
-  if (memory_.remove(gone.base())) ::hpeFree(gone.base());  // else cudaDeviceReset has done it
+  if (memory_.remove(gone.base())) ::hpeFree(gone.base());  // otherwise cudaDeviceReset has freed it
 }
 
 std::shared_ptr<graph_memory> graph_memory_table::find(const void* base) const {
@@ -147,7 +147,7 @@ cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* 
   });
 }
 
-/// Memory of graphs is in use as long as it is there.
+/// Memory counts as used and reserved as long as it exists.
 cudaError_t CUDARTAPI cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void* value) {
   return api_call(__func__, [&] {
     process().devices().require_device(device);

@@ -16,8 +16,8 @@ namespace hpe::cudart {
 
 class graph_memory_table;
 
-/// Memory that a graph allocates. It has its address from the making of the node to the end of the graphs, executable
-/// ones and launches that have the node; so allocating and freeing it while the graph runs costs nothing.
+/// Memory that a graph allocates. It exists from the making of the allocation node until the last graph, executable
+/// graph and launch with the node is gone, so allocating and freeing it while the graph runs costs nothing.
 class graph_memory {
  public:
   graph_memory(graph_memory_table& table, void* base, std::size_t size, int device)
@@ -37,13 +37,13 @@ class graph_memory {
   const int device_;
 };
 
-/// The memory that graphs have. Thread safe. Members throw failure and hpe::error.
+/// The memory of all graphs. Thread safe. Members throw failure and hpe::error.
 class graph_memory_table {
  public:
   explicit graph_memory_table(memory_table& memory) : memory_(memory) {}
 
   std::shared_ptr<graph_memory> allocate(std::size_t bytes, int device, unsigned access);
-  std::shared_ptr<graph_memory> find(const void* base) const;  ///< null if no graph has it
+  std::shared_ptr<graph_memory> find(const void* base) const;  ///< null if no graph has allocated it
 
   std::uint64_t bytes(int device) const;
   std::uint64_t most_bytes(int device) const;  ///< since the last reset_most
@@ -88,7 +88,8 @@ class free_operation final : public operation {
   std::shared_ptr<graph_memory> memory_;
 };
 
-/// The node that allocates what parameters say, whose address becomes parameters.dptr; and the one that frees it.
+/// The allocation node for `parameters`, which also sets parameters.dptr to the address, and the node that frees an
+/// address.
 std::shared_ptr<const operation> make_alloc(cudaMemAllocNodeParams& parameters);
 std::shared_ptr<const operation> make_free(void* address);
 

@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime that make nodes of graphs, and tell and change their parameters.
+// The CUDA runtime's functions that create graph nodes and query and change their parameters.
 
 #include <cuda_runtime_api.h>
 
@@ -23,14 +23,14 @@ graph_node& add(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t
 
 void add_child(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
                cudaGraph_t child) {
-  auto copy = process().graphs().find(child).clone();  // before the node is added: it may be the same graph
+  auto copy = process().graphs().find(child).clone();  // before adding the node, because child may be the same graph
   add(made, handle, before, count, std::make_shared<marker_operation>(cudaGraphNodeTypeGraph))
       .set_child(std::move(copy));
 }
 
 graph_node& node_of(cudaGraphNode_t handle) { return process().graphs().find(handle); }
 
-/// A node's operation, if it is one of that kind.
+/// A node's operation. Throws if it is of another kind.
 template <class Operation>
 const Operation& operation_of(cudaGraphNode_t handle) {
   const auto* const what = dynamic_cast<const Operation*>(node_of(handle).what().get());
@@ -69,7 +69,7 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeGetParams(cudaGraphNode_t handle, cudaK
     const auto& what = operation_of<kernel_operation>(handle);
     const auto pointers = std::make_shared<std::vector<const void*>>();
     for (const std::uint32_t offset : what.argument_offsets) pointers->push_back(what.arguments.data() + offset);
-    node_of(handle).keep(pointers);  // the program reads them as long as the node is as it is
+    node_of(handle).keep(pointers);  // the program may read them until the node changes
     *out = {const_cast<void*>(what.function),     what.grid, what.block, static_cast<unsigned>(what.shared_bytes),
             const_cast<void**>(pointers->data()), nullptr};
   });
@@ -84,7 +84,7 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeGetAttribute(cudaGraphNode_t handle, cu
   });
 }
 
-/// Checked with the rest of the node when the graph is instantiated.
+/// Instantiation checks the attribute together with the rest of the node.
 cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGraphNode_t handle, cudaKernelNodeAttrID attribute,
                                                       const cudaKernelNodeAttrValue* value) {
   return api_call(__func__, [&] {

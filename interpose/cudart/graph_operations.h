@@ -8,7 +8,7 @@
 #include "interpose/cudart/event.h"
 #include "interpose/cudart/operation.h"
 
-// The operations that need no device.
+// The operations that use no device.
 
 namespace hpe::cudart {
 
@@ -23,7 +23,7 @@ class host_operation final : public operation {
   cudaHostNodeParams parameters_;
 };
 
-/// Does nothing: an empty node, or one that has a child graph.
+/// An operation that does nothing: an empty node, or a child graph node, whose graph has nodes of its own.
 class marker_operation final : public operation {
  public:
   explicit marker_operation(cudaGraphNodeType type) : type_(type) {}
@@ -34,7 +34,7 @@ class marker_operation final : public operation {
   cudaGraphNodeType type_;
 };
 
-/// Each launch of the graph is a new recording of the event.
+/// Records an event; each launch of the graph makes a new recording.
 class record_operation final : public operation {
  public:
   record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
@@ -48,7 +48,7 @@ class record_operation final : public operation {
   std::shared_ptr<event> event_;
 };
 
-/// Waits for what is the event's last recording when the graph is launched.
+/// Waits for the recording of the event that is the last one when the graph is launched.
 class wait_operation final : public operation {
  public:
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}

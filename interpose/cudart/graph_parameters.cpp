@@ -1,4 +1,4 @@
-// From the parameters of nodes, as programs give them, to operations.
+// Makes operations from the parameters of nodes.
 
 #include <cuda_runtime_api.h>
 
@@ -28,7 +28,7 @@ std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* para
   require(parameters != nullptr && parameters->func != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<kernel_operation>();
   check(made->take(*parameters, process().current_device()));
-  // What attributes may add or forbid is checked when they are known.
+  // prepare() checks what depends on attributes, which are not known yet.
   check_shape(*process().modules().find_kernel(made->function), process().current_device(), made->grid, made->block,
               made->shared_bytes, false);
   return made;

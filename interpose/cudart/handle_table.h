@@ -13,9 +13,9 @@
 
 namespace hpe::cudart {
 
-/// From the handles that a program has to the objects they mean. A handle stays good until it is destroyed; the object
-/// lives on while somebody else holds it. Objects that leave the table end behind its lock, because their destructors
-/// may wait or call the program. Thread safe.
+/// Maps the program's handles to objects. A handle is valid until it is destroyed; the object lives on while there are
+/// other references. Removed objects are destructed outside of the table's lock, because their destructors may wait or
+/// call functions of the program. Thread safe.
 template <class Handle, class Object, cudaError_t unknown_handle>
 class handle_table {
  public:
@@ -23,17 +23,17 @@ class handle_table {
 
   void enter(Handle handle, pointer made) {
     const std::unique_lock lock(mutex_);
-    std::swap(objects_[handle], made);  // what the handle meant before ends with the argument
+    std::swap(objects_[handle], made);  // the handle's previous object ends with the parameter, after the lock
   }
 
-  /// Most handles are the addresses of their objects.
+  /// Enters an object whose handle is its own address, as most handles are.
   Handle adopt(pointer made) {
     const auto handle = reinterpret_cast<Handle>(made.get());
     enter(handle, std::move(made));
     return handle;
   }
 
-  /// Throws failure(unknown_handle) for one that was never given out or is destroyed, as destroy() does.
+  /// Throws failure(unknown_handle) for a handle that was never given out or was destroyed; so does destroy().
   pointer find(Handle handle) const {
     auto found = find_or_null(handle);
     require(found != nullptr, unknown_handle);
@@ -46,7 +46,7 @@ class handle_table {
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  /// Of several threads that destroy the same handle one gets the object, and the others are told that there is none.
+  /// If several threads destroy the same handle, one gets the object and the others get failure(unknown_handle).
   pointer destroy(Handle handle) {
     auto gone = take_or_null(handle);
     require(gone != nullptr, unknown_handle);
@@ -62,7 +62,7 @@ class handle_table {
     return gone;
   }
 
-  /// All objects that choice(object) is true for, which calls nothing of the table's.
+  /// Removes and returns all objects for which choice(object) is true. `choice` must not use the table.
   template <class Choice>
   std::vector<pointer> take_if(const Choice& choice) {
     std::vector<pointer> gone;

@@ -12,27 +12,29 @@
 
 namespace hpe::cudart {
 
-/// Device memory that this process shares with others, and theirs that it has opened. A CUDA handle is hpe's of the
-/// whole allocation. Thread safe. Members throw failure and hpe::error.
+/// Device memory that this process exports, and memory of other processes that it has opened. A CUDA memory handle
+/// holds the hpeExport of the whole allocation. Thread safe. Members throw failure and hpe::error.
 class ipc_table {
  public:
   explicit ipc_table(memory_table& memory) : memory_(memory) {}
 
-  /// The same handle for every address in an allocation. cudaErrorInvalidValue for memory that is not a device's.
+  /// All addresses in an allocation give the same handle. Throws cudaErrorInvalidValue for memory that is not from
+  /// cudaMalloc or its variants.
   cudaIpcMemHandle_t export_memory(const void* address);
 
-  /// The base of the allocation, here; opened again it is the same address. cudaErrorInvalidResourceHandle for a handle
-  /// of this process, or of one that has ended.
+  /// Returns the base of the allocation in this process; opening it again returns the same address. Throws
+  /// cudaErrorInvalidResourceHandle for a handle of this process, or of a process that has ended.
   void* open(const cudaIpcMemHandle_t& handle, int device);
-  void close(void* base);  ///< as often as it was opened; cudaErrorInvalidValue for other addresses
+  void close(void* base);  ///< once for each open(); cudaErrorInvalidValue for other addresses
 
-  /// Before an allocation is freed: others keep what they have opened.
+  /// To be called before an allocation is freed: ends its export. Processes that have opened the memory keep it.
   void forget(const void* base);
 
-  /// After memory was freed otherwise (cudaDeviceReset): what is not there any more is not open.
+  /// To be called after cudaDeviceReset freed memory: forgets opened memory that no longer exists.
   void drop_closed();
 
-  /// Before this process copies from its memory: others may have written what kernels see and the host does not yet.
+  /// To be called before this process copies from `address`: if it is exported, makes the data at its home the valid
+  /// copy, because other processes may have written it.
   void refresh(const void* address);
 
  private:

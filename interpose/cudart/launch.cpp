@@ -1,6 +1,6 @@
-// A launch is checked and its arguments are copied in the program's call; it runs in the thread of its stream, which
-// waits for it. It names to hpe all memory that the program has from CUDA and that its device may use: a kernel's
-// pointers are not known before they are used.
+// The program's call checks a launch and copies its arguments; the launch runs in its stream's thread, which waits for
+// it. The launch names to hpe all CUDA memory that its device may use, because the pointers that a kernel will use are
+// not known in advance.
 
 #include "interpose/cudart/launch.h"
 
@@ -20,8 +20,8 @@ namespace hpe::cudart {
 
 namespace {
 
-// Blocks of a cooperative launch take turns on a soft device's threads, so it runs as many as a large GPU, for programs
-// that know how many they want.
+// The blocks of a cooperative launch take turns on a soft device's threads, so it accepts as many blocks as a large
+// GPU, for programs that expect that many.
 constexpr int multiprocessors_of_a_gpu = 132;
 
 std::uint64_t volume(dim3 shape) { return std::uint64_t{shape.x} * shape.y * shape.z; }
@@ -31,7 +31,7 @@ bool is_within(dim3 shape, const int (&most)[3]) {
          shape.y <= static_cast<unsigned>(most[1]) && shape.z <= static_cast<unsigned>(most[2]);
 }
 
-/// Copies arguments that the program has packed itself: extra is a list of keys and values, as cuLaunchKernel has it.
+/// Copies arguments that the program packed itself: `extra` is a list of keys and values as in cuLaunchKernel.
 void copy_packed(void** extra, std::vector<std::byte>& bytes) {
   const void* buffer = nullptr;
   std::size_t size = 0;
@@ -43,12 +43,12 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
   std::memcpy(bytes.data(), buffer, bytes.size());
 }
 
-/// Runs a launch to its end. A fault becomes the process's.
+/// Runs a launch and waits for it. A fault becomes the process's sticky error.
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments,
                        const memory_uses& uses) try {
   auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
-  // hpe finds many allocations itself faster than it is told of them, but keeps devices apart only by what it is told.
+  // hpe finds many allocations faster by itself than from a list, but only the list tells it which devices use them.
   constexpr std::size_t many = 100;
   const bool everything = accesses.size() > many && process().devices().count() == 1;
   hpeWork started{};

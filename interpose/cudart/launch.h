@@ -1,6 +1,6 @@
 #pragma once
 
-/// Kernels on their way to a device.
+/// Checks of kernel launches.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -12,14 +12,14 @@
 
 namespace hpe::cudart {
 
-/// Throws what CUDA says of a shape that a kernel or a device cannot have: cudaErrorInvalidConfiguration,
+/// Throws CUDA's error for a launch shape that the kernel or the device does not allow: cudaErrorInvalidConfiguration,
 /// cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaErrorCooperativeLaunchTooLarge.
 void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t shared_bytes, bool cooperative);
 
-/// Blocks of a kernel that a multiprocessor runs at once, by the limits that the device tells; 0 for what cannot run.
+/// Blocks of a kernel that a multiprocessor runs at once, by the limits in the device's properties; 0 if none can run.
 [[nodiscard]] int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::size_t shared_bytes);
 
-/// The error of CUDA's that a kernel's fault is.
+/// The CUDA error for a fault of a kernel.
 [[nodiscard]] cudaError_t code_of_fault(hpeFault fault) noexcept;
 
 }  // namespace hpe::cudart

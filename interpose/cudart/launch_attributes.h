@@ -7,20 +7,20 @@
 
 namespace hpe::cudart {
 
-/// What a launch asks for beyond its shape, and a kernel node of a graph has. Of these, cooperative launches and
-/// clusters change what runs on a soft device; the others are told back.
+/// The attributes of a launch or of a kernel node. Only cooperative launches and clusters change how a soft device runs
+/// the kernel; the other attributes are stored and returned.
 class launch_attributes {
  public:
-  /// Those of a configuration; of several that are the same, the last counts. Throws cudaErrorInvalidValue for one that
-  /// is missing.
+  /// The attributes of a launch configuration; the last of several with the same id counts. Throws
+  /// cudaErrorInvalidValue if the configuration or its list is null.
   [[nodiscard]] static launch_attributes of(const cudaLaunchConfig_t* config);
 
   void set(cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue& value);
-  /// Zeros for what was not set.
+  /// Zeros if the attribute was not set.
   [[nodiscard]] cudaLaunchAttributeValue get(cudaLaunchAttributeID attribute) const;
 
   [[nodiscard]] bool cooperative() const;
-  /// In blocks; zeros where none is asked for.
+  /// In blocks; zeros if not set.
   [[nodiscard]] dim3 cluster() const;
   [[nodiscard]] dim3 preferred_cluster() const;
 

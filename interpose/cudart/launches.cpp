@@ -1,4 +1,4 @@
-// The calls that launch kernels.
+// The functions that launch kernels.
 
 #include <cuda_runtime_api.h>
 
@@ -61,7 +61,7 @@ cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void* function, dim3 gri
   });
 }
 
-/// A launch that may begin early (programmatic stream serialization) begins when it would anyway.
+/// Programmatic stream serialization has no effect: the launch begins in stream order.
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
   return api_call("cudaLaunchKernelExC", [&] {
     launch_attributes attributes = launch_attributes::of(config);

@@ -1,4 +1,4 @@
-// Modules that a program loads while it runs, from memory or a file: PTX, or fat binaries with PTX in them.
+// Modules that a program loads at run time, from memory or a file: PTX, or fat binaries that contain PTX.
 
 #include <cuda_runtime_api.h>
 
@@ -30,8 +30,8 @@ bool begins_with_fat_binary(const void* code) {
   return std::memcmp(code, wrapper, sizeof wrapper) == 0 || std::memcmp(code, container, sizeof container) == 0;
 }
 
-/// The PTX in what a program calls code: a fat binary, which says its own size, or the text with a zero behind it.
-/// Machine code of GPUs is refused as what it is.
+/// The PTX in `code`, which is a fat binary, whose header gives its size, or PTX text that ends with a zero byte.
+/// Throws cudaErrorNoKernelImageForDevice for machine code of GPUs.
 std::string text_of(const void* code) {
   require(code != nullptr, cudaErrorInvalidValue);
   if (begins_with_fat_binary(code)) {
@@ -108,7 +108,7 @@ cudaError_t CUDARTAPI cudaLibraryGetGlobal(void** address, std::size_t* bytes, c
   });
 }
 
-/// A kernel's attributes are those of all devices.
+/// A kernel has the same attributes on all devices.
 cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t handle, cudaFuncAttribute attribute, int value,
                                                       int device) {
   const cudaError_t is_device =

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What a program said about managed memory (cudaMemAdvise) and where it was last prefetched to: kept so that it can be
-/// asked for (cudaMemRangeGetAttribute). By pages of 4 KiB, as CUDA rounds. Thread-safe.
+/// The program's advice for managed memory (cudaMemAdvise) and its last prefetches, stored for
+/// cudaMemRangeGetAttribute. As in CUDA, ranges are rounded to pages, here of 4 KiB. Thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace hpe::cudart {
 
-/// A device's number, or one of these.
+/// A place is the number of a device or one of these.
 constexpr int at_the_host = -1;  // cudaCpuDeviceId
 constexpr int nowhere = -2;      // cudaInvalidDeviceId
 
@@ -22,24 +22,24 @@ struct page_advice {
   bool read_mostly = false;
   int preferred = nowhere;
   int prefetched = nowhere;
-  std::uint32_t accessed_by = 0;  // a bit for each device, and the uppermost for the host
+  std::uint32_t accessed_by = 0;  // one bit for each device; the highest bit is the host
 };
 
 class managed_advice {
  public:
-  /// Changes the pages of a range in an allocation.
+  /// Changes the advice for the pages of a range within an allocation.
   void change(const allocation& whole, const void* address, std::size_t bytes,
               const std::function<void(page_advice&)>& how);
 
-  /// What the pages of a range have: one entry for each run of equal ones, at least one.
+  /// The advice for the pages of a range: one entry for each run of equal pages, and at least one entry.
   [[nodiscard]] std::vector<page_advice> of(const allocation& whole, const void* address, std::size_t bytes) const;
 
-  /// A new allocation with this base has none.
+  /// Drops the advice for an allocation, so that a new one with this base begins without any.
   void forget(const void* base);
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, and from which page on
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, then by the first page of a run
 };
 
 }  // namespace hpe::cudart

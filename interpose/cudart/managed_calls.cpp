@@ -1,5 +1,5 @@
-// The calls that say where managed memory should be, and those that ask what was said. On soft devices all of it are
-// hints: memory is where it is used last.
+// The functions that advise on and prefetch managed memory, and those that query the advice. On soft devices all of it
+// is a hint: memory moves to where it is used.
 
 #include <cuda_runtime_api.h>
 
@@ -23,7 +23,7 @@ allocation find_managed(const void* address, std::size_t bytes) {
   return *found;
 }
 
-/// A device's number, or the host for all its places. Throws cudaErrorInvalidDevice.
+/// The device of a location, or at_the_host for any location of the host. Throws cudaErrorInvalidDevice.
 int place_of(const cudaMemLocation& location) {
   if (location.type != cudaMemLocationTypeDevice) return at_the_host;
   process().devices().require_device(location.id);
@@ -54,18 +54,18 @@ cudaError_t prefetch(const void* pointer, std::size_t bytes, const cudaMemLocati
   const int where = place_of(location);
   process().advice().change(whole, pointer, bytes, [&](page_advice& each) { each.prefetched = where; });
   return process().find_stream(stream)->enqueue([pointer, bytes, where] {
-    ::hpePrefetch(pointer, bytes, where);  // a hint: that it was not taken is no error
+    ::hpePrefetch(pointer, bytes, where);  // a hint, so a failure is ignored
     return cudaSuccess;
   });
 }
 
-/// Throws cudaErrorInvalidValue for ranges that are none.
+/// Throws cudaErrorInvalidValue unless all ranges lie in managed memory.
 void require_ranges(void** pointers, const std::size_t* bytes, std::size_t count, unsigned long long flags) {
   require(pointers != nullptr && bytes != nullptr && count > 0 && flags == 0, cudaErrorInvalidValue);
   for (std::size_t i = 0; i < count; ++i) find_managed(pointers[i], bytes[i]);
 }
 
-/// Location i is that of the ranges from firsts[i] on.
+/// Prefetches the ranges. locations[i] applies to the ranges from firsts[i] on.
 void prefetch_all(void** pointers, const std::size_t* bytes, std::size_t count, const cudaMemLocation* locations,
                   const std::size_t* firsts, std::size_t location_count, cudaStream_t stream) {
   require(locations != nullptr && firsts != nullptr && location_count > 0 && location_count <= count && firsts[0] == 0,
@@ -77,7 +77,7 @@ void prefetch_all(void** pointers, const std::size_t* bytes, std::size_t count, 
   }
 }
 
-/// What all parts have in common, or the other value.
+/// The value that all parts have in common, else `otherwise`.
 template <class Choice>
 int common(const std::vector<page_advice>& parts, const Choice& choice, int otherwise) {
   const int first = choice(parts.front());
@@ -160,7 +160,7 @@ cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void** pointers, std::size_t* by
   });
 }
 
-/// A program that discards says that it does not need what is there; that it stays is allowed.
+/// Discarding means that the program no longer needs the content; keeping it is allowed.
 cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void** pointers, std::size_t* bytes, std::size_t count,
                                                unsigned long long flags, cudaStream_t stream) {
   return api_call("cudaMemDiscardBatchAsync", [&] {

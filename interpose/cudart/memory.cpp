@@ -1,4 +1,4 @@
-// The calls that allocate memory, and those that ask about it. Freeing waits for all work, as in CUDA.
+// The functions that allocate and query memory. Freeing waits for all work, as in CUDA.
 
 #include <cuda_runtime_api.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t pitch_alignment = 512;
 
-/// Allocates and enters. Nothing for zero bytes.
+/// Allocates memory and adds it to the table. Returns null for zero bytes.
 void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   const int device = process().current_device();
   process().captures().require_unsafe_calls_allowed();
@@ -38,7 +38,7 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   return made;
 }
 
-/// Gives back what is_right takes; throws cudaErrorInvalidValue for everything else.
+/// Frees an allocation for which is_right is true; throws cudaErrorInvalidValue for any other address.
 template <class Choice>
 void release(void* base, const Choice& is_right) {
   process().captures().require_unsafe_calls_allowed();
@@ -92,7 +92,7 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
-    if (process().graph_memory().find(pointer)) return;  // its graph frees it
+    if (process().graph_memory().find(pointer)) return;  // the graph frees it
     if (process().pools().owns(pointer)) {
       process().finish_work();
       process().pools().free(pointer);

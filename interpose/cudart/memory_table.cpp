@@ -1,5 +1,5 @@
-// Allocations do not overlap, so the one with the greatest base that is not above an address is the only one that may
-// hold it.
+// Allocations do not overlap, so only the one with the greatest base that is not above an address can contain that
+// address.
 
 #include "interpose/cudart/memory_table.h"
 
@@ -18,7 +18,7 @@ void memory_table::add(const allocation& made) {
   const std::lock_guard lock(mutex_);
   allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
-  allocation& place = allocations_[number(entry.base)];  // it may be known: the flags of a pool's memory change
+  allocation& place = allocations_[number(entry.base)];  // may exist already: the flags of a pool's memory change
   if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
   if (entry.is_for_other_devices()) ++for_other_devices_;
   place = entry;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which memory the program has from CUDA, by address. Thread-safe.
+/// The program's CUDA allocations, by address. Thread-safe.
 
 #include <atomic>
 #include <cstddef>
@@ -29,9 +29,9 @@ struct allocation {
   void* base = nullptr;
   std::size_t size = 0;
   memory_kind kind = memory_kind::device;
-  int device = 0;               // its home, or the current one when host memory was made
+  int device = 0;               // its home; for host memory the device that was current when it was allocated
   unsigned flags = 0;           // as given to cudaHostAlloc, cudaHostRegister or cudaMallocManaged
-  void* device_base = nullptr;  // where kernels see it; base, except for registered memory
+  void* device_base = nullptr;  // its address for kernels; differs from base only for registered memory
 
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
@@ -43,7 +43,7 @@ struct allocation {
   [[nodiscard]] bool is_on_device() const noexcept {
     return kind != memory_kind::host && kind != memory_kind::registered;
   }
-  /// Whether kernels on other devices than its home may use it without being allowed to use all of that device's.
+  /// Whether kernels on other devices than the home may use it even without peer access to the home.
   [[nodiscard]] bool is_for_other_devices() const noexcept {
     return kind == memory_kind::managed || (kind == memory_kind::pool && (flags & ~(1U << device)) != 0);
   }
@@ -53,16 +53,16 @@ class memory_table {
  public:
   void add(const allocation& made);
 
-  /// While one is held nothing is taken out: between accesses() and the launch that names them to hpe.
+  /// A lock during which no allocation is removed; held between accesses() and the launch that names them to hpe.
   [[nodiscard]] std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(kept_); }
 
-  /// Takes it out by its base; nothing if there is none. Not while the calling thread holds keep().
+  /// Removes the allocation with this base, if there is one. The calling thread must not hold keep().
   std::optional<allocation> remove(const void* base);
 
-  /// The allocation that an address lies in; nothing for other memory. The end of an allocation is not in it.
+  /// The allocation that contains an address, or nothing. The end of an allocation is outside of it.
   [[nodiscard]] std::optional<allocation> find(const void* address) const;
 
-  /// What a launch names to hpe of those that choice takes.
+  /// Accesses for a launch: one for each allocation for which `choice` is true.
   template <class Choice>
   [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {
     const std::shared_lock lock(mutex_);
@@ -75,14 +75,14 @@ class memory_table {
 
   [[nodiscard]] bool is_empty() const;
 
-  /// Whether there is an allocation with is_for_other_devices(). Costs a load.
+  /// Whether any allocation has is_for_other_devices(). Costs one load.
   [[nodiscard]] bool any_for_other_devices() const noexcept { return for_other_devices_ != 0; }
 
-  /// Takes out all that live on a device: what cudaDeviceReset ends.
+  /// Removes and returns all allocations of a device, for cudaDeviceReset.
   std::vector<allocation> remove_all(int device);
 
  private:
-  mutable std::shared_mutex kept_;  // taken before the other
+  mutable std::shared_mutex kept_;  // locked before mutex_
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, allocation> allocations_;  // by base
   std::atomic<std::size_t> for_other_devices_{0};

@@ -1,4 +1,4 @@
-// The calls that set memory.
+// The functions that set memory.
 
 #include <cuda_runtime_api.h>
 

@@ -1,4 +1,4 @@
-// A module that failed to load fails again without another try: what is wrong lies in the program.
+// Loading is not tried again after a failure, because the cause lies in the program.
 
 #include "interpose/cudart/module.h"
 
@@ -27,13 +27,13 @@ bool has_ptx(const std::vector<ptx::fat_binary_entry>& entries) {
                      [](const auto& entry) { return entry.what == ptx::fat_binary_entry::kind::ptx; });
 }
 
-/// CUDA's device runtime, which nvcc links with every program of several files. It calls functions of the driver's that
-/// have no PTX (cnp...), to launch kernels from kernels, so it is left out; a program that needs it is told so by the
-/// name of what is missing then.
+/// Recognises CUDA's device runtime, which nvcc links with every program of several files. It launches kernels from
+/// kernels by functions of the driver that have no PTX (cnp...), so it is left out; if a program needs it, linking
+/// fails with the name of the missing symbol.
 bool is_device_runtime(const std::string& text) { return text.find("cnpGetLastError") != std::string::npos; }
 
-/// Of several that are linked, some may have machine code only. That something needs them is seen when they are linked
-/// without.
+/// Of several containers, some may hold machine code only; they are left out. If another one needs such a container,
+/// linking fails.
 std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
   std::vector<std::string> texts;
   for (const void* const container : containers) {
@@ -42,7 +42,7 @@ std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
     const std::string& text = ptx::choose_ptx(entries).text;
     if (containers.size() == 1 || !is_device_runtime(text)) texts.push_back(text);
   }
-  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);  // throws, with what to tell nvcc
+  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);  // throws; its message tells which options nvcc needs
   return texts;
 }
 

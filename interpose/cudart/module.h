@@ -1,6 +1,6 @@
 #pragma once
 
-/// The device code of one fat binary, and its kernels and variables. It is loaded when something of it is used.
+/// The device code of one fat binary with its kernels and variables. A module is loaded at its first use.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -30,12 +30,12 @@ class kernel {
   [[nodiscard]] const void* host_function() const noexcept { return host_function_; }
   [[nodiscard]] module& owner() const noexcept { return *owner_; }
 
-  /// hpe's kernel and its description; both load the module. Throw what module::handle throws, and
-  /// cudaErrorInvalidDeviceFunction for a name that the module does not have.
+  /// hpe's kernel and its description. Both load the module. They throw what module::handle throws, and
+  /// cudaErrorInvalidDeviceFunction if the module has no kernel of this name.
   [[nodiscard]] hpeKernel handle();
   [[nodiscard]] hpeKernelInfo info();
 
-  /// What cudaFuncSetAttribute sets. Throws cudaErrorInvalidValue.
+  /// The settings of cudaFuncSetAttribute. The setters throw cudaErrorInvalidValue.
   void set_dynamic_shared_limit(std::size_t bytes, std::size_t most_of_a_block);
   [[nodiscard]] std::size_t dynamic_shared_limit();
   void set_carveout(int percent);
@@ -55,7 +55,7 @@ class kernel {
   const std::string name_;
   const void* const host_function_;
   std::mutex mutex_;
-  hpeModule found_in_ = nullptr;  // the module as it was loaded when handle_ was found
+  hpeModule found_in_ = nullptr;  // the loaded module that handle_ belongs to
   hpeKernel handle_ = nullptr;
   hpeKernelInfo info_{};
   std::size_t dynamic_shared_limit_ = 0;  // 0: not set
@@ -67,8 +67,8 @@ class kernel {
 struct variable {
   module* owner = nullptr;
   std::string name;
-  const void* host_symbol = nullptr;  // what the program names it by
-  void** managed = nullptr;           // where the program reads a managed variable's address; null for others
+  const void* host_symbol = nullptr;  // the host symbol by which the program names it
+  void** managed = nullptr;  // the program's pointer to a managed variable, set by loading; null for other variables
   std::size_t size = 0;
 };
 
@@ -80,26 +80,27 @@ struct memory_range {
 /// Thread-safe.
 class module {
  public:
-  /// Containers of fat binaries as they lie in the program; their PTX is linked. They must live as long as this.
+  /// Fat binary containers in the program's memory; their PTX is linked. They must outlive the module.
   module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
       containers_(std::move(containers)) {}
 
-  /// PTX itself.
+  /// PTX text.
   module(std::string text, memory_table& memory) :memory_(memory), texts_{std::move(text)} {}
 
   ~module();
   module(const module&) = delete;
   module& operator=(const module&) = delete;
 
-  /// Loads it if that is not done. The first failure is told on standard error; each throws:
-  /// cudaErrorNoKernelImageForDevice where there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run.
+  /// Loads the module if it is not loaded. The first failure is printed on standard error. After a failure every call
+  /// throws cudaErrorNoKernelImageForDevice if there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run, or
+  /// another error.
   [[nodiscard]] hpeModule handle();
 
-  /// Where a variable lies on a device; enters it in the table of memory, because the host may use it from then on.
+  /// The address of a variable on a device; adds the variable to the table of memory, because the host may now use it.
   /// Throws cudaErrorInvalidSymbol.
   [[nodiscard]] memory_range locate(const std::string& name, int device);
 
-  /// Waits for its launches and gives its memory back; variables are made anew when it is used again.
+  /// Waits for the module's launches and frees its memory. The next use of the module makes new variables.
   void unload() noexcept;
 
   /// Called before the program starts, in the order of the program's registrations.
@@ -116,7 +117,7 @@ class module {
   std::mutex mutex_;
   hpeModule handle_ = nullptr;
   cudaError_t failure_ = cudaSuccess;
-  std::vector<void*> entered_;  // variables in the table of memory
+  std::vector<void*> entered_;  // variables that are in the table of memory
 };
 
 }  // namespace hpe::cudart

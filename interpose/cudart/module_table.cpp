@@ -1,5 +1,5 @@
-// Two libraries may register the same host function, where the dynamic linker has made one of two: the first counts,
-// and the second takes its place when the first is gone. A kernel's module outlives the kernel's entries here.
+// Two libraries may register the same host function if the dynamic linker merged two: the first registration counts,
+// and the second replaces it when the first is removed. A kernel's module outlives the kernel's entries here.
 
 #include "interpose/cudart/module_table.h"
 

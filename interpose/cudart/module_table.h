@@ -1,6 +1,6 @@
 #pragma once
 
-/// What programs have registered or loaded: modules, and the names by which they know kernels and variables.
+/// The modules that a program registered or loaded, and the names by which it refers to kernels and variables.
 
 #include <driver_types.h>
 
@@ -18,21 +18,21 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
-  /// Forgets a module and everything of it, and unloads it. False if there is no such module.
+  /// Removes a module with its kernels and variables, and unloads it. Returns false if there is no such module.
   bool remove(module& gone);
   [[nodiscard]] bool holds(const module* candidate) const;
 
   std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
   void add_variable(const variable& made);
 
-  /// The kernel that a program means by the address of a host function, a cudaKernel_t or a cudaFunction_t. Throws
+  /// The kernel for the address of a host function, a cudaKernel_t or a cudaFunction_t. Throws
   /// cudaErrorInvalidDeviceFunction.
   [[nodiscard]] std::shared_ptr<kernel> find_kernel(const void* function) const;
 
-  /// The variable of a host symbol, or the managed one at an address. Throws cudaErrorInvalidSymbol.
+  /// The variable of a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
   [[nodiscard]] variable find_variable(const void* symbol) const;
 
-  /// Unloads all modules: their next use finds variables with their first values.
+  /// Unloads all modules. At their next use, variables have their initial values again.
   void unload_all();
 
  private:

@@ -8,8 +8,8 @@
 
 namespace hpe::cudart {
 
-/// Something that a program asks a stream to do and that can be a node of a graph too: a launch, a copy, a memset, a
-/// host function. It has its own copy of everything that the call was given (kernel arguments too), and never changes.
+/// An operation that a stream can run and a graph node can hold: a launch, a copy, a memset, a host function. It owns
+/// copies of all arguments of the call (kernel arguments too) and never changes.
 class operation {
  public:
   operation() = default;
@@ -19,18 +19,18 @@ class operation {
 
   virtual cudaGraphNodeType type() const = 0;
 
-  /// Checks the operation against a device and makes what a stream's thread executes, any number of times. The error is
-  /// one that the call itself returns (cudaErrorInvalidConfiguration), not a sticky one.
+  /// Checks the operation against a device and makes the work for a stream's thread, which can run any number of times.
+  /// An error (cudaErrorInvalidConfiguration) is the result of the call, not a sticky error.
   virtual cudaError_t prepare(int device, work& out) const = 0;
 
-  /// What one launch of a graph in a stream executes, if that is not what was prepared. Called in the graph's order by
-  /// the thread that launches. An empty function: what was prepared.
+  /// The work for one launch of a graph in a stream, if it differs from the prepared work; an empty function if it does
+  /// not. Called by the launching thread, in the order of the graph's nodes.
   virtual work begin(stream& where) const;
 };
 
-/// Gives an operation to a stream: a node where the stream captures, else work behind all earlier work. Every
-/// stream-ordered entry of the library ends here, or in stream::enqueue for what cannot be captured (behind
-/// require_not_capturing of capture.h). Returns the error or throws failure.
+/// Queues an operation in a stream; if the stream is capturing, adds a graph node instead. Every stream-ordered
+/// function ends here or, if it cannot be captured, in stream::enqueue after require_not_capturing of capture.h.
+/// Returns the error or throws failure.
 cudaError_t submit(stream& where, std::shared_ptr<const operation> what);
 
 }  // namespace hpe::cudart

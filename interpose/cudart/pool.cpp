@@ -1,4 +1,4 @@
-// A block is in used_blocks_ or in free_blocks_. used_ and reserved_ are the bytes of the first and of both.
+// A block is either in used_blocks_ or in free_blocks_. used_ is the bytes of the former, reserved_ those of both.
 
 #include "interpose/cudart/pool.h"
 
@@ -40,7 +40,7 @@ void* memory_pool::take_free(std::size_t bytes, const stream& where) {
   auto best = free_blocks_.end();
   for (auto each = free_blocks_.begin(); each != free_blocks_.end(); ++each) {
     const bool usable = each->stream == where.id() || (opportunistic_ && each->since.reached());
-    const bool fits = each->size >= bytes && each->size / 2 <= bytes;  // half of a block may be wasted
+    const bool fits = each->size >= bytes && each->size / 2 <= bytes;  // at most half of a block is wasted
     if (usable && fits && (best == free_blocks_.end() || each->size < best->size)) best = each;
   }
   if (best == free_blocks_.end()) return nullptr;

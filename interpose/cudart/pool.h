@@ -13,7 +13,7 @@
 
 namespace hpe::cudart {
 
-/// Where a pool gets memory from.
+/// The allocator from which a pool gets its memory.
 class memory_source {
  public:
   memory_source() = default;
@@ -21,36 +21,36 @@ class memory_source {
   memory_source(const memory_source&) = delete;
   memory_source& operator=(const memory_source&) = delete;
 
-  virtual void* allocate(std::size_t bytes) = 0;  ///< null where there is none
+  virtual void* allocate(std::size_t bytes) = 0;  ///< null if there is no memory
   virtual void free(void* block) = 0;
 };
 
-/// Memory that is allocated and freed in the order of streams. A block that was freed serves again at once in the
-/// stream that freed it, and in others when they have come that far. What is above the release threshold goes back to
-/// the source when release_excess() finds that nobody uses it. Thread safe. Members throw failure.
+/// Memory that is allocated and freed in stream order. A freed block can be reused at once in the stream that freed it,
+/// and in other streams when that stream has reached the free. Blocks above the release threshold return to the source
+/// when release_excess() finds them unused. Thread safe. Members throw failure.
 class memory_pool {
  public:
-  /// max_size 0: no limit but the source's.
+  /// max_size 0: limited by the source only.
   memory_pool(std::unique_ptr<memory_source> source, int device, std::size_t max_size);
-  ~memory_pool();  ///< all blocks are free, and their streams have come that far
+  ~memory_pool();  ///< all blocks must be free; waits for the streams that freed them
   memory_pool(const memory_pool&) = delete;
   memory_pool& operator=(const memory_pool&) = delete;
 
   int device() const { return device_; }
 
-  /// For work that is queued behind this in the stream. cudaErrorMemoryAllocation.
+  /// Allocates for work that is queued in the stream after this call. Throws cudaErrorMemoryAllocation.
   void* allocate(std::size_t bytes, stream& where);
 
-  /// After the stream's work so far. cudaErrorInvalidValue for what is not allocated here.
+  /// Frees a block after the stream's work so far. Throws cudaErrorInvalidValue for a block that is not allocated here.
   void free(void* block, stream& where);
-  void free(void* block);  ///< by a program whose work with it has finished
+  void free(void* block);  ///< frees a block that no work uses any more
 
   std::size_t size_of(const void* block) const;
-  void trim(std::size_t keep);  ///< gives free memory back until no more than keep is reserved
+  void trim(std::size_t keep);  ///< returns free memory until at most `keep` bytes are reserved
   void release_excess();
 
-  /// The value of an attribute: a number, or a flag. cudaErrorInvalidValue for unknown ones and values they cannot
-  /// have.
+  /// The value of an attribute: a number or a flag. Both throw cudaErrorInvalidValue for unknown attributes and invalid
+  /// values.
   std::uint64_t attribute(cudaMemPoolAttr which) const;
   void set_attribute(cudaMemPoolAttr which, std::uint64_t value);
 
@@ -58,8 +58,8 @@ class memory_pool {
   struct free_block {
     void* base;
     std::size_t size;
-    point since;           // reached when the work before the free has finished
-    std::uint64_t stream;  // where it was freed; 0: by the program itself
+    point since;           // reached when the stream has executed the free
+    std::uint64_t stream;  // the stream that freed it; 0 if the program freed it without a stream
   };
 
   void* take_free(std::size_t bytes, const stream& where);  // these need the mutex

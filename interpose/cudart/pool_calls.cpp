@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime about memory pools and allocations in the order of streams.
+// The CUDA runtime's functions for memory pools and stream-ordered allocation.
 
 #include <cuda_runtime_api.h>
 
@@ -13,7 +13,7 @@ using namespace hpe::cudart;
 
 namespace {
 
-/// The device that a location names. Pools of host memory are not there.
+/// The device of a location. Throws cudaErrorNotSupported for other locations: there are no pools of host memory.
 int device_of(const cudaMemLocation* location) {
   require(location != nullptr, cudaErrorInvalidValue);
   require(location->type == cudaMemLocationTypeDevice, cudaErrorNotSupported);
@@ -21,7 +21,7 @@ int device_of(const cudaMemLocation* location) {
   return location->id;
 }
 
-/// Flags are given as int, numbers of bytes as 64 bits.
+/// Whether an attribute is a flag, given as int; the others are 64-bit numbers of bytes.
 bool is_flag(cudaMemPoolAttr attribute) {
   return attribute == cudaMemPoolReuseFollowEventDependencies || attribute == cudaMemPoolReuseAllowOpportunistic ||
          attribute == cudaMemPoolReuseAllowInternalDependencies;
@@ -49,7 +49,7 @@ void free(void* block, stream& where) {
     return;
   }
   require_not_capturing(where);
-  if (process().graph_memory().find(block)) return;  // its graph frees it
+  if (process().graph_memory().find(block)) return;  // the graph frees it
   if (process().pools().owns(block)) {
     process().pools().free(block, where);
     return;
@@ -127,7 +127,7 @@ cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAc
       const int home = process().pools().find(handle)->device();
       const bool allowed = list[i].flags == cudaMemAccessFlagsProtReadWrite;
       require(allowed || list[i].flags == cudaMemAccessFlagsProtNone, cudaErrorInvalidValue);
-      require(device != home || allowed, cudaErrorInvalidDevice);  // nobody takes a device's own memory from it
+      require(device != home || allowed, cudaErrorInvalidDevice);  // a device always has access to its own pool
       require(device == home || process().devices().can_reach(device, home), cudaErrorInvalidDevice);
       process().pools().set_access(handle, device, allowed);
     }

@@ -9,7 +9,7 @@
 namespace hpe::cudart {
 namespace {
 
-/// Memory of a soft device. Kernels are told of all of it, free or not.
+/// Memory of a soft device. All of it is in the table of memory, whether a block is free or not.
 class device_source final : public memory_source {
  public:
   device_source(memory_table& memory, int device, std::shared_ptr<const unsigned> access)
@@ -23,7 +23,7 @@ class device_source final : public memory_source {
   }
 
   void free(void* block) override {
-    if (memory_.remove(block)) ::hpeFree(block);  // else cudaDeviceReset has done it
+    if (memory_.remove(block)) ::hpeFree(block);  // otherwise cudaDeviceReset has freed it
   }
 
  private:
@@ -51,7 +51,7 @@ cudaMemPool_t pool_table::create(int device, std::size_t max_size) {
 }
 
 void pool_table::destroy(cudaMemPool_t handle) {
-  std::shared_ptr<entry> gone;  // ends behind the lock: its pool may wait for streams
+  std::shared_ptr<entry> gone;  // destroyed after the lock is released, because its pool may wait for streams
   const std::scoped_lock lock(mutex_);
   require(std::find(defaults_.begin(), defaults_.end(), handle) == defaults_.end(), cudaErrorInvalidValue);
   gone = pools_.destroy(handle);
@@ -130,7 +130,7 @@ void pool_table::release_all() {
 }
 
 void pool_table::reset(int device) {
-  std::vector<std::shared_ptr<entry>> gone;  // end behind the lock
+  std::vector<std::shared_ptr<entry>> gone;  // destroyed after the lock is released
   const std::scoped_lock lock(mutex_);
   std::erase_if(owners_, [&](const auto& each) { return each.second->device() == device; });
   gone = pools_.take_if([&](const entry& each) { return each.pool->device() == device; });

@@ -14,11 +14,11 @@
 
 namespace hpe::cudart {
 
-/// The memory pools of a process, and the pool that each block came from. A pool that was destroyed lives on until its
-/// blocks are freed. Thread safe. Members throw failure.
+/// The memory pools of a process, and the pool of each block. A destroyed pool lives on until its blocks are freed.
+/// Thread safe. Members throw failure.
 class pool_table {
  public:
-  /// What pools allocate is entered in memory.
+  /// Registers the memory of all pools in `memory`.
   pool_table(memory_table& memory, int devices);
 
   cudaMemPool_t create(int device, std::size_t max_size);
@@ -32,20 +32,20 @@ class pool_table {
   void* allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, stream& where);
   bool owns(const void* block) const;
   void free(void* block, stream& where);
-  void free(void* block);  ///< nothing uses it any more
+  void free(void* block);  ///< frees a block that no work uses any more
 
-  /// Which devices' kernels may use what comes from a pool, besides its own.
+  /// Whether kernels on another device may use the memory of a pool.
   void set_access(cudaMemPool_t handle, int device, bool allowed);
   bool access(cudaMemPool_t handle, int device) const;
 
-  void release_excess();   ///< free memory above thresholds goes back
-  void release_all();      ///< all free memory
-  void reset(int device);  ///< cudaDeviceReset: the device has no pools but a new default one, and no blocks
+  void release_excess();   ///< returns free memory above the thresholds
+  void release_all();      ///< returns all free memory
+  void reset(int device);  ///< drops all pools of the device with their blocks, and makes a new default pool
 
  private:
   struct entry {
     std::shared_ptr<memory_pool> pool;
-    std::shared_ptr<unsigned> access;  // a bit for each device; the pool's source enters it with new blocks
+    std::shared_ptr<unsigned> access;  // a bit for each device; the pool's source stores it with new blocks
   };
 
   cudaMemPool_t add(int device, std::size_t max_size);  // needs the mutex
@@ -56,7 +56,7 @@ class pool_table {
   handle_table<cudaMemPool_t, entry, cudaErrorInvalidValue> pools_;
   std::vector<cudaMemPool_t> defaults_;
   std::vector<cudaMemPool_t> current_;
-  std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // of used blocks
+  std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // for blocks in use
 };
 
 }  // namespace hpe::cudart

@@ -13,7 +13,7 @@ namespace hpe::cudart {
 
 namespace {
 
-constexpr int clock_rate = 1'000'000;  // kHz; a soft device has none, and programs divide by it
+constexpr int clock_rate = 1'000'000;  // kHz; a soft device has no clock, but programs divide by this
 
 constexpr std::size_t KiB = 1024;
 

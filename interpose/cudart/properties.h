@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a soft device tells programs about itself in CUDA's words.
+/// CUDA's description of a soft device.
 
 #include <driver_types.h>
 
@@ -8,8 +8,8 @@
 
 namespace hpe::cudart {
 
-/// The limits are those of a GPU of compute capability 9.0, because that is the PTX that the devices run; sizes and
-/// counts are the soft device's own. What it does not have (sparse arrays, RDMA) is told as absent.
+/// The limits are those of a GPU of compute capability 9.0, because the devices run PTX for it; sizes and counts are
+/// the soft device's own. Missing features (sparse arrays, RDMA) are reported as absent.
 [[nodiscard]] cudaDeviceProp make_properties(const hpeDeviceInfo& info, int device);
 
 /// An attribute by its number. Throws cudaErrorInvalidValue for one that CUDA does not have.

@@ -1,8 +1,8 @@
-// The program's own memory, page-locked by cudaHostRegister. hpe's copies take any memory, so there is nothing to lock.
-// Kernels on soft devices, which are other processes, see it only once the program asks where: its pages are then
-// replaced by pages of the host's memory in hpe, with the same bytes, which the program has at both addresses. Pages
-// are whole, so what shares the first or the last with the program's range moves along; nobody else may write there at
-// that moment.
+// Memory of the program that cudaHostRegister page-locks. hpe can copy any memory, so nothing needs locking. Soft
+// devices are other processes. Their kernels see the memory only after the program asks for its device address: its
+// pages are then replaced by pages of hpe host memory with the same bytes, and the program can use both addresses.
+// Whole pages are replaced, so other data in the first and last page moves along; no thread may write that data during
+// the call.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -29,19 +29,19 @@ pages pages_of(const allocation& memory) {
   return {reinterpret_cast<char*>(first), end - first};
 }
 
-/// Pages of an allocation of hpe's, from its first whole one.
+/// The first whole page of an allocation of hpe's.
 char* first_page(void* base) {
   return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + page - 1) & ~(page - 1));
 }
 
-/// Puts pages of hpe's in the place of the program's. Returns where kernels see the memory.
+/// Replaces the program's pages by pages of hpe host memory. Returns the address for kernels.
 void* move_to_hpe(allocation memory) {
   const pages own = pages_of(memory);
   void* made = nullptr;
   check(::hpeMallocHost(&made, own.bytes + page));
   char* const shared = first_page(made);
   std::memcpy(shared, own.begin, own.bytes);
-  // Of a shared mapping, mremap makes a second one where the first is said to be of no size.
+  // For a shared mapping and an old size of 0, mremap creates a second mapping of the same pages.
   void* const placed = ::mremap(shared, 0, own.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, own.begin);
   if (placed == MAP_FAILED || ::mprotect(own.begin, own.bytes, PROT_READ | PROT_WRITE) != 0) {
     if (placed == MAP_FAILED) ::hpeFree(made);
@@ -57,7 +57,7 @@ void* move_to_hpe(allocation memory) {
   return memory.device_base;
 }
 
-/// Gives the program pages of its own again, with what hpe's hold.
+/// Gives the program private pages again, with the current content.
 void move_back(const allocation& memory) {
   const pages own = pages_of(memory);
   const auto mapped = process().memory().find(memory.device_base);

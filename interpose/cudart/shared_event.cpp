@@ -1,7 +1,7 @@
-// A recording takes one of the page's places while it is not reached. A place's generation is odd while it is taken and
-// goes up by one at each change, so (place, generation) names a recording, which is reached when the generation has
-// changed. The owner is 0 while nobody or not yet anybody is known to have the place; else it says which process to ask
-// the kernel about. Waiters sleep on the generation and look from time to time whether the owner lives.
+// A recording that is not reached occupies one of the page's places. The generation of a place is odd while it is
+// occupied and grows by one at each change, so (place, generation) names a recording, which is reached when the
+// generation has changed. The owner is the process that occupies the place, or 0 while it is free or not yet recorded.
+// Waiters sleep on the generation and check periodically whether the owner is alive.
 
 #include "interpose/cudart/shared_event.h"
 
@@ -36,15 +36,15 @@ struct place {
   std::atomic<std::uint64_t> owner;
 };
 
-/// Which process: its id above, the lower half of the time at which it started below.
+/// Names a process: its id in the upper half, the lower 32 bits of its start time in the lower half.
 using process_mark = std::uint64_t;
 
-/// 0 where there is no such process, or it has ended and waits for its parent only.
+/// 0 if there is no such process, or if it is a zombie.
 process_mark mark_of(pid_t id) {
   std::ifstream file("/proc/" + std::to_string(id) + "/stat");
   std::string text;
   std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  const std::size_t name_end = text.rfind(')');  // the name may contain any character
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));
   char state = 0;
@@ -61,7 +61,7 @@ process_mark own_mark() { return mark_of(::getpid()); }
 
 bool is_alive(process_mark mark) { return mark_of(static_cast<pid_t>(mark >> 32)) == mark; }
 
-/// What a handle holds.
+/// The content of a handle.
 struct handle_content {
   std::uint64_t cookie;
   process_mark creator;
@@ -100,7 +100,7 @@ shared_event_page* map(int file) {
   return memory == MAP_FAILED ? nullptr : static_cast<shared_event_page*>(memory);
 }
 
-/// Takes a place that is free, or whose owner has ended; 0 if there is none.
+/// Occupies a place that is free or whose owner has ended; returns 0 if there is none.
 shared_event::position take(shared_event_page& page, process_mark self) {
   for (std::size_t i = 0; i < places; ++i) {
     place& each = page.all[i];
@@ -156,7 +156,7 @@ std::shared_ptr<shared_event> shared_event::open(const cudaIpcEventHandle_t& han
   std::memcpy(&content, &handle, sizeof content);
   require(content.creator != 0 && content.file >= 0 && is_alive(content.creator), cudaErrorInvalidResourceHandle);
   const std::string path = path_of(content);
-  std::array<char, 64> target{};  // looked at first: opening some other file could do something
+  std::array<char, 64> target{};  // checked first, because opening another kind of file can have effects
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
   std::string wanted = "/memfd:";
   wanted += file_name;

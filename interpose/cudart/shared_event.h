@@ -11,18 +11,18 @@
 
 namespace hpe::cudart {
 
-struct shared_event_page;  // what lies in the memory file
+struct shared_event_page;  // the content of the memory file
 
-/// What processes share of an event that was created with cudaEventInterprocess: which recording is the last, and which
-/// have been reached. It lies in a memory file that the creator keeps open and others open through it, so nothing is
-/// left behind however processes end. A recording of a process that has ended counts as reached: nobody waits for the
-/// dead. Thread safe. Members throw failure.
+/// The state that processes share of an event created with cudaEventInterprocess: the last recording, and which
+/// recordings are reached. It is in a memory file that the creator keeps open and that others open through the creator,
+/// so nothing is left behind however processes end. A recording of a process that has ended counts as reached, so that
+/// nobody waits for it. Thread safe. Members throw failure.
 class shared_event : public std::enable_shared_from_this<shared_event> {
  public:
-  /// Names one recording; 0 is none. Never used again for another one of the event (but for wrapping after 2^31).
+  /// Names one recording of the event; 0 means none. A name is not used again (until the counter wraps after 2^31).
   using position = std::uint64_t;
 
-  /// A recording that is not reached while this object lives. Of this process.
+  /// A recording of this process. It is reached when this object is destroyed.
   class pending {
    public:
     pending(std::shared_ptr<shared_event> of, position where) : of_(std::move(of)), where_(where) {}
@@ -36,9 +36,9 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
     const position where_;
   };
 
-  static std::shared_ptr<shared_event> create();  ///< cudaErrorMemoryAllocation where there is no memory file
+  static std::shared_ptr<shared_event> create();  ///< cudaErrorMemoryAllocation if no memory file can be made
 
-  /// cudaErrorInvalidResourceHandle for what is no handle, or one whose creator has ended or destroyed the event.
+  /// Throws cudaErrorInvalidResourceHandle for an invalid handle, or if its creator has ended or destroyed the event.
   static std::shared_ptr<shared_event> open(const cudaIpcEventHandle_t& handle);
 
   ~shared_event();
@@ -47,7 +47,7 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
 
   const cudaIpcEventHandle_t& handle() const { return handle_; }
 
-  /// A recording that is not the last one until it is published. Waits while 256 of the event are not reached.
+  /// Begins a recording, which publish() then makes the last one. Waits while 256 recordings of the event are pending.
   std::shared_ptr<pending> begin();
   void publish(const pending& recording);
 
@@ -60,11 +60,11 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
   void end(position where);
 
   shared_event_page* const page_;
-  const int file_;  // -1 but in the process that created it
+  const int file_;  // -1 except in the process that created the event
   const cudaIpcEventHandle_t handle_;
 };
 
-/// A recording that another process made, as a timeline of one piece.
+/// A recording of another process, as a timeline with one piece of work.
 class foreign_recording final : public timeline {
  public:
   foreign_recording(std::shared_ptr<const shared_event> of, shared_event::position where)

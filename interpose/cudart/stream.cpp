@@ -1,5 +1,5 @@
-// Order is decided when work is queued, under the device's mutex: a piece knows the points that it waits for, and all
-// of them were queued before it. So streams cannot wait for each other in a circle.
+// The order is decided when work is queued, under the device's mutex: a piece waits only for points of work that was
+// queued before it. So streams cannot wait for each other in a circle.
 
 #include "interpose/cudart/stream.h"
 
@@ -13,8 +13,8 @@ namespace {
 
 thread_local bool host_function = false;
 
-/// While it lives, the calling thread makes threads that take none of the program's signals. Faults are not signals of
-/// the program: a host function may touch memory that is not there yet.
+/// While an object exists, threads that the calling thread creates block the program's signals. Signals of faults are
+/// not blocked, because a host function may touch memory whose view is closed.
 class signals_blocked {
  public:
   signals_blocked() noexcept {
@@ -36,7 +36,7 @@ std::uint64_t next_id() {
   return ++last;
 }
 
-/// The default streams of the calling thread, closed when it ends.
+/// The calling thread's default streams, closed when the thread ends.
 struct thread_streams {
   std::vector<std::shared_ptr<stream>> streams;
 
@@ -59,7 +59,7 @@ struct device_order {
 
   const announce_work announce;
   std::mutex mutex;
-  std::vector<std::weak_ptr<stream>> streams;  // all of them, the legacy one too, and destroyed ones with work left
+  std::vector<std::weak_ptr<stream>> streams;  // including the legacy stream and destroyed ones with work left
   std::atomic<cudaError_t> fault{cudaSuccess};
   std::atomic<int> capturing{0};  // streams that capture
 
@@ -70,7 +70,7 @@ struct device_order {
     fault.compare_exchange_strong(none, error);
   }
 
-  /// The ends of the streams that a choice takes, as far as they are not reached. Needs the mutex.
+  /// The ends of the streams that `choice` accepts, without those that are reached. Needs the mutex.
   template <class Choice>
   std::vector<point> ends(const Choice& choice) {
     std::vector<point> result;
@@ -85,7 +85,7 @@ struct device_order {
     return result;
   }
 
-  /// The captures that streams of a choice are in.
+  /// The captures of the streams that `choice` accepts.
   template <class Choice>
   std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
     std::vector<std::shared_ptr<capture>> result;
@@ -99,7 +99,7 @@ struct device_order {
     return result;
   }
 
-  /// What new work of a stream waits for outside of that stream. Needs the mutex.
+  /// The points in other streams that new work of a stream must wait for. Needs the mutex.
   std::vector<point> before(const stream& self) {
     switch (self.kind_) {
       case stream_kind::legacy: return ends([](const stream& other) { return other.kind_ == stream_kind::blocking; });
@@ -162,7 +162,7 @@ void stream::run_queue() {
       lock.unlock();
       wait_all(piece.after);
       piece.run();
-    }  // what the piece owns is gone before anybody hears that it has finished
+    }  // destroys what the piece owns before the work counts as finished
     line_->advance();
     lock.lock();
   }
@@ -237,7 +237,7 @@ std::shared_ptr<stream> device_streams::per_thread() {
   for (const auto& each : mine.streams) {
     if (each->order_ == order_) return each;
   }
-  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // of devices that are gone
+  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // whose devices were reset
   mine.streams.push_back(create(cudaStreamDefault, 0));
   return mine.streams.back();
 }

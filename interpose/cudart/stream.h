@@ -18,38 +18,39 @@
 namespace hpe::cudart {
 
 enum class stream_kind {
-  legacy,  ///< the default stream of a device: begins after what blocking streams were given before, which wait for it
-  blocking,      ///< created without flags, and each thread's default stream
-  non_blocking,  ///< takes no part in that
+  legacy,  ///< a device's default stream: waits for earlier work of blocking streams, and their later work waits for it
+  blocking,      ///< created without flags, or a thread's default stream
+  non_blocking,  ///< does not synchronize with the legacy stream
 };
 
 class capture;
-struct device_order;  // of stream.cpp: what the streams of one device share
+struct device_order;  // defined in stream.cpp: shared by the streams of one device
 
-/// Work in order, in a thread of its own that starts with the first piece and ends with the last after close(). Knows
-/// nothing of devices: it runs functions. Thread safe. Made by device_streams.
+/// A stream: work that runs in order, in a thread that starts with the first piece and ends after close() and the last
+/// piece. It knows nothing of devices; it runs functions. Thread safe. Made by device_streams.
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Announces work and queues it behind all earlier work of this stream, what CUDA's rules about default streams say,
-  /// and `after`. Returns the device's sticky error, if there is one, and cudaErrorNotPermitted inside a host function.
-  /// end (may be null) becomes the point where the work has finished.
+  /// Announces work and queues it after all earlier work of this stream, after the work that CUDA's rules on default
+  /// streams name, and after `after`. Returns the device's sticky error, if there is one, and cudaErrorNotPermitted
+  /// inside a host function. *end (end may be null) becomes the point at which the work has finished.
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
-  /// Queues a function of the program that runs even after a sticky error, which it is given (else cudaSuccess).
-  /// Whatever it does is no error.
+  /// Queues a function that runs even after a sticky error; its argument is that error, or cudaSuccess. Nothing that
+  /// the function does is an error.
   cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
 
-  /// Waits for everything queued so far (and for what that waits for), or tells whether it has finished
-  /// (cudaErrorNotReady). Returns the device's sticky error. cudaErrorNotPermitted inside a host function.
+  /// synchronize() waits for everything queued so far; query() returns cudaErrorNotReady unless it has finished. Both
+  /// return the device's sticky error, and cudaErrorNotPermitted inside a host function.
   cudaError_t synchronize();
   cudaError_t query();
 
-  /// Behind everything that was queued so far; for the legacy stream that is blocking streams' work too.
+  /// Points that are reached when all work queued so far has finished; for the legacy stream also that of blocking
+  /// streams.
   std::vector<point> last_points();
 
-  /// No work will be queued any more; what is queued goes on.
+  /// No more work may be queued. Queued work still runs.
   void close();
   bool closed() const;
 
@@ -57,16 +58,16 @@ class stream : public std::enable_shared_from_this<stream> {
   int device() const { return device_; }
   stream_kind kind() const { return kind_; }
   unsigned flags() const { return flags_; }
-  int priority() const { return priority_; }  ///< as asked for; threads of the host have none
+  int priority() const { return priority_; }  ///< as requested; host threads have no priorities
   stream_attributes& attributes() { return attributes_; }
-  std::uint64_t id() const { return id_; }  ///< of this process, never used again
+  std::uint64_t id() const { return id_; }  ///< unique in this process, never reused
 
-  /// What stream capture keeps here; null while the stream does not capture. See capture.h.
+  /// The stream's capture, or null while the stream is not capturing. See capture.h.
   std::shared_ptr<capture> capturing() const;
   void set_capturing(std::shared_ptr<capture> value);
 
-  /// Captures of blocking streams, if this is their legacy stream: work in it would become part of them by the rules
-  /// about default streams, which CUDA does not allow.
+  /// If this is a legacy stream, the captures of its device's blocking streams: work in the legacy stream would become
+  /// part of them by the rules on default streams, which CUDA forbids.
   std::vector<std::shared_ptr<capture>> captures_in_the_way();
 
  private:
@@ -88,17 +89,17 @@ class stream : public std::enable_shared_from_this<stream> {
   const std::uint64_t id_;
   const std::shared_ptr<timeline> line_ = std::make_shared<timeline>();
 
-  mutable std::mutex mutex_;  // taken with order's mutex held, never the other way round
+  mutable std::mutex mutex_;  // acquired after the mutex of order_, never before
   std::condition_variable changed_;
   std::deque<piece_of_work> queue_;
-  std::uint64_t queued_ = 0;  // pieces so far
-  bool running_ = false;      // there is a thread
+  std::uint64_t queued_ = 0;  // number of pieces so far
+  bool running_ = false;      // the thread exists
   bool closed_ = false;
   std::shared_ptr<capture> capture_;
   stream_attributes attributes_;
 };
 
-/// The streams of one device. Thread safe. Its end closes all of them; their work goes on.
+/// The streams of one device. Thread safe. The destructor closes all of them; queued work still runs.
 class device_streams {
  public:
   explicit device_streams(int device, announce_work announce = {});
@@ -110,13 +111,13 @@ class device_streams {
   std::shared_ptr<stream> per_thread();  ///< the calling thread's default stream, which lives as long as the thread
   std::shared_ptr<stream> create(unsigned flags, int priority);
 
-  /// Everything queued so far in any stream, destroyed ones too.
+  /// Waits for everything queued so far in any stream, including destroyed ones.
   cudaError_t synchronize();
 
-  std::vector<std::shared_ptr<capture>> captures();  ///< under way in streams of this device
+  std::vector<std::shared_ptr<capture>> captures();  ///< in progress in streams of this device
 
   cudaError_t fault() const;     ///< the sticky error, or cudaSuccess
-  void fail(cudaError_t error);  ///< makes it the sticky error, unless there is one
+  void fail(cudaError_t error);  ///< sets the sticky error, unless there is one
 
  private:
   const int device_;
@@ -124,7 +125,7 @@ class device_streams {
   const std::shared_ptr<stream> legacy_;
 };
 
-/// Host functions and callbacks of streams run inside one of these; CUDA calls are not permitted there.
+/// Exists while a host function or callback of a stream runs in this thread; CUDA calls are not permitted there.
 class host_function_scope {
  public:
   host_function_scope();

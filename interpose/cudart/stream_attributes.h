@@ -7,11 +7,11 @@
 
 namespace hpe::cudart {
 
-/// What a program sets on a stream for the hardware's sake. Soft devices make nothing of it; it is told back. Thread
+/// Stream attributes, which are hints to the hardware. Soft devices store and return them without any effect. Thread
 /// safe.
 class stream_attributes {
  public:
-  /// False for an attribute that streams do not have.
+  /// Both return false for an attribute that streams do not have.
   bool set(cudaStreamAttrID attribute, const cudaStreamAttrValue& value);
   bool get(cudaStreamAttrID attribute, cudaStreamAttrValue& value) const;
   void copy_from(const stream_attributes& other);

@@ -11,25 +11,25 @@
 
 namespace hpe::cudart {
 
-/// What handle 0 means: the legacy default stream, or the thread's in programs compiled with
-/// --default-stream per-thread (they call the entries with _ptsz and _ptds).
+/// The meaning of handle 0: the legacy default stream, or the thread's default stream in programs compiled with
+/// --default-stream per-thread (they call the functions with suffix _ptsz or _ptds).
 enum class default_stream { legacy, per_thread };
 
-/// From the handles of a program to streams, over all devices. Thread safe.
+/// Maps a program's handles to streams of all devices. Thread safe.
 class stream_table {
  public:
   explicit stream_table(int devices, announce_work announce = {});
 
-  /// The stream of a handle; null for one that was never made or is destroyed (cudaErrorInvalidResourceHandle). Default
-  /// streams are those of the device given.
+  /// The stream of a handle; null for a handle that was never made or is destroyed (cudaErrorInvalidResourceHandle).
+  /// Handles of default streams mean those of `device`.
   std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
 
   cudaStream_t create(int device, unsigned flags, int priority);
-  bool destroy(cudaStream_t handle);  ///< false if there is no such stream, or it is a default one; work goes on
+  bool destroy(cudaStream_t handle);  ///< false for a default stream or no stream at all; queued work still runs
 
   device_streams& of_device(int device);
 
-  /// Forgets all streams of a device, and its sticky error (cudaDeviceReset). Work goes on.
+  /// cudaDeviceReset: forgets all streams of a device and its sticky error. Queued work still runs.
   void reset(int device);
 
  private:

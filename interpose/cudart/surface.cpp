@@ -1,4 +1,5 @@
-// The functions of CUDA's runtime about surface objects. A surface is an array's memory; kernels say how they read it.
+// The CUDA runtime's functions for surface objects. A surface is an array's memory; the kernel chooses the format of
+// accesses.
 
 #include <cuda_runtime_api.h>
 

@@ -1,4 +1,4 @@
-// Variables of modules: their addresses, and copies to and from them.
+// Variables of modules: addresses, and copies to and from them.
 
 #include <cuda_runtime_api.h>
 
@@ -10,13 +10,13 @@ using namespace hpe::cudart;
 
 namespace {
 
-/// Where a variable lies on the calling thread's device.
+/// The range of a variable on the calling thread's device.
 memory_range locate(const void* symbol) {
   const variable found = process().modules().find_variable(symbol);
   return found.owner->locate(found.name, process().current_device());
 }
 
-/// A part of a variable. Throws cudaErrorInvalidValue where the variable ends before it.
+/// The address of a part of a variable. Throws cudaErrorInvalidValue if the part does not lie in the variable.
 char* part_of(const void* symbol, std::size_t bytes, std::size_t offset) {
   const memory_range whole = locate(symbol);
   require(offset <= whole.size && bytes <= whole.size - offset, cudaErrorInvalidValue);

@@ -14,7 +14,7 @@ namespace {
 using element = ptx::texture::element;
 
 element format_of(const cudaChannelFormatDesc& format) {
-  static_cast<void>(element_bytes_of(format));  // throws for what no texture can have
+  static_cast<void>(element_bytes_of(format));  // throws for a format that textures cannot have
   switch (format.f) {
     case cudaChannelFormatKindFloat: return format.x == 32 ? element::f32 : element::f16;
     case cudaChannelFormatKindSigned:
@@ -30,7 +30,7 @@ ptx::texture empty_of(const cudaChannelFormatDesc& format) {
   return result;
 }
 
-/// The memory behind a resource.
+/// The memory of a resource.
 ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays) {
   ptx::texture result;
   switch (resource.resType) {
@@ -82,7 +82,7 @@ ptx::texture describe(const texture_object& object, const array_table& arrays) {
   result.linear = wanted.filterMode == cudaFilterModeLinear;
   result.normalized = wanted.normalizedCoords != 0;
   result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && !result.gives_floats();
-  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // those cannot become fractions
+  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // no 32-bit channels
   require(!result.linear || result.gives_floats(), cudaErrorInvalidValue);
   require(wanted.sRGB == 0, cudaErrorNotSupported);
   const bool is_black =

@@ -12,7 +12,7 @@
 
 namespace hpe::cudart {
 
-/// What the program was given a texture or a surface object for; surfaces have a resource only.
+/// The program's description of a texture or surface object; a surface has only the resource.
 struct texture_object {
   cudaResourceDesc resource{};
   cudaTextureDesc description{};
@@ -20,23 +20,23 @@ struct texture_object {
   int device = 0;
 };
 
-/// Where kernels find the elements of an array. Channels of 8, 16 or 32 bits; throws cudaErrorInvalidChannelDescriptor
-/// for others.
+/// The memory layout of an array, for kernels. Throws cudaErrorInvalidChannelDescriptor unless channels have 8, 16 or
+/// 32 bits.
 ptx::texture layout_of(const device_array& array);
 
-/// How kernels read a texture object. Throws cudaErrorInvalidValue for what CUDA does not allow, cudaErrorNotSupported
-/// for what soft devices cannot.
+/// The description by which kernels read a texture object. Throws cudaErrorInvalidValue for parameters that CUDA does
+/// not allow, cudaErrorNotSupported for those that soft devices do not support.
 ptx::texture describe(const texture_object& object, const array_table& arrays);
 
-/// Handles are the addresses of the objects' descriptions in the memory of a device. Members throw failure and
-/// hpe::error.
+/// Texture or surface objects. A handle is the address of the object's description in device memory. Members throw
+/// failure and hpe::error.
 class texture_table : public handle_table<cudaTextureObject_t, const texture_object, cudaErrorInvalidValue> {
  public:
   explicit texture_table(memory_table& memory) : memory_(memory) {}
 
   cudaTextureObject_t create(const texture_object& object, const ptx::texture& description);
   void free(cudaTextureObject_t handle);
-  void reset(int device);  ///< forgets a device's, whose memory is gone
+  void reset(int device);  ///< forgets the objects of a device, whose memory has been freed
 
  private:
   memory_table& memory_;

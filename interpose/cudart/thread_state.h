@@ -1,6 +1,6 @@
 #pragma once
 
-/// What CUDA keeps for each thread of the program.
+/// The state that the CUDA runtime keeps for each thread of the program.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -10,7 +10,7 @@
 
 namespace hpe::cudart {
 
-/// What <<<...>>> says, between __cudaPushCallConfiguration and the stub of the kernel.
+/// The launch configuration <<<...>>>, stored between __cudaPushCallConfiguration and the kernel's stub.
 struct call_configuration {
   dim3 grid;
   dim3 block;
@@ -26,10 +26,10 @@ struct thread_state {
   std::vector<call_configuration> configurations;
 };
 
-/// The calling thread's.
+/// The calling thread's state.
 [[nodiscard]] thread_state& this_thread() noexcept;
 
-/// While one lives, stream 0 means the thread's own default stream: what a program means that was compiled with
+/// While an object exists, stream 0 means the calling thread's own default stream, as in programs compiled with
 /// --default-stream per-thread.
 class own_default_stream {
  public:

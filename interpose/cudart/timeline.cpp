@@ -9,7 +9,7 @@ void timeline::wait(std::uint64_t position) const {
 
 void timeline::advance() {
   {
-    const std::scoped_lock lock(mutex_);  // or a waiter could miss it between its look and its sleep
+    const std::scoped_lock lock(mutex_);  // or a waiter could miss the notification between check and sleep
     finished_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_all();

@@ -8,8 +8,8 @@
 
 namespace hpe::cudart {
 
-/// How many pieces of a stream's work have finished. Pieces are numbered from 1 in the stream's order. Thread safe.
-/// What is derived from it tells of work elsewhere.
+/// The number of pieces of a stream's work that have finished. Pieces are numbered from 1 in stream order. Derived
+/// classes report work that is done elsewhere. Thread safe.
 class timeline {
  public:
   timeline() = default;
@@ -27,8 +27,8 @@ class timeline {
   mutable std::condition_variable changed_;
 };
 
-/// A place in the order of one stream: it is reached when everything up to it has finished. A value that outlives its
-/// stream. A default one is always reached.
+/// A position in the work of one stream, reached when the work up to it has finished. A value that may outlive its
+/// stream. A default-constructed point is always reached.
 struct point {
   std::shared_ptr<const timeline> line;
   std::uint64_t position = 0;

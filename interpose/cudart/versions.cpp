@@ -1,4 +1,4 @@
-// Versions, profilers, and the driver that is not there.
+// Versions, profilers, and the missing driver.
 
 #include <cuda_runtime_api.h>
 
@@ -15,8 +15,8 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
   });
 }
 
-/// The version of CUDA that what lies below this library can do. There is no driver, which CUDA would tell as 0;
-/// programs take that as a reason to stop, though all that they want to know is whether their runtime works.
+/// The CUDA version of the driver. There is no driver, for which CUDA returns 0; but programs stop at 0, although they
+/// only want to know whether the runtime works.
 cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t CUDARTAPI cudaProfilerStart() { return cudaSuccess; }

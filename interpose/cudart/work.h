@@ -14,11 +14,11 @@
 
 namespace hpe::cudart {
 
-/// What memory a piece of work may use, so that CPU code that touches it waits while the work is in a stream's queue.
+/// The memory that a piece of work may use. CPU code that touches it waits while the work is in a stream's queue.
 struct memory_uses {
-  std::uint64_t kernels_on = 0;     ///< devices (a bit for each) that run kernels of which no more is known
-  std::vector<hpeAccess> ranges{};  ///< and these bytes; those of ordinary memory do not count
-  bool host_code = false;           ///< the program's own functions, which may touch memory themselves
+  std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels of unknown memory use run
+  std::vector<hpeAccess> ranges{};  ///< these bytes too; ordinary memory is ignored
+  bool host_code = false;           ///< functions of the program, which may touch memory themselves
 
   [[nodiscard]] bool none() const noexcept { return kernels_on == 0 && ranges.empty() && !host_code; }
   void add(const memory_uses& other) {
@@ -28,8 +28,8 @@ struct memory_uses {
   }
 };
 
-/// A piece of work: runs in its stream's thread, and has finished when it returns. What is not cudaSuccess is a sticky
-/// error of the device: all later work of the device's streams is dropped, and calls on them return the error.
+/// A piece of work. It runs in its stream's thread and has finished when it returns. An error becomes the device's
+/// sticky error: all later work of the device's streams is dropped, and calls on them return the error.
 class work {
  public:
   work() = default;
@@ -48,19 +48,20 @@ class work {
   memory_uses uses_;
 };
 
-/// Work in a queue, as hpe was told of it: while one lives, CPU code waits before it touches what the work uses.
+/// Queued work that was announced to hpe: while the object exists, CPU code waits before it touches memory that the
+/// work uses.
 class announced_work {
  public:
   announced_work() = default;
-  virtual ~announced_work() = default;  ///< the work has finished, or will not be done
+  virtual ~announced_work() = default;  ///< to be called when the work has finished or was dropped
   announced_work(const announced_work&) = delete;
   announced_work& operator=(const announced_work&) = delete;
 
-  /// The calling thread does the work from now on: it waits for nothing that is announced.
+  /// The calling thread now does the work and does not wait for announcements.
   virtual void begin() = 0;
 };
 
-/// How streams tell of work that they queue. May return null. Called by the thread that queues it, without locks.
+/// The function by which streams announce queued work. May return null. Called by the queuing thread, without locks.
 using announce_work = std::function<std::shared_ptr<announced_work>(const memory_uses&)>;
 
 }  // namespace hpe::cudart

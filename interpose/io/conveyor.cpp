@@ -3,13 +3,14 @@
 #include <csignal>
 #include <system_error>
 
-// All members after changed_ are under mutex_.
+// mutex_ guards all members after changed_.
 
 namespace hpe::interpose {
 
 namespace {
 
-// The program's signals are for its own threads. What is started while this lives has all of them blocked.
+// While an object exists, threads that the calling thread creates block all signals, which are for the program's
+// threads.
 class signals_blocked {
  public:
   signals_blocked() noexcept {
@@ -34,7 +35,7 @@ conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::
   try {
     while (helpers_.size() < helpers) helpers_.emplace_back([this] { help(); });
   } catch (const std::system_error&) {
-    return;  // the system has no more threads; those that are there do it all
+    return;  // out of threads; those that exist do the work, or wait() does
   }
 }
 
@@ -76,7 +77,7 @@ void conveyor::wait(std::size_t i) {
   taken_ = i;
   changed_.notify_all();
   while (ready_[i] == 0) {
-    // With helpers it is better at hand for what comes next.
+    // With helpers this thread prepares nothing, so that it takes item i as soon as it is ready.
     if (helpers_.empty())
       prepare_one(lock);
     else

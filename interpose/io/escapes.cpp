@@ -1,6 +1,6 @@
-// Calls that memory of hpe escapes through. syscall() is sent the way of the function of libc that does the same, where
-// there is one. The others keep their buffers after they return, or mean the pages and not the data; they fail as
-// without this file, and the log tells why. docs/files.md lists what cannot be seen at all.
+// Calls through which memory of hpe escapes. syscall() is forwarded to the interposed function of libc for the same
+// system call, if there is one. The other calls use their buffers after they return, or concern pages instead of data;
+// they fail as they would without hpe, and the log tells why. docs/files.md lists the calls that hpe cannot see at all.
 
 #include <aio.h>
 #include <sys/random.h>
@@ -9,7 +9,8 @@
 #include "interpose/io/next.h"
 #include "interpose/io/staging.h"
 
-// unistd.h declares it with an ellipsis. As machine code this is the same, and lets most calls pass in one jump.
+// unistd.h declares syscall with an ellipsis. This signature has the same calling convention, and one jump passes most
+// calls on.
 extern "C" long hpe_syscall(long number, long a, long b, long c, long d, long e, long f) asm("syscall");
 
 namespace {
@@ -27,7 +28,7 @@ bool any_of_hpe(long a, long b, long c, long d, long e, long f) noexcept {
   return false;
 }
 
-// The wrappers look into the vectors and messages.
+// The wrappers of these calls examine the vectors and messages.
 bool takes_vector(long number) noexcept {
   switch (number) {
     case SYS_readv:
@@ -42,7 +43,7 @@ bool takes_vector(long number) noexcept {
   }
 }
 
-// Linux takes offsets of vectors in two halves, the second of which is 0 on 64-bit machines.
+// Linux takes the offset of vector calls in two halves; the second is 0 on 64-bit machines.
 long through_libc(long number, long a, long b, long c, long d, long e, long f) {
   const auto file = static_cast<int>(a);
   const auto n = static_cast<std::size_t>(c);
@@ -78,11 +79,11 @@ long through_libc(long number, long a, long b, long c, long d, long e, long f) {
   return through_libc(number, a, b, c, d, e, f);
 }
 
-// The buffer of a request is looked at after the call, when it is known to be one.
+// The call comes first, because the request can only be read safely if it is valid.
 int watched(int result, const char* call, const aiocb* request) noexcept {
   if (request != nullptr && !ordinary(const_cast<const void*>(request->aio_buf))) {
     const int before = errno;
-    errno = EFAULT;  // which the request's own status will tell
+    errno = EFAULT;  // the status of the request will be EFAULT
     explain(call, const_cast<const void*>(request->aio_buf), request->aio_nbytes);
     errno = before;
   }

@@ -1,6 +1,6 @@
-// read, write and their families. Each passes ordinary memory on as it is. Memory of hpe goes through large_files where
-// that can take the call, else it is staged as a whole and the call is made once, so that what one call means (one
-// message, one place at the end of a file, one wait) stays.
+// read, write and their families. Ordinary memory is passed on unchanged. For memory of hpe, large_files takes the call
+// if it can; otherwise the whole buffer is staged and the call is made once, so that it keeps the meaning of one call
+// (one message, one position at the end of a file, one wait).
 
 #undef _FORTIFY_SOURCE
 
@@ -21,7 +21,7 @@ bool ordinary_vector(const iovec* vector, int count) noexcept {
 
 }  // namespace
 
-// ---- at the position of the file
+// ---- at the file position
 
 HPE_INTERPOSE ssize_t read(int file, void* p, bytes_of n) {
   if (n == 0 || ordinary(p)) return passed(next::read(file, p, n), "read", p, n);
@@ -59,7 +59,7 @@ HPE_INTERPOSE ssize_t __read(int file, void* p, bytes_of n) { return ::read(file
 
 HPE_INTERPOSE ssize_t __write(int file, const void* p, bytes_of n) { return ::write(file, p, n); }
 
-// The program is ended by libc if n is too large.
+// libc ends the program if n is too large.
 HPE_INTERPOSE ssize_t __read_chk(int file, void* p, bytes_of n, bytes_of room) {
   return n > room ? next::__read_chk(file, p, n, room) : ::read(file, p, n);
 }
@@ -110,7 +110,7 @@ HPE_INTERPOSE ssize_t pwritev(int file, const iovec* vector, int count, off_t of
                      [&](const iovec* v, int n) { return next::pwritev(file, v, n, offset); });
 }
 
-// On 64-bit machines these are the same functions under other names.
+// On 64-bit machines these are other names of the same functions.
 
 HPE_INTERPOSE ssize_t pread64(int file, void* p, bytes_of n, off64_t offset) { return ::pread(file, p, n, offset); }
 

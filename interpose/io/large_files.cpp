@@ -14,11 +14,11 @@
 #include "interpose/io/staged_call.h"
 #include "runtime/os/cores.h"
 
-// Invariant: bytes of memory change in order, and only up to the first piece that the kernel did not fill.
+// Invariant: a read changes bytes of memory in order, and none beyond the bytes that the kernel has read.
 //
-// Pieces of a file are read in any order, by several threads: one core reads the page cache slower than a GPU takes the
-// data, and one request at a time leaves a disk idle. They are written in order, by the calling thread, so that a full
-// disk leaves the file as one call would have left it and signals (SIGXFSZ) reach the caller.
+// Several threads read pieces of a file in any order: one core reads the page cache slower than a GPU takes the data,
+// and a single request at a time leaves a disk idle. The calling thread writes pieces in order, so that a full disk
+// leaves the same file as one call would, and signals (SIGXFSZ) reach the caller.
 
 namespace hpe::interpose {
 
@@ -33,7 +33,7 @@ struct piece {
   outcome read{0};
 };
 
-// A range of a file that is moved in pieces.
+// A range of a file, transferred in pieces.
 struct range {
   off_t begin;
   std::size_t bytes;
@@ -46,8 +46,8 @@ struct range {
   [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * piece); }
 };
 
-// Nobody cancels the thread while this lives. A request that is there already is obeyed first, as by any call that
-// can be cancelled.
+// Disables cancellation of the thread while an object exists. A pending request takes effect first, as in any
+// cancellation point.
 class uncancelled {
  public:
   uncancelled() {
@@ -62,7 +62,7 @@ class uncancelled {
   int before_ = 0;
 };
 
-// errno is what it was when this goes.
+// Restores errno at its end.
 class errno_kept {
  public:
   errno_kept() = default;
@@ -74,7 +74,7 @@ class errno_kept {
   const int before_ = errno;
 };
 
-// Where the page cache is read, each keeps a core busy; where a disk is, they wait.
+// Each helper keeps a core busy if it reads the page cache, and waits if it reads from a disk.
 unsigned helpers_for_reading(bool direct) {
   static const unsigned cores = os::usable_cores();
   return direct ? 6 : std::clamp(cores / 2, 1U, 8U);
@@ -82,10 +82,10 @@ unsigned helpers_for_reading(bool direct) {
 
 constexpr unsigned helpers_for_writing = 2;
 
-// A disk is idle between two writes, so there are fewer.
+// The disk is idle between two writes, so direct writes use larger pieces.
 constexpr std::size_t piece_of_direct_write = 8 * piece_of_file;
 
-// What may be moved of a range, if it can be done here.
+// The range to transfer, or nothing if this file cannot do it.
 std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {
   const errno_kept during;
   struct stat status {};
@@ -116,7 +116,7 @@ std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optio
   return range{begin, most, !offset, direct, writes && direct ? piece_of_direct_write : piece_of_file};
 }
 
-// Moves the position over the range, and back over what was not moved after all.
+// Moves the file position to the end of the range, and back over bytes that were not transferred.
 class reservation {
  public:
   reservation(int file, range& what) : file_(file), bytes_(what.at_position ? what.bytes : 0) {
@@ -136,8 +136,8 @@ class reservation {
   bool good_ = true;
 };
 
-// Moves a range. move(range, done) counts in `done` what is moved, in order, and returns the errno of what stopped it,
-// or 0.
+// Transfers a range. move(range, done) adds the bytes transferred, in order, to `done`; it returns the errno of the
+// failure that stopped it, or 0.
 template <class Move>
 std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
   const reservation position(file, what);
@@ -151,7 +151,7 @@ std::optional<ssize_t> move_all(const char* call, int file, range what, Move mov
       error = error_number(call, failure);
     }
     position.moved(done);
-    // As on a disk that fails on the way, what was moved counts.
+    // As with a disk that fails in the middle of a call, the bytes transferred so far count.
     errno = error;
     return outcome(done == 0 && error != 0 ? -1 : static_cast<ssize_t>(done));
   });

@@ -1,11 +1,11 @@
 #pragma once
 
-/// Large transfers between regular files and memory of hpe, in pieces: while devices copy one, the file system moves
-/// others. To the program it is one call: its count, errno and file position, and no byte of memory changes beyond the
-/// count.
+/// Large transfers between regular files and memory of hpe, in pieces: while devices copy one piece, the file system
+/// reads or writes others. The program sees a single call, by its count, errno and file position; no byte of memory
+/// beyond the count changes.
 ///
-/// The position of the file is moved on first, so that other threads and processes that share it find their own bytes,
-/// as they do with one call of the kernel. A write at the end of a file (O_APPEND) must stay one call and is not done
+/// The file position is moved first, so that other threads and processes that share the position use other bytes of the
+/// file, as with one call of the kernel. A write at the end of a file (O_APPEND) must stay one call and is not done
 /// here.
 
 #include <sys/types.h>
@@ -17,19 +17,19 @@
 
 namespace hpe::interpose {
 
-/// What read, or pread if there is an offset, returns, with its errno. Nothing if the call is too small, or not for
-/// this kind of file or range, or wrong in any way; then nothing has happened. Negative offsets are wrong. p lies in
-/// memory of hpe. Reads through the next functions.
+/// Results and errno are those of read and write or, with an offset, of pread and pwrite. Nothing if the call is too
+/// small, is invalid (as with a negative offset), or has the wrong kind of file or range; then nothing has happened. p
+/// lies in memory of hpe. The kernel is called through namespace next.
 [[nodiscard]] std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size_t bytes,
                                                 std::optional<off_t> offset = {});
 [[nodiscard]] std::optional<ssize_t> large_write(const char* call, int file, const void* p, std::size_t bytes,
                                                  std::optional<off_t> offset = {});
 
-/// The last pieces that were read and that devices are still copying. There are few, so that the same memory is used
-/// again and again: it stays in the caches, and is pinned once.
+/// The last pieces that were read from a file and that devices still copy. There are only a few, so their memory is
+/// reused: it stays in the caches and is pinned only once.
 class arrivals {
  public:
-  /// The first `bytes` bytes of a piece are written; waits for an earlier one. Throws hpe::error.
+  /// Queues the copy of the first `bytes` bytes of a piece; waits for the oldest piece. Throws hpe::error.
   void add(buffer_access piece, std::size_t bytes);
 
  private:
@@ -38,7 +38,7 @@ class arrivals {
   std::size_t next_ = 0;
 };
 
-/// Bytes of a piece, a multiple of every alignment that files ask for.
+/// Bytes of a piece, a multiple of every alignment that direct I/O requires.
 inline constexpr std::size_t piece_of_file = std::size_t{4} << 20;
 
 }  // namespace hpe::interpose

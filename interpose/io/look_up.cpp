@@ -1,5 +1,5 @@
-// Finds the functions of calls.def when the library is loaded, so that nothing is looked up in a signal handler later.
-// Calls that come before, from constructors of other libraries, look up their own.
+// Finds the functions of calls.def when the library is loaded, so that signal handlers need no lookup. Earlier calls,
+// from constructors of other libraries, look up their own function.
 
 #include "interpose/io/next.h"
 

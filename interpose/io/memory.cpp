@@ -1,11 +1,11 @@
-// memcpy and its relatives. They are right on memory of hpe as they are, through faults; large ones that devices can do
-// are given to devices. Everybody else pays for one comparison and an indirect jump.
+// memcpy and related functions. libc's are correct on memory of hpe, through faults; large calls that devices can
+// execute are given to devices. All other calls cost one comparison and an indirect jump more.
 //
-// They may be called before anything of this library was made ready, its relocations included, and by whatever the
-// look-up of the next function calls. So this file keeps pointers that are null until its constructor has run, and does
-// the work itself, slowly, until then. It must not be compiled into calls of itself (-fno-builtin, no sanitizers).
+// These functions may be called before this library is initialized or even relocated, and by the lookup of the next
+// function. So the pointers in this file are null until its constructor has run; until then the functions do the work
+// themselves, slowly. The compiler must not turn them into calls of themselves (-fno-builtin, no sanitizers).
 //
-// hpe's own copies come here too. They name the alias or ordinary memory, never memory of the program's view.
+// hpe's own copies call these functions too, with addresses of the alias or of ordinary memory, never of a view.
 
 #undef _FORTIFY_SOURCE
 
@@ -22,7 +22,7 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// From here on a copy by a device's engine beats faults, which also stream.
+// At this size a copy by a device's engine becomes faster than faults, which also stream.
 constexpr bytes_of worth_it = bytes_of{1} << 20;
 
 template <class Function>
@@ -41,7 +41,7 @@ constinit looked_up<int(const void*, const void*, bytes_of) noexcept> next_memcm
   next_memcmp.store(next::memcmp.find(), std::memory_order_relaxed);
 }
 
-// ---- until then
+// ---- before the constructor has run
 
 void* early_move(void* to, const void* from, bytes_of n) noexcept {
   auto* destination = static_cast<std::byte*>(to);
@@ -68,13 +68,13 @@ int early_compare(const void* a, const void* b, bytes_of n) noexcept {
   return 0;
 }
 
-// ---- large ones
+// ---- large calls
 
-// Whether a pointer is nothing to hpe's own copies. Adopted device memory is served by faults.
+// Whether a pointer is not memory of hpe, which device copies need. Adopted device memory is served by faults.
 bool other(const void* p) noexcept { return hpe::core::host_access::of(p) == nullptr; }
 
-// Whether device work should write a range that is the program's to write: not if the host has it to itself, where
-// plain stores are as good and leave it there. The ends stand for all of it; either way the result is the same.
+// Whether a device should write this range of the program. Not if only the host has its data: plain stores are as fast
+// then and leave the data there. Examines only both ends, because either answer gives the same result.
 bool for_devices(const void* p, bytes_of n) noexcept {
   const auto host_has_it = [](const void* q) {
     hpePointerInfo info{};
@@ -90,7 +90,8 @@ bool apart(const void* a, const void* b, bytes_of n) noexcept {
   return (x < y ? y - x : x - y) >= n;
 }
 
-// Runs `body` if it can be done; if not, faults do it, or tell better than this could what is wrong.
+// Runs `body`; returns false if it throws. The caller then uses faults, which report any error better than this
+// function could.
 template <class Body>
 bool done(Body body) noexcept {
   const int before = errno;
@@ -117,7 +118,7 @@ bool filled(void* to, int value, bytes_of n) noexcept {
       [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
 
-// In pieces, because the first difference is often near the beginning.
+// Compares in pieces, because the first difference is often near the beginning.
 bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   if (other(a) && other(b)) return false;
   return done([&] {
@@ -130,7 +131,7 @@ bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   });
 }
 
-// ---- all; not inlined, so that what is below saves no registers
+// ---- all large calls; not inlined, so that the functions below save no registers
 
 [[gnu::noinline]] void* move_large(void* to, const void* from, bytes_of n, looked_up<move>& next) noexcept {
   if (copied(to, from, n)) return to;
@@ -181,7 +182,7 @@ HPE_INTERPOSE int memcmp(const void* a, const void* b, bytes_of n) noexcept {
   return known(a, b, n);
 }
 
-// What fortified programs call. libc ends the program if there is too little room.
+// Called by fortified programs. libc ends the program if there is too little room.
 
 HPE_INTERPOSE void* __memcpy_chk(void* to, const void* from, bytes_of n, bytes_of room) noexcept {
   return n > room ? next::__memcpy_chk(to, from, n, room) : ::memcpy(to, from, n);

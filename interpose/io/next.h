@@ -1,6 +1,6 @@
 #pragma once
 
-/// The functions of calls.def as they would be without hpe: next::read and so on.
+/// The functions of calls.def without hpe, as the next library defines them: next::read and so on.
 
 #include <aio.h>
 #include <mqueue.h>
@@ -16,7 +16,7 @@
 
 namespace hpe::interpose::next {
 
-// Not those of string.h, which are called before anything can be looked up; memory.cpp has its own.
+// Programs may call those of string.h before anything can be looked up, so memory.cpp has pointers of its own.
 #define HPE_IO_TAKEN(name, ...) inline constinit os::next_function<__VA_ARGS__> name(#name);
 #define HPE_IO_WATCHED(name, ...) inline constinit os::next_function<__VA_ARGS__> name(#name);
 #define HPE_IO_LEFT(name, reason)

@@ -1,4 +1,4 @@
-// Message queues, random numbers and the memory of other processes.
+// Message queues, random numbers, and the memory of other processes.
 
 #undef _FORTIFY_SOURCE
 
@@ -16,7 +16,7 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// For calls that have no form with a vector and take all of a buffer or nothing.
+// Stands for the missing vector form of calls that transfer a whole buffer or nothing.
 ssize_t bad_address(const iovec*, int) {
   errno = EFAULT;
   return -1;
@@ -59,7 +59,7 @@ HPE_INTERPOSE ssize_t mq_receive(mqd_t queue, char* p, bytes_of n, unsigned* pri
       [&](void* q, bytes_of m) { return next::mq_receive(queue, static_cast<char*>(q), m, priority); }, bad_address);
 }
 
-// The sizes of System V messages do not count the type in front of them.
+// The size of a System V message does not include the type before its text.
 
 HPE_INTERPOSE int msgsnd(int queue, const void* p, bytes_of n, int flags) {
   if (ordinary(p)) return static_cast<int>(passed(next::msgsnd(queue, p, n, flags), "msgsnd", p, n));
@@ -96,7 +96,7 @@ HPE_INTERPOSE int getentropy(void* p, bytes_of n) {
   return result < 0 ? -1 : 0;
 }
 
-// Only the vectors of the calling process: the others name memory of another one.
+// Only the vectors of the calling process are staged; the others name memory of another process.
 
 HPE_INTERPOSE ssize_t process_vm_readv(pid_t process, const iovec* here, unsigned long count, const iovec* there,
                                        unsigned long there_count, unsigned long flags) {

@@ -1,5 +1,5 @@
-// send, recv and their families. One call stays one call, because it may be one message; a large one to a stream socket
-// that never blocks is made smaller.
+// send, recv and their families. One call stays one call, because it may be one message; only a large non-blocking call
+// on a stream socket, or a large receive from one, is made smaller.
 
 #undef _FORTIFY_SOURCE
 
@@ -16,7 +16,7 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// How one message is sent or received from a vector.
+// The header for sending or receiving a vector as one message.
 msghdr message_of(const iovec* vector, int count) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(vector);
@@ -35,7 +35,7 @@ bool ordinary_messages(const mmsghdr* messages, unsigned count) noexcept {
   return true;
 }
 
-// The kernel would go on reading the buffer after the call.
+// With MSG_ZEROCOPY the kernel reads the buffer after the call, when it is no longer staged.
 void require_no_zerocopy(int flags) {
   HPE_REQUIRE((flags & MSG_ZEROCOPY) == 0, HPE_ERROR_INVALID_ARGUMENT,
               "memory of hpe cannot be sent with MSG_ZEROCOPY; without it the same data is sent");
@@ -48,7 +48,7 @@ bytes_of most_received(int socket, bytes_of n, int flags) noexcept {
   return all ? n : most_of_stream(socket, n, host_use::write);
 }
 
-// The messages of one call, staged.
+// The staged messages of one call.
 class staged_messages {
  public:
   staged_messages(host_use use, const mmsghdr* messages, unsigned count) {
@@ -62,7 +62,8 @@ class staged_messages {
   }
   [[nodiscard]] mmsghdr* data() { return messages_.data(); }
 
-  // What the kernel told of the first `count` messages goes to the program's, with what it wrote into their buffers.
+  // Copies the results of the first `count` messages to the program's messages, and the received bytes to their
+  // buffers.
   outcome finish(const char* call, outcome result, mmsghdr* messages) {
     for (ssize_t i = 0; i < result.count; ++i) {
       iovec* const vector = messages[i].msg_hdr.msg_iov;
@@ -81,7 +82,7 @@ class staged_messages {
   std::vector<mmsghdr> messages_;
 };
 
-constexpr unsigned most_messages = 1024;  // the kernel takes no more at once
+constexpr unsigned most_messages = 1024;  // the kernel takes no more in one call
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The one way in which an interposed function makes its call on staged buffers.
+/// Helpers by which interposed functions make their calls on staged buffers.
 
 #include <algorithm>
 #include <new>
@@ -11,18 +11,18 @@
 
 namespace hpe::interpose {
 
-/// The most that Linux moves in one call.
+/// The number of bytes that Linux moves at most in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Passes on the result of a call whose buffer was ordinary.
+/// Returns the result of a call with an ordinary buffer, after explaining an error.
 inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);
   return result;
 }
 
-/// Runs a call on staged buffers; the body gives an outcome. errno stays what it was if the call succeeds. Lets pass
-/// what cancels the thread.
+/// Runs a call on staged buffers; the body returns an outcome. If the call succeeds, errno keeps its value. The
+/// exception by which libc cancels a thread passes through.
 template <class Body>
 ssize_t staged_call(const char* call, Body&& body) {
   const trace::recorded here(trace::category::file, call);
@@ -45,8 +45,8 @@ ssize_t staged_call(const char* call, Body&& body) {
   return -1;
 }
 
-/// A call with one buffer: `one` makes it with an address and a size, `many` with a vector where the buffer leaves its
-/// allocation. Both return -1 with errno for failures.
+/// Makes a call with one buffer: `one` with an address and a size or, if the buffer leaves its allocation, `many` with
+/// a vector. Both return -1 and set errno on failure.
 template <class One, class Many>
 ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n, One one, Many many) {
   return staged_call(call, [&] {
@@ -59,7 +59,7 @@ ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n
   });
 }
 
-/// A call with a vector.
+/// Makes a call with a vector of buffers.
 template <class Many>
 ssize_t with_vector(const char* call, host_use use, const iovec* vector, std::size_t count, Many many) {
   return staged_call(call, [&] {

@@ -5,7 +5,7 @@
 
 #include "runtime/base/log.h"
 
-// Invariant: list_ is one longer than accesses_ once a buffer leaves its allocation, else as long.
+// Invariant: list_ is as long as accesses_, or longer by one if a buffer leaves its allocation.
 
 namespace hpe::interpose {
 
@@ -99,7 +99,7 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
             call, bytes, p);
     }
   } catch (const std::exception&) {
-    return;  // no memory for the sentence
+    return;  // no memory for the message
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The buffers of one call as the kernel can use them.
+/// The buffers of one call, in a form that the kernel can use.
 
 #include <sys/uio.h>
 
@@ -13,16 +13,17 @@
 
 namespace hpe::interpose {
 
-/// Whether a buffer is nothing to hpe. Costs a few instructions; may be asked in signal handlers.
+/// Whether a buffer lies in ordinary memory. Costs a few instructions and is safe in signal handlers.
 [[nodiscard]] inline bool ordinary(const void* p) noexcept {
-  asm("" : "+r"(p));  // what it points to is not looked at; GCC would warn of buffers that are yet to be filled
+  asm("" : "+r"(p));  // hides the pointer from GCC, which would warn of uninitialized buffers
   return buffer_access::ordinary(p);
 }
 
-/// The same for a vector. Entries are read only in a process that uses hpe; a vector that no call can take is ordinary.
+/// Whether all buffers of a vector are ordinary. Reads the entries only in a process that uses hpe. A vector that the
+/// kernel would reject counts as ordinary.
 [[nodiscard]] bool ordinary(const iovec* vector, std::size_t count) noexcept;
 
-/// What a system call came to.
+/// The result of a system call with its errno.
 struct outcome {
   ssize_t count;
   int error;  ///< if count is negative
@@ -30,9 +31,9 @@ struct outcome {
   explicit outcome(ssize_t result) noexcept : count(result), error(result < 0 ? errno : 0) {}
 };
 
-/// Gathers the buffers of a call in order. What lies in memory of hpe is staged. Where a buffer leaves its allocation,
-/// the list ends with a place that no process has, so that the kernel finds out by itself how far it gets: the outcome
-/// is what it is for a buffer that leaves any other mapping.
+/// Gathers the buffers of a call in order; buffers in memory of hpe are staged. If a buffer leaves its allocation, the
+/// list ends with an address that no process has mapped, so the kernel returns what it returns for a buffer that leaves
+/// any other mapping.
 class staging {
  public:
   explicit staging(host_use use) noexcept : use_(use) {}
@@ -44,26 +45,26 @@ class staging {
   [[nodiscard]] const std::vector<iovec>& list() const noexcept { return list_; }
   [[nodiscard]] bool single() const noexcept { return list_.size() == 1; }
 
-  /// The kernel has written the first `bytes` bytes of the list.
+  /// To be called when the kernel has written the first `bytes` bytes of the list: puts them in place.
   void written(std::size_t bytes);
 
-  /// The call is made: puts in place what the kernel wrote, and tells the log why it found an address bad.
+  /// To be called after the call: puts in place what the kernel wrote. If an address was bad, logs the reason.
   outcome finish(const char* call, outcome result);
 
  private:
   const host_use use_;
   iovec leaving_{};  // the buffer that leaves its allocation
   std::vector<iovec> list_;
-  std::vector<buffer_access> accesses_;  // of each entry but the place that no process has
+  std::vector<buffer_access> accesses_;  // of each entry, except the unmapped address
 };
 
-/// How many bytes from p on belong to its allocation, at most `bytes`.
+/// The bytes from p on that belong to its allocation, at most `bytes`.
 [[nodiscard]] std::size_t allocated(const void* p, std::size_t bytes) noexcept;
 
-/// The errno that a program gets for a failure of hpe. Tells the log what happened.
+/// The errno for a failure of hpe, whose message it logs.
 [[nodiscard]] int error_number(const char* call, const error& failure) noexcept;
 
-/// For a call that failed: if it was for a bad address, tells the log why memory of hpe was one. Leaves errno alone.
+/// For a call that failed: if errno is EFAULT, logs why hpe's memory at p was a bad address. Does not change errno.
 void explain(const char* call, const void* p, std::size_t bytes) noexcept;
 
 }  // namespace hpe::interpose

@@ -10,7 +10,7 @@ namespace hpe::interpose {
 
 namespace {
 
-// More than the largest pipe that users may make, and what a TCP socket buffers.
+// More than the largest pipe of an unprivileged user, and more than a TCP socket buffers.
 constexpr std::size_t enough = std::size_t{4} << 20;
 
 bool is_stream(int file) noexcept {

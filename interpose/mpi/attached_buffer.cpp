@@ -31,7 +31,8 @@ extern "C" {
 
 int MPI_Buffer_attach(void* buffer, int size) {
   auto& next = HPE_REAL(Buffer_attach);
-  if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr) return leave(next(buffer, size));
+  if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr || !library_is_known())
+    return leave(next(buffer, size));
   std::vector<std::byte> instead(static_cast<std::size_t>(size));
   const int result = next(instead.data(), size);
   if (result != MPI_SUCCESS) return leave(result);

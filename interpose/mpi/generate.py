@@ -45,7 +45,7 @@ class Row:
 
 
 def read_table(path):
-    """Rows, {name: file} of functions written by hand, {name: reason} of functions without buffers. A row's functions are
+    """Rows, without clauses for functions that only wait, {name: file} of functions written by hand, {name: reason} of functions without buffers. A row's functions are
     first offered to another function if a line `first` says so."""
     rows, by_hand, exempt, first = [], {}, {}, {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
@@ -57,6 +57,8 @@ def read_table(path):
             by_hand.update({name: rest.strip() for name in words[2:]})
         elif words[0] == "first":
             first.update({name: rest.strip() for name in words[1:]})
+        elif words[0] == "waits":
+            rows.append(Row(words[1:], []))
         elif words[0] == "exempt":
             exempt.update({name: rest.strip() for name in words[1:]})
         else:
@@ -88,13 +90,23 @@ def wrapper(name, parameters, clauses, first):
                      f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"]
     first_is_send = first is not None and first.startswith("large_")
 
+    # A call that has its end before it returns may wait for other ranks.
+    waiting = []
+    if "request" not in names and "win" not in names:
+        told = [n for n in ("source", "dest", "root", "recvtag", "tag") if n in names][:2]
+        words = "".join(f', "{n}"' for n in told)
+        waiting = [f'  static constexpr named_call about{{"MPI_{name}"{words}}};',
+                   f"  const waiting_call waiting({', '.join(['about', *told])});"]
+
+    also_as_pmpi = f'HPE_ALSO_AS_PMPI({name}, ({", ".join(p.type for p in parameters)}))'
     persistent = ", true" if name.endswith("_init") else ""
     lines = [
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
+        *waiting,
         # Sends of ordinary memory go no other way; receives may.
         *([] if first_is_send else first_way),
-        f"  if (!any_concerns({', '.join(pointers)})) return leave({call});",
+        f"  if (!any_concerns({', '.join(pointers)})) return leave({call});" if pointers else f"  return leave({call});",
         *(first_way if first_is_send else []),
         "  auto with_staging = [=](operation& here) mutable {",
     ]
@@ -105,6 +117,8 @@ def wrapper(name, parameters, clauses, first):
         else:
             action = f"here.{direction}({pointer}, {which})"
         lines.append(f"    if (concerns({pointer}){condition}) {action};")
+    if not pointers:
+        return "\n".join([*lines[:-1], "}", also_as_pmpi, ""])
     lambda_call = f"[&] {{ return {call}; }}"
     if "request" in names and name.endswith("_init"):
         lines.append(f"    return here.prepare(request, {lambda_call});")
@@ -122,7 +136,7 @@ def wrapper(name, parameters, clauses, first):
         "  };",
         f"  return leave(carry_out({where}, with_staging, [=] {{ return {call}; }}{persistent}));",
         "}",
-        f'HPE_ALSO_AS_PMPI({name}, ({", ".join(p.type for p in parameters)}))',
+        also_as_pmpi,
         "",
     ]
     return "\n".join(lines)
@@ -138,6 +152,7 @@ def main():
         '#include "interpose/mpi/messages/job.h"',
         '#include "interpose/mpi/messages/point_to_point.h"',
         '#include "interpose/mpi/operation.h"',
+        '#include "interpose/mpi/waiting_call.h"',
         "",
         "using namespace hpe::interpose::mpi;",
         "",

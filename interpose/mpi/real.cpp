@@ -5,19 +5,28 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "runtime/base/log.h"
+
 namespace hpe::interpose::mpi {
 
 namespace {
 
-// A library that was loaded by dlopen is not among the next ones.
+// A library that was loaded by dlopen is not among the next ones. These are the names of Open MPI, of MPICH and all
+// that have its ABI, and of MPICH in Debian.
 void* loaded_later(const char* name) {
-  void* const library = ::dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  return library != nullptr ? ::dlsym(library, name) : nullptr;
+  for (const char* const file : {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"})
+    if (void* const library = ::dlopen(file, RTLD_LAZY | RTLD_NOLOAD))
+      if (void* const found = ::dlsym(library, name)) return found;
+  return nullptr;
+}
+
+void* look_up(const char* name) {
+  void* const found = ::dlsym(RTLD_DEFAULT, name);
+  return found != nullptr ? found : loaded_later(name);
 }
 
 [[noreturn]] void not_found(const char* name) {
-  std::fprintf(stderr, "hpe: %s was not found; libhpe-mpi.so must come before the MPI library, and knows Open MPI 4\n",
-               name);
+  std::fprintf(stderr, "hpe: %s was not found; libhpe-mpi.so must come before the MPI library\n", name);
   std::abort();
 }
 
@@ -37,10 +46,23 @@ void* find_function(const char* name) {
 
 void* find_variable(const char* name) {
   // The program may have a copy, which then is the one.
-  void* found = ::dlsym(RTLD_DEFAULT, name);
-  if (found == nullptr) found = loaded_later(name);
+  void* const found = look_up(name);
   if (found == nullptr) not_found(name);
   return found;
+}
+
+bool library_is_known() noexcept {
+  static const bool known = [] {
+    if (look_up("ompi_mpi_comm_world") != nullptr) return true;
+    Dl_info about{};
+    const bool found = ::dladdr(find_function("PMPI_Init"), &about) != 0 && about.dli_fname != nullptr;
+    log(log_level::warn,
+        "{} is none of the MPI libraries that hpe knows (Open MPI 4 and 5): its calls pass through as they are, and "
+        "device memory in them is touched by MPI itself",
+        found ? about.dli_fname : "the MPI library of this program");
+    return false;
+  }();
+  return known;
 }
 
 const handles& handles::get() {

@@ -15,6 +15,11 @@ namespace hpe::interpose::mpi {
 /// The address of one of the MPI library's variables.
 [[nodiscard]] void* find_variable(const char* name);
 
+/// Whether the MPI library of this process is one whose handles and constants these wrappers were compiled for. If not,
+/// they pass all calls on as they are: handles of another size keep their bits in the registers of a call. Tells which
+/// library it is, once, when the answer is no. Not before the program has an MPI library.
+[[nodiscard]] bool library_is_known() noexcept;
+
 template <class Function>
 class real_function {
  public:

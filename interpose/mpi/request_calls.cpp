@@ -4,6 +4,7 @@
 #include <array>
 
 #include "interpose/mpi/pending.h"
+#include "interpose/mpi/waiting_call.h"
 
 namespace hpe::interpose::mpi {
 
@@ -116,6 +117,8 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): w
 extern "C" {
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  static constexpr named_call about{"MPI_Wait"};
+  const waiting_call here(about);
   auto& next = HPE_REAL(Wait);
   if (nothing_pending() || request == nullptr) return leave(next(request, status));
   watched w(1, request);
@@ -142,6 +145,8 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 HPE_ALSO_AS_PMPI(Test, (MPI_Request*, int*, MPI_Status*))
 
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  static constexpr named_call about{"MPI_Waitany", "count"};
+  const waiting_call here(about, count);
   auto& next = HPE_REAL(Waitany);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, status));
   watched w(count, requests);
@@ -171,6 +176,8 @@ int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Sta
 HPE_ALSO_AS_PMPI(Testany, (int, MPI_Request*, int*, int*, MPI_Status*))
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  static constexpr named_call about{"MPI_Waitall", "count"};
+  const waiting_call here(about, count);
   auto& next = HPE_REAL(Waitall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, statuses));
   watched w(count, requests);
@@ -193,6 +200,8 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
 HPE_ALSO_AS_PMPI(Testall, (int, MPI_Request*, int*, MPI_Status*))
 
 int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  static constexpr named_call about{"MPI_Waitsome", "count"};
+  const waiting_call here(about, count);
   auto& next = HPE_REAL(Waitsome);
   if (nothing_pending() || count <= 0 || requests == nullptr)
     return leave(next(count, requests, done, indices, statuses));

@@ -8,10 +8,11 @@
 namespace hpe::interpose::mpi {
 
 /// Whether a buffer argument may name memory of hpe, or device memory that the program got from CUDA. A null pointer
-/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses.
+/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses. Never with a library of MPI that is
+/// not known.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
-  if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
-  return !buffer_access::ordinary(buffer);
+  if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX) && library_is_known();
+  return !buffer_access::ordinary(buffer) && library_is_known();
 }
 
 /// One buffer argument in memory of hpe, and what stands for it in the call to MPI.

@@ -44,7 +44,7 @@ extern "C" {
 
 int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   auto& next = HPE_REAL(Win_create);
-  if (size <= 0 || hpe::core::host_access::of(base) == nullptr)
+  if (size <= 0 || hpe::core::host_access::of(base) == nullptr || !library_is_known())
     return leave(next(base, size, disp_unit, info, comm, win));
   try {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
@@ -60,7 +60,8 @@ int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_
 HPE_ALSO_AS_PMPI(Win_create, (void*, MPI_Aint, int, MPI_Info, MPI_Comm, MPI_Win*))
 
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size <= 0 || hpe::core::host_access::of(base) == nullptr) return leave(HPE_REAL(Win_attach)(win, base, size));
+  if (size <= 0 || hpe::core::host_access::of(base) == nullptr || !library_is_known())
+    return leave(HPE_REAL(Win_attach)(win, base, size));
   return leave(raise(win, hpe::error(HPE_ERROR_NOT_SUPPORTED,
                                      "memory of hpe cannot be attached to a dynamic window, where other processes use "
                                      "its address itself; make a window of it with MPI_Win_create")));

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
 namespace hpe {
 
-/// What the runtime counts; hpeStatistics has the meanings. Any thread may add; sums are read while others add.
+/// Counters of the runtime; hpeStatistics explains them. Any thread may add, also while another thread reads.
 struct counters {
   using counter = std::atomic<std::uint64_t>;
   counter faults_read{0};
@@ -20,8 +21,11 @@ struct counters {
   counter protections{0};
   counter migrations{0};
   counter degraded{0};
+  static constexpr unsigned most_devices = 16;
+  std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations, by device; a level, not a sum
 
   static void add(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, std::memory_order_relaxed); }
+  static void subtract(counter& c, std::uint64_t n) noexcept { c.fetch_sub(n, std::memory_order_relaxed); }
 };
 
 }  // namespace hpe

@@ -2,8 +2,8 @@
 
 /// Disjoint half-open ranges [begin, end) of keys, each with a value.
 ///
-/// Built on std::map: finding takes logarithmic time, iterators and references stay valid until their interval is
-/// erased or merged. Not locked. Callers keep begin < end.
+/// Built on std::map: finding takes logarithmic time; iterators and references stay valid until their interval is
+/// erased or merged. Not thread-safe. Callers must pass begin < end.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace hpe {
 template <class Key, class Value>
 class interval_map {
  public:
-  /// Behind its first key.
+  /// Stored under the first key of the interval.
   struct interval {
     Key end;
     Value value;
@@ -33,26 +33,26 @@ class interval_map {
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
   void clear() noexcept { all_.clear(); }
 
-  /// The interval that contains the key, or the first one behind it.
+  /// Returns the interval that contains the key, or else the first one after it.
   [[nodiscard]] iterator from(Key at) { return from_in(all_, at); }
   [[nodiscard]] const_iterator from(Key at) const { return from_in(all_, at); }
 
-  /// The interval that contains the key; end() if none does.
+  /// Returns the interval that contains the key; end() if none does.
   [[nodiscard]] iterator find(Key at) { return find_in(all_, at); }
   [[nodiscard]] const_iterator find(Key at) const { return find_in(all_, at); }
 
-  /// Whether an interval has a part of the range.
+  /// Whether any interval overlaps the range.
   [[nodiscard]] bool overlaps(Key begin, Key end) const {
     const auto first = from(begin);
     return first != all_.end() && first->first < end;
   }
 
-  /// Adds an interval that overlaps none. Does not merge.
+  /// Adds an interval, which must overlap no other. Does not merge it with its neighbours.
   iterator insert(Key begin, Key end, Value value) {
     return all_.emplace(begin, interval{end, std::move(value)}).first;
   }
 
-  /// Adds an interval that overlaps none, as one with neighbours that touch it and have an equal value.
+  /// Adds an interval, which must overlap no other, and merges it with adjacent ones that have an equal value.
   iterator insert_merged(Key begin, Key end, Value value) {
     auto next = all_.lower_bound(begin);
     if (next != all_.begin()) {
@@ -65,8 +65,8 @@ class interval_map {
     return merge_with_next(all_.emplace_hint(next, begin, interval{end, std::move(value)}));
   }
 
-  /// Divides the interval that contains the key, if one begins before it. Gives the first interval that begins at the
-  /// key or behind it.
+  /// Splits the interval that contains the key into two, unless it begins there. Returns the first interval that begins
+  /// at or after the key.
   iterator split(Key at) {
     const auto found = from(at);
     if (found == all_.end() || !(found->first < at)) return found;
@@ -75,14 +75,14 @@ class interval_map {
     return tail;
   }
 
-  /// Takes the range away; intervals keep what they have outside it.
+  /// Erases the range; intervals keep their parts outside it.
   void erase(Key begin, Key end) {
     const auto last = split(end);
     all_.erase(split(begin), last);
   }
   iterator erase(const_iterator position) { return all_.erase(position); }
 
-  /// Calls visit(begin, end, value) for the part of each interval that lies in the range, in their order.
+  /// Calls visit(begin, end, value) for the part of each interval inside the range, in ascending order.
   template <class Visit>
   void for_each(Key begin, Key end, const Visit& visit) const {
     for (auto at = from(begin); at != all_.end() && at->first < end; ++at)

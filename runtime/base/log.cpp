@@ -15,7 +15,8 @@ namespace {
 
 std::atomic<log_level> current_level{log_level::warn};
 
-// Nothing useful can be done when standard error is closed. write() itself is a point where threads are cancelled.
+// Errors are ignored: there is no other place to report them. The system call, unlike write(), is no cancellation
+// point.
 void write_all(const char* data, std::size_t size) noexcept {
   while (size > 0) {
     const ssize_t written = ::syscall(SYS_write, STDERR_FILENO, data, size);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Diagnostics on standard error. The level comes from HPE_LOG once set_log_level was called; before that it is
-/// warn. One line is one write(2), so lines of several threads and processes do not mix.
+/// Diagnostics on standard error. The level is warn until set_log_level is called with the level that HPE_LOG names.
+/// Each line is written by one write(2), so lines of several threads and processes do not mix.
 
 #include <fmt/core.h>
 
@@ -14,16 +14,16 @@ namespace hpe {
 
 enum class log_level : std::uint8_t { silent, error, warn, info, debug };
 
-/// The level that HPE_LOG names. Throws HPE_ERROR_INITIALIZATION for any other text.
+/// Parses the value of HPE_LOG. Throws HPE_ERROR_INITIALIZATION if it names no level.
 [[nodiscard]] log_level parse_log_level(std::string_view name);
 
 void set_log_level(log_level level) noexcept;
 [[nodiscard]] bool log_enabled(log_level level) noexcept;
 
-/// Writes "hpe: text\n" if the level is enabled. Not for signal handlers.
+/// Writes "hpe: text\n" if the level is enabled. Not async-signal-safe.
 void write_log(log_level level, std::string_view text);
 
-/// What memory is too short for is not written.
+/// Formats and writes a line if the level is enabled. Drops the line if memory is short.
 template <class... Arguments>
 void log(log_level level, fmt::format_string<Arguments...> format, Arguments&&... arguments) noexcept {
   if (!log_enabled(level)) return;
@@ -33,13 +33,13 @@ void log(log_level level, fmt::format_string<Arguments...> format, Arguments&&..
   }
 }
 
-/// A line put together without allocation, locks or locale, for signal handlers. What does not fit is cut.
+/// Builds a line without allocation, locks or locale, for signal handlers. Text beyond the buffer is dropped.
 class handler_line {
  public:
   handler_line& text(const char* s) noexcept;
   handler_line& hex(std::uint64_t value) noexcept;
   handler_line& decimal(std::uint64_t value) noexcept;
-  /// Writes it, with a newline, whatever the level.
+  /// Writes the line and a newline, regardless of the level, and clears it.
   void write() noexcept;
 
  private:

@@ -68,7 +68,7 @@ std::string show(std::uint64_t value) {
   return fmt::format("{}{}", value, suffix[power]);
 }
 
-/// Whether at most this many letters inserted, removed or replaced make one word the other.
+/// Whether one word becomes the other by inserting, removing or replacing at most `changes` letters.
 bool alike(std::string_view one, std::string_view other, int changes) {
   while (!one.empty() && !other.empty() && one.front() == other.front()) {
     one.remove_prefix(1);

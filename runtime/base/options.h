@@ -1,7 +1,7 @@
 #pragma once
 
-/// The one table of what a user can set. A new option is one line in options.def; `hpe help options`, the environment
-/// and the error messages follow from it.
+/// The table of all options that a user can set. A new option is one line in options.def; `hpe help options`, the
+/// environment and the error messages follow from it.
 
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace hpe {
 
-/// Every option's value. Sizes are bytes, times microseconds.
+/// The value of every option. Sizes are bytes, times microseconds.
 struct options {
 #define HPE_OPTION_TEXT(field, variable, initial, sentence) std::string field = initial;
 #define HPE_OPTION_SIZE(field, variable, initial, sentence) std::uint64_t field = initial;
@@ -18,16 +18,16 @@ struct options {
 #undef HPE_OPTION_TEXT
 #undef HPE_OPTION_SIZE
 
-  /// The defaults, changed by what the environment says. Throws HPE_ERROR_INITIALIZATION for a value that cannot be
-  /// meant, naming the variable and what is possible.
+  /// The defaults, overridden by the environment. Throws HPE_ERROR_INITIALIZATION for an invalid value, with the
+  /// variable and the valid values.
   static options from_environment();
 };
 
-/// For each variable of the environment that is almost the name of an option, a sentence that names both. Other
-/// variables that begin with HPE_ belong to the program.
+/// One message for each environment variable whose name is almost that of an option; it names both. Other variables
+/// that begin with HPE_ are assumed to belong to the program.
 [[nodiscard]] std::vector<std::string> misspelt_options();
 
-/// A line of the table, for help texts.
+/// A line of options.def, for help texts.
 struct option_description {
   std::string variable;
   std::string initial;

@@ -8,12 +8,12 @@
 
 namespace hpe {
 
-/// Where files that are installed with this code are looked for: the folder of the library or program that it is part
-/// of, and that of the program that runs.
+/// The folders in which to look for files that are installed with this code: the folder of the library or program that
+/// contains this code, and the folder of the running program.
 [[nodiscard]] std::vector<std::string> own_folders();
 
-/// The file of that name in a folder given relative to one of own_folders(). Throws an error of this status that names
-/// the folders that were looked at, and the option that can name the file.
+/// Finds the file `name` in the folders `relative` to each of own_folders(). If there is none, throws an error with the
+/// status `missing` that names the searched folders, and `option`, which can name the file.
 [[nodiscard]] std::string find_own_file(const std::string& name, std::initializer_list<const char*> relative,
                                         hpeStatus missing, const char* option);
 

@@ -2,8 +2,8 @@
 
 namespace hpe {
 
-/// The number of this process among the ranks of its MPI job, as mpirun or Slurm tell by the environment; nullptr where
-/// neither started it.
+/// The rank of this process in its MPI job, from the environment that mpirun or Slurm sets; nullptr if neither started
+/// the process.
 [[nodiscard]] const char* rank_by_environment() noexcept;
 
 }  // namespace hpe

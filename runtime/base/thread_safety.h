@@ -3,20 +3,21 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 
-/// Locks that Clang's thread-safety analysis follows. A member says which mutex guards it, a function which mutex it
-/// needs, and scripts/check-locks fails where the code breaks such a promise. GCC sees the locks of the standard
-/// library and no attributes.
+/// Locks that Clang's thread-safety analysis understands. Members declare the mutex that guards them, functions the
+/// mutex that they need, and scripts/check-locks fails where the code breaks such a promise. For GCC the attributes are
+/// empty and the locks are those of the standard library.
 ///
 ///   hpe::mutex mutex_;
 ///   int count_ HPE_GUARDED_BY(mutex_) = 0;
 ///   void add_locked(int n) HPE_REQUIRES(mutex_);           // the caller holds mutex_
 ///   void add(int n) HPE_EXCLUDES(mutex_);                  // takes mutex_ itself; the caller must not hold it
 ///
-/// The analysis knows a mutex by its expression: one reached through two names is two to it. Where a lock is held in a
-/// way that it cannot follow (several in a container, one that a caller hands on), `mutex.assert_held()` tells it so. A
-/// lambda is a function of its own: a predicate says `[&]() HPE_REQUIRES(mutex_) { return count_ > 0; }`.
+/// The analysis identifies a mutex by its expression: a mutex reached through two names counts as two. Where it cannot
+/// follow how a lock is held (several in a container, one that a caller passes on), call `mutex.assert_held()`. A
+/// lambda is a function of its own: annotate a predicate as `[&]() HPE_REQUIRES(mutex_) { return count_ > 0; }`.
 
 #if defined(__clang__)
 #define HPE_THREAD_ATTRIBUTE(attribute) __attribute__((attribute))
@@ -24,29 +25,31 @@
 #define HPE_THREAD_ATTRIBUTE(attribute)
 #endif
 
-/// For classes: a lock, or an object that holds a lock as long as it lives.
+/// For classes: a lock, or an object that holds a lock during its lifetime.
 #define HPE_CAPABILITY(name) HPE_THREAD_ATTRIBUTE(capability(name))
 #define HPE_SCOPED_CAPABILITY HPE_THREAD_ATTRIBUTE(scoped_lockable)
 
 /// For members: the lock that guards the member.
 #define HPE_GUARDED_BY(...) HPE_THREAD_ATTRIBUTE(guarded_by(__VA_ARGS__))
 
-/// For locks: their order. This one is taken while those may be held already.
+/// For locks: their order. A thread may take this lock while it holds the given ones, not the other way round.
 #define HPE_ACQUIRED_AFTER(...) HPE_THREAD_ATTRIBUTE(acquired_after(__VA_ARGS__))
 
-/// For functions: the locks that the caller holds, and those that it must not hold.
+/// For functions: the locks that the caller must hold, and those that it must not hold.
 #define HPE_REQUIRES(...) HPE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define HPE_EXCLUDES(...) HPE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 
-/// For functions: the locks that the function takes or gives back. Without an argument: the object itself.
+/// For functions: the locks that the function takes or releases. Without an argument: the object itself.
 #define HPE_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define HPE_ACQUIRE_SHARED(...) HPE_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define HPE_TRY_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define HPE_RELEASE(...) HPE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define HPE_RELEASE_SHARED(...) HPE_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
 
-/// For functions: the lock is held when the function returns, whoever took it.
+/// For functions: the lock is held when the function returns, no matter which thread took it.
 #define HPE_ASSERT_CAPABILITY(...) HPE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
 
-/// For functions that the analysis cannot follow. A comment beside it says why the code is right all the same.
+/// For functions that the analysis cannot follow. A comment beside the function says why it is correct.
 #define HPE_NO_THREAD_SAFETY_ANALYSIS HPE_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace hpe {
@@ -54,7 +57,7 @@ namespace hpe {
 class condition_variable;
 class unique_lock;
 
-/// std::mutex.
+/// std::mutex with annotations.
 class HPE_CAPABILITY("mutex") mutex {
  public:
   void lock() HPE_ACQUIRE() { native_.lock(); }
@@ -70,7 +73,19 @@ class HPE_CAPABILITY("mutex") mutex {
   std::mutex native_;
 };
 
-/// Holds a mutex as long as it lives.
+/// std::shared_mutex: lock_guard holds it for writing, shared_lock_guard for reading.
+class HPE_CAPABILITY("mutex") shared_mutex {
+ public:
+  void lock() HPE_ACQUIRE() { native_.lock(); }
+  void unlock() HPE_RELEASE() { native_.unlock(); }
+  void lock_shared() HPE_ACQUIRE_SHARED() { native_.lock_shared(); }
+  void unlock_shared() HPE_RELEASE_SHARED() { native_.unlock_shared(); }
+
+ private:
+  std::shared_mutex native_;
+};
+
+/// Holds a mutex during its lifetime.
 template <typename Mutex>
 class HPE_SCOPED_CAPABILITY lock_guard {
  public:
@@ -84,7 +99,20 @@ class HPE_SCOPED_CAPABILITY lock_guard {
   Mutex& mutex_;
 };
 
-/// Holds a mutex while it lives, except between unlock() and lock(); condition_variable waits with it.
+/// Holds a shared_mutex for reading during its lifetime.
+class HPE_SCOPED_CAPABILITY shared_lock_guard {
+ public:
+  explicit shared_lock_guard(shared_mutex& mutex) HPE_ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex_.lock_shared(); }
+  ~shared_lock_guard() HPE_RELEASE() { mutex_.unlock_shared(); }
+
+  shared_lock_guard(const shared_lock_guard&) = delete;
+  shared_lock_guard& operator=(const shared_lock_guard&) = delete;
+
+ private:
+  shared_mutex& mutex_;
+};
+
+/// Holds a mutex during its lifetime, except between unlock() and lock(). condition_variable waits with it.
 class HPE_SCOPED_CAPABILITY unique_lock {
  public:
   explicit unique_lock(mutex& mutex) HPE_ACQUIRE(mutex) : native_(mutex.native_) {}
@@ -102,7 +130,7 @@ class HPE_SCOPED_CAPABILITY unique_lock {
   std::unique_lock<std::mutex> native_;
 };
 
-/// std::condition_variable, waited for with a unique_lock. To the analysis the lock is held throughout a wait.
+/// std::condition_variable for a unique_lock. The analysis assumes that the lock is held throughout a wait.
 class condition_variable {
  public:
   void notify_one() noexcept { native_.notify_one(); }

@@ -5,7 +5,7 @@
 
 namespace hpe {
 
-/// Where the UVAS lies. All sizes are multiples of the granule.
+/// The address range of the UVAS. All sizes are multiples of the granule.
 struct uvas_layout {
   std::uintptr_t base = 0;
   std::size_t segment_size = 0;

@@ -127,7 +127,7 @@ void access_order::record_write(byte_range range, timepoint point) {
 
 void access_order::record_writes(byte_range range, std::span<const timepoint> points) {
   record_write(range, points.front());
-  // A range has room for one writer. What is a reader and concurrent at once is waited for by all, as a writer is.
+  // An entry has room for one writer. All work waits for a point that is both a reader and concurrent work.
   for (const timepoint point : points.subspan(1)) {
     record_read(range, point);
     record_concurrent(range, point);
@@ -145,8 +145,8 @@ point_set access_order::latest() const {
 }
 
 bool access_order::crowded() const noexcept {
-  // To forget takes about as long as to look at each range some times, and on GPUs a microsecond for each command that
-  // nobody knew to be done. So few ranges stay as they are.
+  // Forgetting takes about as long as several visits of each range, and on GPUs a microsecond for each command that was
+  // not known to have finished. So few ranges stay as they are.
   constexpr std::uint64_t many = 256, times = 8;
   return uses_.size() >= many && looked_at_ > times * uses_.size();
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Who used which bytes of a region's home last, so that new work on them can be ordered behind it: per range the
-/// last writer, the readers since, and the concurrent work since. Exact to the byte, because two devices may write the
-/// two halves of one block at the same time. Owned and locked by the region.
+/// The last users of each range of bytes of a region's home, so that new work can be ordered behind them: the last
+/// writer, the readers since then, and the concurrent work since then. Exact to the byte, because two devices may write
+/// the two halves of one block at the same time. Owned and locked by the region.
 
 #include <cstdint>
 #include <functional>
@@ -23,33 +23,33 @@ struct byte_range {
   friend bool operator==(const byte_range&, const byte_range&) = default;
 };
 
-/// Concurrent work may read and write the range, and is not ordered against other concurrent work: whoever queues it
-/// does that. To everybody else it is a writer.
+/// Concurrent work may read and write its range without order against other concurrent work; the code that queues it
+/// keeps that order. To all other work it counts as a writer.
 class access_order {
  public:
-  /// Forgets everything; the region has `size` bytes now.
+  /// Forgets all uses. The region now has `size` bytes.
   void reset(std::uint64_t size);
 
-  /// Adds what a reader of the range waits for: its writers, and concurrent work.
+  /// Adds the points that a reader of the range must wait for: its writers, and concurrent work.
   void before_read(byte_range range, point_set& result) const;
-  /// Adds what a writer of the range waits for: its writers, readers, and concurrent work.
+  /// Adds the points that a writer of the range must wait for: its writers, readers, and concurrent work.
   void before_write(byte_range range, point_set& result) const;
-  /// Adds what concurrent work on the range waits for: its writers and readers.
+  /// Adds the points that concurrent work on the range must wait for: its writers and readers.
   void before_concurrent(byte_range range, point_set& result) const;
 
   void record_read(byte_range range, timepoint point);
   void record_write(byte_range range, timepoint point);
   void record_concurrent(byte_range range, timepoint point);
-  /// Several pieces of work wrote the range together, at least one.
+  /// Records several pieces of work, at least one, that write the range together.
   void record_writes(byte_range range, std::span<const timepoint> points);
 
-  /// Leaves out what is in no one's way any more: points of a timeline whose latest point here is reached. `reached` is
-  /// asked once for each timeline.
+  /// Drops points that no work has to wait for any more: all points of a timeline whose latest point here is reached.
+  /// Calls `reached` once for each timeline.
   void forget(const std::function<bool(timepoint)>& reached);
-  /// Whether there are many ranges, and so many were looked at since then, that it pays.
+  /// Whether forget() pays: there are many ranges, and many were visited since its last call.
   [[nodiscard]] bool crowded() const noexcept;
 
-  /// The number of different ranges kept, for tests.
+  /// The number of ranges kept, for tests.
   [[nodiscard]] std::size_t range_count() const noexcept { return uses_.size(); }
 
  private:
@@ -60,7 +60,7 @@ class access_order {
     void forget(const point_set& points);
     friend bool operator==(const use&, const use&) = default;
   };
-  using map = std::map<std::uint64_t, use>;  // by begin; each reaches to the next
+  using map = std::map<std::uint64_t, use>;  // by begin; an entry reaches to the next one
 
   template <class Add>
   void for_each(byte_range range, const Add& add) const;
@@ -72,7 +72,7 @@ class access_order {
 
   map uses_;
   std::uint64_t size_ = 0;
-  mutable std::uint64_t looked_at_ = 0;  ///< ranges, since the last time that something was forgotten
+  mutable std::uint64_t looked_at_ = 0;  ///< ranges visited since the last forget()
 };
 
 }  // namespace hpe::coherence

@@ -1,6 +1,6 @@
-// An announcement is entered before its maker looks at the regions (region::open_to_host), and a lane says that it is
-// about to open a view before it looks here. Both accesses are sequentially consistent, so one of the two sees the
-// other.
+// announcer::announce enters an announcement before it checks which regions are open (region::open_to_host). A lane
+// sets open_to_host before it looks for announcements. Both accesses are sequentially consistent, so at least one of
+// the two sees the other.
 
 #include "runtime/coherence/announcements.h"
 
@@ -23,7 +23,7 @@ bool overlap(byte_range a, byte_range b) { return a.begin < b.end && b.begin < a
 }  // namespace
 
 announcement_number announcements::add(std::uint64_t homes, std::vector<use> uses) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   entries_.emplace_hint(entries_.end(), ++last_, entry{homes, std::move(uses)});
   ++count_;
   return last_;
@@ -33,7 +33,7 @@ bool announcements::remove(announcement_number number) {
   bool watched = false;
   bool waited_for = false;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = entries_.find(number);
     if (found == entries_.end()) return false;
     watched = found->second.watched;
@@ -51,7 +51,7 @@ announcement_number announcements::in_the_way(const region& r, byte_range range,
   const auto meets = [&](const use& its) {
     return its.region == r.id && (write || its.write) && overlap(its.range, range);
   };
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
     entry& each = it->second;
     if ((each.homes & homes) == 0 && std::none_of(each.uses.begin(), each.uses.end(), meets)) continue;
@@ -75,9 +75,9 @@ void announcements::wait_before(const region& r, byte_range range, bool write) {
 }
 
 void announcements::wait_for(announcement_number number) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   ++waiting_;
-  removed_.wait(lock, [&] { return entries_.count(number) == 0; });
+  removed_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return entries_.count(number) == 0; });
   --waiting_;
 }
 

@@ -1,24 +1,23 @@
 #pragma once
 
-/// Work that the program has queued somewhere else and the runtime is not given yet (hpe/announce.h): what it may use,
-/// from the call that queued it to its end. CPU code waits for it as for work of the runtime's own; device work does
-/// not, because whoever queued it keeps the order among its own work.
+/// Work that waits in queues of the program and was not yet given to the runtime (hpe/announce.h): the memory that it
+/// may use, from the call that queued it to its end. CPU code waits for it as for the runtime's own work. Device work
+/// does not, because the program that queued both keeps their order.
 ///
-/// An announcement is a release, too: views are closed when it is made (core/announcer), and lanes open none that it is
-/// in the way of. So CPU code cannot have used the bytes since without having waited.
+/// An announcement is a release, too: views are closed when it is made (core/announcer), and no lane opens a view that
+/// an announcement forbids. So CPU code cannot have touched the bytes since then without waiting.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region.h"
 
 namespace hpe::coherence {
 
-/// Which announcement; 0: none.
+/// The number of an announcement; 0: none.
 using announcement_number = std::uint64_t;
 
 class announcements {
@@ -30,22 +29,22 @@ class announcements {
     bool write = false;
   };
 
-  /// Work that may use all memory with one of these homes (a bit for each), host memory not, and what `uses` names.
+  /// Enters work that may use all memory with one of these homes (a bit for each), except host memory, and `uses`.
   announcement_number add(std::uint64_t homes, std::vector<use> uses);
-  /// The work has finished. True if a lane was told of it by in_the_way and has to look again.
+  /// Removes work that has finished. True if in_the_way reported it with `watch`: lanes must check again.
   bool remove(announcement_number number);
 
-  /// Whether there are any.
+  /// Whether there is any announcement.
   [[nodiscard]] bool any() const noexcept { return count_ != 0; }
 
-  /// The latest announcement that CPU code waits for before it reads or writes the range; 0 for none, as always for
-  /// host memory. watch: remove() tells of it. Under the region's mutex.
+  /// The latest announcement that CPU code must wait for before it reads or writes the range; 0 for none, and always
+  /// for host memory. With `watch`, its remove() returns true. The caller holds the region's mutex.
   [[nodiscard]] announcement_number in_the_way(const region& r, byte_range range, bool write, bool watch = false);
 
-  /// Waits until an announcement was removed.
+  /// Waits until the announcement is removed.
   void wait_for(announcement_number number);
-  /// Waits until none is in the way of reading or writing the range, unless the calling thread does announced work.
-  /// Without the region's mutex.
+  /// Waits until no announcement forbids reading or writing the range. Returns at once if the calling thread does
+  /// announced work. The caller must not hold the region's mutex.
   void wait_before(const region& r, byte_range range, bool write);
 
  private:
@@ -55,21 +54,21 @@ class announcements {
     bool watched = false;
   };
 
-  std::atomic<std::uint64_t> count_{0};  // so that nobody takes the mutex for nothing
-  std::mutex mutex_;
-  std::condition_variable removed_;
-  std::uint64_t waiting_ = 0;  // threads at removed_
-  announcement_number last_ = 0;
-  std::map<announcement_number, entry> entries_;
+  std::atomic<std::uint64_t> count_{0};  // lets any() do without the mutex
+  mutex mutex_;
+  condition_variable removed_;
+  std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // threads that wait for removed_
+  announcement_number last_ HPE_GUARDED_BY(mutex_) = 0;
+  std::map<announcement_number, entry> entries_ HPE_GUARDED_BY(mutex_);
 };
 
-/// What a thread is that does announced work itself.
+/// The state of a thread with regard to announced work.
 struct announced_thread {
-  bool at_work = false;      ///< its accesses wait for no announcement: all that its work comes after has finished
-  bool used_a_view = false;  ///< a lane opened a view for it, perhaps one that announcements keep closed
+  bool at_work = false;      ///< its accesses wait for no announcement: all that its work depends on has finished
+  bool used_a_view = false;  ///< a lane opened a view for it, perhaps one that an announcement forbids
 };
 
-/// The calling thread's. Safe in a signal handler.
+/// The state of the calling thread. Safe in a signal handler.
 [[nodiscard]] announced_thread& this_announced_thread() noexcept;
 
 }  // namespace hpe::coherence

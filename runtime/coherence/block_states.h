@@ -1,6 +1,6 @@
 #pragma once
 
-/// The states of consecutive blocks. They change by events of the protocol alone: transition() is the one door.
+/// The states of consecutive blocks. Only transition() changes them, by events of the protocol.
 /// Locked by the owner.
 
 #include <cstdint>
@@ -13,29 +13,29 @@ namespace hpe::coherence {
 
 class block_states {
  public:
-  /// Starts anew with so many blocks in one state: fresh, or device where the shadow still has the bytes of a freed
+  /// Resets to `count` blocks in one state: fresh, or device if the shadow still has the bytes of a freed
   /// allocation.
   void reset(std::uint64_t count, block_state initial = block_state::fresh);
 
   [[nodiscard]] std::uint64_t count() const noexcept { return blocks_.size(); }
   [[nodiscard]] block_state operator[](std::uint64_t block) const noexcept { return blocks_[block].state; }
 
-  /// How many blocks are in another state than device: of these the host has a copy, gets one, or may write.
+  /// The number of blocks in another state than device: the host has, gets or may create a copy of these.
   [[nodiscard]] std::uint64_t off_device() const noexcept { return off_device_; }
 
-  /// Whether some block was on the host, or on its way there, so that pages of the shadow exist.
+  /// Whether pages of the shadow may exist, because some block was on the host or on its way there.
   [[nodiscard]] bool shadow_used() const noexcept { return shadow_used_; }
 
-  /// The blocks from `block` on, before `limit`, that are in its state.
+  /// The run of blocks from `block` on, before `limit`, that have the state of `block`.
   [[nodiscard]] block_run same_from(std::uint64_t block, std::uint64_t limit) const noexcept;
 
-  /// Gives each block of the run the state that follows from the event (coherence::apply). The caller has carried out
-  /// what the event asks for.
+  /// Gives each block of the run the state that follows from the event (coherence::apply). The caller must have carried
+  /// out the actions of the event.
   void transition(block_run run, block_event event) noexcept;
 
-  /// The same for an event that starts a fetch, which gets this number.
+  /// Like transition, for an event that starts the fetch of this number.
   void begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept;
-  /// Whether the block is being fetched, by the fetch of this number.
+  /// Whether the block is being fetched by the fetch of this number.
   [[nodiscard]] bool fetched_by(std::uint64_t block, std::uint32_t number) const noexcept {
     return blocks_[block].state == block_state::fetching && blocks_[block].fetch == number;
   }

@@ -7,14 +7,14 @@
 
 namespace hpe::coherence {
 
-/// Timepoints to wait for, at most one per timeline: the latest. A value type for one thread.
+/// Timepoints to wait for, at most one per timeline: the latest. Not thread-safe.
 class point_set {
  public:
   void add(timepoint point);
   void add(const point_set& other);
-  /// Whether it has a point of the timeline.
+  /// Whether the set has a point of the timeline.
   [[nodiscard]] bool has(std::uint32_t timeline) const noexcept;
-  /// Leaves out the points of timelines of which `of`, another set, has one.
+  /// Removes the points of all timelines of which `of` has a point.
   void remove_timelines(const point_set& of);
   void clear() noexcept { points_.clear(); }
   [[nodiscard]] bool empty() const noexcept { return points_.empty(); }

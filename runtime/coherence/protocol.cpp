@@ -8,12 +8,12 @@
 //  - A fetch writes the shadow only while the view is closed: in state fetching, and in state device when a launch has
 //    made the fetch useless.
 //  - A host write waits for a copy that still uses the shadow: such a fetch, or an upload that reads it. Uploads exist
-//    only after shared or device was entered from host, useless fetches only after device was entered from fetching,
-//    so host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is
-//    one, and the launch that made the fetch useless, and is queued behind it, is another.
-//  - Device work that fails part-way (abandoned) leaves the shadow as the valid copy where there is one. Elsewhere the
-//    home stays as the work left it. Either way one copy is valid for host and devices alike. A fetch of the home that
-//    began before the work is useless.
+//    only after shared or device was entered from host, useless fetches only after device was entered from fetching, so
+//    host_write in shared and host_overwrite in device wait. Waiting for the home's writers is enough: an upload is
+//    one, and so is the launch that made a fetch useless, which is queued behind that fetch.
+//  - If device work fails part-way (abandoned), the shadow stays the valid copy where it is valid. Elsewhere the home
+//    stays as the work left it. In both cases host and devices use the same valid copy. A fetch of the home that began
+//    before the work is useless.
 
 namespace hpe::coherence {
 
@@ -84,7 +84,7 @@ constexpr transition from_fetching(block_event event) noexcept {
     case host_overwrite: return {fetching, {.wait = true}};
     case device_write:
     case device_overwrite:                     // the fetch is useless; the device work waits for it
-    case abandoned: return {device, nothing};  // likewise: it may have copied what was there before the work
+    case abandoned: return {device, nothing};  // the fetch is useless: it may have copied bytes from before the work
     case fetched: return {shared, open_for_read};
     case fetched_for_write: return {host, open_for_write};
     case fetch_failed: return {device, nothing};

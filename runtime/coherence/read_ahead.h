@@ -1,10 +1,10 @@
 #pragma once
 
-/// Recognises hosts that walk through a region and says how far to fetch ahead of them. Several walks at once are
-/// told apart, since several threads may each read their own part. Pure bookkeeping; owned and locked by the region.
+/// Recognises walks, that is host threads that read through a region, and says how far to fetch ahead of them. Tells
+/// several walks apart, since several threads may each read a part. Pure bookkeeping; owned and locked by the region.
 ///
-/// A recognised walk always has one window under way beyond the one it is in. The first block of that window
-/// stays closed even when its data is there: touching it (a marker) is how the walk tells that it goes on.
+/// A recognised walk always has one window being fetched beyond the one it is in. The first block of that window, the
+/// marker, stays closed even when its data is there: a touch of the marker shows that the walk goes on.
 
 #include <array>
 #include <cstdint>
@@ -22,17 +22,17 @@ struct block_run {
 
 class read_ahead {
  public:
-  /// Starts anew for a region of `blocks` blocks, fetching at most `window` blocks ahead (0: never ahead).
+  /// Resets for a region of `blocks` blocks. At most `window` blocks are fetched ahead (0: none).
   void reset(std::uint64_t blocks, std::uint64_t window) noexcept;
 
-  /// The host touched a closed block. Returns what to fetch besides that block, and may contain it; empty where the
-  /// region ends or no walk is recognised.
+  /// The host touched a closed block. Returns the blocks to fetch besides that block, which may include it; empty at
+  /// the end of the region, or if no walk is recognised.
   [[nodiscard]] block_run touched(std::uint64_t block) noexcept;
 
-  /// How many blocks the walk has come that was given those up to `next` last; 0 where there is none.
+  /// The length in blocks of the walk whose last window ended at `next`; 0 if there is no such walk.
   [[nodiscard]] std::uint64_t walked(std::uint64_t next) const noexcept;
 
-  /// Whether the view of a fetched block stays closed.
+  /// Whether the view of the block stays closed after its fetch, because it is a marker.
   [[nodiscard]] bool is_marker(std::uint64_t block) const noexcept;
 
  private:
@@ -42,9 +42,9 @@ class read_ahead {
     std::uint64_t next = 0;       // the block after the last one asked for
     std::uint64_t window = 0;     // blocks of the last window; 0: this entry is unused
     std::uint64_t marker = none;  // the block whose touch asks for the next window; none: no marker
-    std::uint64_t used = 0;       // for replacing the oldest
+    std::uint64_t used = 0;       // the time of the last touch; the oldest walk is replaced
   };
-  // Threads that share one walk arrive a little out of order.
+  // A walk may touch this many blocks beyond `next`: threads that share a walk arrive a little out of order.
   static constexpr std::uint64_t slack = 4;
 
   std::array<walk, 8> walks_{};

@@ -45,8 +45,8 @@ void region::reset_patterns() {
   rolling_mode mode = rolling_mode::sequential;
   if (advice == HPE_ADVISE_ROLLING) mode = rolling_mode::always;
   if (advice == HPE_ADVISE_LAZY || rolling_window_ == 0 || single_copy() || degraded) mode = rolling_mode::never;
-  // What is left in the window when the host is done is uploaded while a launch waits: of small regions it has to be
-  // less.
+  // The blocks left in the window when the host stops writing are uploaded while a launch waits. So small regions get a
+  // smaller window.
   constexpr std::uint64_t least_blocks = 8;
   constexpr std::uint64_t windows = 16;
   const std::uint64_t window =

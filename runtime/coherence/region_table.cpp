@@ -12,14 +12,14 @@ constexpr std::size_t rest_before_reuse = 64;
 
 struct region_table::chunk {
   std::array<std::unique_ptr<region>, chunk_size> regions;
-  std::array<std::uint32_t, chunk_size> next;  // in the queue that the number is in
+  std::array<std::uint32_t, chunk_size> next;  // the next number in the queue that has this number
 };
 
 region_table::region_table(unsigned lanes) : unused_(lanes), untouched_(lanes) {}
 region_table::~region_table() = default;
 
 region& region_table::take(unsigned lane) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   lane %= unused_.size();
   const bool again = unused_[lane].length > rest_before_reuse;
   while (!again && untouched_[lane].length == 0) add_number();
@@ -51,12 +51,12 @@ void region_table::add_number() {
 }
 
 void region_table::give_back(region& r) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   put(unused_[r.id % unused_.size()], r.id);
 }
 
 void region_table::note_freed(freed_range range) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   freed_[freed_count_++ % remembered] = range;
 }
 
@@ -65,7 +65,7 @@ region& region_table::at(std::uint32_t number) const noexcept {
 }
 
 std::optional<region_table::freed_range> region_table::freed_at(const void* p) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto* byte = static_cast<const std::byte*>(p);
   for (std::size_t n = 0; n < std::min(freed_count_, remembered); ++n) {
     const freed_range& range = freed_[(freed_count_ - 1 - n) % remembered];

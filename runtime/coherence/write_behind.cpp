@@ -40,7 +40,7 @@ bool write_behind::given_up() const noexcept {
 }
 
 write_behind::walk* write_behind::find_walk(std::uint64_t block) noexcept {
-  // The nearest one, because walks of several threads may come close to each other.
+  // Take the nearest walk, because walks of several threads may come close to each other.
   walk* nearest = nullptr;
   for (walk& w : walks_)
     if (w.ahead != 0 && block >= w.next && block < w.next + slack && (nearest == nullptr || w.next > nearest->next))
@@ -87,7 +87,7 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
   open_.push_back({{block, current->next}, clock_});
   open_blocks_ += current->next - block;
   if (given_up() || !(recognised || mode_ == rolling_mode::always)) {
-    // Without a pattern the list only says what is open; it must not grow without end.
+    // Without a pattern the list only records which blocks are open. It must not grow without bound.
     while (open_.size() > 4096) {
       open_blocks_ -= open_.front().run.end - open_.front().run.begin;
       open_.pop_front();
@@ -95,7 +95,7 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
     return result;
   }
   const liveness writers = live();
-  // Several threads that share one walk are all over its last blocks. What is uploaded too early tells of them.
+  // Several threads that share a walk write all over its last blocks, some of which are then uploaded too early.
   const std::uint64_t for_one = most_for_one << std::min<std::uint64_t>(mistakes_, 16);
   const std::uint64_t share = writers.walks > 1 ? window_ : std::min(window_, for_one);
   const std::uint64_t most_open = std::max(share, 2 * writers.ahead);

@@ -14,14 +14,16 @@
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
+#include "runtime/trace/stalls.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::core {
 
 namespace {
 
-// The device part of the address space must be laid out before the devices are opened, and how many there are is known
-// only afterwards: there are segments for the most there can be. Unused ones cost nothing.
-constexpr unsigned most_devices = 16;
+// The segments of devices are laid out before the devices are opened, and the number of devices is known only then. So
+// there is a segment for each possible device. Unused segments cost nothing.
+constexpr unsigned most_devices = counters::most_devices;
 
 void check(const options& o) {
   const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
@@ -50,7 +52,17 @@ transfer::engine::staging_options staging_from(const options& o, const transfer:
   return result;
 }
 
-// What the system refuses at the start is a failed start.
+void tell_devices(device::device_set& devices) {
+  std::vector<trace::status_page::device> table(devices.size());
+  for (unsigned d = 0; d < devices.size(); ++d) {
+    const device::properties& info = devices.at(d).info();
+    table[d].memory = info.memory_bytes;
+    info.name.copy(table[d].name.data(), table[d].name.size() - 1);
+  }
+  trace::status_page::own().tell_devices(table.data(), devices.size());
+}
+
+// A failed system call during the start becomes HPE_ERROR_INITIALIZATION.
 runtime* start() {
   try {
     return new runtime(options::from_environment());
@@ -59,7 +71,7 @@ runtime* start() {
     HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& e) {  // of the libraries that hpe stands on
+  } catch (const std::exception& e) {  // from libraries that hpe uses
     HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
   }
 }
@@ -69,7 +81,7 @@ std::atomic<pid_t> started_by{0};
 
 }  // namespace
 
-runtime::runtime(const options& chosen) : option_(chosen) {
+runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_page::own().count) {
   set_log_level(parse_log_level(option_.log));
   for (const std::string& sentence : misspelt_options()) log(log_level::warn, "{}", sentence);
   check(option_);
@@ -78,14 +90,16 @@ runtime::runtime(const options& chosen) : option_(chosen) {
   granules_ = std::make_unique<memory::granule_table>(space_->layout());
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
+  trace::tell_of_stalls(option_.stall_after);
   devices_ = device::open_devices(option_.devices, space_->layout());
   if (trace::recorder* const to = trace::recorder::active())
     trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
+  tell_devices(*devices_);
   const transfer::device_groups near = transfer::near_devices(*devices_);
-  // Where devices are in different places, each is served by the lane that is near it; else lanes take turns.
+  // With several groups of devices, the lane near its home serves a region; with one group, lanes take turns.
   regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);
-  // The whole alias is host memory that copy engines reach; pages exist as they are touched.
+  // Makes the whole alias host memory that copy engines reach; its pages exist as they are touched.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
@@ -177,7 +191,7 @@ void runtime::synchronize(int device) {
 }
 
 std::optional<error> runtime::wait(timepoint point) {
-  devices_->wait(point, std::chrono::steady_clock::time_point::max());
+  work::wait_for(std::span(&point, 1), *devices_);
   ptx_->write_output();
   return devices_->take_failure_of(point);
 }

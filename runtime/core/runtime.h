@@ -15,7 +15,7 @@
 
 namespace hpe::core {
 
-/// The composition root: owns every part of the runtime and knows how they fit. The C interface (api_*.cpp) is its only
+/// The composition root: owns every part of the runtime and connects them. The C interface (api/*.cpp) is its main
 /// user.
 class runtime {
  public:
@@ -24,12 +24,12 @@ class runtime {
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  /// The one of this process, started by the first call. It is never destroyed: threads and static objects of the
+  /// The runtime of this process, started by the first call. It is never destroyed: threads and static objects of the
   /// program may use it until the very end, and devices end with the process. Throws HPE_ERROR_INITIALIZATION, or
-  /// HPE_ERROR_FORKED in a child that was forked from a process that had one.
+  /// HPE_ERROR_FORKED in a child that was forked from a process with a runtime.
   static runtime& instance();
 
-  /// The same if it was started in this process, else nullptr. Starts nothing.
+  /// The runtime if it was started in this process, else nullptr. Starts nothing.
   [[nodiscard]] static runtime* started() noexcept;
 
   [[nodiscard]] const options& option() const noexcept { return option_; }
@@ -50,21 +50,21 @@ class runtime {
   [[nodiscard]] exports& exported() noexcept { return *exports_; }
   [[nodiscard]] imports& imported() noexcept { return *imports_; }
 
-  /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet told.
+  /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet reported.
   void synchronize(int device);
-  /// Waits for one piece of work, and says what went wrong with it.
+  /// Waits for one piece of work and returns its error, if it failed.
   [[nodiscard]] std::optional<error> wait(timepoint point);
-  /// Has what kernels print written at the end of the program as well, after waiting a moment for those that run.
+  /// Makes the process write the output of kernels at its end, too, after a short wait for kernels that run.
   void write_output_at_exit();
 
  private:
   options option_;
-  counters count_;
+  counters& count_;
   std::unique_ptr<memory::uvas> space_;
   std::unique_ptr<memory::granule_table> granules_;
   std::unique_ptr<coherence::region_table> regions_;
   std::unique_ptr<device::device_set> devices_;
-  std::unique_ptr<device::command_observer> trace_;  // of devices_; null where nothing is recorded
+  std::unique_ptr<device::command_observer> trace_;  // observes devices_; null if nothing is recorded
   std::unique_ptr<transfer::engine> engine_;
   std::unique_ptr<work::host_view> views_;
   coherence::announcements announced_;

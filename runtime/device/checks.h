@@ -1,6 +1,6 @@
 #pragma once
 
-/// What all families of devices, and their users, check alike.
+/// Checks that all families of devices, and their users, share.
 
 #include <exception>
 
@@ -22,13 +22,13 @@ inline void require_granules(const uvas_layout& layout, const void* address, std
       bytes, address, granule_size);
 }
 
-/// Throws HPE_ERROR_INVALID_DEVICE with the numbers that exist.
+/// Throws HPE_ERROR_INVALID_DEVICE, with the numbers that exist, if there is no such device.
 inline void require_device(const device_set& devices, int device) {
   HPE_REQUIRE(device >= 0 && static_cast<unsigned>(device) < devices.size(), HPE_ERROR_INVALID_DEVICE,
               "there is no device {}; devices are numbered from 0 to {}", device, devices.size() - 1);
 }
 
-/// Calls a function that takes something away, for callers that cannot handle a failure: the log tells it.
+/// Calls a function that releases something, for callers that cannot handle its failure, and logs the failure.
 template <class Function>
 void log_failure_of(const char* what, const Function& function) noexcept {
   try {

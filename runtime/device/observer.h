@@ -1,6 +1,6 @@
 #pragma once
 
-/// How traces learn what devices do.
+/// The interface by which traces learn what devices do.
 
 #include <chrono>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hpe::device {
 
-/// A command as its stream tells of it.
+/// A command, as its stream reports it.
 struct observed_command {
   enum class kind : std::uint8_t { copy, fill, launch, enqueue };
 
@@ -21,8 +21,8 @@ struct observed_command {
   std::uint32_t function = 0;  ///< of a launch: kernel_id::function
 };
 
-/// Learns of all commands of a set (device_set::observe). Streams call it in the thread that queues, the calls of one
-/// stream in the order of its commands.
+/// Observes all commands of a set (device_set::observe). Streams call it in the thread that queues, each stream in the
+/// order of its commands.
 class command_observer {
  public:
   virtual ~command_observer() = default;
@@ -32,7 +32,7 @@ class command_observer {
   /// asked: when the stream began to queue the command.
   virtual void queued(const observed_command& command, timepoint point,
                       std::chrono::steady_clock::time_point asked) noexcept = 0;
-  /// The next commands of a stream run after a point of another one.
+  /// Later commands of a stream run after a point of another stream.
   virtual void waits(std::uint32_t timeline, timepoint point) noexcept = 0;
 };
 

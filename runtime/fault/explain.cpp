@@ -17,7 +17,7 @@ struct neighbour {
   bool freed = false;
 };
 
-// The allocation at or before an address in the region that the granule of `near` belongs to.
+// The allocation at or before `address`, in the region that the granule of `near` belongs to.
 std::optional<neighbour> find_before(const std::byte* address, const std::byte* near,
                                      const memory::granule_table& granules, const coherence::region_table& regions) {
   const memory::granule_entry entry = granules.find(near);
@@ -28,7 +28,8 @@ std::optional<neighbour> find_before(const std::byte* address, const std::byte* 
   if (address < base) return std::nullopt;
   if (r.layout.small == nullptr) {
     const neighbour whole{base, r.layout.bytes - r.layout.first, !r.alive};
-    // Freed, but its last work is waited for; or made by another thread just now, or past the end of what is freed.
+    // Matches are a freed region that contains the address (its last work is awaited), and a live region that ends
+    // before the address. A live region that contains the address was made just now.
     return whole.freed == (address < base + whole.bytes) ? std::optional(whole) : std::nullopt;
   }
   const auto object = r.layout.small->find_before(address);
@@ -40,7 +41,7 @@ std::optional<neighbour> find_before(const std::byte* address, const std::byte* 
 
 std::string explain_stray_address(const std::byte* address, const memory::granule_table& granules,
                                   const coherence::region_table& regions) {
-  // Past an end: the allocation is in the same granule, or in the one before.
+  // If the address is past an end, that allocation is in the same granule, or in the one before.
   std::optional<neighbour> found = find_before(address, address, granules, regions);
   if (!found) found = find_before(address, address - granule_size, granules, regions);
   const auto freed = regions.freed_at(address);

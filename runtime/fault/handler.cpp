@@ -8,8 +8,8 @@
 #include "runtime/fault/service.h"
 #include "runtime/os/signals.h"
 
-// All that runs in the signal handler: find the service, ask it, return. The service is reached through the one static
-// pointer that a handler needs.
+// The code that runs in the signal handler: it finds the service, asks it and returns. The static pointers here lead to
+// the service.
 
 namespace hpe::fault {
 
@@ -17,7 +17,7 @@ namespace {
 
 verdict on_fault(const os::access_violation& f) noexcept;
 
-// A part of the process that serves faults, and the process that it has threads in: a child made by fork has none.
+// A server of faults, and the process that has its threads: a child made by fork does not have them.
 template <class Server>
 struct installed {
   std::atomic<Server> server{nullptr};
@@ -34,7 +34,7 @@ struct installed {
 constinit installed<service*> coherent_memory;
 constinit installed<other_faults> other_memory;
 
-// Where the processor does not tell, a write is the safe guess.
+// If the processor does not report the kind of access, a write is the safe assumption.
 bool is_write(const os::access_violation& f) noexcept { return f.kind != os::access_kind::read; }
 
 verdict offer_to_others(const os::access_violation& f) noexcept {

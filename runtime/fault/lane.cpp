@@ -9,10 +9,10 @@
 
 // Invariants, under the region's mutex:
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
-//    that writes the block takes it out of that state, and the fetch then leaves it alone.
-//  - A fetch that was issued is recorded in the region's order as a reader of the home, so device work that writes
-//    waits for it.
-//  - A view is opened only in the same hold of the mutex that gives the block a state whose shadow is valid.
+//    that writes the block takes it out of that state; the fetch then ignores the block.
+//  - An issued fetch is recorded in the region's order as a reader of the home, so device work that writes waits for
+//    it.
+//  - A view is opened only in a critical section in which the block has, or enters, a state with a valid shadow.
 
 namespace hpe::fault {
 
@@ -55,7 +55,7 @@ void lane::start(request_board& board) {
 
 void lane::prefetch(std::uint32_t number, byte_range range) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const lock_guard lock(inbox_mutex_);
     inbox_.push_back({number, range});
   }
   gate_->ring();
@@ -93,7 +93,7 @@ bool lane::watch_fetches() noexcept {
 void lane::serve_prefetches() {
   std::vector<prefetch_wish> wishes;
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const lock_guard lock(inbox_mutex_);
     wishes.swap(inbox_);
   }
   for (const prefetch_wish& wish : wishes) {
@@ -120,7 +120,7 @@ lane::outcome lane::serve(request& r) noexcept {
 
 lane::outcome lane::try_to_serve(request& r) {
   const memory::granule_entry entry = env_.granules.find(r.address());
-  // Between the fault and now, the address may have become another region's. Its lane alone knows what it fetches.
+  // Since the fault, the address may have become part of another region. Only that region's lane knows its fetches.
   if (entry.region != 0 && !serves(entry.region)) {
     r.answer(verdict::retry);
     return outcome::answered;
@@ -143,7 +143,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
 
   if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, wish.write(), true)) return outcome::waiting;
   if (actions.wait) {
-    // Several threads that read faster than the link come to the next window before its data does.
+    // Several threads that read faster than the link reach the marker of the next window before its data is there.
     if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
     return outcome::waiting;
   }
@@ -163,18 +163,18 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   const auto behind = actions.open_write ? open_for_writing(r, block, event) : std::deque<block_run>();
   if (actions.open_read) open_for_reading(r, block);
   wish.answer(verdict::retry);
-  upload_behind(r, behind);  // while the thread writes on
+  upload_behind(r, behind);  // after the answer, so that the thread goes on meanwhile
   return outcome::answered;
 }
 
 point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
-  // Uploads are recorded as writers of the home, and a launch that made a fetch useless is a writer that waits for it.
-  // Not so where that fetch was several copies from several homes: the launch may have waited for one of them only.
-  // Where there is one copy only, kernels read the shadow itself.
+  // Uploads are recorded as writers of the home, and so is a launch that made a fetch useless, which waits for that
+  // fetch. In a degraded region such a fetch was several copies from several homes, and the launch may have waited for
+  // one of them only. In a region with a single copy, kernels read the shadow itself.
   point_set users;
   const byte_range bytes = r.bytes_of({block, block + 1});
   if (r.single_copy()) {
-    r.order.before_concurrent(bytes, users);  // as if the host were such work itself (submission::release)
+    r.order.before_concurrent(bytes, users);  // as if the host were concurrent work (submission::release)
   } else if (r.degraded) {
     r.order.before_write(bytes, users);
   } else {
@@ -207,7 +207,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, blo
   auto plan = r.writer.touched(block, r.blocks().rolled(block), opens_without_copy);
   const std::uint64_t end = std::max(block + 1, plan.open.end);
 
-  // The event of the touch may be an overwrite, which takes a block to the host without a fetch.
+  // A host_overwrite takes the touched block to the host without a fetch. The other blocks are fresh or shared.
   r.transition({block, block + 1}, event);
   r.transition({block + 1, end}, block_event::host_write);
   if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});

@@ -1,5 +1,5 @@
-// What a lane copies: fetches, from their start to the opened view, and uploads behind a writing host. The invariants
-// are those of lane.cpp.
+// The copies of a lane: fetches, from their start to the opened view, and uploads behind a writing host. The invariants
+// of lane.cpp hold here.
 
 #include <algorithm>
 
@@ -30,9 +30,9 @@ constexpr std::uint64_t fetch_piece = 4 * granule_size;
 void lane::upload_behind(region& r, const std::deque<block_run>& runs) {
   try {
     for (const block_run& run : runs)
-      if (!r.degraded) upload_behind(r, run);  // one of them may make all blocks one
+      if (!r.degraded) upload_behind(r, run);  // an upload may degrade the region to one block
   } catch (const std::exception& e) {
-    // Nobody waits for this. Who needs the data at home meets the same failure and is told.
+    // No thread waits for this upload. Work that needs the data at home meets the same failure and reports it.
     log(log_level::debug, "upload behind a writer: {}", e.what());
   }
 }
@@ -42,7 +42,7 @@ void lane::upload_behind(region& r, block_run run) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
-    // Closed to writers before the copy reads the shadow, so that no write is lost.
+    // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
     work::upload(env_, r, same, priority::rolling);
     r.set_rolled(same, true);
@@ -79,12 +79,12 @@ void lane::start_fetches(region& r, block_run run, priority level) {
 }
 
 void lane::expect_copies(const region& r, block_run run) {
-  // The further a walk has come, the further it is likely to go on. It must not outrun the making of pages, which is
-  // slower than the link. Of a writer only the run is known, and taken for half of the way.
+  // The further a walk has come, the further it is likely to go on. Pages are made more slowly than the link fills
+  // them, so they must be made far ahead of the walk. A writer is assumed to have walked twice the length of the run.
   constexpr std::uint64_t times = 4;
   const std::uint64_t walked = std::max(r.reader.walked(run.end), 2 * (run.end - run.begin));
   constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-  // Many pages at a time are made faster than few.
+  // Pages are made faster in large batches.
   constexpr std::uint64_t unit = std::uint64_t{32} << 20;
   const std::uint64_t begin = run.end * r.layout.block_size;
   const std::uint64_t end = begin + std::min(times * walked * r.layout.block_size, most_bytes);
@@ -103,7 +103,7 @@ void lane::fetch_ahead(region& r, block_run run) {
 }
 
 void lane::issue(fetch& f) {
-  work::download(env_, *f.region, f.run, f.level, f.copies);  // of host memory, waiting was all
+  work::download(env_, *f.region, f.run, f.level, f.copies);  // host memory needs no copy, only the wait before
   f.after.clear();
 }
 
@@ -130,8 +130,8 @@ bool lane::try_to_advance(fetch& f) {
   const lock_guard lock(r.mutex);
   f.region->mutex.assert_held();
   if (held) {
-    // Device work may have overwritten some of the blocks meanwhile. The first unbroken run goes on; what lies behind
-    // it is fetched again when somebody touches it.
+    // Device work may have taken some of the blocks meanwhile. The first contiguous run goes on; the blocks behind it
+    // are fetched again when a thread touches them.
     while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
     std::uint64_t end = f.run.begin;
     while (end < f.run.end && owns(f, end)) ++end;
@@ -189,7 +189,7 @@ bool lane::wanted_for_writing(const region& r, std::uint64_t block) const {
 void lane::complete(const fetch& f) {
   region& r = *f.region;
   r.mutex.assert_held();
-  // Neighbours that get the same protection get it in one call.
+  // Neighbours with the same protection are protected in one call.
   block_run same;
   os::access allowed = os::access::none;
   bool mappings_left = true;
@@ -220,7 +220,7 @@ void lane::answer_those_in(region& r, block_run run) {
     const std::uint64_t b = r.block_of(r.offset_of(w->address()));
     const bool open = b >= run.begin && b < run.end && !r.reader.is_marker(b) &&
                       (r.state(b) == block_state::host || (r.state(b) == block_state::shared && !w->write()));
-    // It may have been opened for a thread that does not wait for announced work.
+    // The view may have been opened for a thread that does announced work, and so does not wait for it.
     if (!open || (w->waits_for_announced() && kept_closed(r, {b, b + 1}, w->write(), true))) return false;
     w->answer(verdict::retry);
     return true;

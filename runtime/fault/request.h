@@ -1,12 +1,12 @@
 #pragma once
 
-/// What one faulting thread asks of a lane, and its life: free -> posted -> taken -> answered -> free.
+/// A faulting thread's request to a lane, and its life cycle: free -> posted -> taken -> answered -> free.
 ///
-/// All of it is one word, so that a thread posts, and everybody else sees, the whole of it or nothing. A thread may
-/// leave the wait for good by a long jump from a handler, be cancelled, or end. Its request is then *taken back*: at
-/// once if no lane has it yet or the answer is there, else by the lane's answer (abandoned -> free). Taking back a
-/// request that its thread still waits for does no harm: the thread finds that the word is not its own any more, does
-/// its access again, and asks again.
+/// A request is one atomic word, so other threads see a posted request completely or not at all. A thread may leave the
+/// wait for good: by a long jump from a handler, by cancellation, or by its end. Its request is then *taken back*: at
+/// once if no lane has it yet or it is answered, else when the lane answers it (abandoned -> free). It does no harm to
+/// take back a request whose thread still waits: the thread finds that the word is not its own any more, repeats its
+/// access, and asks again.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace hpe::fault {
 
 using verdict = os::fault_verdict;
 
-/// Memory: os::hardware, or a model of it under which a test tries all orders of the steps.
+/// Memory: os::hardware, or a model of it under which a test tries all interleavings of the steps.
 template <class Memory>
 class basic_request {
  public:
-  /// A posted request as its thread knows it.
+  /// The word of a request as it was posted, by which its thread recognises it.
   using ticket = std::uint64_t;
 
   // ---- for the lane that took it, until it answers it, exactly once --------------------------------------------
@@ -33,11 +33,11 @@ class basic_request {
     return reinterpret_cast<std::byte*>(word_.load(std::memory_order_relaxed) >> address_shift);
   }
   [[nodiscard]] bool write() const noexcept { return (word_.load(std::memory_order_relaxed) & write_bit) != 0; }
-  /// Whether it waits for announced work (coherence::announcements).
+  /// Whether the thread waits for announced work (coherence::announcements).
   [[nodiscard]] bool waits_for_announced() const noexcept {
     return (word_.load(std::memory_order_relaxed) & announced_bit) != 0;
   }
-  /// Lets the thread go on. The request is nobody's afterwards.
+  /// Answers the request, so that the thread goes on. The lane must not use the request afterwards.
   void answer(verdict v) noexcept {
     const std::uint64_t next = v == verdict::retry ? retry_it : refuse_it;
     change([&](std::uint64_t word) { return phase(word) == abandoned ? freed(word) : with(word, next); });
@@ -45,7 +45,7 @@ class basic_request {
 
   // ---- for the board --------------------------------------------------------------------------------------------
 
-  /// Posts a wish, if the request is free.
+  /// Posts a request, if this one is free.
   std::optional<ticket> post(const std::byte* address, bool write, bool waits_for_announced) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     if (phase(word) != free) return std::nullopt;
@@ -56,19 +56,19 @@ class basic_request {
     return mine;
   }
 
-  /// By a lane: it is the lane's from now on. False if it is not posted any more.
+  /// Called by a lane, which has the request from then on. Returns false if it is not posted any more.
   bool take() noexcept {
     return phase(change([](std::uint64_t word) { return phase(word) == posted ? with(word, taken) : word; })) == posted;
   }
 
-  /// The answer, if it is there; retry for a request that was taken back.
+  /// The answer, if there is one; retry for a request that was taken back.
   [[nodiscard]] std::optional<verdict> answered(ticket mine) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
     if (phase(word) == refuse_it && same(word, mine)) return verdict::not_ours;
     return waited_for(word, mine) ? std::nullopt : std::optional(verdict::retry);
   }
 
-  /// Sleeps until it is answered or taken back.
+  /// Sleeps until the request is answered or taken back.
   void sleep(ticket mine) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (waited_for(word, mine)) {
@@ -79,14 +79,14 @@ class basic_request {
     }
   }
 
-  /// By the thread that read the answer. True if the request became free.
+  /// Called by the thread that read the answer. Returns true if the request became free.
   bool leave(ticket mine) noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     const bool over = same(word, mine) && (phase(word) == retry_it || phase(word) == refuse_it);
     return over && word_.compare_exchange_strong(word, freed(word), std::memory_order_acq_rel);
   }
 
-  /// See above. True if the request is free now.
+  /// Takes the request back, as described above. Returns true if it is free now.
   bool take_back() noexcept {
     const auto with_a_lane = [](std::uint64_t word) { return phase(word) == taken || phase(word) == abandoned; };
     return !with_a_lane(
@@ -114,8 +114,8 @@ class basic_request {
     return same(word, mine) && (phase(word) == posted || phase(word) == taken);
   }
 
-  /// Replaces the word by next(word), and gives the word that was replaced. Wakes its thread where that may sleep for
-  /// nothing now.
+  /// Replaces the word by next(word) atomically, and returns the old word. Wakes the request's thread if it may be
+  /// asleep and has nothing to wait for any more.
   template <class Next>
   std::uint64_t change(Next next) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);

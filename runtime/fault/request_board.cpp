@@ -9,10 +9,10 @@
 
 #include "runtime/os/cores.h"
 
-// A thread looks for a free request from a place of its own on, so that it comes across those that it posted and did
-// not leave. Such a wait has been left for good if the stack is above it by now; else it may be one that a handler has
-// interrupted which faults itself. Some of these are kept. The owner of a slot may be late by some instructions; what
-// is taken back wrongly, for that reason or another, is asked for again.
+// A thread searches for a free slot from an index of its own, so that it comes across slots that it posted to and never
+// left. If the stack pointer is above the frame of such a wait now, the wait was left for good. Otherwise a handler may
+// have interrupted the wait and now faults itself; some such requests are kept. The fields thread and frame may be set
+// some instructions after the request; a request that is wrongly taken back is asked for again.
 
 namespace hpe::fault {
 
@@ -20,26 +20,26 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Longer than the pieces of a long copy take: a thread that sleeps is late by 20 to 200 microseconds (a virtual machine
-// with H200s). Where cores are few, the lane and the devices need them more.
+// How long a thread spins: longer than pieces of a long copy take, because a sleeping thread wakes 20 to 200
+// microseconds late (a virtual machine with H200s). Where cores are few, the lane and the devices need them more.
 constexpr std::chrono::microseconds patience{500};
 
-// How many threads may wait awake at once.
+// The number of threads that may spin at once.
 unsigned patient_threads() noexcept {
   constexpr unsigned enough_cores = 8;
   const unsigned cores = os::usable_cores();
   return cores < enough_cores ? 0 : cores / 2;
 }
 
-// Handlers that interrupt each other's waits are fewer.
+// More waits of one thread than handlers can be expected to interrupt one inside the other.
 constexpr unsigned most_interrupted = 4;
 
 constinit awake_seats seats;
 
-// Threads that end tell nobody, so those that wait for a request look again from time to time.
+// A thread that ends frees no request, so threads without a free slot check after this time for ended threads.
 constexpr std::chrono::milliseconds until_next_look{10};
 
-// Of the calling thread, asked of the kernel at its first fault.
+// The number of the calling thread, asked of the kernel at its first fault.
 pid_t this_thread() noexcept {
   static constinit thread_local pid_t number = 0;
   if (number == 0) number = ::gettid();
@@ -60,12 +60,12 @@ awake_seats::seat* awake_seats::take(unsigned limit, clock::time_point now, cloc
 }
 
 void awake_seats::leave(seat& taken, clock::time_point until) noexcept {
-  clock::rep mine = until.time_since_epoch().count();  // else it is another thread's by now
+  clock::rep mine = until.time_since_epoch().count();  // fails if another thread has the seat by now
   taken.compare_exchange_strong(mine, 0);
 }
 
 request_board::request_board(std::span<device::gate* const> gates) : lanes_(gates.size()) {
-  (void)patient_threads();  // known before the first handler asks
+  (void)patient_threads();  // so that no signal handler is the first caller
   for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Where threads that faulted leave what they need, and lanes find it. The faulting side runs in a signal handler: no
-/// locks, no allocation.
+/// The board on which faulting threads post requests, and on which lanes find them. The faulting side runs in a signal
+/// handler: no locks, no allocation.
 
 #include <sys/types.h>
 
@@ -16,14 +16,14 @@
 
 namespace hpe::fault {
 
-/// Lets a limited number of threads wait awake at once. A seat is taken until a time, and free afterwards, so a thread
-/// that never comes back to leave it costs nothing.
+/// Lets a limited number of threads spin at once. A seat is taken until a given time and free afterwards, so a thread
+/// that never comes back to leave its seat costs nothing.
 class awake_seats {
  public:
   using clock = std::chrono::steady_clock;
   using seat = std::atomic<clock::rep>;
 
-  /// Of the first `limit` seats, one that is free now; nullptr if none is. It is the caller's until that time.
+  /// Takes one of the first `limit` seats that is free at `now`, until the given time; nullptr if none is free.
   seat* take(unsigned limit, clock::time_point now, clock::time_point until) noexcept;
   static void leave(seat& taken, clock::time_point until) noexcept;
 
@@ -35,16 +35,16 @@ class awake_seats {
 
 class request_board {
  public:
-  /// One gate per lane; they outlive the board.
+  /// One gate per lane; the gates must outlive the board.
   explicit request_board(std::span<device::gate* const> gates);
 
-  /// Posts a wish to a lane and waits for the answer. Safe in a signal handler. With more than slot_count threads at
-  /// once, some wait for a request first. A thread that leaves the wait by a long jump, or ends, leaves its request
-  /// behind: its next wish, or a thread that finds no other one, takes it back.
+  /// Posts a request to a lane and waits for the answer. Safe in a signal handler. If more than slot_count threads ask
+  /// at once, some first wait for a slot. A thread that leaves the wait by a long jump, or ends, leaves its request
+  /// behind; its next request, or a thread that finds no free slot, takes it back.
   verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
-  /// Adds what was posted to a lane since the last call; a request is in the hands of at most one lane, once. Called by
-  /// that lane alone. Throws nothing if the list has room for slot_count requests.
+  /// Appends the requests posted to a lane since the last call. Each request is given to at most one lane, once. Only
+  /// that lane calls this. Does not throw if the list has room for slot_count requests.
   void take(unsigned lane, std::vector<request*>& result);
 
   static constexpr std::size_t slot_count = 512;
@@ -58,7 +58,7 @@ class request_board {
   };
   struct alignas(32) slot {
     request wish;
-    std::atomic<std::uintptr_t> frame{0};  // where the stack of the thread was whose it was last
+    std::atomic<std::uintptr_t> frame{0};  // the stack frame of the last poster
     std::atomic<pid_t> thread{0};
   };
   struct posted_request {
@@ -72,8 +72,8 @@ class request_board {
 
   std::array<slot, slot_count> slots_;
   std::vector<lane_state> lanes_;
-  os::futex_word freed_{0};                 // changes when a request becomes free
-  std::atomic<std::uint32_t> slotless_{0};  // threads that wait for one
+  os::futex_word freed_{0};                 // changes when a slot becomes free
+  std::atomic<std::uint32_t> slotless_{0};  // threads that wait for a free slot
 };
 
 }  // namespace hpe::fault

@@ -8,8 +8,8 @@
 
 namespace hpe::fault {
 
-/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the part of the signal
-/// handler that asks them (handler.cpp). One lives at a time in a process, because the signal handler has to find it.
+/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the function that the signal
+/// handler calls (handler.cpp). Only one exists at a time in a process, because the signal handler must find it.
 class service {
  public:
   service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count);
@@ -17,26 +17,28 @@ class service {
   service(const service&) = delete;
   service& operator=(const service&) = delete;
 
-  /// Asks for data before the host touches it; a hint, returns at once.
+  /// Starts to fetch data before the host touches it. A hint; returns at once.
   void prefetch(std::uint32_t region, coherence::byte_range range) { lane_of(region).prefetch(region, range); }
 
-  /// Makes the lane of a region look at its waiting threads again, after something they wait for was decided without
+  /// Makes the lane of a region check its waiting requests again, when they may go on for another reason than finished
   /// device work.
   void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
-  void look_again();  ///< the same of all regions
+  void look_again();  ///< for all regions
 
-  /// Whether an address is for this service to resolve. Safe in a handler.
+  /// Whether this service resolves faults at the address. Safe in a signal handler.
   [[nodiscard]] bool covers(const std::byte* address) const noexcept { return space_.contains(address); }
 
-  /// Called by the signal handler in the faulting thread, for an address that it covers. Serves the fault, or says that
-  /// nothing is there.
+  /// Called by the signal handler in the faulting thread, for an address that covers() accepts. Returns when a lane has
+  /// served the fault, or has found no allocation there.
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
+  /// The message of trace::awaited about a touch. of: the service.
+  static std::string words_for_touch(const void* of, std::uint64_t address, std::uint64_t write);
   lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
 
   const memory::uvas& space_;
-  const memory::granule_table& granules_;
+  const lane_environment env_;
   std::vector<std::unique_ptr<lane>> lanes_;
   std::unique_ptr<request_board> board_;
 };

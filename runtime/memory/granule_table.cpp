@@ -10,8 +10,8 @@ namespace hpe::memory {
 
 namespace {
 
-// The table takes 4 MiB for each TiB of the UVAS, and memory only where entries are used. Untouched pages read as
-// zero, which is the entry of no region. It is asked for behind the view and its alias.
+// The table takes 4 MiB of addresses for each TiB of the UVAS, but memory only for pages in use. Untouched pages read
+// as zero, the entry of no region. Asks for the addresses behind the view and its alias.
 os::reservation reserve_table(const uvas_layout& layout) {
   const std::size_t bytes = round_up(layout.size() / granule_size * sizeof(granule_entry), os::page_size());
   os::reservation table((layout.base + 2 * layout.size()) / os::page_size() * os::page_size(), bytes, os::page_size());
@@ -89,7 +89,7 @@ std::vector<std::uint16_t> distribute(const hpeDistribution* distribution, std::
                   "a block-cyclic distribution in chunks of 0 bytes was asked for; a chunk has at least 1 byte, and is "
                   "rounded up to {}",
                   granule_size);
-      // The same as rounding up, without overflow.
+      // Rounds up without overflow.
       return chunks(devices, granules, (asked.chunk - 1) / granule_size + 1);
   }
   HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,

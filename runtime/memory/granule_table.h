@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which region an address belongs to, and which home: one entry for each granule of the UVAS.
+/// The region and the home of each address: one entry for each granule of the UVAS.
 
 #include <atomic>
 #include <cstddef>
@@ -18,21 +18,21 @@ namespace hpe::memory {
 inline constexpr std::uint16_t host_home = 0xffff;
 
 struct granule_entry {
-  std::uint32_t region = 0;  ///< number of the region; 0: none, and the rest means nothing
+  std::uint32_t region = 0;  ///< number of the region; 0: none, and home is meaningless
   std::uint16_t home = 0;
 
   friend bool operator==(const granule_entry&, const granule_entry&) = default;
 };
 
-/// find may run in any thread and in signal handlers, at any time, and sees each entry whole: the old or the new one.
-/// What a thread wrote before it changed an entry is seen by who finds that entry. Changes of one granule are ordered
-/// by their callers; of different granules they may run at once. Ranges start at multiples of the granule inside the
+/// find may run in any thread and in signal handlers, at any time, and sees each entry whole: the old or the new
+/// one. A change of an entry synchronises with a find that returns that entry. Callers must order changes of one
+/// granule; changes of different granules may run at once. Ranges start at multiples of the granule inside the
 /// UVAS.
 class granule_table {
  public:
   explicit granule_table(const uvas_layout& layout);
 
-  /// The entry of p's granule; none for an address outside the UVAS.
+  /// The entry of p's granule; an empty entry for an address outside the UVAS.
   [[nodiscard]] granule_entry find(const void* p) const noexcept {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(p) - base_;
     if (offset >= size_) return {};
@@ -40,7 +40,7 @@ class granule_table {
   }
 
   void assign(const void* first, std::size_t granules, granule_entry entry) noexcept;
-  /// Changes the home and leaves the rest.
+  /// Changes the home only.
   void set_home(const void* first, std::size_t granules, std::uint16_t home) noexcept;
   void clear(const void* first, std::size_t granules) noexcept { assign(first, granules, {}); }
 
@@ -58,10 +58,10 @@ class granule_table {
   slot* entries_;
 };
 
-/// The home of each of `granules` granules of a striped region. nullptr means a block distribution over all devices.
-/// The parts of a block distribution differ by one granule at most, the longer ones first; a chunk is rounded up to
-/// granules. Throws HPE_ERROR_INVALID_DEVICE for a device that does not exist, HPE_ERROR_INVALID_ARGUMENT for what else
-/// cannot be meant.
+/// The homes of the granules of a striped region, in order. nullptr means a block distribution over all devices. The
+/// parts of a block distribution differ by one granule at most, the longer ones first; a chunk is rounded up to
+/// granules. Throws HPE_ERROR_INVALID_DEVICE for a device that does not exist, HPE_ERROR_INVALID_ARGUMENT for other
+/// invalid values.
 [[nodiscard]] std::vector<std::uint16_t> distribute(const hpeDistribution* distribution, std::size_t granules,
                                                     unsigned device_count);
 

@@ -19,15 +19,15 @@ segment_allocator::segment_allocator(std::byte* begin, std::size_t granules)
 
 std::byte* segment_allocator::allocate(std::size_t granules) {
   HPE_INVARIANT(granules != 0);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::size_t bytes = granules * granule_size;
-  const auto take = [&](std::byte* address) {
+  const auto take = [&](std::byte* address) HPE_REQUIRES(mutex_) {
     free_.erase(address, address + bytes);
     next_ = address + bytes;
     return address;
   };
 
-  // The extent that next_ lies in counts from next_ on.
+  // Of the extent that next_ lies in, only the part from next_ on counts.
   for (auto e = free_.from(next_); e != free_.end(); ++e) {
     std::byte* const from = std::max(e->first, next_);
     if (static_cast<std::size_t>(e->second.end - from) >= bytes) return take(from);
@@ -38,7 +38,7 @@ std::byte* segment_allocator::allocate(std::size_t granules) {
 }
 
 void segment_allocator::free(std::byte* address, std::size_t granules) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::byte* end = address + granules * granule_size;
   HPE_INVARIANT(address >= begin_ && end <= end_ && static_cast<std::size_t>(address - begin_) % granule_size == 0);
 
@@ -52,7 +52,7 @@ void segment_allocator::free(std::byte* address, std::size_t granules) {
 }
 
 std::size_t segment_allocator::free_granules() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::size_t total = 0;
   for (const auto& [begin, extent] : free_) total += static_cast<std::size_t>(extent.end - begin) / granule_size;
   return total;

@@ -7,9 +7,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 
-// Invariants: a slab is in empty_ exactly if no object is in it, and then it belongs to no size class; it is in
-// with_room_[its class] exactly if it has objects and free slots; else it is in full_. It moves between them with its
-// node, so that to free takes no memory. sizes and free_slots name every slot once.
+// Invariants: a slab without objects is in empty_ and has no size class; a slab with objects and free slots is in
+// with_room_[its class]; a full one is in full_. Its set node moves along, so that freeing takes no memory. Each slot
+// either has its size in sizes or is listed in free_slots.
 
 namespace hpe::memory {
 

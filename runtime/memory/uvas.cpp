@@ -6,8 +6,8 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 
-// Invariants: the byte at base + i of the view, at alias + i, and at i of the shadow file are one byte. Every mapping
-// of the view carries the mark that excludes it from fork, so that neighbours stay mergeable.
+// Invariants: base + i in the view, alias + i, and offset i in the shadow file are the same byte. Every mapping of the
+// view is excluded from fork, so that the kernel can merge neighbours.
 
 namespace hpe::memory {
 
@@ -16,7 +16,7 @@ namespace {
 // Host, striped, runtime and foreign.
 constexpr unsigned common_segments = 4;
 
-// User space has 47 bits; the view and its alias both have to fit.
+// User space has 47 bits; both the view and its alias must fit.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
@@ -31,8 +31,8 @@ uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
   return {0, segment_size, segments};
 }
 
-// Places where programs have nothing as a rule, neither this one nor the processes of soft devices, which need the same
-// addresses.
+// Addresses at which programs usually have nothing mapped, neither this one nor the processes of soft devices, which
+// need the same addresses.
 constexpr std::uintptr_t quiet_step = std::uintptr_t{1} << 44;
 constexpr std::uintptr_t quiet_end = std::uintptr_t{6} << 44;
 
@@ -47,8 +47,8 @@ os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segme
   return result;
 }
 
-// A part of taking something away. Nobody can do anything about a failure, so what the kernel refuses for a moment is
-// tried a second time. The log tells of the second refusal.
+// Runs a step that gives something back. No caller could handle a failure, so a step that fails is tried a second time.
+// The log reports the second failure.
 template <class Function>
 bool insist(const Function& function) noexcept {
   for (const bool last : {false, true}) try {
@@ -66,7 +66,7 @@ uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned devic
     : layout_(make_layout(segment_size, device_count)),
       device_count_(device_count),
       view_(reserve(address_base, layout_.size(), segment_size)),
-      // Asked for next to the view, so that the addresses in a debugger are the same in every run.
+      // Asked for next to the view, so that debuggers show the same addresses in every run.
       alias_(reserve(reinterpret_cast<std::uintptr_t>(view_.data()) + layout_.size(), layout_.size(), segment_size)),
       shadow_(os::create_memory_file("hpe-shadow", layout_.size())) {
   layout_.base = reinterpret_cast<std::uintptr_t>(view_.data());
@@ -116,8 +116,8 @@ bool uvas::close_view(void* p, std::size_t bytes) noexcept {
     }
   };
   if (unmap()) return true;
-  // There is no room for another mapping. Closed, the many mappings of a view become one, which makes room. Where even
-  // then no other mapping can take its place, what is closed does as well.
+  // There is no room for another mapping. Closing the view makes its many mappings one, which makes room. If the range
+  // still cannot be unmapped, a closed view will do.
   const bool closed = insist([&] {
     HPE_REQUIRE(os::protect(p, bytes, os::access::none), HPE_ERROR_SYSTEM,
                 "mprotect of {} bytes failed for lack of mappings; raise vm.max_map_count", bytes);

@@ -1,6 +1,6 @@
-// An entry holds while its token is there. The writer takes the token away before it changes the rest, and a reader
-// looks at the token before and after it reads the rest. Each word of the rest is released by the writer and acquired
-// by the reader: a reader that finds a newer one finds the token gone, too.
+// An entry is valid while it has its token. The writer removes the token before it changes the other words, and a
+// reader checks the token before and after it reads them. The writer stores each of these words with release, the
+// reader loads them with acquire: a reader that sees a newer word also sees that the token is gone.
 #include "runtime/node/export_table.h"
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static_assert(word::is_always_lock_free);
 namespace {
 
 constexpr std::uint32_t entries = 65536;
-constexpr std::uint64_t told = 1024;  // of the memories that were retired
+constexpr std::uint64_t told = 1024;  // the number of retired memories that are remembered
 
 struct entry {
   word token;
@@ -33,9 +33,9 @@ struct entry {
 
 struct export_page {
   word stamp;
-  word retired;                      // how many there were
-  std::array<word, told> memories;   // the last of them; number n is at n % told
-  std::array<entry, entries> table;  // pages exist as they are used
+  word retired;                      // the number of retired memories
+  std::array<word, told> memories;   // the latest ones; number n is at n % told
+  std::array<entry, entries> table;  // takes memory only for pages in use
 };
 
 namespace {
@@ -120,7 +120,7 @@ export_view::retirement export_view::retired() {
   if (now == seen_) return result;
   for (std::uint64_t n = seen_; n < now && now - seen_ < told; ++n)
     result.memories.push_back(page_->memories[n % told].load(std::memory_order_acquire));
-  // What is written over while it is read may be a newer number, which is told again next time.
+  // A number that is overwritten while it is read may be a newer one, which the next call then reports again.
   result.all = page_->retired.load(std::memory_order_relaxed) - seen_ >= told;
   seen_ = now;
   return result;

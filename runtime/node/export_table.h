@@ -1,7 +1,7 @@
 #pragma once
 
-/// What a process exports, in a memory file that it shows to those who ask, so that they see without a message whether
-/// a handle still holds. The exporting process writes it, the others read.
+/// The exports of a process, in a memory file that it shares with importing processes. So they see without a message
+/// whether a handle is still valid. The exporting process writes the file, the others read it.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace hpe::node {
 
-/// Exported bytes: a part of a memory (an allocation) of the process. Numbers of memories are never used again.
+/// Exported bytes: a part of a memory (an allocation) of the process. The number of a memory is never reused.
 struct exported {
   std::uint64_t memory = 0;
   std::uint64_t offset = 0;
@@ -22,23 +22,23 @@ struct exported {
   friend bool operator==(const exported&, const exported&) = default;
 };
 
-struct export_page;  // the shared form
+struct export_page;  // the layout of the shared file
 
-/// Any thread.
+/// Thread-safe.
 class export_table {
  public:
   export_table();
 
-  /// Names one export: an entry is used again, a token never.
+  /// Identifies one export: an entry is reused, a token never.
   struct key {
     std::uint32_t entry = 0;
     std::uint64_t token = 0;
   };
-  /// Throws HPE_ERROR_OUT_OF_MEMORY when there are 65,536 exports.
+  /// Throws HPE_ERROR_OUT_OF_MEMORY if there are 65,536 exports.
   [[nodiscard]] key publish(const exported& what);
-  /// Returns the bytes that were exported; empty if the export ended before.
+  /// Ends an export and returns its bytes; empty if it had ended before.
   std::optional<exported> end(const key& which) noexcept;
-  /// The memory is given back: importers drop their mappings of it.
+  /// Tells importers that the memory is given back, so that they drop their mappings of it.
   void retire(std::uint64_t memory);
 
   [[nodiscard]] std::optional<exported> find(const key& which) const;
@@ -53,19 +53,19 @@ class export_table {
   std::uint32_t used_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
-/// Another process's table. Any thread.
+/// The table of another process. Thread-safe.
 class export_view {
  public:
-  /// Throws HPE_ERROR_SYSTEM for a file that is no table of this build.
+  /// Throws HPE_ERROR_SYSTEM if the file is not a table of this build.
   explicit export_view(const os::file_descriptor& file);
 
   [[nodiscard]] std::optional<exported> find(const export_table::key& which) const;
 
   struct retirement {
-    bool all = false;  ///< too many to be told
+    bool all = false;  ///< too many to be listed: any memory may be retired
     std::vector<std::uint64_t> memories;
   };
-  /// What was retired since the last call.
+  /// The memories that were retired since the last call.
   [[nodiscard]] retirement retired();
 
  private:

@@ -1,5 +1,5 @@
-// The thread alone uses the connections. What it runs for a memory that nobody has open any more, it runs without the
-// mutex. A process that dies, or that stops reading, loses its connection, and with it what it had open.
+// Only the thread uses the connections. It frees a memory that no process has open any more without holding the mutex.
+// A process that dies, or stops reading, loses its connection, and with it what it had open.
 #include "runtime/node/exporter.h"
 
 #include <poll.h>
@@ -26,8 +26,8 @@ constexpr std::chrono::milliseconds pause_without_room{10};
 
 struct exporter::memory {
   memory_description what;
-  std::uint64_t open = 0;      // how often
-  std::function<void()> last;  // set once it is retired
+  std::uint64_t open = 0;      // how often it is open
+  std::function<void()> last;  // set when it is retired
 };
 
 struct exporter::connection {
@@ -41,7 +41,7 @@ exporter::exporter() : owner_(::getpid()) {}
 exporter::~exporter() {
   if (thread_ == nullptr) return;
   if (::getpid() != owner_) {
-    static_cast<void>(thread_.release());  // it is not in this process
+    static_cast<void>(thread_.release());  // a child made by fork does not have the thread
     return;
   }
   ::eventfd_write(stop_.get(), 1);
@@ -66,7 +66,7 @@ void exporter::start() {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw_system_error("bind");
   if (::listen(listener_.get(), backlog) != 0) throw_system_error("listen");
-  auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
+  auto memory_for_it = std::make_unique<std::thread>();  // allocated before the thread, which must not be lost
   *memory_for_it = os::start_thread("hpe-exporter", [this] { serve(); });
   thread_ = std::move(memory_for_it);
 }
@@ -160,20 +160,20 @@ void exporter::serve() {
 
 void exporter::accept_one() {
   os::file_descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) {  // no descriptor is free, as a rule: not at once again
+  if (!socket) {  // usually no descriptor is free: do not retry at once
     std::this_thread::sleep_for(pause_without_room);
     return;
   }
   if (!same_user(socket.get())) return;
-  // Who does not read its answers must not hold up others.
+  // A process that does not read its answers must not delay others.
   constexpr timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   try {
     auto made = std::make_unique<connection>();
-    made->process = process_at(socket.get());  // poll passes over an empty one
+    made->process = process_at(socket.get());  // poll ignores an empty one
     made->socket = std::move(socket);
     connections_.push_back(std::move(made));
-  } catch (const std::bad_alloc&) {  // the connection is closed, and its process told so
+  } catch (const std::bad_alloc&) {  // the connection is closed, which its process sees
   }
 }
 
@@ -196,7 +196,7 @@ bool exporter::answer_one(connection& to) {
 }
 
 bool exporter::open_or_describe(connection& to, const question& asked) {
-  // Under the mutex, so that the files are not closed before they are sent.
+  // Under the mutex, so that the files stay open until they are sent.
   const lock_guard lock(mutex_);
   const auto what = table_->find(asked.which);
   const auto found = what ? memories_.find(what->memory) : memories_.end();

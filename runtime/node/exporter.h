@@ -1,6 +1,6 @@
 #pragma once
 
-/// The exporting side of a process: its memories that others may use, and the thread that tells others of them.
+/// The exporting side of a process: its memories that others may use, and the thread that answers importing processes.
 
 #include <functional>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace hpe::node {
 
-/// Any thread. Nothing is started, and no other process sees anything, before the first export.
+/// Thread-safe. Before the first export there is no thread, and other processes see nothing.
 class exporter {
  public:
   exporter();
@@ -23,21 +23,21 @@ class exporter {
   exporter& operator=(const exporter&) = delete;
   ~exporter();
 
-  /// A number for a memory, which is not exported yet. The files of its parts stay open until it is retired and nobody
-  /// has it open. Throws HPE_ERROR_NOT_SUPPORTED for too many parts, HPE_ERROR_SYSTEM.
+  /// Registers a memory that is not exported yet, and returns its number. The files of its parts must stay open until
+  /// it is retired and no process has it open. Throws HPE_ERROR_NOT_SUPPORTED for too many parts, HPE_ERROR_SYSTEM.
   std::uint64_t add(memory_description memory);
 
   /// Exports a part of a memory.
   handle publish(const exported& what);
-  /// What the handle named; empty if it is not one of this process that still holds.
+  /// End an export, or find it. Return its bytes; empty if the handle is not a valid one of this process.
   std::optional<exported> end(const handle& h) noexcept;
   [[nodiscard]] std::optional<exported> find(const handle& h) const;
 
-  /// Whether a process has the memory open. 0 is no memory.
+  /// Whether another process has the memory open. 0 is no memory.
   [[nodiscard]] bool is_open(std::uint64_t memory) const;
 
-  /// The memory is going away; nothing of it is exported. Runs `last`, which gives it back: now, or, if other processes
-  /// have it open, in another thread after the last one let go of it.
+  /// Retires a memory that is about to be freed, and of which nothing is exported. Calls `last`, which frees it: at
+  /// once or, if other processes have it open, in another thread after the last of them has closed it.
   void retire(std::uint64_t memory, std::function<void()> last);
 
  private:
@@ -58,10 +58,10 @@ class exporter {
   std::unique_ptr<export_table> table_;  // made before the thread
   std::map<std::uint64_t, memory> memories_ HPE_GUARDED_BY(mutex_);
 
-  os::file_descriptor self_;  // a pidfd, for importers
+  os::file_descriptor self_;  // a pidfd of this process, for importers
   os::file_descriptor listener_;
   os::file_descriptor stop_;
-  std::vector<std::unique_ptr<connection>> connections_;  // of the thread
+  std::vector<std::unique_ptr<connection>> connections_;  // used by the thread only
   std::unique_ptr<std::thread> thread_;
 };
 

@@ -11,8 +11,8 @@ namespace hpe::node {
 
 namespace {
 
-// How the bytes of a handle lie in the program's structure. The check finds what was cut off or overwritten; whether
-// the export exists is for the process to say.
+// The layout of a handle's bytes in the program's structure. The checksum detects truncated and overwritten handles;
+// only the exporting process knows whether the export exists.
 struct form {
   std::uint32_t kind;
   std::uint32_t zero;

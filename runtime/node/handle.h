@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a program sends to another one to name exported bytes: plain data, 64 bytes.
+/// A handle of exported bytes, which programs send to each other: plain data, 64 bytes.
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace hpe::node {
 
-/// Names one process among all that ever were: random, chosen when it first shares something.
+/// Identifies one process among all that ever were: a random number, chosen when the process first shares memory.
 struct process_key {
   std::uint64_t words[2] = {0, 0};
 
@@ -21,19 +21,19 @@ struct process_key {
   }
 };
 
-/// A number that nobody guesses, and never 0. Throws HPE_ERROR_SYSTEM.
+/// A random number that cannot be guessed and is never 0. Throws HPE_ERROR_SYSTEM.
 [[nodiscard]] std::uint64_t random_number();
 
 struct handle {
   process_key process;
-  std::uint32_t entry = 0;  ///< in the process's export table
-  std::uint64_t token = 0;  ///< of this one export; random
+  std::uint32_t entry = 0;  ///< index in the process's export table
+  std::uint64_t token = 0;  ///< random, different for each export
 };
 
 [[nodiscard]] hpeExport encode(const handle& h) noexcept;
 
-/// Empty for bytes that encode() did not give. What passes may still be stale, or made up by somebody who knows the
-/// form.
+/// Empty for bytes that encode() did not give. A decoded handle may still be stale, or forged by somebody who knows the
+/// layout.
 [[nodiscard]] std::optional<handle> decode(const hpeExport& e) noexcept;
 
 }  // namespace hpe::node

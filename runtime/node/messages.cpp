@@ -15,7 +15,7 @@ namespace hpe::node {
 
 namespace {
 
-// An answer is a head and its parts, in one message.
+// An answer is one message: a head and its parts.
 struct answer_head {
   std::uint32_t found = 0;
   std::uint32_t host = 0;
@@ -24,7 +24,7 @@ struct answer_head {
 };
 
 struct answer_part {
-  std::uint64_t file;  // among the files of the message
+  std::uint64_t file;  // index among the files of the message
   std::uint64_t offset;
   std::uint64_t bytes;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What importing processes ask an exporting one. Each asks over a connection of its own, one question at a time.
+/// The questions that importing processes ask an exporting one, each process over its own connection and one at a time.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace hpe::node {
 
-/// What backs a memory, part by part. Files are borrowed.
+/// The bytes of a file that back a part of a memory. The file is borrowed.
 struct memory_part {
   int file = -1;
   std::uint64_t offset = 0;
@@ -22,19 +22,19 @@ struct memory_part {
 
 /// An allocation as other processes see it.
 struct memory_description {
-  bool host = false;  ///< memory of the host, which every process can map
+  bool host = false;  ///< host memory, which every process can map
   std::vector<memory_part> parts;
 };
 
-/// Parts that can be told; more are HPE_ERROR_NOT_SUPPORTED.
+/// The most parts that an answer can describe; for more, exporting gives HPE_ERROR_NOT_SUPPORTED.
 inline constexpr std::size_t most_parts = 4096;
 
 struct question {
   enum class kind : std::uint32_t {
-    table,     // the answer carries the export table and the process
-    describe,  // which; the answer carries the memory
-    open,      // the same, and the memory stays until `close`, or the end of the connection
-    close      // memory; no answer
+    table,     // the answer has the export table and a pidfd of the exporter
+    describe,  // of the export `which`; the answer has its memory
+    open,      // like describe, and the memory stays until `close`, or the end of the connection
+    close      // of `memory`; no answer
   };
   kind what = kind::table;
   std::uint32_t zero = 0;
@@ -42,7 +42,7 @@ struct question {
   std::uint64_t memory = 0;
 };
 
-/// An answer as it was received: it owns the files.
+/// A received answer, which owns its files.
 struct answer {
   bool found = false;
   exported what;
@@ -50,23 +50,23 @@ struct answer {
   std::vector<os::file_descriptor> files;
 };
 
-/// The address that the process with this key listens at. It is in no file system, so nothing of it is left.
+/// The abstract socket address of the process with this key. It is in no file system, so nothing of it is left over.
 [[nodiscard]] std::string address_of(const process_key& key);
 
-/// The process at the other end belongs to the user of this one.
+/// Whether the process at the other end belongs to the user of this one.
 [[nodiscard]] bool same_user(int socket);
 
-/// The process at the other end, as pidfd_open gives it; empty if it has ended, or is in a container whose processes
-/// this one cannot name. Its socket proves nothing: children made by fork keep that open.
+/// A pidfd of the process at the other end; empty if it has ended, or is in a container whose processes this one cannot
+/// name. An open socket does not prove that the process lives, because children made by fork keep it open.
 [[nodiscard]] os::file_descriptor process_at(int socket);
-/// process: as pidfd_open gives it.
+/// Whether the process of this pidfd has ended.
 [[nodiscard]] bool has_ended(const os::file_descriptor& process);
 
-/// False when the other end is gone.
+/// Return false if the other end is gone.
 bool send_question(int socket, const question& what);
 bool receive_question(int socket, question& what);
 
-/// For `table`: the answer's files are the table and the sender's pidfd. For a memory: the parts' files travel with it.
+/// Answers to `table`, with the table and a pidfd of the sender, and to other questions, with the files of the parts.
 bool send_table(int socket, int table, int process);
 bool send_memory(int socket, const exported& what, const memory_description& memory);
 bool send_nothing(int socket);

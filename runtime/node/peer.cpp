@@ -1,6 +1,6 @@
-// The address of a process is its key, so a handle is enough to find it. That it lives is told by its pidfd, which
-// comes with the first answer: processes of other containers can be named by it, and numbers of processes are used
-// again.
+// The address of a process is its key, so a handle is enough to find the process. Whether it lives is known from its
+// pidfd, which comes with the first answer: a pidfd also stands for a process of another container, and process numbers
+// are reused.
 #include "runtime/node/peer.h"
 
 #include <sys/socket.h>
@@ -60,7 +60,7 @@ peer::peer(const handle& h) : socket_(connect_to(h.process)) {
 
 std::optional<exported> peer::find(const handle& h) const { return table_->find({h.entry, h.token}); }
 
-// An answer that comes too late must not be taken for the next one; and what is open is closed by this as well.
+// Closes the connection: a late answer must not be taken for the next one. This also closes the memory that is open.
 void peer::give_up() noexcept {
   broken_ = true;
   ::shutdown(socket_.get(), SHUT_RDWR);
@@ -106,7 +106,7 @@ std::shared_ptr<peer> neighbours::find(const handle& h) {
     const auto known = known_.find(h.process);
     if (known != known_.end() && !known->second->broken()) return known->second->alive() ? known->second : nullptr;
   }
-  // Without the mutex: a process that does not answer holds up those alone who ask for it.
+  // Without the mutex: a process that does not answer delays only the threads that ask for it.
   std::shared_ptr<peer> made;
   try {
     made = std::make_shared<peer>(h);
@@ -116,7 +116,7 @@ std::shared_ptr<peer> neighbours::find(const handle& h) {
   }
   const lock_guard lock(mutex_);
   std::shared_ptr<peer>& known = known_[h.process];
-  if (known == nullptr || known->broken()) known = made;  // else another thread was faster
+  if (known == nullptr || known->broken()) known = made;  // otherwise another thread was faster
   return known;
 }
 

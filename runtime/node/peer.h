@@ -1,6 +1,6 @@
 #pragma once
 
-/// Other processes of the same user that export memory, as seen from one that uses it.
+/// Other processes of the same user that export memory, as seen by an importing process.
 
 #include <atomic>
 #include <map>
@@ -15,31 +15,31 @@
 
 namespace hpe::node {
 
-/// One of them. Any thread.
+/// One exporting process. Thread-safe.
 class peer {
  public:
-  /// Connects to the process that the handle names. Throws HPE_ERROR_NOT_FOUND if there is none or it is not the
-  /// user's, HPE_ERROR_SYSTEM if it does not answer.
+  /// Connects to the process that the handle names. Throws HPE_ERROR_NOT_FOUND if there is none, it is another user's
+  /// or it does not answer; HPE_ERROR_SYSTEM if a system call fails or it uses another build of hpe.
   explicit peer(const handle& h);
 
-  /// What the handle names; empty if it ended. No message: a look into shared memory.
+  /// The bytes that the handle names; empty if the export ended. Sends no message: reads shared memory.
   [[nodiscard]] std::optional<exported> find(const handle& h) const;
 
-  /// Asks for the memory behind a handle. Throws HPE_ERROR_NOT_FOUND if the handle ended meanwhile, or its process.
+  /// Asks for the memory behind a handle. Throws HPE_ERROR_NOT_FOUND if the export or its process has ended.
   [[nodiscard]] answer describe(const handle& h) { return ask(question::kind::describe, h); }
-  /// The same; the memory then lives until it is closed as often as it was opened.
+  /// Like describe; the memory then lives until it is closed as often as it was opened.
   [[nodiscard]] answer open(const handle& h) { return ask(question::kind::open, h); }
   void close(std::uint64_t memory) noexcept;
 
-  /// What it gave back since the last call.
+  /// The memories that the process gave back since the last call.
   [[nodiscard]] export_view::retirement retired() { return table_->retired(); }
 
-  /// Its process runs. One system call.
+  /// Whether the process runs. One system call.
   [[nodiscard]] bool alive() const noexcept { return !has_ended(process_); }
-  /// It did not answer, and is asked no more.
+  /// Whether the process failed to answer. It is not asked any more then.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
 
-  /// Words about a handle that does not hold any more.
+  /// Throws the error for a handle that is not valid any more.
   [[noreturn]] static void throw_ended();
 
  private:
@@ -53,17 +53,17 @@ class peer {
   std::atomic<bool> broken_{false};
 };
 
-/// All that this process uses memory of. Any thread.
+/// The processes whose memory this process uses. Thread-safe.
 class neighbours {
  public:
-  /// The process that the handle names, connected to; nullptr if it is not alive, not the user's or not on this
-  /// machine. One system call once it is connected.
+  /// The connected process that the handle names; nullptr if it is not alive, not the user's or not on this machine.
+  /// Takes one system call if it is connected already.
   [[nodiscard]] std::shared_ptr<peer> find(const handle& h);
 
-  /// Forgets those that died, and says which.
+  /// Forgets the processes that have died, and returns their keys.
   [[nodiscard]] std::vector<process_key> forget_dead();
 
-  /// Those that are connected.
+  /// All connected processes.
   [[nodiscard]] std::vector<std::pair<process_key, std::shared_ptr<peer>>> all() const;
 
  private:

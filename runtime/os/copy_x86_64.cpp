@@ -9,7 +9,7 @@ namespace hpe::os {
 
 namespace {
 
-// Less is not worth the fence.
+// Below this size the fence costs more than the stores save.
 constexpr std::size_t smallest = std::size_t{1} << 10;
 constexpr std::size_t line = 64;
 constexpr std::size_t ahead = 2048;
@@ -29,11 +29,11 @@ void copy_past_caches(void* destination, const void* source, std::size_t bytes) 
   from += head;
   const std::size_t lines = (bytes - head) / line;
   for (std::size_t i = 0; i < lines; ++i, to += line, from += line) {
-    _mm_prefetch(from + ahead, _MM_HINT_T0);  // a hint, which may point past the end
+    _mm_prefetch(from + ahead, _MM_HINT_T0);  // a hint; the address may lie past the end
     for (std::size_t k = 0; k < line; k += sizeof(__m128i))
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + k), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
   }
-  _mm_sfence();  // before anybody is told that the copy is there
+  _mm_sfence();  // before another thread or device can learn that the copy is complete
   std::memcpy(to, from, (bytes - head) % line);
 }
 

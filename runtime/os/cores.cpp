@@ -9,7 +9,7 @@ namespace hpe::os {
 
 namespace {
 
-// Empty where the kernel knows more cores than the set has room for.
+// Empty if the call fails, as it does where the kernel knows more cores than the set has room for.
 cpu_set_t read() noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -22,7 +22,7 @@ const cpu_set_t at_start = read();
 }  // namespace
 
 unsigned usable_cores() noexcept {
-  // Static objects of other files may ask before at_start has its value.
+  // Constructors of static objects in other files may call this before at_start is initialised.
   const cpu_set_t allowed = CPU_COUNT(&at_start) != 0 ? at_start : read();
   const int known = CPU_COUNT(&allowed);
   return std::max(1U, known != 0 ? static_cast<unsigned>(known) : std::thread::hardware_concurrency());

@@ -4,14 +4,14 @@
 
 namespace hpe::os {
 
-/// The cores that this process was given when it started: the machine's, or fewer under taskset, in a container's or a
-/// batch system's set of cores. At least 1. Threads that the program binds later do not change it.
+/// The number of cores that this process was given when it started: all of the machine, or fewer under taskset, in a
+/// container or in a batch job. At least 1. Threads that the program binds later do not change it.
 [[nodiscard]] unsigned usable_cores() noexcept;
 
-/// Divides these cores into `parts` shares of neighbours, and keeps the calling thread to share `part` < parts. As it
-/// can no longer go elsewhere when it wakes up, it no longer interrupts what runs there either, which would stand still
-/// for its sake beside an idle core. Nothing happens with one part, with more parts than cores, or if the system does
-/// not let it.
+/// Divides these cores into `parts` shares of neighbours, and binds the calling thread to share `part` < parts. A bound
+/// thread cannot move to an idle core when it wakes up, so it also gets the policy SCHED_BATCH, under which it does not
+/// preempt the thread that runs on its core. Does nothing if there is one part, if there are more parts than cores, or
+/// if the system refuses.
 void keep_to_share(unsigned part, unsigned parts) noexcept;
 
 }  // namespace hpe::os

@@ -13,13 +13,13 @@ namespace hpe::os {
 
 namespace {
 
-// The kernel alone looks at it.
+// The half that the kernel compares. Only the kernel reads it through this reference.
 const futex_word& lower_half(const std::atomic<std::uint64_t>& word) noexcept {
   static_assert(std::endian::native == std::endian::little);
   return reinterpret_cast<const futex_word&>(word);
 }
 
-// The shared forms are used throughout, so that one word serves threads and processes alike.
+// The shared forms (no FUTEX_PRIVATE_FLAG) are used throughout, so that a word works within and between processes.
 void wait(const futex_word& word, std::uint32_t expected, const timespec* deadline) noexcept {
   const int saved = errno;
   ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, expected, deadline, nullptr, FUTEX_BITSET_MATCH_ANY);
@@ -33,7 +33,7 @@ void futex_wait(const futex_word& word, std::uint32_t expected) noexcept { wait(
 void futex_wait_until(const futex_word& word, std::uint32_t expected,
                       std::chrono::steady_clock::time_point deadline) noexcept {
   if (deadline == std::chrono::steady_clock::time_point::max()) return wait(word, expected, nullptr);
-  // steady_clock is CLOCK_MONOTONIC, which is what FUTEX_WAIT_BITSET measures absolute times with.
+  // steady_clock is CLOCK_MONOTONIC, the clock of FUTEX_WAIT_BITSET's absolute deadlines.
   const auto since_boot = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
   if (since_boot <= 0) return;
   const timespec absolute{static_cast<time_t>(since_boot / 1000000000), static_cast<long>(since_boot % 1000000000)};

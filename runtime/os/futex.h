@@ -11,22 +11,22 @@ namespace hpe::os {
 using futex_word = std::atomic<std::uint32_t>;
 static_assert(sizeof(futex_word) == 4 && futex_word::is_always_lock_free);
 
-/// Sleeps while the word equals `expected`; returns when woken, when it differs, on a signal, or at the deadline. The
-/// caller looks at its condition again.
+/// Sleeps while the word equals `expected`. Returns when woken, when the word differs, on a signal, or at the deadline.
+/// The caller must check its condition again.
 void futex_wait(const futex_word& word, std::uint32_t expected) noexcept;
 void futex_wait_until(const futex_word& word, std::uint32_t expected,
                       std::chrono::steady_clock::time_point deadline) noexcept;
 
-/// Wakes everybody who sleeps on the word.
+/// Wakes all threads that sleep on the word.
 void futex_wake_all(const futex_word& word) noexcept;
 
-/// What algorithms without locks are made of. Those that take it as a parameter run in tests on a model of it too,
-/// which tries all orders of their steps.
+/// The primitives of lock-free algorithms. Algorithms that take this struct as a template parameter also run in tests
+/// on a model of it, which tries all interleavings of their steps.
 struct hardware {
   template <class T>
   using atomic = std::atomic<T>;
 
-  /// For loops that wait awake.
+  /// A pause for spin loops.
   static void relax() noexcept { __builtin_ia32_pause(); }
 
   /// futex_wait and futex_wake_all for words of 64 bits, of which the kernel compares the lower half.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Messages between processes over a SOCK_SEQPACKET socket, with which open files travel.
+/// Messages between processes over a SOCK_SEQPACKET socket. A message can carry open file descriptors.
 
 #include <cstddef>
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace hpe::os {
 
-/// Files that one message can carry; Linux allows 253.
+/// File descriptors that one message can carry; Linux allows 253.
 inline constexpr std::size_t most_descriptors = 250;
 
-/// Sends one message. False when the other end is gone, or, where the socket has a limit of time, does not take it.
+/// Sends one message. Returns false if the other end is gone, or if the socket's send timeout has passed.
 /// Throws HPE_ERROR_SYSTEM.
 bool send_message(int socket, std::span<const std::byte> data, std::span<const int> descriptors = {});
 
-/// Waits for a message and gives its size, at most that of `data`; 0 when the other end is gone or the message does not
-/// fit. descriptors is what came with it. If memory is too short for them, the message stays where it is.
+/// Waits for a message and returns its size, at most data.size(); 0 if the other end is gone or the message is too
+/// large. descriptors gets the files sent with it. Throws std::bad_alloc before it takes the message from the socket.
 std::size_t receive_message(int socket, std::span<std::byte> data, std::vector<file_descriptor>& descriptors);
-/// The same for messages without files; takes no memory.
+/// Receives a message and closes the files sent with it. Allocates no memory.
 std::size_t receive_message(int socket, std::span<std::byte> data);
 
 }  // namespace hpe::os

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The NUMA nodes of this machine: which one a device is next to, and how threads and memory get there. By hwloc, whose
-/// environment (HWLOC_XMLFILE, HWLOC_SYNTHETIC) puts another machine in the place of this one; nothing can be bound
-/// then. Without hwloc (numa_absent.cpp) there is one node, and nothing is bound. Nodes have the numbers that the
-/// system gives them. Nothing here throws, because a machine whose nodes are not known is merely slower.
+/// The NUMA nodes of this machine: which node a device is next to, and how to place threads and memory on a node. Uses
+/// hwloc, whose environment variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC) can substitute another machine, on which nothing
+/// can be bound. Without hwloc (numa_absent.cpp) there is one node and nothing is bound. Nodes are numbered as by the
+/// system. Failures are not reported, because a machine whose nodes are not known is only slower.
 
 #include <cstddef>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace hpe::os {
 
-/// Where a device is plugged in.
+/// The PCI address of a device.
 struct pci_address {
   unsigned domain = 0;
   unsigned bus = 0;
@@ -20,24 +20,24 @@ struct pci_address {
 
 class numa {
  public:
-  /// Takes some milliseconds.
+  /// Reads the machine's topology, which takes some milliseconds.
   numa();
   ~numa();
   numa(const numa&) = delete;
   numa& operator=(const numa&) = delete;
 
-  /// How many nodes with memory there are, at least 1.
+  /// The number of nodes with memory, at least 1.
   [[nodiscard]] unsigned nodes() const noexcept;
 
-  /// The node that a device is next to. None where there is one node only, or it is not known.
+  /// The node that a device is next to. Empty if there is only one node, or if the node is not known.
   [[nodiscard]] std::optional<int> node_near(const pci_address& device) const noexcept;
 
-  /// From now on the calling thread runs on the cores of the node that the process may use. False, with nothing
-  /// changed, if there are none.
+  /// Binds the calling thread to those cores of the node that the process may use. Returns false, with nothing changed,
+  /// if there are none or the system refuses.
   bool settle_thread(int node) const noexcept;
 
-  /// Pages of the range that do not exist yet are made of the node's memory, as long as it has some. False if there is
-  /// no such node, or the system refuses.
+  /// Makes the system allocate new pages of the range on the node while the node has free memory. Returns false if
+  /// there is no such node, or if the system refuses.
   bool settle_memory(void* address, std::size_t bytes, int node) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// machine_ is null where hwloc could not read the machine; everything then says that there is one node.
+// machine_ is null if hwloc could not read the machine; all functions then behave as on a machine with one node.
 #include <hwloc.h>
 
 #include <memory>
@@ -14,8 +14,8 @@ struct freed {
 };
 using bitmap = std::unique_ptr<hwloc_bitmap_s, freed>;
 
-// Parts of hwloc that would start other runtimes to ask them about their devices; and a library that asks for PCI
-// devices, which Linux tells of anyway, and that keeps memory.
+// hwloc components to leave out: those that would start other runtimes to ask about their devices, and the library for
+// PCI devices, which keeps memory and is not needed, because Linux lists those devices.
 constexpr const char* left_out[] = {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"};
 
 }  // namespace
@@ -57,7 +57,7 @@ std::optional<int> numa::node_near(const pci_address& device) const noexcept {
   const hwloc_obj_t found = hwloc_get_pcidev_by_busid(machine_->all, device.domain, device.bus, device.device, 0);
   if (found == nullptr) return std::nullopt;
   const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(machine_->all, found);
-  // A device that hangs on several nodes, as on the whole machine, is next to none.
+  // A device attached to several nodes, for example to the whole machine, is next to none of them.
   if (place == nullptr || place->nodeset == nullptr || hwloc_bitmap_weight(place->nodeset) != 1) return std::nullopt;
   return hwloc_bitmap_first(place->nodeset);
 }
@@ -67,7 +67,7 @@ bool numa::settle_thread(int node) const noexcept {
   const bitmap cores(found == nullptr ? nullptr : hwloc_bitmap_dup(found->cpuset));
   const bitmap allowed(hwloc_bitmap_alloc());
   if (!cores || !allowed) return false;
-  // What the process was given may be less than the machine: taskset, a container.
+  // The process may use fewer cores than the machine has: taskset, a container.
   if (hwloc_get_cpubind(machine_->all, allowed.get(), HWLOC_CPUBIND_PROCESS) == 0)
     hwloc_bitmap_and(cores.get(), cores.get(), allowed.get());
   return hwloc_bitmap_iszero(cores.get()) == 0 &&

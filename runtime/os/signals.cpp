@@ -12,16 +12,16 @@
 #include "runtime/base/error.h"
 #include "runtime/os/next_function.h"
 
-// The handler is installed with an empty mask and SA_NODEFER. So it runs under the mask of the code that it
-// interrupted: a thread that waits for its data still takes SIGINT, and a handler that interrupts it may fault itself.
+// The handler is installed with SA_NODEFER and a mask of one signal. So it runs under the mask of the code that it
+// interrupted: a thread that waits for its data still takes SIGINT, and the handler of that signal may itself fault.
 // The program's handler gets the mask that it asked for just before it is called; the return from our handler restores
-// the old one.
+// the interrupted code's mask.
 //
-// One signal is blocked while our handler runs: the one by which the C library cancels a thread whose cancellation type
-// is asynchronous. It unwinds the stack from where it arrives, which nothing on the way of a fault can bear. The thread
-// is cancelled when our handler returns.
+// The one signal blocked while our handler runs is the one by which the C library cancels a thread whose cancellation
+// type is asynchronous. Its handler unwinds the stack from the point of interruption, and no function that serves a
+// fault is written to be unwound. The thread is cancelled when our handler returns.
 //
-// Differences that the program can see, none of which we know a program to depend on: its handler always runs on the
+// The program can see these differences, on which no program that we know depends: its handler always runs on the
 // alternate stack if the thread has one; system calls that a sent SIGSEGV interrupts are restarted; sigwait and
 // signalfd do not see SIGSEGV.
 
@@ -31,10 +31,10 @@ namespace {
 
 using action = struct sigaction;
 
-// See signals.h on masks. Also sent, by ourselves to ourselves, to keep a SIGSEGV pending that the program has blocked.
+// See signals.h on masks. We also send it to ourselves, to keep a SIGSEGV pending that the program has blocked.
 constexpr int stand_in = SIGSTKFLT;
 
-// sigset_t has room for signals that do not exist; the kernel's own set has not.
+// The size of the kernel's signal set. sigset_t is larger: it has room for signals that do not exist.
 constexpr std::size_t kernel_mask_bytes = _NSIG / 8;
 
 // The C library's signal for pthread_cancel. Its sigaddset refuses this number.
@@ -57,9 +57,9 @@ action default_action() noexcept {
 
 // ---- the program's action ---------------------------------------------------------------------------------------
 
-// One of several slots holds the action; published_ names it, with a number that grows with each change. A slot is
-// written by whoever has claimed it, and only while it is not the published one. So readers wait for nobody, writers
-// wait only if every slot is being written, and both work in handlers and after a fork at any moment.
+// Several slots hold actions. published_ grows with each change, and its remainder is the index of the current slot. A
+// writer claims a slot, and writes it only while it is not the current one. So readers never wait, writers wait only if
+// every slot is claimed, and both work in signal handlers and in a child after fork.
 class action_cell {
  public:
   struct versioned {
@@ -82,7 +82,7 @@ class action_cell {
     }
   }
 
-  /// False, and nothing happens, if the value is not the one with that number any more.
+  /// Returns false, and changes nothing, if the current value does not have that number any more.
   bool replace(std::uint64_t number, const action& value) noexcept {
     const std::size_t mine = claim();
     slots_[mine].store(value);
@@ -105,7 +105,7 @@ class action_cell {
       for (std::size_t i = 0; i < source.size(); ++i) content[i].store(source[i], std::memory_order_release);
     }
 
-    // Acquire, so that the check in read comes after it.
+    // Acquire, so that the check of published_ in read() comes after these loads.
     [[nodiscard]] action load() const noexcept {
       words copy;
       for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = content[i].load(std::memory_order_acquire);
@@ -121,7 +121,7 @@ class action_cell {
   std::size_t claim() noexcept {
     for (std::size_t i = 0;; i = (i + 1) % slot_count) {
       if (slots_[i].claimed.exchange(true, std::memory_order_acq_rel)) continue;
-      // It cannot be published behind our back now.
+      // While we hold the claim, no other thread can publish this slot.
       if (published_.load(std::memory_order_acquire) % slot_count != i) return i;
       slots_[i].claimed.store(false, std::memory_order_release);
     }
@@ -134,7 +134,7 @@ static_assert(SIG_DFL == nullptr);
 
 constinit action_cell program_action;
 
-// ---- what the processor tells about a fault -----------------------------------------------------------------------
+// ---- a fault as the processor reports it --------------------------------------------------------------------------
 
 #if defined(__x86_64__)
 
@@ -160,21 +160,21 @@ access_violation describe(const siginfo_t* info, const ucontext_t*) noexcept {
 
 // ---- forwarding ---------------------------------------------------------------------------------------------------
 
-// Changes this thread's mask in the kernel and nowhere else. errno is kept.
+// Changes this thread's mask in the kernel only, past the interposed functions. Keeps errno.
 void change_mask(int how, const sigset_t& set) noexcept {
   const int saved = errno;
   ::syscall(SYS_rt_sigprocmask, how, &set, nullptr, kernel_mask_bytes);
   errno = saved;
 }
 
-// Sends this thread a signal with the words of another one, which also the kernel's own may be.
+// Sends `signal` to this thread with the given siginfo, which may have an si_code that only the kernel uses.
 void send_again(int signal, siginfo_t info) noexcept {
   info.si_signo = signal;
   ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, &info);
 }
 
-// Ends the process as SIGSEGV ends one, with the faulting thread's state in the core: the signal arrives again, with
-// nobody to handle it, when our handler returns.
+// Ends the process as an unhandled SIGSEGV does, with the faulting thread's state in the core: the signal arrives again
+// when our handler returns, and its action is then the default one.
 void die(const siginfo_t* info, ucontext_t* context) noexcept {
   const action none = default_action();
   next_sigaction(SIGSEGV, &none, nullptr);
@@ -182,7 +182,7 @@ void die(const siginfo_t* info, ucontext_t* context) noexcept {
   send_again(SIGSEGV, *info);
 }
 
-// The handler may leave by a long jump, an exception or cancellation as well.
+// The program's handler may also leave by a long jump, an exception or cancellation.
 void call(const action& handler, siginfo_t* info, ucontext_t* context) {
   sigset_t blocked = handler.sa_mask;
   if ((handler.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, SIGSEGV);
@@ -195,7 +195,7 @@ void call(const action& handler, siginfo_t* info, ucontext_t* context) {
     handler.sa_handler(SIGSEGV);
 }
 
-// Does what the kernel does with a SIGSEGV that the program's action is for.
+// Treats a SIGSEGV that is not hpe's as the kernel would treat it under the program's action.
 void forward(siginfo_t* info, ucontext_t* context) {
   const bool sent = info->si_code <= 0;
   const bool blocked = sigismember(&context->uc_sigmask, stand_in) == 1;
@@ -226,7 +226,7 @@ void on_segv(int /*signal*/, siginfo_t* info, void* context) {
   forward(info, interrupted);
 }
 
-// A SIGSEGV that was sent while the program had it blocked arrives now that it is not.
+// Delivers a SIGSEGV that was sent while the program had it blocked; the program has unblocked it now.
 void on_stand_in(int /*signal*/, siginfo_t* info, void* context) {
   info->si_signo = SIGSEGV;
   forward(info, static_cast<ucontext_t*>(context));
@@ -247,7 +247,7 @@ void install_fault_handler(fault_entry entry) {
   action before{};
   if (next_sigaction(SIGSEGV, nullptr, &before) != 0) throw_system_error("sigaction");
   if (before.sa_sigaction == on_segv) return;
-  // In this order, so that no fault finds a handler that does not know yet where to forward it.
+  // In this order, so that no fault reaches our handler before the program's action is stored.
   before.sa_mask = program_mask(before.sa_mask);
   program_action.exchange(before);
   install(stand_in, on_stand_in);

@@ -1,13 +1,13 @@
 #pragma once
 
-/// Page faults come to hpe first. The kernel has one action for SIGSEGV, which is ours from install_fault_handler on;
-/// the one that the program believes to have set is kept here, and gets every fault that is not ours, as the kernel
-/// would have given it. interpose/signals.cpp routes the program's calls of sigaction and its relatives to this place.
+/// Page faults come to hpe first. The kernel has one action for SIGSEGV: hpe's, from install_fault_handler on. The
+/// action that the program believes to have set is stored here, and gets every fault that is not hpe's, as the kernel
+/// would deliver it. interpose/signals.cpp routes the program's calls of sigaction and its relatives here.
 ///
-/// Masks. A thread that blocks SIGSEGV is killed by its next fault, so SIGSEGV is never blocked in the kernel. When the
-/// program blocks it, SIGSTKFLT is blocked instead, a signal that Linux never sends: the kernel then keeps for us, in
-/// each thread, over handlers, long jumps, fork and new threads, what the program asked for. kernel_mask and
-/// program_mask translate.
+/// Masks. A fault in a thread that blocks SIGSEGV ends the process, so SIGSEGV is never blocked in the kernel. When the
+/// program blocks it, hpe blocks SIGSTKFLT instead, a signal that Linux never sends. So the kernel itself keeps the
+/// program's wish for each thread, over handlers, long jumps, fork and new threads. kernel_mask and program_mask
+/// translate.
 
 #include <csignal>
 #include <cstdint>
@@ -16,44 +16,44 @@ namespace hpe::os {
 
 enum class access_kind : std::uint8_t { unknown, read, write, execute };
 
-/// An access to memory that its protection, or the lack of a mapping, refused.
+/// An access that the page's protection, or the lack of a mapping, refused.
 struct access_violation {
   void* address = nullptr;
-  access_kind kind = access_kind::unknown;  ///< unknown where the processor does not tell
-  const void* instruction = nullptr;        ///< nullptr where that is not known
+  access_kind kind = access_kind::unknown;  ///< unknown where the processor does not report it
+  const void* instruction = nullptr;        ///< nullptr if not known
 };
 
 enum class fault_verdict : std::uint8_t {
-  retry,    ///< the access may succeed now; it is done again
+  retry,    ///< the access may succeed now; the thread repeats it
   not_ours  ///< the program's own action gets the fault
 };
 
-/// Runs in the signal handler of the faulting thread, on its alternate stack if it has one, and may be entered again
-/// from a handler of another signal that interrupts it. It keeps to what a handler may do; errno is saved around it. A
-/// program may leave it for good with siglongjmp from such a handler, with the mask restored. The thread is not
-/// cancelled meanwhile: a cancellation takes effect when the fault has been answered. Instruction fetches go to the
-/// program's own action at once: a jump into data is the program's error.
+/// Called in the signal handler of the faulting thread, on its alternate stack if it has one. May be called again by a
+/// handler of another signal that interrupts it. Must be async-signal-safe; the caller keeps errno. A program may leave
+/// it for good with siglongjmp from such a handler, with the mask restored. Cancellation of the thread takes effect
+/// when the fault has been answered. Not called for instruction fetches, which go to the program's own action: a jump
+/// into data is the program's error.
 using fault_entry = fault_verdict (*)(const access_violation&) noexcept;
 
-/// Installs the handler; what was installed before becomes the program's action. Calling it again changes the entry.
+/// Installs the handler. The action installed before becomes the program's. Later calls only change the entry.
 /// Throws HPE_ERROR_SYSTEM.
 void install_fault_handler(fault_entry entry);
 
-/// Whether the program's calls about SIGSEGV have to come here.
+/// Whether the program's calls about SIGSEGV must be routed here.
 [[nodiscard]] bool fault_handler_installed() noexcept;
 
-/// What sigaction(SIGSEGV, action, old) does for the program once the handler is installed. Either may be nullptr.
-/// Needs no lock; safe in handlers.
+/// Does for the program what sigaction(SIGSEGV, action, old) does, once the handler is installed. Either pointer may be
+/// nullptr. Takes no lock; safe in signal handlers.
 void exchange_program_action(const struct sigaction* action, struct sigaction* old) noexcept;
 
-/// The mask to give the kernel when the program asks for this one.
+/// The mask for the kernel when the program asks for the mask `program`.
 [[nodiscard]] sigset_t kernel_mask(const sigset_t& program) noexcept;
 
-/// The mask to tell the program when the kernel has this one.
+/// The mask to report to the program when the kernel has the mask `kernel`.
 [[nodiscard]] sigset_t program_mask(const sigset_t& kernel) noexcept;
 
-/// While it lives, the calling thread takes none of the program's signals, and threads that it makes never will: those
-/// are for the program's threads. Faults are not held up.
+/// While the object lives, the calling thread takes none of the program's signals, and threads that it starts never do,
+/// because they inherit the mask. Faults are still handled.
 class signals_blocked {
  public:
   signals_blocked() noexcept;
@@ -65,7 +65,7 @@ class signals_blocked {
   sigset_t before_;
 };
 
-/// Translates the mask that the calling thread has already, from a parent or a caller whom nobody interposed.
+/// Translates the mask that the calling thread already has, set by its creator or by a call that was not interposed.
 void translate_current_mask() noexcept;
 
 }  // namespace hpe::os

@@ -15,7 +15,7 @@ namespace hpe::os {
 
 namespace {
 
-// From Linux 5.14; the headers of older systems lack the names.
+// Values from Linux 5.14 and 6.1; the headers of older systems lack the names.
 constexpr int advise_populate_read = 22;
 constexpr int advise_populate_write = 23;
 constexpr int advise_collapse = 25;
@@ -31,7 +31,7 @@ int protection_bits(access allowed) noexcept {
   return PROT_READ | PROT_WRITE;
 }
 
-// Without MAP_FIXED among the flags an address that is not free is only a hint.
+// Without MAP_FIXED in flags, address is only a hint.
 std::byte* reserve(void* address, std::size_t size, int flags) {
   void* p = ::mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
   return p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
@@ -45,7 +45,7 @@ std::size_t page_size() noexcept {
 }
 
 file_descriptor create_memory_file(const char* name, std::uint64_t size) {
-  // A longer file than the limit would be a SIGXFSZ, which ends the process.
+  // A file longer than the limit would raise SIGXFSZ, which ends the process.
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);
   HPE_REQUIRE(limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur, HPE_ERROR_SYSTEM,
@@ -71,7 +71,7 @@ reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alig
   if (data_ != nullptr && reinterpret_cast<std::uintptr_t>(data_) % alignment == 0) return;
   if (data_ != nullptr) ::munmap(data_, size);
 
-  // Elsewhere: take more, and give back what lies before and after the aligned part.
+  // Reserve more elsewhere, and give back what lies before and after the aligned part.
   std::byte* wide = reserve(nullptr, size + alignment, 0);
   if (wide == nullptr) throw_system_error(fmt::format("mmap, to reserve {} bytes of address space", size));
   const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(wide) % alignment) % alignment;
@@ -120,12 +120,12 @@ void populate_with_huge_pages(void* address, std::size_t size) noexcept {
   const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(address) + size) / huge_page * huge_page;
   if (first < end) {
     std::byte* const whole = begin + (first - reinterpret_cast<std::uintptr_t>(address));
-    // One page of each has to be there for the others to be joined with it. One call joins all, because each makes
-    // every processor of the machine tidy up first.
+    // Each huge page needs one present page before the others can be collapsed into it. One call collapses all of them,
+    // because each call first makes every processor of the machine drain its lists of pages.
     for (std::size_t at = 0; at < end - first; at += huge_page) populate_for_writing(whole + at, page_size());
     ::madvise(whole, end - first, advise_collapse);
   }
-  populate_for_writing(address, size);  // what could not be joined
+  populate_for_writing(address, size);  // the pages that could not be collapsed
 }
 
 void exclude_from_fork(void* address, std::size_t size) {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The one place where address space is reserved, mapped and protected. Addresses and sizes are multiples of the page
-/// size everywhere; the callers keep to that. Functions throw hpe::error (HPE_ERROR_SYSTEM with the call and errno's
-/// words) unless they say otherwise.
+/// The only place where address space is reserved, mapped and protected. The caller passes addresses and sizes that are
+/// multiples of the page size. Functions throw hpe::error (HPE_ERROR_SYSTEM with the name of the call and errno's
+/// message) unless they say otherwise.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,14 +20,14 @@ enum class access : std::uint8_t { none, read, read_write };
 /// away with its last descriptor and mapping. Closed on exec.
 [[nodiscard]] file_descriptor create_memory_file(const char* name, std::uint64_t size);
 
-/// Gives the pages of a part of such a file back; they read as zero afterwards, in every mapping.
+/// Gives the pages of a part of a memory file back to the system. They read as zero afterwards, in every mapping.
 void discard(int memory_file, std::uint64_t offset, std::uint64_t size);
 
-/// Address space that is taken but not usable. Owns it.
+/// Owns reserved address space, which is not usable until something is mapped there.
 class reservation {
  public:
   reservation() = default;
-  /// Asks for the address `hint`, a multiple of `alignment`; takes another aligned one when it is not free.
+  /// Asks for the address `hint`, a multiple of `alignment`. If it is not free, takes another aligned address.
   reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment);
   reservation(reservation&& other) noexcept;
   reservation& operator=(reservation&& other) noexcept;
@@ -46,24 +46,24 @@ class reservation {
 /// Maps a part of a memory file, shared, over address space that the caller owns.
 void map_file(void* address, std::size_t size, access allowed, int memory_file, std::uint64_t offset);
 
-/// Makes owned address space unusable again, and drops what was mapped there.
+/// Drops the mappings in owned address space, which is reserved and unusable afterwards.
 void unmap_to_reserved(void* address, std::size_t size);
 
-/// Changes what the program may do. False when the kernel has no room for another mapping (ENOMEM), in which case
-/// nothing is promised about the range but that it can be protected again. Safe in a signal handler when it succeeds or
-/// returns false.
+/// Changes the program's access to the pages. Returns false when the kernel has no room for another mapping (ENOMEM):
+/// parts of the range may have changed then, but it can be protected again. Safe in a signal handler unless it
+/// throws.
 [[nodiscard]] bool protect(void* address, std::size_t size, access allowed);
 
-/// Fills page tables of a readable range ahead of the accesses. A hint; failures are ignored.
+/// Fills the page tables of a readable or writable range ahead of the accesses. A hint; failures are ignored.
 void populate_for_reading(void* address, std::size_t size) noexcept;
 void populate_for_writing(void* address, std::size_t size) noexcept;
 
-/// Gives [address, address + size) of a writable shared mapping pages, where it has none, without changing what it
-/// holds: huge ones where the kernel can (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else small ones.
-/// A hint; failures are ignored.
+/// Backs [address, address + size) of a writable shared mapping with pages where it has none, and keeps its contents.
+/// The pages are huge where the kernel can make such (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else
+/// small. A hint; failures are ignored.
 void populate_with_huge_pages(void* address, std::size_t size) noexcept;
 
-/// Children made by fork do not get these pages.
+/// Excludes these pages from children made by fork.
 void exclude_from_fork(void* address, std::size_t size);
 
 }  // namespace hpe::os

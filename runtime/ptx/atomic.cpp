@@ -11,7 +11,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// Replaces what is there by change(old, b) in one step.
+// Replaces the value by change(old, b) atomically.
 template <class T, class Change>
 atomic_function apply(Change) {
   return [](void* address, u64 b, u64) -> u64 {
@@ -57,7 +57,7 @@ atomic_function find_integer(const instruction& i) {
   }
 }
 
-// Floating point goes by the functions of the instructions of the same name.
+// Floating point operations use the scalar functions of the instructions with the same names.
 template <class T, type t, opcode op>
 u64 apply_scalar(void* address, u64 b, u64) {
   static const scalar_function function = [] {

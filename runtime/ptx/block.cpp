@@ -76,7 +76,7 @@ struct shared_memory::mapping {
 
 namespace {
 
-// A thread keeps the mapping that it used last for the next block of that size: to make one costs system calls.
+// A thread keeps the mapping that it used last, for the next block of the same size: making one costs system calls.
 thread_local std::unique_ptr<shared_memory::mapping> kept;
 
 }  // namespace

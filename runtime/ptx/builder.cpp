@@ -1,4 +1,4 @@
-// Statements to instructions: operands, and which form is whose (builder_*.cpp).
+// From statements to instructions: operands, and the dispatch to the forms (builder_*.cpp).
 
 #include "runtime/ptx/builder.h"
 
@@ -214,7 +214,7 @@ void builder::build() {
     case kind::warp: return build_warp();
     case kind::barrier: return build_barrier();
     case kind::matrix: return build_matrix();
-    default: return append(make());  // no operands that matter
+    default: return append(make());  // operands are ignored
   }
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-/// Appends instructions to a function: from statements, by looking up names and by lowering forms with several results.
+/// Appends the instructions of a statement to a function: looks up names, and lowers forms with several results.
 
 #include "runtime/ptx/scope.h"
 #include "runtime/ptx/statement.h"
 
 namespace hpe::ptx {
 
-/// What the parser knows of one function while it reads it.
+/// The parser's state for the function that it reads.
 struct function_context {
   ptx::program& program;
   ptx::function& function;
@@ -17,12 +17,12 @@ struct function_context {
 
   std::uint32_t scratch_top = 0;
   std::uint32_t source_file = 0, source_line = 0;
-  // Labels are numbered as they are met; a branch's targets hold numbers until resolve_labels.
+  // Labels get numbers in order of appearance; targets of branches hold these numbers until resolve_labels.
   std::unordered_map<std::string_view, std::uint32_t> label_numbers;
-  std::vector<std::uint32_t> label_positions;  // unplaced where the label has not come yet
+  std::vector<std::uint32_t> label_positions;  // unplaced until the label is defined
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
   static constexpr std::uint32_t unplaced = ~0U;
-  std::optional<std::uint32_t> carry;  // the register that is the carry flag
+  std::optional<std::uint32_t> carry;  // the predicate register of the carry flag, once used
 
   std::uint32_t label(std::string_view name);
   std::uint32_t new_register(type t, std::string_view name = "");
@@ -32,8 +32,8 @@ struct function_context {
 class builder {
  public:
   builder(function_context& context, const statement& s) : context_(context), statement_(s) {}
-  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED with the line, the instruction and what is wrong with
-  /// it.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED; the message has the line, the instruction and the
+  /// reason.
   void build();
 
  private:
@@ -42,7 +42,7 @@ class builder {
 
   // operands
   operand lookup(const operand_syntax& syntax, type t);
-  operand result(const operand_syntax& syntax);  // none for "_"
+  operand result(const operand_syntax& syntax);  // empty operand for "_"
   operand address(const operand_syntax& syntax);
   operand special_register(const operand_syntax& syntax);
   std::vector<operand> elements(const operand_syntax& syntax, type t, bool results);
@@ -53,7 +53,7 @@ class builder {
 
   // instructions
   instruction make(opcode op, type t = type::none) const;
-  instruction make() const;  // the statement's own opcode, types and modifiers
+  instruction make() const;  // with the statement's own opcode, types and modifiers
   void append(instruction i);
   void append(opcode op, type t, std::vector<operand> results, std::vector<operand> sources);
   operand temporary(type t);
@@ -89,10 +89,11 @@ class builder {
   operand guard_;
 };
 
-/// Turns numbers of labels into positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is nowhere.
+/// Replaces label numbers by positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is not defined.
 void resolve_labels(function_context& context);
-/// Puts a pause before each jump back of a loop that may wait for another thread: one with a volatile or ordered
-/// access, an atomic or a nanosleep. So no thread keeps others from running. To be called before resolve_labels.
+/// Inserts a pause before each backward jump of a loop that may wait for another thread, which is a loop with a
+/// volatile or ordered load, an atomic whose result is used, or an mbarrier test. So no thread keeps others from
+/// running. Call before resolve_labels.
 void insert_pauses(function_context& context);
 
 }  // namespace hpe::ptx

@@ -1,4 +1,4 @@
-// Statements of control flow, and those where threads meet.
+// Statements of control flow, and statements at which threads meet.
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ void builder::build_branch() {
   append(std::move(i));
 }
 
-// A register or a number as an argument goes through a piece of scratch of its own.
+// An argument that is a register or a number is passed through a piece of scratch of its own.
 argument builder::call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after) {
   if (syntax.what == operand_syntax::kind::word && !syntax.is_sink())
     if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch)
@@ -72,7 +72,7 @@ void builder::build_warp() {
   instruction i = make();
   if (statement_.form->op != opcode::activemask && !statement_.has(modifier::sync))
     unsupported("the form without .sync");
-  // results: the register, and the predicate of d|p
+  // results: the register, and for d|p also the predicate
   const operand_syntax& d = written(0);
   i.results = {result(d)};
   if (!d.second.empty()) i.results.push_back(result(d.second[0]));
@@ -147,7 +147,7 @@ std::vector<bool> read_registers(const function& f) {
   return read;
 }
 
-// An atomic whose result nobody reads decides nothing.
+// Whether a loop with this instruction may wait for another thread. An atomic whose result is unused does not count.
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
@@ -162,8 +162,8 @@ bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
 void insert_pauses(function_context& context) {
   std::vector<instruction>& code = context.function.code;
   const std::vector<bool> read = read_registers(context.function);
-  // Positions of jumps back whose loops may wait, found on the code as it was, inserted from the last to the first.
-  std::vector<std::uint32_t> waiting_until(code.size() + 1, 0);  // how many such instructions come before a position
+  // Finds the backward jumps of loops that may wait before inserting anything; inserts from the last to the first.
+  std::vector<std::uint32_t> waiting_until(code.size() + 1, 0);  // number of waiting instructions before a position
   for (std::size_t n = 0; n < code.size(); ++n)
     waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n], read) ? 1 : 0);
   for (std::size_t n = code.size(); n-- > 0;) {

@@ -1,4 +1,4 @@
-// Statements on matrices: wmma, mma.sync, and what moves their fragments.
+// Statements on matrices: wmma, mma.sync, and moves of their fragments.
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/builder.h"
@@ -15,8 +15,8 @@ void builder::build_matrix() {
   }
 }
 
-// sources: of load the address and the stride; of store the address, the stride and the fragment; of mma the three
-// fragments
+// sources: for a load the address and the stride; for a store the address, the stride and the fragment; for mma the
+// three fragments
 void builder::build_wmma() {
   instruction i = make();
   const auto shape = matrix_shape_of(i);
@@ -87,7 +87,7 @@ void builder::build_mma() {
   append(std::move(i));
 }
 
-// sources: of ldmatrix the address of a row; of stmatrix also the registers; of movmatrix the register
+// sources: for ldmatrix the address of a row; for stmatrix also the registers; for movmatrix the register
 void builder::build_matrix_move() {
   instruction i = make();
   if (!i.has(modifier::m8n8) || !i.has(modifier::sync) || i.types[0] != type::b16) unsupported("this shape or type");
@@ -103,7 +103,7 @@ void builder::build_matrix_move() {
   if (i.vector == 0) fail("neither .x1 nor .x2 nor .x4");
   const bool is_load = i.op == opcode::ldmatrix;
   operand row = address(written(is_load ? 1 : 0));
-  if (!row.is_register()) {  // threads meet with registers
+  if (!row.is_register()) {  // meetings read registers only
     const operand place = row;
     row = temporary(type::b64);
     append(opcode::mov, type::b64, {row}, {place});

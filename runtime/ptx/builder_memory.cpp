@@ -1,4 +1,4 @@
-// Statements that touch memory.
+// Statements that access memory.
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/atomic.h"
@@ -68,7 +68,7 @@ void builder::build_store_async() {
   append(std::move(i));
 }
 
-// Operands in the order in which they stand, but for the result.
+// The sources are the operands in the order of the text, without the result.
 void builder::build_routine() {
   instruction i = make();
   i.kind = kind::routine;
@@ -91,7 +91,7 @@ void builder::build_routine() {
   append(std::move(i));
 }
 
-// An operation on a vector is one on each element.
+// An operation on a vector becomes one operation on each element.
 void builder::build_atomic() {
   const bool reduction = statement_.form->op == opcode::red;
   const bool swap = statement_.has(modifier::op_cas);
@@ -114,7 +114,7 @@ void builder::build_atomic() {
     if (swap) i.sources.push_back(lookup(written(first + 2), i.types[0]));
     return append(std::move(i));
   }
-  // The registers of the results may be among the operands.
+  // The registers of the results may also be operands, so the results are kept in temporaries first.
   std::vector<operand> kept;
   for (unsigned n = 0; n < length; ++n) {
     instruction one = i;
@@ -143,7 +143,7 @@ void builder::build_copy_async() {
   const bool tells = statement_.has(modifier::complete_bytes), groups = statement_.has(modifier::bulk_group);
   if (arrives || (statement_.has(modifier::bulk) && tells != groups)) return build_routine();
   if (i.modifiers.one_of(modifier::commit_group, modifier::wait_group, modifier::wait_all) != modifier::count) {
-    // Copies are done when they are started, so there is nothing to wait for.
+    // Copies complete when they start, so there is nothing to wait for.
     i.kind = kind::nothing;
     return append(std::move(i));
   }

@@ -1,4 +1,4 @@
-// Statements that are pure, and the lowering of those with several results.
+// Statements of pure instructions, and the lowering of those with several results.
 
 #include <fmt/core.h>
 
@@ -22,11 +22,11 @@ void builder::build_pure() {
   }
   instruction i = make();
   if (statement_.types.empty()) fail("the type is missing");
-  // Which type an operand has matters for immediates only: the second type where the shape says so, a float where it is
-  // one.
+  // The type of an operand matters only for immediates: it is the second type if the shape says so, and a float type
+  // for floats.
   const std::string_view shape = statement_.form->operands;
   i.results = {result(written(0))};
-  if (!i.results[0].is_register()) return;  // computes nothing that anybody sees
+  if (!i.results[0].is_register()) return;  // its result is not used
   for (std::size_t n = 1; n < statement_.operands.size(); ++n) {
     const std::size_t at = shape == "*" ? std::string_view::npos : shape.find('=') + n;
     const char letter = at < shape.size() ? shape[at] : 't';
@@ -102,7 +102,7 @@ void builder::build_setp() {
   const std::vector<operand> sources{lookup(written(1), t), lookup(written(2), t)};
   compare.sources = sources;
   if (t == type::f16x2 || t == type::bf16x2) {
-    // p for the lower halves, q for the upper ones: set.f16x2 and its bits.
+    // p is for the lower halves, q for the upper ones: uses the bits of a set.f16x2.
     const operand both = temporary(type::b32);
     instruction set = make(opcode::set, t);
     set.types[1] = t;
@@ -124,7 +124,7 @@ void builder::build_setp() {
     compare.results = {p};
     return append(std::move(compare));
   }
-  // The results may be among the operands, or the guard, so the guard and the comparison are kept first.
+  // The results may also be operands or the guard, so the guard and the comparison are stored first.
   const operand first = temporary(type::pred), inverse = temporary(type::pred);
   operand kept;
   if (guard_.is_register()) {
@@ -153,7 +153,7 @@ void builder::build_setp() {
 }
 
 void builder::build_carry() {
-  // The carry flag is a predicate of the function. d may be one of the operands, so the flag is computed before it.
+  // The carry flag is a predicate of the function. d may also be an operand, so the flag is computed before d.
   if (!context_.carry) context_.carry = context_.new_register(type::pred, "CC.CF");
   operand flag;
   flag.what = operand::kind::reg;

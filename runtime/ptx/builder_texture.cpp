@@ -1,4 +1,4 @@
-// Statements that name a texture or a surface object.
+// Statements on texture and surface objects.
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/builder.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct geometry {
   bool layered = false;
-  std::size_t dimensions = 0;  // 0: none that is known
+  std::size_t dimensions = 0;  // 0: unknown geometry
 };
 
 geometry geometry_of(const statement& s) {
@@ -24,7 +24,7 @@ geometry geometry_of(const statement& s) {
 
 }  // namespace
 
-// [object, {layer, x, y, z}]: those that the geometry has; what fills the vector up is ignored.
+// [object, {layer, x, y, z}], with the coordinates of the geometry; extra elements of the vector are ignored.
 std::vector<operand> builder::texture_place(const operand_syntax& where, type coordinates) {
   if (where.what != operand_syntax::kind::address || where.parts.size() != 2)
     fail("an object and its coordinates are missing");
@@ -55,7 +55,7 @@ void builder::build_texture() {
 }
 
 void builder::build_texture_read() {
-  expect(2, 4);  // levels and gradients choose among mipmaps, of which there is one
+  expect(2, 4);  // levels and gradients select a mipmap level, and there is only one
   instruction i = make();
   i.results = elements(written(0), i.types[0], true);
   if (i.results.size() != 4) unsupported("another vector than one of four");

@@ -15,7 +15,7 @@ constexpr const char* library_name = "libhpe-ptx-compiler.so";
 
 using compile_function = compiled_image* (*)(const image*);
 
-// In the own folders, in the lib folders next to them, or where the loader looks.
+// In this library's own folder, in lib folders next to it, or on the loader's search path.
 std::vector<std::string> places() {
   std::vector<std::string> result;
   for (const std::string& folder : own_folders())

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The compiler to native code: a shared object of its own (libhpe-ptx-compiler.so), which is loaded when it is first
-/// asked for.
+/// The compiler to native code. It is a shared object of its own (libhpe-ptx-compiler.so), loaded at the first call of
+/// compile().
 
 #include <memory>
 
@@ -9,7 +9,7 @@
 
 namespace hpe::ptx {
 
-/// The kernels of an image, each compiled when it is first asked for. Thread-safe.
+/// The kernels of an image; each is compiled at its first use. Thread-safe.
 class compiled_image {
  public:
   compiled_image() = default;
@@ -17,15 +17,15 @@ class compiled_image {
   compiled_image& operator=(const compiled_image&) = delete;
   virtual ~compiled_image() = default;
 
-  /// An engine for blocks of this kernel in one thread. Where the kernel cannot be compiled (a recursive or indirectly
-  /// called function has a barrier or a warp instruction) it is the interpreter.
+  /// A new engine that runs blocks of this kernel in one thread: the interpreter if the kernel cannot be compiled, as
+  /// if a recursive or indirectly called function has a barrier or a warp instruction.
   [[nodiscard]] virtual std::shared_ptr<engine> engine_for(const function& kernel) = 0;
-  /// Whether engine_for gives compiled code; compiles. For tests and messages.
+  /// Whether engine_for returns compiled code; compiles the kernel. For tests and messages.
   [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;
 };
 
-/// Null where hpe was built without LLVM, or where the shared object does not load: then the interpreter is what there
-/// is. The image must outlive the result.
+/// Returns null, for interpreted kernels, if hpe was built without LLVM or if the shared object cannot be loaded. The
+/// image must outlive the result.
 [[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what);
 
 }  // namespace hpe::ptx

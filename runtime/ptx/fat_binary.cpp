@@ -1,10 +1,10 @@
-// The layout is that of fatbinary_section.h (wrapper) and of what nvcc 12 and 13 write. A container is a header
-// {magic, version 1, header size, bytes that follow} and entries one after the other, each a header and a payload:
+// The layout is that of fatbinary_section.h (wrapper) and of the output of nvcc 12 and 13. A container is a header
+// {magic, version 1, header size, bytes that follow} and a sequence of entries, each a header and a payload:
 //
 //   0  kind (1 PTX, 2 cubin)   2  version    4  size of this header     8  size of the payload (8 bytes)
 //   16 compressed size         28 architecture   40 flags (8 bytes)     56 size after decompression (8 bytes)
 //
-// Flags: bit 4 relocatable (in the PTX's own options), bit 13 LZ4, bit 15 zstd.
+// Flags: bit 4 relocatable (in the options of the PTX text), bit 13 LZ4, bit 15 zstd.
 
 #include "runtime/ptx/fat_binary.h"
 
@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "runtime/base/error.h"
@@ -49,18 +51,38 @@ class reader {
   std::size_t bytes_;
 };
 
+// A damaged container may state any size. So neither function takes more memory than the bytes can fill. Both are empty
+// where the bytes are not `size` bytes of text.
+std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, std::uint64_t size) {
+  constexpr std::uint64_t largest_ratio = 255;
+  if (bytes > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE || size > largest_ratio * bytes) return std::nullopt;
+  std::string text(size, '\0');
+  const int written = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(size));
+  if (written != static_cast<int>(size)) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, std::uint64_t size) {
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+  ZSTD_inBuffer in{data, bytes, 0};
+  std::string text;
+  for (;;) {
+    const std::size_t done = text.size(), read = in.pos;
+    const std::size_t room = std::min<std::uint64_t>(size - done, ZSTD_DStreamOutSize());
+    text.resize(done + room);
+    ZSTD_outBuffer out{text.data() + done, room, 0};
+    const std::size_t left = ZSTD_decompressStream(context.get(), &out, &in);
+    text.resize(done + out.pos);
+    if (left == 0 && text.size() == size && in.pos == in.size) return text;
+    if (ZSTD_isError(left) != 0 || left == 0 || (out.pos == 0 && in.pos == read)) return std::nullopt;
+  }
+}
+
 std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, bool zstd) {
   HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary", size);
-  std::string text(size, '\0');
-  bool good = false;
-  if (zstd) {
-    good = ZSTD_decompress(text.data(), text.size(), data, bytes) == text.size();
-  } else {
-    good = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(text.size())) ==
-           static_cast<int>(text.size());
-  }
-  HPE_REQUIRE(good, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
-  return text;
+  std::optional<std::string> text = zstd ? decompress_zstd(data, bytes, size) : decompress_lz4(data, bytes, size);
+  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
+  return *std::move(text);
 }
 
 }  // namespace
@@ -102,7 +124,7 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
         entry.text.assign(body, payload);
       }
       entry.text.resize(std::min(entry.text.size(), entry.text.find('\0')));
-      // Whether PTX wants linking is seen from what it leaves undefined; nvcc names the option in the text's head.
+      // PTX must be linked if it leaves symbols undefined; nvcc writes the option -c into the head of the text.
       entry.is_relocatable =
           entry.text.find("-c") != std::string::npos && entry.text.find(".extern") != std::string::npos;
     }

@@ -9,7 +9,7 @@ namespace hpe::ptx {
 namespace {
 
 bool rounds_up(rounding round, bool negative, bool odd, bool half, bool more_than_zero) {
-  // half: the cut part is at least one half; more_than_zero: it has bits besides that one.
+  // half: the discarded part is at least one half; more_than_zero: it has other bits than the one for a half.
   switch (round) {
     case rounding::nearest_even: return half && (more_than_zero || odd);
     case rounding::nearest_away: return half;
@@ -48,7 +48,7 @@ std::uint64_t encode(double value, const float_format& format, rounding round) {
     rest = (digits & ((std::uint64_t{1} << (cut - 1)) - 1)) != 0;
   }
   if (rounds_up(round, negative, (kept & 1) != 0, half, rest)) ++kept;
-  // A carry out of the mantissa moves into the exponent by itself; a subnormal that becomes normal, too.
+  // A carry out of the mantissa increments the exponent by itself, also when a subnormal becomes normal.
   std::uint64_t bits = kept + (static_cast<std::uint64_t>(biased - 1) << format.mantissa_bits);
   if (bits >= infinity) {
     const bool stays =
@@ -85,7 +85,7 @@ double add_to_odd(double a, double b) {
   const double error = (a - (sum - b_part)) + (b - b_part);
   const auto bits = std::bit_cast<std::uint64_t>(sum);
   if (error == 0 || (bits & 1) != 0) return sum;
-  // The exact result lies beside sum: in the direction of the error, and the neighbour there is odd.
+  // The exact result lies beside `sum` in the direction of the error, and the neighbour there is odd.
   const bool away_from_zero = (error > 0) == (sum > 0);
   return std::bit_cast<double>(away_from_zero ? bits + 1 : bits - 1);
 }

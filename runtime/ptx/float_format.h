@@ -1,6 +1,6 @@
 #pragma once
 
-/// Binary floating point formats as bits, and the conversions between them that the processor does not have.
+/// Binary floating point formats, and conversions between them that the processor does not have.
 
 #include <cstdint>
 
@@ -12,24 +12,25 @@ namespace hpe::ptx {
 struct float_format {
   unsigned exponent_bits;
   unsigned mantissa_bits;
-  std::uint64_t nan;  // what a NaN becomes
+  std::uint64_t nan;  // the canonical NaN
 };
 inline constexpr float_format half_format{5, 10, 0x7fff};
 inline constexpr float_format brain_format{8, 7, 0x7fff};
-inline constexpr float_format tensor_format{8, 10, 0x3ffff};  // tf32 before its 13 low bits
+inline constexpr float_format tensor_format{8, 10, 0x3ffff};  // tf32 without its 13 low bits
 
-/// The nearest value of the format in the given direction. Overflow gives infinity, or the largest value where the
-/// direction forbids infinity. A NaN becomes the format's.
+/// Rounds a value to the format in the given direction. Overflow gives infinity, or the largest finite value if the
+/// direction forbids infinity. A NaN becomes the format's canonical NaN.
 [[nodiscard]] std::uint64_t encode(double value, const float_format& format, rounding round);
 [[nodiscard]] double decode(std::uint64_t bits, const float_format& format);
 
-/// a + b, and a * b + c, to the nearest double that is odd where the result is not exact: rounding that once more to a
-/// format with at most 50 bits gives what rounding the exact result would have given (Boldo and Melquiond, 2008).
+/// a + b, and a * b + c, rounded to odd: an inexact result becomes the neighbouring double with an odd mantissa.
+/// Rounding it once more to a format with at most 50 bits is the same as rounding the exact result (Boldo and
+/// Melquiond, 2008).
 [[nodiscard]] double add_to_odd(double a, double b);
-/// An integer to a double in the same manner.
+/// Converts an integer to double, rounded to odd.
 [[nodiscard]] double integer_to_odd(bool negative, std::uint64_t magnitude);
 
-/// Calls the operation with the processor's rounding mode set.
+/// Sets the processor's rounding mode while an object exists.
 class rounding_scope {
  public:
   explicit rounding_scope(rounding round);

@@ -4,8 +4,9 @@
 
 namespace hpe::ptx {
 
-/// Puts numbers and addresses of variables in place of the registers that hold nothing else, as compilers of CUDA load
-/// them into registers first. So a mask of all lanes is seen to be one, and nothing is kept that can be known.
+/// Replaces registers that only ever hold one constant (a number or the address of a variable) by that constant,
+/// because CUDA's compilers load constants into registers first. A mask of all lanes is then recognised, and known
+/// values need no register.
 void fold_constants(function& f);
 
 }  // namespace hpe::ptx

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A program with memory for its variables.
+/// A program together with memory for its variables.
 
 #include <functional>
 #include <memory>
@@ -11,27 +11,27 @@ namespace hpe::ptx {
 
 class image {
  public:
-  /// Gives memory for a variable, zeroed or not; the caller keeps it as long as the image. Throws where there is none.
+  /// Allocates memory for a variable, zeroed or not; it must live as long as the image. Throws if there is no memory.
   using allocator = std::function<void*(std::size_t bytes, std::size_t alignment)>;
 
   /// Allocates and initialises the variables in global and constant memory.
   image(std::shared_ptr<const ptx::program> program, const allocator& allocate);
 
-  /// With the variables at given addresses, one for each symbol (0 where it is shared or empty), which may be those of
-  /// another process. The memory is not touched: contents_of says what belongs there.
+  /// Places the variables at the given addresses, one for each symbol (0 if it is shared or empty), which may belong to
+  /// another process. Does not touch the memory; contents_of gives the initial content.
   image(std::shared_ptr<const ptx::program> program, std::vector<std::uint64_t> addresses);
 
   [[nodiscard]] const ptx::program& program() const { return *program_; }
-  /// Of a variable in global or constant memory.
+  /// The address of a variable in global or constant memory.
   [[nodiscard]] std::uint64_t address_of(std::uint32_t symbol) const { return addresses_[symbol]; }
-  /// What kernels take for a function's address: the same in all processes that have parsed the same texts.
+  /// The address of a function for kernels: the same in all processes that have parsed the same texts.
   [[nodiscard]] static std::uint64_t address_of_function(std::uint32_t function) {
     return first_function + std::uint64_t{function} * function_step;
   }
-  /// Null where the value is no function's address.
+  /// Null if the value is not the address of a function.
   [[nodiscard]] const function* function_at(std::uint64_t address) const;
 
-  /// The initial bytes of a variable, with the addresses of others filled in. What follows them is zero.
+  /// The initial bytes of a variable, with addresses of other symbols filled in. The rest of the variable is zero.
   [[nodiscard]] std::vector<std::uint8_t> contents_of(std::uint32_t symbol) const;
 
  private:

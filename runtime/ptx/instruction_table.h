@@ -1,7 +1,7 @@
 #pragma once
 
-/// The table of instructions (instruction.def): what each is called, how it is executed, which types and modifiers it
-/// takes.
+/// The table of instructions (instruction.def): their names, how they are executed, and which types and modifiers they
+/// accept.
 
 #include <cstdint>
 #include <string_view>
@@ -29,7 +29,7 @@ enum class kind : std::uint8_t {
   copy_async,
   texture,        // memory; textures and surfaces (texture_access.h)
   address_space,  // cvta, isspacep
-  routine,        // a function does it all (routine.h)
+  routine,        // executed by one function (routine.h)
   fence,
   nothing,
   branch,
@@ -41,7 +41,7 @@ enum class kind : std::uint8_t {
   pause,  // lets other threads run
   warp,
   barrier,
-  matrix,  // threads meet
+  matrix,  // on matrices; all threads of a warp meet
 };
 
 struct instruction_form {
@@ -56,7 +56,7 @@ struct instruction_form {
 };
 
 [[nodiscard]] const instruction_form& form_of(opcode op);
-/// Null where the table has no such mnemonic.
+/// Null if the table has no such mnemonic.
 [[nodiscard]] const instruction_form* find_form(std::string_view mnemonic);
 
 }  // namespace hpe::ptx

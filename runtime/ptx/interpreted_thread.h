@@ -1,21 +1,21 @@
 #pragma once
 
-/// One thread of the interpreter while it runs. Private to the interpreter.
+/// One thread in the interpreter while it runs. Private to the interpreter.
 
 #include "runtime/ptx/interpreter.h"
 #include "runtime/ptx/thread_memory.h"
 
 namespace hpe::ptx {
 
-/// A call.
+/// One call of a function.
 struct interpreter::frame {
   const function* what = nullptr;
   const std::uint32_t* numbers = nullptr;
   std::uint32_t position = 0;
   std::vector<std::uint64_t> registers;
   std::vector<std::uint8_t> formals, scratch;
-  std::uint64_t local = 0;               // where its local memory begins in the thread's
-  const instruction* pending = nullptr;  // the call that it waits for
+  std::uint64_t local = 0;               // offset of the call's local memory in the thread's
+  const instruction* pending = nullptr;  // the call that this frame has made and waits for
 };
 
 struct interpreter::thread {

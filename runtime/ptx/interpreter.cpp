@@ -58,7 +58,7 @@ void interpreted_thread::enter(const function& f) {
   top_ = stack_.back().get();
 }
 
-// Runs up to the next meeting point or the end.
+// Runs to the next meeting point or to the end.
 void interpreted_thread::run(bool from_entry) {
   if (from_entry) enter(*block_.configuration->kernel);
   top_ = stack_.back().get();
@@ -96,7 +96,7 @@ std::uint64_t interpreted_thread::value(const operand& o) const {
   }
 }
 
-// The address that an operand stands for; in shared memory an offset.
+// The address that an operand names; an offset in shared memory.
 std::uint64_t interpreted_thread::address(const operand& o) const {
   switch (o.what) {
     case operand::kind::reg: return top_->registers[o.index] + o.value;
@@ -122,7 +122,7 @@ void interpreted_thread::compute(const instruction& i) {
   std::uint64_t operands[4] = {0, 0, 0, 0};
   for (std::size_t n = 0; n < i.sources.size(); ++n) operands[n] = value(i.sources[n]);
   if (i.sources.size() < 4) operands[3] = describe(i).pack();
-  // prmt and lop3 have no descriptor; what they get instead they do not read
+  // prmt and lop3 have no descriptor and ignore this operand
   set(i.results[0], i.scalar(operands[0], operands[1], operands[2], operands[3]));
 }
 
@@ -165,7 +165,7 @@ void interpreted_thread::execute(const instruction& i) {
       top_ = nullptr;
       return;
     case kind::trap: fail(trap::reason::trap, 0);
-    default: return;  // nothing to do, or a meeting
+    default: return;  // no effect, or a meeting
   }
 }
 

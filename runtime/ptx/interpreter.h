@@ -1,6 +1,6 @@
 #pragma once
 
-/// The reference: executes a program instruction by instruction, and checks every access.
+/// The reference engine: executes a program instruction by instruction and checks every access.
 
 #include <memory>
 #include <unordered_map>
@@ -11,7 +11,7 @@ namespace hpe::ptx {
 
 class interpreter final : public engine {
  public:
-  /// For blocks of one size of one image. The program must outlive it. One thread at a time.
+  /// For blocks of one size of one image. The program must outlive the interpreter. For one thread at a time.
   explicit interpreter(const program& p);
   ~interpreter() override;
 
@@ -28,7 +28,7 @@ class interpreter final : public engine {
 
   const program& program_;
   std::vector<const instruction*> points_;                                   // all meeting points of the program
-  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // of each instruction; 0: no meeting point
+  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // of each instruction; 0: no meeting
   std::vector<std::unique_ptr<thread>> threads_;
 };
 

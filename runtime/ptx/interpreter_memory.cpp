@@ -1,4 +1,4 @@
-// Memory accesses of the interpreter, all of them checked.
+// Memory accesses of the interpreter. All of them are checked.
 
 #include <cstring>
 
@@ -9,7 +9,7 @@ namespace hpe::ptx {
 
 namespace {
 
-// Single copies are atomic as on a GPU, so that threads of other blocks see all of a value or nothing.
+// As on a GPU, single accesses are atomic, so that threads of other blocks never see a part of a value.
 std::uint64_t read(const std::uint8_t* at, unsigned bytes) {
   switch (bytes) {
     case 1: return __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -47,7 +47,7 @@ bool is_param(const instruction& i) {
 std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t address, std::uint64_t bytes,
                                           std::uint64_t alignment) {
   std::uint8_t* const memory = reach(block_, number_, window, address, bytes);
-  // As on a GPU, before it is asked whose memory it is.
+  // As on a GPU, alignment is checked before access rights.
   if (address % alignment != 0)
     fail(trap::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
   if (memory == nullptr) {
@@ -104,7 +104,7 @@ void interpreted_thread::update(const instruction& i) {
   if (!i.results.empty()) set(i.results[0], old);
 }
 
-// cp.async: the bytes beyond the given source size are zeros.
+// cp.async: bytes beyond the given source size become zero.
 void interpreted_thread::copy(const instruction& i) {
   const std::uint64_t size = value(i.sources[2]);
   const std::uint64_t given = i.sources.size() > 3 ? std::min(value(i.sources[3]), size) : size;

@@ -13,7 +13,7 @@ namespace hpe::ptx {
 
 namespace {
 
-// Blocks that are resident at once and run in turns, in this thread.
+// Blocks that are resident at the same time and take turns in this thread.
 class gang {
  public:
   explicit gang(const launch_configuration& c) : configuration_(c), size_(cluster_size(c)) {
@@ -41,7 +41,7 @@ class gang {
             static_cast<std::uint32_t>(cluster / columns % rows) * size_.y,
             static_cast<std::uint32_t>(cluster / columns / rows) * size_.z};
   }
-  /// The cluster whose first block this one is, in the order of blocks; none for other blocks.
+  /// The number of the cluster whose first block this is, with blocks in grid order; none for other blocks.
   [[nodiscard]] std::optional<std::uint64_t> cluster_that_begins(std::uint64_t block) const {
     const dimensions& g = configuration_.grid;
     const auto x = static_cast<std::uint32_t>(block % g.x), y = static_cast<std::uint32_t>(block / g.x % g.y),
@@ -50,7 +50,7 @@ class gang {
     return x / size_.x + std::uint64_t{g.x / size_.x} * (y / size_.y + std::uint64_t{g.y / size_.y} * (z / size_.z));
   }
 
-  /// Runs these clusters, for which there are residents, to their end.
+  /// Runs these clusters to their end. There must be a resident for each of their blocks.
   void run(std::uint64_t first_cluster, std::uint64_t last_cluster) {
     clusters_.assign(last_cluster - first_cluster, {});
     std::size_t next = 0;
@@ -102,7 +102,7 @@ class gang {
     }
   }
 
-  // The cluster's barrier, where all its threads have arrived.
+  // Completes a phase of each cluster's barrier at which all threads have arrived. Returns whether there was any.
   bool complete_phases() {
     bool completed = false;
     std::size_t next = 0;
@@ -128,7 +128,7 @@ std::optional<trap> run_blocks(engine& runs, const launch_configuration& configu
                                std::uint64_t last) {
   try {
     gang blocks(configuration);
-    // The caller keeps the first engine.
+    // The caller owns the first engine.
     blocks.add(std::shared_ptr<engine>(&runs, [](engine*) {}));
     for (std::uint64_t n = 1; n < blocks.blocks_per_cluster(); ++n) blocks.add(runs.another());
     for (std::uint64_t n = first; n < last; ++n)
@@ -141,7 +141,7 @@ std::optional<trap> run_blocks(engine& runs, const launch_configuration& configu
 
 std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
                                  const launch_configuration& given) {
-  // What cooperative groups finds through %envreg1 and 2: its size, and the word that grid.sync counts in.
+  // %envreg1 and 2 lead cooperative groups here: to the workspace's size and the word in which grid.sync counts.
   alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
   launch_configuration configuration = given;
   if (configuration.workspace == nullptr) configuration.workspace = workspace;
@@ -158,7 +158,7 @@ std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>&
 void land_page_fault(std::uint64_t address) {
   block_context* const block = scheduler::running();
   if (block == nullptr || !block->in_compiled_code) return;
-  // The jump leaves the handler without restoring the mask.
+  // longjmp leaves the signal handler without restoring the signal mask.
   sigset_t faults;
   sigemptyset(&faults);
   sigaddset(&faults, SIGSEGV);

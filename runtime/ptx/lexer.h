@@ -1,6 +1,6 @@
 #pragma once
 
-/// PTX text to tokens. Comments and the text of debug sections are skipped.
+/// Splits PTX text into tokens. Comments and the text of debug sections are skipped.
 
 #include <cstdint>
 #include <string_view>
@@ -10,25 +10,25 @@ namespace hpe::ptx {
 struct token {
   enum class kind : std::uint8_t {
     end,
-    word,         // an identifier, with a leading % of registers: "%r1", "$L_2", "add"
-    dotted,       // ".u32", ".L2::128B"; text is without the dot
+    word,         // an identifier, or a register with its leading %: "%r1", "$L_2", "add"
+    dotted,       // ".u32", ".L2::128B"; text excludes the dot
     integer,      // value
     float32,      // value holds the bits: 0f3F800000
-    float64,      // value holds the bits: 0d..., 1.5
-    string,       // text is without the quotes
+    float64,      // value holds the bits of 0d... or 1.5
+    string,       // text excludes the quotes
     punctuation,  // one character
   };
   kind what = kind::end;
   std::string_view text;
   std::uint64_t value = 0;
   std::uint32_t line = 0;
-  std::uint32_t begin = 0, end = 0;  // in the text
+  std::uint32_t begin = 0, end = 0;  // offsets in the PTX text
 
   [[nodiscard]] bool is(char c) const { return what == kind::punctuation && text[0] == c; }
   [[nodiscard]] bool is_dotted(std::string_view t) const { return what == kind::dotted && text == t; }
 };
 
-/// One token ahead. The text must outlive it. Throws HPE_ERROR_INVALID_ARGUMENT on what is no token.
+/// Reads tokens, one ahead. The text must outlive the lexer. Throws HPE_ERROR_INVALID_ARGUMENT at invalid text.
 class lexer {
  public:
   explicit lexer(std::string_view text);

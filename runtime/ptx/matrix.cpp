@@ -1,4 +1,4 @@
-// wmma: fragments from and to memory, and the product, by plain arithmetic.
+// wmma: moves fragments from and to memory, and multiplies them by plain arithmetic.
 
 #include "runtime/ptx/matrix.h"
 
@@ -18,7 +18,7 @@ using u64 = std::uint64_t;
 
 constexpr u32 warp_size = 32;
 
-// Element e of a thread's fragment, which holds elements side by side from its first register on.
+// Element e of a thread's fragment. Elements are packed, from the first register on.
 u64 element_of(const std::uint64_t* registers, unsigned e, type t) {
   const unsigned per_register = 4 / bytes_of(t);
   return registers[e / per_register] >> (bits_of(t) * (e % per_register)) & (~u64{0} >> (64 - bits_of(t)));
@@ -29,7 +29,7 @@ void put_element(std::uint64_t* registers, unsigned e, type t, u64 raw) {
   registers[e / per_register] |= raw << (bits_of(t) * (e % per_register));
 }
 
-// Where an element of a part lies in memory, counted in elements.
+// The offset of an element in memory, in elements.
 u64 memory_index(const matrix_part& part, unsigned number, bool by_rows, u64 stride) {
   const unsigned row = number / part.columns, column = number % part.columns;
   return by_rows ? row * stride + column : column * stride + row;

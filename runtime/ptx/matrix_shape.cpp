@@ -15,7 +15,7 @@ std::optional<dimensions> dimensions_of(const instruction& i) {
   return std::nullopt;
 }
 
-// PTX ISA, "Matrix Fragments for WMMA": f16 operands take eight registers in every shape, with elements twice.
+// PTX ISA, "Matrix Fragments for WMMA": f16 operands take eight registers in every shape; elements are there twice.
 unsigned operand_registers(const matrix_part& part) {
   if (part.element == type::f16) return 8;
   return part.elements_per_thread() * bytes_of(part.element) / 4;

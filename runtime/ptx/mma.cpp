@@ -19,7 +19,7 @@ constexpr u32 warp_size = 32;
 
 bool is_byte(type t) { return t == type::s8 || t == type::u8; }
 
-// Which combinations of types there are, and for which k.
+// Whether PTX has this combination of types and k.
 bool is_supported(const mma_shape& s) {
   const bool accumulates_float =
       (s.d == type::f32 && s.c == type::f32) || (s.a == type::f16 && s.d == type::f16 && s.c == type::f16);
@@ -40,7 +40,7 @@ class fragments {
   fragments(const block_context& block, const instruction& what, u32 first, const mma_shape& s)
       : block_(block), what_(what), first_(first), shape_(s) {}
 
-  // Element e of a lane's part, whose first register is source number `from`.
+  // Element e of a lane's fragment, whose first register is source number `from`.
   [[nodiscard]] double element(u32 lane, std::size_t from, unsigned e, type t) const {
     const unsigned per = mma_shape::elements_of(t);
     const u64 raw = value_of(block_, first_ + lane, what_.sources[from + e / per]);
@@ -92,7 +92,7 @@ std::uint8_t* row_of(block_context& block, const instruction& what, u32 thread) 
   return at;
 }
 
-// Where the two halves of a lane's register lie: row and column of each.
+// The row and column of a half of a lane's register.
 struct half_place {
   u32 row, column;
 };
@@ -173,7 +173,7 @@ void move_matrices(block_context& block, const instruction& what, std::uint32_t 
     }
     return;
   }
-  // Written last, because a register may be the address, too.
+  // Results are written last, because a result register may also be the address.
   u64 loaded[4][warp_size];
   const bool is_load = what.op == opcode::ldmatrix;
   for (unsigned m = 0; m < what.vector; ++m) {

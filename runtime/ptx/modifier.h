@@ -1,6 +1,6 @@
 #pragma once
 
-/// What may follow an opcode besides types: rounding, comparison, state space, scope and so on (modifier.def).
+/// The parts of an instruction's name besides opcode and types: rounding, comparison, state space, ... (modifier.def).
 
 #include <bitset>
 #include <optional>
@@ -15,8 +15,8 @@ enum class modifier : unsigned {
   count
 };
 
-/// Which modifiers an instruction carries. Their order is not kept: no instruction of PTX gives it a meaning, except
-/// where two types differ in role, and types are kept apart, in order.
+/// The modifiers of an instruction, without their order: no PTX instruction gives the order a meaning, except between
+/// types, which are stored separately and in order.
 class modifier_set {
  public:
   [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }
@@ -33,7 +33,7 @@ class modifier_set {
   std::bitset<static_cast<std::size_t>(modifier::count)> bits_;
 };
 
-/// Without the dot. Cache hints with arguments ("L2::128B", "L1::evict_last") all give L1 or L2.
+/// Looks up a name without its dot. All cache hints with arguments ("L2::128B", "L1::evict_last") become L1 or L2.
 [[nodiscard]] std::optional<modifier> modifier_of_name(std::string_view name);
 [[nodiscard]] std::string_view name_of(modifier m);
 

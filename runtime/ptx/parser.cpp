@@ -24,8 +24,8 @@ void check_calls(const program& p) {
                 "the variable {} is declared .extern and defined nowhere in the program", s.name);
 }
 
-// Shared variables of the program come first, then those of functions that kernels call, then those of kernels, which
-// lie over each other, because a block runs one kernel.
+// Shared variables of the program come first, then those of functions that kernels call, then those of kernels. The
+// variables of kernels overlap, because a block runs only one kernel.
 void lay_out_shared(program& p) {
   constexpr std::uint32_t alignment = 128;
   const auto rounded = [](std::uint32_t n) { return (n + alignment - 1) / alignment * alignment; };

@@ -1,6 +1,6 @@
 #pragma once
 
-/// PTX text to a program.
+/// Parses PTX text.
 
 #include <memory>
 
@@ -8,10 +8,10 @@
 
 namespace hpe::ptx {
 
-/// Parses the texts and links them: what is .extern in one is what is .visible in another. The program is verified.
+/// Parses texts, links them (.extern symbols of one text to .visible symbols of another) and verifies the program.
 ///
-/// Throws HPE_ERROR_INVALID_ARGUMENT for what is no PTX and HPE_ERROR_NOT_SUPPORTED for what hpe does not run; both
-/// name the line, the instruction and the function.
+/// Throws HPE_ERROR_INVALID_ARGUMENT for invalid PTX and HPE_ERROR_NOT_SUPPORTED for PTX that hpe cannot run; the
+/// message names the line, the instruction and the function.
 [[nodiscard]] std::unique_ptr<program> parse(std::vector<std::string> texts);
 
 }  // namespace hpe::ptx

@@ -1,6 +1,6 @@
-// Invariants: all threads of a cluster run in one thread of the machine, so barriers in their shared memory need no
-// atomic operations. Functions here may be called from compiled code, so none has an object with a destructor when it
-// stops the kernel.
+// Invariants: all threads of a cluster run in one thread of the machine, so barriers in shared memory need no atomic
+// operations. Compiled code may call these functions, so they have no object with a destructor when they stop the
+// kernel.
 
 #include "runtime/ptx/routine.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// An access on behalf of one thread's instruction.
+// An access by one thread's instruction.
 struct access {
   block_context& block;
   std::uint32_t thread;
@@ -82,7 +82,7 @@ u64 run_barrier(const access& by, const u64* sources) {
   return before;
 }
 
-// sources: to, from, bytes; and, where a barrier is told, the barrier, and the ranks of a multicast
+// sources: to, from, bytes; with a barrier also the barrier, and for a multicast the ranks
 void copy_bulk(const access& by, const u64* sources) {
   const instruction& i = by.what;
   const bool to_cluster = i.has(modifier::shared_cluster), to_global = i.has(modifier::bulk_group);
@@ -100,7 +100,7 @@ void copy_bulk(const access& by, const u64* sources) {
     if (!to_global) shared_barrier(by, to, sources[3]).complete(by, size);
     return;
   }
-  // To the same place of several blocks, and their barriers.
+  // Multicast: copies to the same offset in several blocks, and completes on the barrier of each.
   const std::uint32_t place = split_cluster_address(by.block, sources[0]).offset;
   const std::uint32_t told = split_cluster_address(by.block, sources[3]).offset;
   for (u64 rest = sources[4] & 0xffff; rest != 0; rest &= rest - 1) {
@@ -178,7 +178,7 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       if (i.has(modifier::bulk)) {
         copy_bulk(by, sources);
       } else if (i.has(modifier::noinc)) {
-        // Without .noinc the copies' arrival is expected in addition, and is there.
+        // Without .noinc the arrival of the copies is expected additionally, so it cancels out.
         const shared_barrier at(by, window_of(i), sources[0]);
         barrier_word w = at.get();
         by.require(w.arrive(1));
@@ -186,7 +186,7 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       }
       return 0;
     case opcode::st: store_async(by, sources); return 0;
-    default: return 0;  // createpolicy: caches are the processor's
+    default: return 0;  // createpolicy has no effect: caches are the processor's
   }
 }
 

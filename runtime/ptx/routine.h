@@ -1,10 +1,10 @@
 #pragma once
 
-/// Instructions that one function executes as a whole, for interpreter and compiled code alike: barriers in shared
-/// memory (mbarrier), bulk copies and stores that such a barrier counts, addresses in a cluster.
+/// Instructions that are executed by one function, in interpreter and compiled code alike: barriers in shared memory
+/// (mbarrier), bulk copies and stores that complete on such a barrier, and addresses in a cluster.
 ///
-/// What is asynchronous on a GPU is complete when the instruction has been executed, so the barrier hears of it at
-/// once.
+/// Operations that are asynchronous on a GPU are complete when their instruction has been executed, so they complete on
+/// the barrier at once.
 
 #include "runtime/ptx/block.h"
 
@@ -12,14 +12,14 @@ namespace hpe::ptx {
 
 inline constexpr std::size_t most_routine_sources = 8;
 
-/// sources are the values of i.sources, addresses as the instruction has them; returns the value of the one result, if
-/// there is one. Stops the kernel where an address is wrong.
+/// Executes an instruction. `sources` are the values of i.sources, with addresses as in the instruction. Returns the
+/// result, if there is one. Stops the kernel if an address is wrong.
 std::uint64_t run_routine(block_context& block, std::uint32_t thread, const instruction& i,
                           const std::uint64_t* sources);
 
-/// A barrier in shared memory: the 64 bits that mbarrier instructions work on, which PTX leaves open (PTX ISA, section
-/// "Parallel Synchronization and Communication Instructions: mbarrier"). A phase is complete when nobody is left to
-/// arrive and no bytes are left to come; the next begins with all that are expected.
+/// A barrier in shared memory: the 64 bits that mbarrier instructions use, whose format PTX leaves open (PTX ISA,
+/// section "Parallel Synchronization and Communication Instructions: mbarrier"). A phase completes when no arrivals and
+/// no bytes are pending; the next phase begins with the expected number of arrivals.
 class barrier_word {
  public:
   static constexpr std::uint64_t most_arrivals = (1U << 20) - 1;
@@ -33,13 +33,13 @@ class barrier_word {
   [[nodiscard]] std::uint64_t pending() const { return bits_ & most_arrivals; }
   [[nodiscard]] std::uint64_t expected() const { return bits_ >> 20 & most_arrivals; }
   [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(bits_ << 2) >> 42; }
-  /// Of the phase that is not complete: 0, 1, 0, ...
+  /// The parity of the current phase: 0, 1, 0, ...
   [[nodiscard]] std::uint64_t parity() const { return bits_ >> 62 & 1; }
 
-  /// The following say whether it was possible: more cannot arrive than are pending.
+  /// These return whether the operation is possible: no more threads can arrive than are pending.
   [[nodiscard]] bool arrive(std::uint64_t count);
   [[nodiscard]] bool drop(std::uint64_t count);
-  /// Bytes to come, or, negative, that have come.
+  /// Adds bytes that are expected or, if negative, that have arrived.
   [[nodiscard]] bool expect(std::int64_t bytes);
 
  private:

@@ -1,10 +1,11 @@
 #pragma once
 
-/// What each pure instruction computes: one function per opcode and type, used by the interpreter and, for what it does
-/// not emit itself, by the compiler. What the PTX ISA leaves open is told at the top of each file.
+/// The functions that compute pure instructions: one for each opcode and type. The interpreter uses them, and the
+/// compiler for instructions that it does not emit itself. Each file begins with its choices where the PTX ISA leaves
+/// results open.
 ///
-/// The fourth argument is the fourth operand, or else the instruction's descriptor, which tells rounding, saturation,
-/// comparison and the types of a conversion.
+/// The fourth argument is the fourth operand or, if there is none, the instruction's descriptor with rounding,
+/// saturation, comparison and the types of a conversion.
 
 #include "runtime/ptx/program.h"
 
@@ -12,10 +13,10 @@ namespace hpe::ptx {
 
 enum class rounding : std::uint8_t { nearest_even, toward_zero, down, up, nearest_away };
 
-/// The modifiers of an instruction that its function must know, packed into the fourth argument.
+/// The modifiers that an instruction's function needs, packed into its fourth argument.
 struct descriptor {
   rounding round = rounding::nearest_even;
-  bool to_integral = false;  // .rni and its relatives
+  bool to_integral = false;  // .rni and similar modifiers
   bool ftz = false;
   bool sat = false;
   bool relu = false;
@@ -36,10 +37,10 @@ struct descriptor {
 
 [[nodiscard]] descriptor describe(const instruction& i);
 
-/// Null where the combination of types and modifiers is not supported.
+/// Null if the combination of types and modifiers is not supported.
 [[nodiscard]] scalar_function find_scalar(const instruction& i);
 
-// By kind of operand; each returns null for what is not its own.
+// For one kind of instruction each; null for other instructions.
 [[nodiscard]] scalar_function find_integer_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_bit_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_video_scalar(const instruction& i);

@@ -1,9 +1,9 @@
-// cvt. A value goes through the exact form of its type, an integer or a double, and is rounded once on the way out.
+// cvt. A value is converted to the exact form for its type, an integer or a double, and rounded once to the result.
 // Compiled with -frounding-math.
 //
-// NaNs, which the PTX ISA leaves open, go as on an H200. To an integer: 0, but from f64 and to 64 bits the top bit
-// alone. Between formats of which one is f64: sign and payload stay, and the NaN is quiet. bf16 to f32 only appends
-// zeros, and tf32 only cuts bits off. Else the format's canonical NaN.
+// The PTX ISA leaves NaNs open; results are those of an H200. To an integer: 0, but from f64 and to 64 bits only the
+// top bit is set. Between formats of which one is f64: sign and payload stay, and the NaN becomes quiet. bf16 to f32
+// only appends zeros, and tf32 only removes bits. Otherwise the format's canonical NaN.
 
 #include <algorithm>
 #include <bit>
@@ -60,7 +60,7 @@ u64 encode_single(double value, rounding round) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(out));
 }
 
-// A NaN to or from f64: the payload is aligned at its top.
+// A NaN from or to f64: the top bit of the payload stays the top bit.
 u64 converted_nan(u64 raw, type from, type to) {
   struct layout {
     unsigned width, mantissa;
@@ -92,7 +92,7 @@ u64 encode_float(double value, const descriptor& how) {
   }
 }
 
-// The bounds of an integer type.
+// The limits of an integer type.
 i128 lowest(type t) { return is_signed(t) ? -(i128{1} << (bits_of(t) - 1)) : 0; }
 i128 highest(type t) { return (i128{1} << (bits_of(t) - (is_signed(t) ? 1 : 0))) - 1; }
 
@@ -148,7 +148,7 @@ u64 convert_pair(u64 a, u64 b, u64, u64 d) {
   return encode_float(float_value(a, how.from), how) << 16 | encode_float(float_value(b, how.from), how);
 }
 
-// bits in, the same bits out: cvt between equal types without a rounding keeps a NaN's payload.
+// Whether a conversion needs a rounding modifier: between integers and floats, and to a narrower float.
 bool needs_rounding(const instruction& i) {
   const type to = i.types[0], from = i.second_type();
   if (is_float(to) && !is_float(from)) return true;

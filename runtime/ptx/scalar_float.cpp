@@ -1,10 +1,10 @@
-// f32 and f64 arithmetic. Compiled with -frounding-math: directed roundings set the processor's mode.
+// f32 and f64 arithmetic. Compiled with -frounding-math: directed rounding sets the processor's mode.
 //
-// A NaN result of f32 is 0x7fffffff (PTX ISA). One of f64 (left open there) is, as on an H200, an operand that is a
-// NaN, made quiet: the second before the third before the first, in a division the first before the second; and
-// 0xfff8000000000000 where no operand is one. The .approx functions give the correctly rounded value or one beside it,
-// which is within the bounds of the PTX ISA, but sine and cosine, which make the hardware's error of the argument;
-// their special cases are those of an H200.
+// A NaN result of f32 is 0x7fffffff (PTX ISA). A NaN result of f64, which PTX leaves open, is as on an H200 an operand
+// that is a NaN, made quiet (the second before the third before the first; in a division the first before the second),
+// or 0xfff8000000000000 if no operand is a NaN. The .approx functions give the correctly rounded value or a neighbour,
+// within the bounds of the PTX ISA, except sine and cosine, which reproduce the hardware's error of the argument.
+// Special cases are those of an H200.
 
 #include <bit>
 #include <cmath>
@@ -31,14 +31,14 @@ T get(u64 raw) {
 constexpr u64 quiet_bit = u64{1} << 51;
 constexpr u64 invalid_result = 0xfff8000000000000;
 
-// The NaN that an operation of f64 gives for these operands, in the order in which they count.
+// The NaN result of an f64 operation; the operands are given in order of precedence.
 u64 nan_of(u64 first, u64 second, u64 third) {
   for (const u64 raw : {first, second, third})
     if (std::isnan(get<double>(raw))) return raw | quiet_bit;
   return invalid_result;
 }
 
-// Not of a NaN of f64.
+// Not for a NaN operand of an f64 operation.
 template <class T>
 u64 put(T value) {
   if (std::isnan(value)) return sizeof(T) == 4 ? 0x7fffffffU : invalid_result;
@@ -60,20 +60,20 @@ template <class T>
 u64 output(T value, const descriptor& how) {
   if (how.ftz && sizeof(T) == 4) value = flushed(value);
   if (how.sat) {
-    if (!(value > 0)) return 0;  // NaN too
+    if (!(value > 0)) return 0;  // also for NaN
     if (value > 1) value = 1;
   }
   return put(value);
 }
 
-// Keeps the compiler from moving an operation out of the scope of its rounding mode.
+// Keeps the compiler from moving an operation out of the scope that sets its rounding mode.
 template <class T>
 T held(T value) {
   asm volatile("" : "+x"(value));
   return value;
 }
 
-// The body sees the operands as a, b, c and the type as T.
+// `expression` sees the operands as a, b, c and the type as T.
 #define HPE_FLOAT(expression)                                                                            \
   (t == type::f32 ? float_function<float>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,        \
                                                       [[maybe_unused]] T c) -> T { return expression; }) \
@@ -127,7 +127,7 @@ u64 extreme(u64 a, u64 b, u64, u64 d) {
   return put(result);
 }
 
-// neg, abs and copysign only touch the sign. neg and abs leave a NaN as an operation would.
+// neg, abs and copysign change only the sign. neg and abs treat a NaN like other operations.
 template <class T>
 u64 with_sign_bit(u64 raw, bool sign) {
   constexpr u64 top = u64{1} << (8 * sizeof(T) - 1);
@@ -162,7 +162,7 @@ u64 sign_copied(u64 a, u64 b, u64, u64) {
   return with_sign_bit<T>(b, sign_of<T>(a));
 }
 
-// The hardware's rcp and rsqrt of f64 look at the upper half only, and give no other.
+// The hardware's rcp and rsqrt of f64 use only the upper half of the operand and give only that of the result.
 u64 coarse(double value) { return (std::isnan(value) ? 0x7fffffffffffffffU : put(value)) & 0xffffffff00000000U; }
 
 u64 coarse_reciprocal(u64 a, u64, u64, u64) {
@@ -175,8 +175,8 @@ u64 coarse_reciprocal_root(u64 a, u64, u64, u64) {
   return coarse(1 / std::sqrt(flushed(x)));
 }
 
-// The angle that the hardware takes the sine of: it multiplies by 1/2pi in f32, cut off, and keeps 24 bits of the turn.
-// So an angle below 2^-25 turns has the sine 0, and one of 2^24 turns and more too.
+// The angle of which the hardware takes the sine: it multiplies by 1/2pi in f32, truncated, and keeps 24 bits of the
+// turn. So the sine of an angle below 2^-25 turns, or of 2^24 turns and more, is 0.
 double angle(double x) {
   constexpr double turns_per_radian = 0x1.45f306p-3;  // as f32
   const double exact = x * turns_per_radian;          // of 48 bits

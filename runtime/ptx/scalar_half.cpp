@@ -1,5 +1,5 @@
-// f16 and bf16 arithmetic, alone and in pairs. Sums, products and fma are computed in double, rounded to odd, and
-// rounded once more to the format, which is exact (float_format.h). A NaN result is 0x7fff.
+// f16 and bf16 arithmetic, scalar and packed. Sums, products and fma are computed in double with rounding to odd and
+// then rounded once to the format, which is exact (float_format.h). A NaN result is 0x7fff.
 
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// Of f16 only; bf16 has no .ftz.
+// For f16 only; bf16 has no .ftz.
 u64 flushed_half(u64 raw, const descriptor& how) {
   return how.ftz && (raw & 0x7c00) == 0 ? raw & 0x8000 : raw & 0xffff;
 }
@@ -64,7 +64,7 @@ scalar_function for_half(type t, Body body) {
   }
 }
 
-// min, max, neg and abs work on the bits, because they keep them.
+// min, max, neg and abs work on the bits, which they preserve.
 template <class Format, class Body>
 scalar_function bitwise(bool pair, Body) {
   if (pair)
@@ -116,7 +116,7 @@ struct extreme {
   }
 };
 
-// A NaN becomes the canonical one.
+// A NaN becomes the canonical NaN.
 struct negation {
   template <class Format>
   static u64 apply(u64 a, u64, const descriptor& how) {

@@ -1,6 +1,6 @@
-// Integer arithmetic. Operands are widened by their type to 64 bits, results are cut to it.
+// Integer arithmetic. Operands are extended to 64 bits by their type; results are truncated to it.
 //
-// Left open by the PTX ISA: division by zero gives all ones, quotient and remainder, as on an H200.
+// The PTX ISA leaves division by zero open: quotient and remainder are all ones, as on an H200.
 
 #include <algorithm>
 #include <limits>
@@ -47,7 +47,7 @@ scalar_function for_type(type t, Make make) {
   }
 }
 
-// The body sees the operands as a, b, c, d (raw) and as A, B, C (widened to 64 bits), and its type as T.
+// `expression` sees the operands as a, b, c, d (raw) and A, B, C (extended to 64 bits), and the type as T.
 #define HPE_INTEGER(expression)                                                                                        \
   for_type(t, []<class T>() -> scalar_function {                                                                       \
     return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
@@ -93,7 +93,7 @@ scalar_function multiply(const instruction& i, bool add) {
   if (i.has(modifier::wide)) {
     if (bits_of(t) > 32) return nullptr;
     return for_type(t, []<class T>() -> scalar_function {
-      return [](u64 a, u64 b, u64 c, u64) -> u64 {  // c is 0 in mul
+      return [](u64 a, u64 b, u64 c, u64) -> u64 {  // c is 0 for mul
         const u64 sum = widened<T>(a) * widened<T>(b) + c;
         return sizeof(T) == 4 ? sum : sum & 0xffffffffU;
       };
@@ -108,7 +108,7 @@ scalar_function multiply(const instruction& i, bool add) {
   return add ? HPE_INTEGER(A * B + C) : HPE_INTEGER(A * B);
 }
 
-// The low 24 bits of each operand, sign-extended where the type is signed; .hi gives bits 16 to 47 of the product.
+// The low 24 bits of each operand, sign-extended for signed types; .hi gives bits 16 to 47 of the product.
 template <class T>
 u64 product24(u64 a, u64 b, bool high) {
   const auto low24 = [](u64 v) {

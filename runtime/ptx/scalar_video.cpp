@@ -1,5 +1,5 @@
-// The SIMD video instructions: two halves or four bytes of a 32-bit register (PTX ISA, section 9.7.17). With .add the
-// parts' results are added to c, else each replaces its part of c (all of them, without a mask).
+// The SIMD video instructions: on two halves or four bytes of a 32-bit register (PTX ISA, section 9.7.17). With .add
+// the results of the parts are added to c; otherwise each replaces its part of c (all parts, if there is no mask).
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Invariants: while together_ is a point, all threads of the block go on behind it, and warps_ means nothing. Else a
-// thread whose bit in warp::ready is set goes on behind next[t], and one without waits at next[t], or has ended.
+// Invariants: while together_ is a point, all threads of the block go on after it, and warps_ is not valid. Otherwise a
+// thread whose bit in warp::ready is set goes on after next[t]; any other thread waits at next[t], or has ended.
 
 #include "runtime/ptx/scheduler.h"
 
@@ -44,8 +44,8 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   block_.dynamic_shared_size = configuration.dynamic_shared;
   block_.shared = shared_.data();
 
-  // Lines of cache that neighbours' stacks would share are kept apart; a stride that is a power of two would put all
-  // threads' variables into few sets.
+  // Padding keeps stacks of neighbouring threads out of the same cache line. A stride that is a power of two would map
+  // all threads' variables to few cache sets.
   block_.local_stride =
       rounded(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
       64;
@@ -115,7 +115,7 @@ scheduler::state scheduler::advance() {
   }
 }
 
-// All threads of the block go on at one point. Runs as long as that stays so.
+// All threads of the block go on after the same point. Runs them as long as that is so.
 scheduler::state scheduler::run_together() {
   const std::uint32_t threads = block_.thread_count;
   for (;;) {
@@ -133,7 +133,7 @@ scheduler::state scheduler::run_together() {
   return state::paused;
 }
 
-// The block's threads are looked at warp by warp from here on; all of them wait.
+// Divides the block into warps, which the scheduler then examines one by one. All threads wait.
 void scheduler::part() {
   together_ = block_context::mixed;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -153,7 +153,7 @@ void scheduler::look_at(std::uint32_t w) {
   warps_[w].point = different == 0 ? next_[first] : block_context::mixed;
 }
 
-// Runs every ready thread, neighbours at the same point together.
+// Runs every ready thread; adjacent threads at the same point run together.
 void scheduler::run_ready() {
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
     while (warps_[w].ready != 0) {
@@ -178,7 +178,7 @@ bool scheduler::is_plain_barrier(const instruction& what) {
          !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
 }
 
-// Whether it is a meeting of all lanes of a warp.
+// Whether an instruction is a meeting of all lanes of a warp.
 bool scheduler::is_whole(const instruction& what) {
   if (what.kind == kind::matrix) return true;
   if (what.kind != kind::warp || what.op == opcode::activemask) return false;
@@ -186,7 +186,7 @@ bool scheduler::is_whole(const instruction& what) {
   return mask.what == operand::kind::immediate && static_cast<std::uint32_t>(mask.value) == ~0U;
 }
 
-// Likewise where the masks are in registers; of a block whose threads all wait at it.
+// As is_whole, but also accepts masks in registers. All threads of the block must wait at the instruction.
 bool scheduler::names_all_lanes(const instruction& what) const {
   if (is_whole(what)) return true;
   if (what.kind != kind::warp || what.op == opcode::activemask || !what.sources.back().is_register()) return false;
@@ -195,8 +195,8 @@ bool scheduler::names_all_lanes(const instruction& what) const {
                      [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
 }
 
-// Meetings that name their lanes come first. A lane asks which lanes are active only when no other lane of its warp can
-// come nearer, and the one that is furthest behind asks first: so lanes that parted meet again, as on a GPU.
+// Meetings with a mask come first. activemask runs only when no other lane of the warp can still advance, and then for
+// the lanes at the earliest point: so lanes that diverged meet again, as on a GPU.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -255,7 +255,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
       if (its.op == what.op && its.kind == what.kind && mask_of(first + other, its) == wanted) group |= 1U << other;
     }
     open &= ~group;
-    if (group != (wanted & alive)) continue;  // some are still to come
+    if (group != (wanted & alive)) continue;  // some lanes have not arrived
     if (what.kind == kind::matrix) {
       meet_matrices(block_, what, first);
     } else {

@@ -1,4 +1,4 @@
-// Barriers of a block and of a cluster.
+// Barriers of blocks and clusters.
 
 #include <algorithm>
 
@@ -75,8 +75,8 @@ bool scheduler::has_arrived(std::uint64_t times) const {
   return true;
 }
 
-// Arrivals at the cluster's barrier, and those who wait for a phase of it that is complete. Whether one is, is found
-// between the turns of the blocks (launch.cpp).
+// Counts arrivals at the cluster's barrier, and releases threads whose phase of it is complete. launch.cpp completes
+// phases between the turns of the blocks.
 bool scheduler::meet_cluster() {
   bool any = false;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What names mean at a place of a PTX text.
+/// The meanings of names at a position in a PTX text.
 
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace hpe::ptx {
 
-/// What a name stands for. index numbers a register, symbol or function; offset is into formals, scratch or local
-/// memory.
+/// The meaning of a name. `index` is the number of a register, symbol or function; `offset` is into formals, scratch or
+/// local memory.
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;
@@ -21,7 +21,7 @@ struct entity {
   std::uint32_t size = 0;
 };
 
-/// Nested scopes. The names are views into the text.
+/// Nested scopes. The names are views into the PTX text.
 class scope {
  public:
   scope() { open(); }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The registers that tell a thread where it is (special_register.def).
+/// The special registers, by which a thread reads its position and environment (special_register.def).
 
 #include <optional>
 #include <string_view>

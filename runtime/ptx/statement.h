@@ -1,6 +1,6 @@
 #pragma once
 
-/// One instruction as it was written, before its names are looked up.
+/// One instruction as written in the text, before its names are looked up.
 
 #include <string_view>
 #include <vector>
@@ -9,16 +9,16 @@
 
 namespace hpe::ptx {
 
-/// An operand as written.
+/// An operand as written in the text.
 struct operand_syntax {
   enum class kind : std::uint8_t {
-    word,     // text, member of "%tid.x", value of "name+8"
+    word,     // text, the member in "%tid.x", the value in "name+8"
     integer,  // value
     float32,  // value holds the bits
     float64,
     vector,   // {parts}
-    address,  // [parts[0]], or [parts[0], parts[1]] of a texture
-    list,     // (parts) of a call
+    address,  // [parts[0]]; for a texture [parts[0], parts[1]]
+    list,     // (parts) in a call
   };
   kind what = kind::word;
   bool negated = false;  // !p

@@ -13,7 +13,8 @@ namespace hpe::ptx {
 
 namespace {
 
-// Brings a coordinate into a dimension; says whether that was possible. A size of 0 is a dimension that is not there.
+// Clamps a coordinate to a dimension; returns false if it was outside and must not be clamped. `last` is the greatest
+// value.
 bool place(std::int32_t& at, std::uint64_t last, bool clamps) {
   if (at >= 0 && static_cast<std::uint64_t>(at) <= last) return true;
   at = at < 0 ? 0 : static_cast<std::int32_t>(last);

@@ -45,7 +45,7 @@ class argument_reader {
 template <class T>
 void append(std::string& to, const std::string& specification, T value) {
   char small[64];
-// The specification was taken apart, and fits the argument.
+// The specification was parsed, and fits the argument.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   const int length = std::snprintf(small, sizeof small, specification.c_str(), value);
@@ -60,7 +60,7 @@ void append(std::string& to, const std::string& specification, T value) {
   to.append(large, 0, static_cast<std::size_t>(length));
 }
 
-// One conversion, whose text begins at its %. Returns what follows it.
+// Converts the specification that begins at the %. Returns the address after it.
 const char* convert(std::string& to, const char* from, argument_reader& arguments) {
   std::string specification = "%";
   const char* at = from + 1;
@@ -113,7 +113,7 @@ const char* convert(std::string& to, const char* from, argument_reader& argument
       append(to, specification + conversion, text == nullptr ? "(null)" : text);
       break;
     }
-    default: to.append(from, static_cast<std::size_t>(at - from)); return at;  // no conversion: as it stands
+    default: to.append(from, static_cast<std::size_t>(at - from)); return at;  // no conversion: copied unchanged
   }
   return at + 1;
 }
@@ -156,7 +156,7 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
     case builtin::assertion: {
       const dimensions& in = block.ctaid;
       const dimensions who = block.thread_of(block.current);
-      // As CUDA words it.
+      // Worded as in CUDA.
       block.record(
           trap::reason::assertion, 0,
           fmt::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.",

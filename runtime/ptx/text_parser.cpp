@@ -1,4 +1,4 @@
-// The level of a text outside functions: variables, prototypes, directives.
+// Directives outside of functions: variables, prototypes and others.
 
 #include "runtime/ptx/text_parser.h"
 
@@ -87,7 +87,7 @@ void text_parser::parse_target() {
   } while (accept(','));
 }
 
-// The program's number for one that .file and .loc use. nvcc names files at the end of a text, behind their lines.
+// The program's number for a file number of .file and .loc. nvcc writes .file after the lines that use it.
 std::uint32_t text_parser::file_of(std::uint64_t number) {
   if (number > 1 << 20) fail("the number of a file is too large");
   if (files_.size() <= number) files_.resize(number + 1, 0);

@@ -1,13 +1,13 @@
 #pragma once
 
-/// One PTX text into a program that may have others already.
+/// Parses one PTX text into a program that may already contain others.
 
 #include "runtime/ptx/builder.h"
 #include "runtime/ptx/lexer.h"
 
 namespace hpe::ptx {
 
-/// Names that texts share.
+/// Names that several texts share.
 struct linkage {
   std::unordered_map<std::string, std::uint32_t> symbols;
   std::unordered_map<std::string, std::uint32_t> functions;
@@ -42,7 +42,7 @@ class text_parser {
   void skip_past(char c);
   void skip_braces();
 
-  // the text's own level
+  // directives outside of functions
   void parse_directive();
   void parse_version();
   void parse_target();
@@ -58,7 +58,7 @@ class text_parser {
   void parse_initial(symbol& s, const variable& v);
   void parse_initial_element(symbol& s, const variable& v, std::uint64_t& offset);
 
-  // a function's body
+  // the body of a function
   void parse_body(function& f);
   void parse_block();
   void parse_body_directive();
@@ -75,8 +75,8 @@ class text_parser {
   std::uint32_t text_;
   lexer tokens_;
   scope names_;
-  std::vector<std::uint32_t> files_;     // numbers of .file to those of the program
-  function_context* context_ = nullptr;  // of the function that is being read
+  std::vector<std::uint32_t> files_;     // maps numbers of .file to those of the program
+  function_context* context_ = nullptr;  // the function that is being read
   bool has_version_ = false;
 };
 

@@ -9,8 +9,8 @@
 
 namespace hpe::ptx {
 
-// Parameters of a kernel lie as the host lays them out. Those of functions lie at multiples of 16, so that a call
-// through a pointer knows from the sizes alone where they are.
+// Parameters of a kernel have the host's layout. Those of functions are at multiples of 16, so that a call through a
+// pointer can compute their offsets from their sizes alone.
 void text_parser::parse_formals(function& f, bool results, scope& names) {
   if (!accept('(')) return;
   while (!accept(')')) {
@@ -62,7 +62,7 @@ void text_parser::parse_limits(function& f) {
 void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   function header;
   header.is_kernel = is_kernel;
-  names_.open();  // for the formals; the name itself belongs outside
+  names_.open();  // for the formals; the name itself belongs to the outer scope
   parse_formals(header, true, names_);
   const std::string_view name = expect_word();
   parse_formals(header, false, names_);
@@ -217,7 +217,7 @@ void text_parser::parse_labelled_directive(std::string_view label) {
     return expect(';');
   }
   if (tokens_.peek().is_dotted("callprototype") || tokens_.peek().is_dotted("calltargets")) return skip_past(';');
-  // .loc and the like after a label on the same line: an ordinary label
+  // .loc or similar after a label on the same line: an ordinary label
   context_->label_positions[context_->label(label)] = static_cast<std::uint32_t>(context_->function.code.size());
 }
 

@@ -1,4 +1,4 @@
-// Statements of a function: operands, and what the words of an instruction mean.
+// Statements of a function: operands, and the parts of an instruction's name.
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/text_parser.h"

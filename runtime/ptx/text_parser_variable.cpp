@@ -1,4 +1,4 @@
-// Variables: declarations, and what they hold at first.
+// Variables: declarations and initial values.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace hpe::ptx {
 
-// [.align n] [.v2] .type [.ptr ...] name[n][m], as variables and parameters have it
+// [.align n] [.v2] .type [.ptr ...] name[n][m], for variables and parameters
 text_parser::variable text_parser::parse_declarator(bool with_name) {
   variable v;
   for (;;) {
@@ -126,7 +126,7 @@ void text_parser::parse_initial(symbol& s, const variable& v) {
   if (offset > s.size) fail(fmt::format("{} has more initial values than room", s.name));
 }
 
-// A number, the address of a variable or function, generic(address), or a byte of one as 0xFF00(address).
+// A number, the address of a variable or function, generic(address), or one byte of an address as 0xFF00(address).
 void text_parser::parse_initial_element(symbol& s, const variable& v, std::uint64_t& offset) {
   const std::uint32_t size = bytes_of(v.element);
   std::uint64_t mask = ~std::uint64_t{0};

@@ -1,4 +1,4 @@
-// CUDA C++ Programming Guide, "Texture Fetching". The weights of filtering have 8 bits of fraction, as in the hardware.
+// CUDA C++ Programming Guide, "Texture Fetching". As in the hardware, weights of filtering have 8 fractional bits.
 
 #include "runtime/ptx/texture.h"
 
@@ -16,13 +16,13 @@ namespace {
 using values = std::array<float, 4>;
 using element_position = texture_position<std::int64_t>;
 
-// An integer narrower than 32 bits, widened or scaled to a fraction.
+// The result for an integer narrower than 32 bits: extended, or scaled to a fraction.
 std::uint32_t narrow_integer(const texture& t, std::int32_t value, float range) {
   return t.to_float ? std::bit_cast<std::uint32_t>(std::fmax(static_cast<float>(value) / range, -1.0F))
                     : static_cast<std::uint32_t>(value);
 }
 
-// A channel as raw bits.
+// A channel of an element as raw bits.
 std::uint32_t channel_at(const texture& t, const element_position& where, unsigned channel) {
   const unsigned size = t.channel_bytes();
   const auto* const at = static_cast<const std::uint8_t*>(t.data) +
@@ -43,7 +43,7 @@ std::uint32_t channel_at(const texture& t, const element_position& where, unsign
   }
 }
 
-// The element's number that an address mode makes of one outside; -1 for the border.
+// The index that an addressing mode gives for an index outside; -1 for the border.
 std::int64_t addressed(std::int64_t i, std::uint64_t size, texture::addressing mode) {
   const auto n = static_cast<std::int64_t>(size);
   if (i >= 0 && i < n) return i;
@@ -74,8 +74,8 @@ std::array<std::uint32_t, 4> element_at(const texture& t, element_position where
   return result;
 }
 
-// The element that a coordinate lies in. What is far outside of any texture is brought nearer, to be an integer; what
-// is no number is 0.
+// The index of the element that contains a coordinate. A coordinate far outside is clamped so that it fits an integer;
+// NaN becomes 0.
 std::int64_t element_of(float x) {
   constexpr float far = 0x1p40F;
   return std::isnan(x) ? 0 : static_cast<std::int64_t>(std::clamp(std::floor(x), -far, far));
@@ -83,7 +83,7 @@ std::int64_t element_of(float x) {
 
 struct neighbours {
   std::int64_t first = 0;
-  float weight = 0;  // of the second
+  float weight = 0;  // of the second element
 };
 
 neighbours between(float x) {

@@ -1,4 +1,4 @@
-// Functions here may be called from compiled code, so none has an object with a destructor when it stops the kernel.
+// Compiled code may call these functions, so they have no object with a destructor when they stop the kernel.
 
 #include "runtime/ptx/texture_access.h"
 
@@ -69,7 +69,7 @@ surface_boundary boundary_of(const instruction& i) {
   by.block.stop();
 }
 
-// Null where nothing is to be read or written.
+// The address of the access; null if it must not read or write.
 std::uint8_t* find(const access& by, const texture_position<std::int32_t>& where, std::uint32_t bytes) {
   const surface_boundary outside = boundary_of(by.what);
   std::uint8_t* const at = find_in_surface(by.object, where, bytes, outside);
@@ -94,7 +94,7 @@ void store(const access& by) {
     std::memcpy(at + std::size_t{n} * size, &by.sources[first_surface_value + n], size);
 }
 
-// sust.p: x counts elements, and values become what the surface has.
+// sust.p: x counts elements, and values are converted to the surface's format.
 void store_formatted(const access& by) {
   const unsigned size = by.object.channel_bytes();
   const auto element = static_cast<std::int32_t>(size * by.object.channels);

@@ -129,7 +129,7 @@ std::uint8_t* reach(const block_context& block, std::uint32_t thread, address_wi
   }
   auto* const memory = reinterpret_cast<std::uint8_t*>(address);
   if (owner_of_shared(block, address) != nullptr || lies_in_local(block, thread, address)) return memory;
-  constexpr std::uint64_t workspace_bytes = 16;  // of grid.sync
+  constexpr std::uint64_t workspace_bytes = 16;  // for grid.sync
   const launch_configuration& c = *block.configuration;
   if (address - reinterpret_cast<std::uint64_t>(block.parameters) < c.kernel->formals_size ||
       address - reinterpret_cast<std::uint64_t>(c.workspace) < workspace_bytes)
@@ -149,7 +149,7 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
   if (i.op == opcode::cvta) {
     if (!shared && !in_cluster) return address;
     if (i.has(modifier::to)) {
-      // A pointer into another block's shared memory becomes an address in shared::cluster.
+      // A pointer into the shared memory of another block becomes an address in shared::cluster.
       const block_context* const owner = owner_of_shared(block, address);
       if (owner == nullptr || owner == &block) return address - reinterpret_cast<std::uint64_t>(block.shared);
       return address_in_cluster(owner->cluster_rank, address - reinterpret_cast<std::uint64_t>(owner->shared));

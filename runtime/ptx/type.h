@@ -1,6 +1,6 @@
 #pragma once
 
-/// The types of PTX (PTX ISA 9.0, section 5.2) as instructions and declarations name them.
+/// The types of instructions and declarations in PTX (PTX ISA 9.0, section 5.2).
 
 #include <cstdint>
 #include <optional>
@@ -35,13 +35,13 @@ enum class type : std::uint8_t {
   b128,
 };
 
-/// Without the leading dot, as in "u32".
+/// Names are without the leading dot, as in "u32".
 [[nodiscard]] std::optional<type> type_of_name(std::string_view name);
 [[nodiscard]] std::string_view name_of(type t);
 
-/// 0 for none; a predicate counts as one bit.
+/// 0 for none, 1 for a predicate.
 [[nodiscard]] unsigned bits_of(type t);
-/// What a value takes in memory; 0 for none and pred.
+/// The size of a value in memory; 0 for none and pred.
 [[nodiscard]] unsigned bytes_of(type t);
 [[nodiscard]] bool is_signed(type t);
 /// f16, bf16, f32, f64 and the packed forms.

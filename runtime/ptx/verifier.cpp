@@ -41,7 +41,7 @@ class function_verifier {
     fail(i, fmt::format("{} {} has {} bits, expected {}", what, function_.register_names[o.index], width(o), bits));
   }
 
-  // The width of an operand by its letter in the table.
+  // The width of an operand for a letter of the table.
   [[nodiscard]] static unsigned width_of_letter(char letter, const instruction& i) {
     switch (letter) {
       case 't': return bits_of(i.types[0]);
@@ -61,7 +61,7 @@ class function_verifier {
     if (shape == "*") return;
     const std::size_t equals = shape.find('=');
     const std::size_t sources = shape.size() - equals - 1;
-    // A predicate that set and setp combine with has been lowered away, and prmt's selector and div's operands are as
+    // The predicate operand of set and setp has been lowered to other instructions; operands of prmt and div are as
     // written.
     if (i.results.size() != equals || i.sources.size() != sources)
       fail(i, fmt::format("{} operands, expected {}", i.results.size() + i.sources.size(), equals + sources));
@@ -70,7 +70,7 @@ class function_verifier {
       check(i, i.sources[n], width_of_letter(shape[equals + 1 + n], i), "the operand");
   }
 
-  // Registers of cvt may be wider than the types.
+  // cvt accepts registers that are wider than its types.
   void check_conversion(const instruction& i) const {
     const bool pair = i.types[0] == type::f16x2 || i.types[0] == type::bf16x2;
     if (i.sources.size() != (pair ? 2 : 1)) fail(i, "the wrong number of operands");

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Checks that operands fit their instructions: as many as the table says, registers as wide as the types say.
+/// Checks that operands match their instructions: their number by the table, the width of registers by the types.
 
 #include "runtime/ptx/program.h"
 

@@ -1,5 +1,5 @@
-// Meetings of the lanes of a warp (PTX ISA, section 9.7.13). Operands are those of each lane's own instruction, because
-// lanes may have come by different ways.
+// Meetings of the lanes of a warp (PTX ISA, section 9.7.13). Operands are taken from each lane's own instruction,
+// because lanes may have arrived at different ones.
 
 #include <array>
 #include <bit>
@@ -31,7 +31,7 @@ struct meeting {
   }
 };
 
-// Where a lane reads from (PTX ISA, shfl): c holds the clamp in bits 0 to 4 and the segment mask in bits 8 to 12.
+// The lane that a lane reads from (PTX ISA, shfl): c has the clamp in bits 0 to 4 and the segment mask in bits 8 to 12.
 struct shuffle_source {
   u32 lane;
   bool inside;
@@ -76,13 +76,13 @@ void shuffle(const meeting& m) {
     if (!m.has(lane)) continue;
     const auto [from, inside] = find_source(mode_of(m.what(lane)), lane, static_cast<u32>(m.source(lane, 1)),
                                             static_cast<u32>(m.source(lane, 2)));
-    // What a lane outside the meeting holds is undefined; it reads as the lane's own.
+    // The value of a lane outside the meeting is undefined; the reader gets its own value.
     m.result(lane, 0, m.has(from) ? values[from] : values[lane]);
     m.result(lane, 1, inside ? 1 : 0);
   }
 }
 
-// The common case: all lanes at one instruction.
+// The common case: all lanes are at the same instruction.
 void shuffle_together(block_context& block, const instruction& what, u32 first) {
   std::array<u64, warp_size> values;
   u64* const* const bases = block.bases + first;
@@ -140,7 +140,7 @@ u32 combined(const instruction& what, u32 a, u32 b) {
   return a ^ b;
 }
 
-// Results are written when all operands have been read, because a register may be both.
+// Reads all operands before it writes results, because a register may be both.
 void reduce(const meeting& m) {
   const auto leader = static_cast<u32>(std::countr_zero(m.lanes));
   auto total = static_cast<u32>(m.source(leader, 0));
@@ -191,7 +191,7 @@ void meet(block_context& block, const engine& points, std::uint32_t first, std::
         m.result(lane, 1, lane == leader ? 1 : 0);
       }
       return;
-    default: return;  // bar.warp: to have met is all
+    default: return;  // bar.warp only synchronizes
   }
 }
 

@@ -2,8 +2,6 @@
 // wrote the key, and may be read when `frames` is not 0.
 #include "runtime/trace/call_sites.h"
 
-#include <execinfo.h>
-
 #include <algorithm>
 
 namespace hpe::trace {
@@ -21,21 +19,11 @@ thread_local const call_stack* counted_for = nullptr;
 
 }  // namespace
 
-call_stack call_stack::here() noexcept {
-  call_stack result;
-  result.count = ::backtrace(result.frames.data(), depth);
-  return result;
-}
-
 void count_for(const call_stack* place) noexcept {
   counted_for = place != nullptr && place->count > 0 ? place : nullptr;
 }
 
-call_sites::call_sites() : slots_(std::make_unique<slot[]>(capacity + 1)) {
-  // The first call loads the unwinder, which a handler must not.
-  void* frame = nullptr;
-  ::backtrace(&frame, 1);
-}
+call_sites::call_sites() : slots_(std::make_unique<slot[]>(capacity + 1)) { call_stack::prepare(); }
 
 call_sites::slot& call_sites::find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept {
   constexpr std::size_t probes = 64;

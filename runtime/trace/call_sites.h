@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/trace/call_stack.h"
+
 namespace hpe::trace {
 
 /// What a place of the program caused: calls, bytes, and the time that its threads spent on it.
@@ -17,15 +19,6 @@ struct site {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds time{};
-};
-
-/// Where a thread is, by return addresses, innermost first.
-struct call_stack {
-  static constexpr int depth = 24;
-  std::array<void*, depth> frames{};
-  int count = 0;
-
-  [[nodiscard]] static call_stack here() noexcept;
 };
 
 /// While the calling thread does what another place has asked for, it counts for that place; nullptr, or an empty

@@ -53,7 +53,7 @@ void profile::add(way how, std::uint64_t bytes, std::chrono::nanoseconds time) n
 }
 
 void profile::moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   traffic& t = regions_[region];
   t.region_bytes = region_bytes;
   (to_device ? t.to_device : t.to_host) += bytes;
@@ -80,7 +80,7 @@ std::string profile::report() const {
 
   std::vector<std::pair<std::uintptr_t, traffic>> regions;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     regions.assign(regions_.begin(), regions_.end());
   }
   std::sort(regions.begin(), regions.end(), [](const auto& a, const auto& b) {

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "hpe/hpe.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/trace/call_sites.h"
 
 namespace hpe::trace {
@@ -54,8 +54,8 @@ class HPE_API profile {
   static std::atomic<profile*> the_active;
 
   call_sites sites_;
-  mutable std::mutex mutex_;
-  std::map<std::uintptr_t, traffic> regions_;
+  mutable mutex mutex_;
+  std::map<std::uintptr_t, traffic> regions_ HPE_GUARDED_BY(mutex_);
 };
 
 /// For the profile, if there is one.

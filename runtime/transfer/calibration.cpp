@@ -25,15 +25,15 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest_piece = std::size_t{2} << 20;
-// A smaller piece that is nearly as fast is better: others get at the link in between.
+// A smaller piece that is nearly as fast is better: other copies use the link in between.
 constexpr double fast_enough = 0.97;
-// Fewer threads are chosen where they are faster by so much, as where the host's memory is slow. Where they only seem
-// as fast in these short trials, they may be far slower in a long copy (6 of 8: 0.62 of the link and not 0.9).
+// Fewer threads are chosen only if they are this much faster, as where the host's memory is slow. Threads that only
+// seem as fast in these short trials may be far slower in a long copy (6 of 8: 0.62 of the link's rate, not 0.9).
 constexpr double worth_fewer_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{16} << 20;
 constexpr std::size_t long_upload = 5 * source_size;
 
-/// Copies as programs make them, through staging buffers.
+/// Copies through staging buffers, as programs make them.
 class trial {
  public:
   trial(device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers)
@@ -45,8 +45,8 @@ class trial {
         busy_(buffers.size()),
         host_(source_size, std::byte{1}) {}
 
-  /// Bytes in a second, back and, as medium and as long copies go, there. Coming back leaves the memory out of the
-  /// caches, as much of what programs copy is.
+  /// The bytes per second of a download, a medium upload and a long upload. The download leaves the memory outside the
+  /// caches, like much of the memory that programs copy.
   double rate(copy_crew& crew, std::size_t piece) {
     const auto begin = clock::now();
     download(crew, piece);
@@ -56,7 +56,7 @@ class trial {
            std::chrono::duration<double>(clock::now() - begin).count();
   }
 
-  /// What disturbs these short trials makes them slower, never faster.
+  /// The best of several rates: disturbances make these short trials slower, never faster.
   double best_rate(copy_crew& crew, std::size_t piece, int times) {
     double best = 0;
     for (int i = 0; i < times; ++i) best = std::max(best, rate(crew, piece));
@@ -64,7 +64,7 @@ class trial {
   }
 
  private:
-  /// Some bytes, which the source is used for again and again.
+  /// Uploads `bytes` bytes, reading the source repeatedly.
   void upload(copy_crew& crew, std::size_t most, std::size_t bytes) {
     const copy_crew::writing how = copy_crew::to_stage(bytes);
     struct begun {
@@ -112,7 +112,7 @@ class trial {
     }
   }
 
-  /// Buffer i of the round, when the device is done with it.
+  /// Buffer i modulo the number of buffers, once the device has finished with it.
   std::byte* free_buffer(std::size_t i) {
     finish(busy_[i % buffers_.size()]);
     return buffers_[i % buffers_.size()];
@@ -157,7 +157,7 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   double best = 0;
   for (unsigned threads = most_threads; threads >= std::max(1U, most_threads / 2); threads -= std::min(threads, 2U)) {
     copy_crew crew(threads - 1, settle);
-    copies.rate(crew, size);  // the threads start, and the first time what is pinned then
+    copies.rate(crew, size);  // starts the threads, and pins what is pinned at its first use
     const double its = copies.best_rate(crew, size, 2);
     if (its < worth_fewer_threads * best) break;
     result.threads = threads;
@@ -205,7 +205,7 @@ std::optional<calibration> calibration_cache::load(std::size_t largest_piece, un
 
 void calibration_cache::store(const calibration& found) const {
   if (folder_.empty()) return;
-  // Complete before it has its name, because other processes read it.
+  // Written under another name first and renamed when complete, because other processes read it.
   std::error_code failure;
   std::filesystem::create_directories(folder_, failure);
   const std::filesystem::path made = fmt::format("{}.{}", file().string(), ::getpid());

@@ -14,12 +14,12 @@ namespace hpe::transfer {
 
 namespace {
 
-// Copies by one thread alone that fit into its caches stay there: what was copied is likely to be read from them.
+// A copy by one thread that fits into its core's caches goes through them: the bytes are likely to be read soon.
 constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
-// Seen on H200s: four threads are too few for a source that is in no cache, and eight keep a link busy.
+// On H200 hosts, four threads are too few for a source that is in no cache, and eight keep a link busy.
 constexpr unsigned most_threads = 8;
-// How long a helper waits awake for the next copy. Longer than from one piece of a long copy to the next, and where
-// cores are many, than from one copy to the next: helpers that sleep come 20 to 200 microseconds late.
+// How long a helper spins for the next copy: longer than from one piece of a long copy to the next and, where cores are
+// many, than from one copy to the next, because sleeping helpers wake 20 to 200 microseconds late.
 std::chrono::microseconds patience() {
   constexpr unsigned enough_cores = 8;
   static const bool patient = os::usable_cores() >= enough_cores;
@@ -48,7 +48,7 @@ copy_crew::writing copy_crew::to_stage(std::size_t whole) {
 }
 
 unsigned copy_crew::threads_for_this_machine() {
-  // Of two cores both: one thread is no faster than the driver's copies, two are twice as fast.
+  // Two cores are both used: one thread is no faster than the driver's copies, two are twice as fast.
   const unsigned cores = os::usable_cores();
   return std::min(most_threads, std::max(std::min(cores, 2U), cores / 2));
 }
@@ -134,8 +134,8 @@ void copy_crew::help(unsigned number) {
   for (std::uint32_t seen = 0;;) {
     seen = next_post(seen);
     if (stop_.load()) return;
-    // A slice of one copy, a slice of the next, so that copies at the same time are helped alike; and what others left
-    // where nothing of this thread's own part is left in any, until a whole round finds nothing.
+    // One slice of each copy in turn, so that simultaneous copies are helped equally. When this thread's own part has
+    // no slice left in any copy, slices of other parts, until a whole round finds none.
     for (bool found = true; found;) {
       found = false;
       for (job& j : jobs_) found |= take_slice(j, part);

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A large copy that several threads make together, without a lock: each takes slice after slice. A job is used for one
-/// copy after the other, so a helper may be late: it reads which copy it is, and finds out when it takes a slice
-/// whether that is still so.
+/// A large copy that several threads make together without a lock: each takes slice after slice. A job is reused for
+/// one copy after the other, so a late helper may have read an older copy. Taking a slice fails if the job has another
+/// copy by then.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace hpe::transfer {
 /// How the bytes of a copy are written; see copy_crew.
 enum class writing : std::uint8_t { cached, past_caches };
 
-/// Rows of bytes at distances of their own on either side.
+/// `count` rows of `width` bytes; on either side, a pitch is the distance between the starts of two rows.
 struct copied_rows {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -25,8 +25,8 @@ struct copied_rows {
   std::size_t from_pitch = 0;
   writing how = writing::cached;
 
-  /// What a thread takes at once: a part of one row, or several rows that make about as many bytes. Small, so that
-  /// nobody waits long for the last one.
+  /// The bytes that a thread copies at once: a part of one row, or several rows of about as many bytes. Small, so that
+  /// threads do not wait long for the last slice.
   static constexpr std::size_t slice_bytes = std::size_t{64} << 10;
 
   [[nodiscard]] std::size_t slice_unit() const noexcept {
@@ -35,25 +35,25 @@ struct copied_rows {
   [[nodiscard]] std::size_t slices() const noexcept {
     return ((count == 1 ? width : count) + slice_unit() - 1) / slice_unit();
   }
-  /// Part p of that many begins here, and the next one where it ends.
+  /// The first slice of part p of `parts`; the part ends where the next one begins.
   [[nodiscard]] std::size_t first_slice(unsigned p, unsigned parts) const noexcept { return slices() * p / parts; }
 };
 
-/// Memory: os::hardware, or a model of it under which a test tries all orders of the steps.
+/// Memory: os::hardware, or a model of it under which a test tries all interleavings of the steps.
 template <class Memory>
 class basic_copy_job {
  public:
-  /// In so many parts a copy is divided at most. Where threads are more, some share one.
+  /// The most parts of a copy. If there are more threads, some share a part.
   static constexpr unsigned most_parts = 16;
 
-  /// Makes it the calling thread's. False if it is another's.
+  /// Claims the job for the calling thread. Returns false if another thread has it.
   bool take() noexcept { return !taken_.load(std::memory_order_relaxed) && !taken_.exchange(true); }
 
-  /// Makes a copy the job, by the thread whose it is.
+  /// Posts a copy. Called by the thread that claimed the job.
   void post(const copied_rows& what, unsigned parts) noexcept {
     const std::uint64_t number = ((parts_[0].next.load() >> 32) + 1) << 32;
     for (unsigned p = 0; p < parts; ++p)
-      parts_[p].next.store(number | nothing_left);  // nobody takes a slice while the job is written
+      parts_[p].next.store(number | nothing_left);  // no thread takes a slice while the job is written
     to_.store(what.to);
     from_.store(what.from);
     width_.store(what.width);
@@ -65,13 +65,13 @@ class basic_copy_job {
     for (unsigned p = 0; p < parts; ++p) parts_[p].next.store(number | what.first_slice(p, parts));
   }
 
-  /// Takes a slice of a part, which copy(rows, slice) then makes. False if none is left. By any thread.
+  /// Takes a slice of a part and calls copy(rows, slice). Returns false if none is left. Thread-safe.
   template <class Copy>
   bool take_slice(unsigned part, unsigned parts, Copy copy) noexcept {
     auto& its = parts_[part].next;
     std::uint64_t next = its.load();
     while (true) {
-      // Read between the two looks at `next`, of which the second finds out whether they belong together.
+      // Read between the load of `next` and the exchange, which fails if another copy was posted meanwhile.
       const copied_rows what{to_.load(),       from_.load(),       width_.load(), count_.load(),
                              to_pitch_.load(), from_pitch_.load(), how_.load()};
       const std::uint64_t slice = next & nothing_left;
@@ -83,7 +83,7 @@ class basic_copy_job {
     }
   }
 
-  /// Waits for the slices that others took, and lets go of the job. By the thread whose it is, when none is left.
+  /// Waits for slices that other threads took, and releases the job. Called by its thread when no slice is left.
   void finish(std::size_t slices) noexcept {
     while (finished_.load() != slices) Memory::relax();
     taken_.store(false);
@@ -95,7 +95,7 @@ class basic_copy_job {
   using atomic = typename Memory::template atomic<T>;
 
   struct alignas(64) part {
-    atomic<std::uint64_t> next{nothing_left};  // the copy's number, and in the low half the part's next slice
+    atomic<std::uint64_t> next{nothing_left};  // high half: the copy's number; low half: the part's next slice
   };
 
   alignas(64) atomic<bool> taken_{false};
@@ -106,7 +106,7 @@ class basic_copy_job {
   atomic<std::size_t> to_pitch_{0};
   atomic<std::size_t> from_pitch_{0};
   atomic<writing> how_{writing::cached};
-  atomic<std::size_t> finished_{0};  // slices
+  atomic<std::size_t> finished_{0};  // slices that are copied
   std::array<part, most_parts> parts_;
 };
 

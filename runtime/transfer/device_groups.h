@@ -8,8 +8,8 @@
 
 namespace hpe::transfer {
 
-/// Which devices are served by the same threads and buffers, and how these get near their devices. Devices of one NUMA
-/// node are one group. As it is here, all devices are one group, and nothing is put anywhere.
+/// Which devices are served by the same threads and buffers, and how these are placed near the devices. Devices of one
+/// NUMA node are one group. By default all devices are one group, and nothing is bound.
 struct device_groups {
   std::vector<unsigned> group_of{};  ///< by device; groups are numbered from 0 without gaps. Empty: all are group 0
 
@@ -19,7 +19,7 @@ struct device_groups {
   std::function<void(unsigned group, void* memory, std::size_t bytes)> settle_memory = [](unsigned, void*,
                                                                                           std::size_t) {};
 
-  /// Of any number: what is no device is served by group 0.
+  /// The group of a device; 0 for a number that is no device's.
   [[nodiscard]] unsigned group(unsigned device) const noexcept {
     return device < group_of.size() ? group_of[device] : 0;
   }
@@ -30,8 +30,8 @@ struct device_groups {
   }
 };
 
-/// Puts what serves a device on the device's NUMA node. Where no device's node is known, which is so on machines that
-/// have only one, all devices are one group and nothing is bound.
+/// Groups the devices by NUMA node, and places the threads and memory of a group on its node. If no device's node is
+/// known, as on machines with a single node, all devices are one group and nothing is bound.
 [[nodiscard]] device_groups near_devices(device::device_set& devices);
 
 }  // namespace hpe::transfer

@@ -4,7 +4,7 @@
 
 namespace hpe::transfer {
 
-/// What a side of a copy is.
+/// The kind of memory on one side of a copy.
 enum class place : std::uint8_t {
   device,      ///< memory that a device backs
   registered,  ///< host memory that copy engines reach: the alias, staging buffers
@@ -19,8 +19,8 @@ enum class route : std::uint8_t {
   peer_staged  ///< device to staging buffer to device
 };
 
-/// The route between two places. same_device and reachable (the engine of one side reaches the other's memory) matter
-/// where both are devices.
+/// The route between two places. Between two devices, same_device and reachable (the engine of one side reaches the
+/// other's memory) decide.
 [[nodiscard]] constexpr route choose_route(place destination, place source, bool same_device, bool reachable) noexcept {
   if (destination == place::device && source == place::device) {
     if (same_device) return route::direct;

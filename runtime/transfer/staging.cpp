@@ -12,31 +12,43 @@ staging_ring::staging_ring(device::device_set& devices, std::byte* memory, std::
 }
 
 std::byte* staging_ring::take() {
-  std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return !free_.empty(); });
-  return take_best(std::move(lock));
+  entry taken;
+  {
+    unique_lock lock(mutex_);
+    returned_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return !free_.empty(); });
+    taken = take_best();
+  }
+  return ready(taken);
 }
 
 std::byte* staging_ring::try_take() {
-  std::unique_lock lock(mutex_);
-  return free_.empty() ? nullptr : take_best(std::move(lock));
+  entry taken;
+  {
+    const lock_guard lock(mutex_);
+    if (free_.empty()) return nullptr;
+    taken = take_best();
+  }
+  return ready(taken);
 }
 
-std::byte* staging_ring::take_best(std::unique_lock<std::mutex> lock) {
-  // What one direction of the link still uses is no reason for the other one to wait.
+staging_ring::entry staging_ring::take_best() {
+  // Prefer a buffer whose work is done: one direction of the link need not wait for a buffer that the other still uses.
   const auto idle =
       std::find_if(free_.begin(), free_.end(), [&](const entry& e) { return devices_.reached(e.busy_until); });
-  const auto taken = idle != free_.end() ? idle : free_.begin();
-  const entry next = *taken;
-  free_.erase(taken);
-  lock.unlock();
-  devices_.wait(next.busy_until, std::chrono::steady_clock::time_point::max());
-  return next.buffer;
+  const auto best = idle != free_.end() ? idle : free_.begin();
+  const entry taken = *best;
+  free_.erase(best);
+  return taken;
+}
+
+std::byte* staging_ring::ready(const entry& taken) {
+  devices_.wait(taken.busy_until, std::chrono::steady_clock::time_point::max());
+  return taken.buffer;
 }
 
 void staging_ring::give_back(std::byte* buffer, timepoint busy_until) noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     free_.push_back({buffer, busy_until});
   }
   returned_.notify_one();

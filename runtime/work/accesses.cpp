@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/base/error.h"
+#include "runtime/trace/stalls.h"
 
 namespace hpe::work {
 
@@ -14,6 +15,12 @@ using coherence::point_set;
 namespace {
 
 constexpr auto forever = std::chrono::steady_clock::time_point::max();
+
+// The message of trace::awaited about a wait for a timepoint. devices: the device_set.
+std::string end_of_work(const void* devices, std::uint64_t timeline, std::uint64_t value) {
+  return "it waits for " +
+         static_cast<const device::device_set*>(devices)->work_before({static_cast<std::uint32_t>(timeline), value});
+}
 
 }  // namespace
 
@@ -103,7 +110,11 @@ void record(std::span<const device_access> accesses, std::span<const timepoint> 
 }
 
 void wait_for(std::span<const timepoint> points, device::device_set& devices) {
-  for (const timepoint p : points) devices.wait(p, forever);
+  for (const timepoint p : points) {
+    if (devices.reached(p)) continue;
+    const trace::awaited here({end_of_work, &devices, p.timeline, p.value});
+    devices.wait(p, forever);
+  }
 }
 
 bool reached(std::span<const timepoint> points, const device::device_set& devices) {

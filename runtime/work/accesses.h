@@ -1,7 +1,7 @@
 #pragma once
 
-/// What device work does with bytes of regions, and its place in their order. Under the mutexes of the regions, where a
-/// description does not say otherwise.
+/// The accesses of device work to bytes of regions, and their place in the regions' order. The caller holds the mutexes
+/// of the regions, unless a description says otherwise.
 
 #include <optional>
 #include <span>
@@ -19,22 +19,22 @@ struct region_range {
 
   /// Throws HPE_ERROR_NOT_A_REGION if the allocation was freed since the range was found.
   void require_alive() const HPE_REQUIRES(region->mutex);
-  /// Throws HPE_ERROR_DEVICE_LOST if the home of some bytes is lost.
+  /// Throws HPE_ERROR_DEVICE_LOST if the home of any of the bytes is lost.
   void require_homes(device::device_set& devices) const;
-  /// Where the bytes lie in the address space.
+  /// The address of the first byte.
   [[nodiscard]] std::byte* address() const noexcept { return region->layout.base + range.begin; }
 };
 
-/// Waits for the device work that stands in the way of reading or writing bytes in the calling thread. Throws
-/// HPE_ERROR_NOT_A_REGION if the allocation was freed. Without the mutex.
+/// Waits for the device work that must finish before the calling thread reads or writes the bytes. Throws
+/// HPE_ERROR_NOT_A_REGION if the allocation was freed. The caller must not hold the mutex.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
 
-/// Waits until the homes of the bytes have room for more commands (device::device::await_room). Without the mutex.
+/// Waits until the homes of the bytes have room for commands (device::device::await_room). Not under the mutex.
 void await_room(const region_range& bytes, device::device_set& devices);
 
-/// Whether the host's copy of a block in this state is good: of fresh blocks it reads as zero.
+/// Whether the host's copy of a block in this state is valid. A fresh block counts, because it reads as zero.
 [[nodiscard]] bool host_has(coherence::block_state state) noexcept;
-/// The end, at most `end`, of the blocks from `begin` on that satisfy `has` as the first does.
+/// The end, at most `end`, of the blocks from `begin` on for which `has` gives the same answer as for the first.
 [[nodiscard]] std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::uint64_t end,
                                         bool (*has)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
 
@@ -43,20 +43,20 @@ struct device_access {
   coherence::region* region = nullptr;
   coherence::byte_range range;
   hpeAccessMode mode = HPE_INOUT;
-  bool if_alive = false;    ///< left out if the region was freed meanwhile, instead of an error
+  bool if_alive = false;    ///< if the region was freed meanwhile, the access is left out instead of an error
   bool concurrent = false;  ///< not ordered against other concurrent work (coherence::access_order); mode is HPE_INOUT
 };
 
-/// Adds what work with these accesses waits for.
+/// Adds the points that work with these accesses must wait for.
 void collect(std::span<const device_access> accesses, device::device_set& devices, coherence::point_set& after);
 
-/// Work with these accesses was queued as `points`: one, or one for each of the devices that do it together. Where
-/// memory is too short to keep that in the regions' order, this waits for the work instead, so no later work overtakes
+/// Records work with these accesses, queued as `points`: one, or one for each of the devices that do it together. If
+/// memory is too short for an entry in the regions' order, waits for the work instead, so that no later work overtakes
 /// it.
 void record(std::span<const device_access> accesses, std::span<const timepoint> points,
             device::device_set& devices) noexcept;
 
-/// Queues one command that uses the accesses: queue(after) gives its timepoint. If queue throws, nothing was queued.
+/// Queues one command with these accesses: queue(after) returns its timepoint. If queue throws, it has queued nothing.
 template <class Queue>
 timepoint queue_ordered(std::span<const device_access> accesses, device::device_set& devices, const Queue& queue) {
   coherence::point_set after;
@@ -66,25 +66,25 @@ timepoint queue_ordered(std::span<const device_access> accesses, device::device_
   return point;
 }
 
-/// Bytes that are read next.
+/// The bytes that read_next found.
 struct read_stretch {
   region_range bytes;
-  bool on_host = false;            ///< the host's copy is good, and is read through the alias
-  bool queued = false;             ///< the copy from their home is queued
-  coherence::point_set writers{};  ///< what such a copy waits for
+  bool on_host = false;            ///< the host's copy is valid; read it through the alias
+  bool queued = false;             ///< a copy from the home was queued
+  coherence::point_set writers{};  ///< the points that such a copy must wait for
 };
 
-/// Looks at the bytes of `from` from `at` on that are all good on the host, or all at one home and at most `most`.
-/// Bytes at a home whose writers have finished are copied: queue(home, bytes) gives the timepoint, none if it queues
-/// nothing. Without the mutex, so a caller that has waited for writers, or anything else, asks again.
+/// Finds the bytes of `from` from `at` on that are all valid on the host, or all at one home and at most `most`. If the
+/// writers of the latter have finished, calls queue(home, bytes), which returns the timepoint of a copy, or none if it
+/// queued nothing. Takes the mutex itself: a caller that has waited for anything must ask again.
 template <class Queue>
 read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, device::device_set& devices,
                        const Queue& queue);
 
-/// Waits in the calling thread, whatever comes of the points.
+/// Waits in the calling thread until all points are reached, whether or not their work failed.
 void wait_for(std::span<const timepoint> points, device::device_set& devices);
 [[nodiscard]] bool reached(std::span<const timepoint> points, const device::device_set& devices);
-/// Throws what went wrong with the first of the points, which are reached, that failed.
+/// Throws the error of the first point whose work failed. All points must be reached.
 void require_success(std::span<const timepoint> points, const device::device_set& devices);
 
 template <class Queue>

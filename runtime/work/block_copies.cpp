@@ -58,7 +58,7 @@ void bring_to_host(const resources& with, region& r) {
     for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
       if (only_at_home(b)) download(with, r, {b, b + 1}, device::priority::launch, copies);
   } catch (...) {
-    wait_for(copies, with.devices);  // nobody else waits for copies that write the shadow of blocks in state device
+    wait_for(copies, with.devices);  // no other work waits for copies into the shadow of blocks in state device
     throw;
   }
   wait_for(copies, with.devices);
@@ -68,12 +68,12 @@ void bring_to_host(const resources& with, region& r) {
 
 void degrade_to_host(const resources& with, region& r) {
   bring_to_host(with, r);
-  r.transition(r.all_blocks(), block_event::host_write);  // fresh ones read as zero in the shadow
+  r.transition(r.all_blocks(), block_event::host_write);  // fresh blocks read as zero in the shadow
   with.views.degrade(r);
 }
 
 std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
-  // All of the view is closed first, which takes no further mapping, so that no write of the host is lost.
+  // Close the whole view first, which takes no further mapping, so that no write of the host is lost.
   HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
   std::vector<timepoint> copies;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The copies that bring the two copies of a region's blocks together: uploads, shadow to home, and downloads, home to
-/// shadow. Launches, lanes and migration use these and no others.
+/// The copies between shadow and home of a region's blocks: uploads, shadow to home, and downloads, home to shadow.
+/// Launches, lanes and migration use these and no others.
 
 #include "runtime/transfer/engine.h"
 #include "runtime/work/accesses.h"
@@ -9,36 +9,36 @@
 
 namespace hpe::work {
 
-/// What device work on regions needs. Owned by the runtime, which outlives its users.
+/// The objects that device work on regions needs. Owned by the runtime, which outlives its users.
 struct resources {
   device::device_set& devices;
   transfer::engine& engine;
   host_view& views;
 };
 
-/// Queues the upload of blocks in state host, whose view no thread can write through, behind the home's users. Each
-/// block becomes shared when its upload is queued. If queuing throws, the blocks behind stay the host's. Under the
-/// region's mutex. Regions with a single copy have nothing to upload; their blocks change state alone. Gives the
-/// copies: each of them, because each can fail.
+/// Queues the upload of blocks in state host behind the home's users. Their view must be closed to writers. Each block
+/// becomes shared when its upload is queued; if queuing throws, the later blocks stay in state host. A region with a
+/// single copy has nothing to upload; only the states change. Returns all copies, because each can fail. The caller
+/// holds the region's mutex.
 std::vector<timepoint> upload(const resources& with, coherence::region& r, coherence::block_run run,
                               device::priority level) HPE_REQUIRES(r.mutex);
 
-/// Queues the copy of blocks to the shadow, which no thread can see, and adds the copies to `copies`: each of them,
-/// because each can fail. The home's writers have finished. If this throws, the copies that were queued are in
-/// `copies`. Under the region's mutex.
+/// Queues the download of blocks, and appends all copies to `copies`, because each can fail. The blocks' view must be
+/// closed and the home's writers must have finished. If it throws, `copies` has the copies that were queued. The caller
+/// holds the region's mutex.
 void download(const resources& with, coherence::region& r, coherence::block_run run, device::priority level,
               std::vector<timepoint>& copies) HPE_REQUIRES(r.mutex);
 
-/// Brings all bytes that only homes have to the shadow, waiting for the region's users and for the copies: every block
-/// that is not fresh is the host's then. Views stay as they are. Throws what went wrong, with all states as they were.
-/// Under the region's mutex.
+/// Copies all bytes that only homes have to the shadow. Waits for the region's users and for the copies. Every block
+/// that is not fresh is in state host then; views do not change. If it throws, no state has changed. The caller holds
+/// the region's mutex.
 void bring_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
-/// When the kernel has no room for more mappings, a region is kept coherent as one block. Under the region's mutex.
-/// The host needs it: the block is the host's, and the view writable.
+/// Makes a region one block, because the kernel has no room for more mappings; the caller holds its mutex. For an
+/// access of the host: the block is in state host, and the view is writable.
 void degrade_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
-/// Device work needs it: what the host has is uploaded, the block is at its home, and the view closed. Gives the
-/// copies.
+/// For device work: blocks in state host are uploaded, the one block is in state device, and the view is closed.
+/// Returns the copies.
 std::vector<timepoint> degrade_to_homes(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
 }  // namespace hpe::work

@@ -6,12 +6,12 @@
 #include "runtime/base/granule.h"
 
 // Invariants:
-//  - Regions are locked in the order of their numbers, here and nowhere else more than one at a time, so threads that
-//    queue work on the same regions cannot wait for each other in a circle.
-//  - Views are closed before the work is queued; states change behind it. A view that is more closed than the state
-//    allows is always right: the next access opens it.
-//  - A block of the host's that is overwritten without an upload has one copy until the piece that overwrites it is
-//    queued, and a piece writes all of such a block. So at no moment are parts of both copies valid.
+//  - Several regions are locked only here, in the order of their numbers, so threads that queue work on the same
+//    regions cannot deadlock.
+//  - Views are closed before the work is queued; states change afterwards. A view that is more closed than the state
+//    allows is always correct: the next access opens it.
+//  - A block in state host that is overwritten without an upload has one copy until the piece that overwrites it is
+//    queued, and such a piece writes the whole block. So at no moment are parts of both copies valid.
 
 namespace hpe::work {
 
@@ -24,7 +24,7 @@ using coherence::region;
 
 submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare)
     : with_(with), accesses_(std::move(accesses)) {
-  // Pure writes last: a block that one access overwrites and another one reads must have its old bytes.
+  // Pure writes last: if one access overwrites a block that another one reads, the read first uploads the old bytes.
   std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
     return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
   });
@@ -45,7 +45,7 @@ void submission::lock_regions() {
   for (const device_access& access : accesses_)
     if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
   for (region* r : regions_) r->mutex.lock();
-  // The object may have become another region's, which threads that do not order themselves can make happen.
+  // The object may have been reused for another region, if the program's threads do not order themselves.
   const auto gone = [](const device_access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
     return !a.region->alive || a.range.end > a.region->layout.extent;
   };
@@ -64,7 +64,7 @@ void submission::release(const device_access& access) {
   region& r = *access.region;
   r.mutex.assert_held();
   if (r.blocks().off_device() == 0) return;
-  // Of host memory there is one copy, and its order with CPU code is left to the program.
+  // Host memory has one copy. The program orders concurrent work on it and CPU code itself.
   if (access.concurrent && r.single_copy()) return;
   r.writer.released();
 
@@ -73,10 +73,10 @@ void submission::release(const device_access& access) {
     if (access.mode == HPE_IN) return block_event::device_read;
     const byte_range bytes = r.bytes_of({b, b + 1});
     const bool whole = bytes.begin >= access.range.begin && std::min(bytes.end, r.layout.bytes) <= access.range.end;
-    // The one block of a degraded region may be written in several pieces.
+    // Not for a degraded region: several pieces may write its one block.
     return access.mode == HPE_OUT && whole && !r.degraded ? block_event::device_overwrite : block_event::device_write;
   };
-  // Neighbours in the same state with the same event are handled together.
+  // Neighbouring blocks with the same state and event are handled together.
   for (std::uint64_t b = run.begin; b < run.end && !r.degraded;) {
     const block_event event = event_for(b);
     std::uint64_t end = b + 1;

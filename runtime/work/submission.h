@@ -8,18 +8,18 @@
 namespace hpe::work {
 
 /// Device work on regions as a transaction: the release of the consistency model. Launches, fills and copies of all
-/// kinds use regions through it and in no other way.
+/// kinds use regions only through this class.
 ///
-/// The constructor locks the regions of the accesses, closes the views of what will be written, and queues the uploads
-/// of what the host wrote. The work is then submitted, whole or piece by piece, each piece ordered behind what its
-/// bytes depend on. A block changes its state when the piece that uses it has been queued. So whatever fails, and
-/// whenever, each block is in the state that follows from what was really queued:
+/// The constructor locks the regions of the accesses, closes the views of bytes that the work will write, and queues
+/// the uploads of bytes that the host wrote. The work is then submitted, whole or in pieces, each piece behind the work
+/// that its bytes depend on. A block changes its state when the piece that uses it has been queued. So after any
+/// failure, each block is in the state that follows from what was queued:
 ///
-///   - Work that was queued is in the regions' order: whoever uses its bytes next waits for it.
-///   - A block whose piece was not queued is as before, though its view may be closed and an upload of it may have been
+///   - Queued work is in the regions' order: the next user of its bytes waits for it.
+///   - A block whose piece was not queued has its old state, though its view may be closed and its upload may have been
 ///     queued. The next access opens the view.
 ///
-/// The destructor unlocks the regions. Nothing here waits for device work. Of one thread.
+/// The destructor unlocks the regions. Waits for device work only if memory is short. Used by one thread.
 ///
 ///   submission work(with, {{&r, range, HPE_OUT}});
 ///   work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) { return ...; });
@@ -28,14 +28,14 @@ class submission {
   /// Called for each access when its region is locked, before views are closed.
   using preparation = std::function<void(const device_access&)>;
 
-  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and what the preparation and queuing uploads throw.
+  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and the errors of `prepare` and of uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {});
   ~submission();
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
 
-  /// Queues the whole work as one command: queue(after) gives its timepoint, and has queued nothing if it throws. It
-  /// may add to `after` what else the work is to wait for.
+  /// Queues the whole work as one command: queue(after) returns its timepoint, and has queued nothing if it throws. It
+  /// may add points to `after` for which the work must wait as well.
   template <class Queue>
   timepoint submit(const Queue& queue) {
     coherence::point_set after;
@@ -46,7 +46,7 @@ class submission {
   }
 
   /// Queues the whole work as commands of several devices that do it together: queue(after, points) adds their
-  /// timepoints. If it throws, the work counts as queued if one of the commands was.
+  /// timepoints. If it throws, the work counts as queued if at least one of the commands was.
   template <class Queue>
   void submit_together(const Queue& queue) {
     coherence::point_set after;
@@ -61,8 +61,8 @@ class submission {
     queued(accesses_, points);
   }
 
-  /// Queues a part of the work, with the accesses that this part has of those of the work. No piece of an HPE_OUT
-  /// access ends inside a block that the access writes whole; coherence::region::end_of_piece tells where one may end.
+  /// Queues a piece of the work with the piece's accesses. No piece of an HPE_OUT access may end inside a block that
+  /// the whole access overwrites; coherence::region::end_of_piece says where a piece may end.
   template <class Queue>
   timepoint submit_piece(std::span<const device_access> piece, const Queue& queue) {
     coherence::point_set after;
@@ -72,7 +72,7 @@ class submission {
     return point;
   }
 
-  /// Queues the only access home by home, in pieces of at most `most` bytes: queue(home, part, after).
+  /// Queues work with one access home by home, in pieces of at most `most` bytes: queue(home, part, after).
   template <class Queue>
   void submit_by_home(const Queue& queue, std::uint64_t most = ~std::uint64_t{0}) {
     const device_access all = accesses_.front();
@@ -84,18 +84,18 @@ class submission {
     }
   }
 
-  /// The uploads that the constructor queued: each of them, because each can fail.
+  /// All uploads that the constructor queued, because each can fail.
   [[nodiscard]] std::span<const timepoint> uploads() const noexcept { return uploads_; }
 
-  /// The bytes are used from now on by work that is not queued here: announced work, and other processes.
+  /// Completes the release for work that is not queued here: announced work, and work of other processes.
   void hand_over() noexcept { queued(accesses_, {}); }
 
-  /// Work whose queuing failed after parts of it may have run, and of which nothing runs any more: where the host has a
-  /// copy of bytes that it may have written, that copy is valid; elsewhere the home is as the parts left it.
+  /// Handles a failure of queuing after which parts of the work may have run, and none runs any more: the host's copy
+  /// of bytes that it may have written is valid if there is one; else the home stays as the parts left it.
   void abandon() noexcept;
 
  private:
-  /// Blocks that change their state when the work on them has been queued.
+  /// Blocks whose state changes when the work on them has been queued.
   struct pending_change {
     coherence::region* region;
     coherence::block_run run;

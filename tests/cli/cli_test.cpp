@@ -52,7 +52,7 @@ TEST(command, version_is_one_line) {
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
   const outcome o = hpe("");
   EXPECT_EQ(o.status, 2);
-  for (const char* name : {"info", "run", "fft", "rtm", "wave", "scan", "sort", "bench", "help"})
+  for (const char* name : {"info", "run", "fft", "rtm", "wave", "scan", "sort", "top", "bench", "help"})
     EXPECT_TRUE(contains(o, name)) << o.text;
   EXPECT_EQ(hpe("help").status, 0);
   EXPECT_EQ(hpe("--help").text, o.text);
@@ -141,7 +141,7 @@ TEST(info, says_which_option_is_wrong) {
 TEST(info, takes_no_arguments) { EXPECT_EQ(hpe("info all").status, 2); }
 
 TEST(info, shows_a_lost_device_and_no_figures_of_it) {
-  hpeDeviceInfo device{HPE_DEVICE_SOFT, "soft 1", 1 << 30, 1 << 30, 4, 1, 3};
+  hpeDeviceInfo device{sizeof(hpeDeviceInfo), HPE_DEVICE_SOFT, "soft 1", 1 << 30, 1 << 30, 4, 1, 3};
   const std::string lost = hpe::cli::describe_device(1, device);
   EXPECT_NE(lost.find("device 1: soft 1 (soft)\n  LOST"), std::string::npos) << lost;
   EXPECT_EQ(lost.find("MiB"), std::string::npos) << lost;

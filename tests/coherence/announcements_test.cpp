@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "runtime/base/granule.h"
@@ -100,6 +102,16 @@ TEST_F(announcements_test, a_region_tells_whether_a_view_may_be_open) {
   one_.close_to_host();
   one_.transition({2, 3}, block_event::host_overwrite);
   EXPECT_TRUE(one_.open_to_host);
+}
+
+TEST_F(announcements_test, do_not_hold_up_the_thread_that_does_the_announced_work) {
+  const auto number = all_.add(0, {{one_.id, {10, 20}, true}});
+  auto touches = std::async(std::launch::async, [&] {
+    this_announced_thread().at_work = true;
+    all_.wait_before(one_, {0, 100}, true);
+  });
+  EXPECT_EQ(touches.wait_for(std::chrono::seconds(2)), std::future_status::ready);
+  (void)all_.remove(number);  // so that the thread ends in any case
 }
 
 }  // namespace

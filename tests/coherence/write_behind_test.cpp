@@ -165,6 +165,28 @@ void write_in_parts(writer& host, std::uint64_t blocks, std::uint64_t part, unsi
   }
 }
 
+TEST(write_behind, the_latest_blocks_of_a_walk_stay_open_while_another_goes_on) {
+  write_behind behind;
+  behind.reset(4096, 16, rolling_mode::sequential);
+  const auto opens = [](std::uint64_t) { return true; };
+  block_run latest{0, 0};
+  for (std::uint64_t b = 0; latest.end < 6; b = latest.end) {
+    const auto plan = behind.touched(b, false, opens);
+    latest = {b, std::max(b + 1, plan.open.end)};
+  }
+  std::uint64_t uploaded = 0;
+  std::uint64_t next = 2000;
+  for (int touch = 0; touch < 20; ++touch) {
+    const auto plan = behind.touched(next, false, opens);
+    next = std::max(next + 1, plan.open.end);
+    for (const block_run& run : plan.upload) {
+      EXPECT_TRUE(run.end <= latest.begin || run.begin >= latest.end) << run.begin << " to " << run.end;
+      uploaded += run.end - run.begin;
+    }
+  }
+  EXPECT_GT(uploaded, 16U) << "the other walk is uploaded behind";
+}
+
 TEST(write_behind, threads_that_share_an_array_are_uploaded_behind) {
   constexpr std::uint64_t blocks = 512;
   constexpr std::uint64_t window = 32;

@@ -1,7 +1,10 @@
-// The statistics of calls, and the errors of the calls for PTX and exports.
+// The statistics of calls, the errors of the calls for PTX and exports, and structs of other versions of the headers.
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "hpe/hpe.hpp"
@@ -62,6 +65,49 @@ TEST(calls, StatisticsCountEachTouchOnce) {
   a[0] = 1;
   EXPECT_EQ(hpe::statistics().faults_read, 1U);
   EXPECT_EQ(hpe::statistics().faults_write, 1U);
+}
+
+/// A struct as a program has it that was compiled with the header of another version: `bytes` long, with 0xAB behind
+/// it.
+template <class Struct>
+struct of_another_version {
+  explicit of_another_version(std::size_t bytes) {
+    memory.fill(std::byte{0xAB});
+    std::memcpy(memory.data(), &bytes, sizeof bytes);
+  }
+  [[nodiscard]] Struct* get() { return reinterpret_cast<Struct*>(memory.data()); }
+  [[nodiscard]] std::byte at(std::size_t offset) const { return memory[offset]; }
+  alignas(Struct) std::array<std::byte, sizeof(Struct) + 64> memory;
+};
+
+TEST(calls, AStructOfAnOlderHeaderIsFilledAsFarAsItGoes) {
+  const hpe::array<char> a(5000);
+  of_another_version<hpePointerInfo> older(offsetof(hpePointerInfo, device));
+  ASSERT_EQ(hpeGetPointerInfo(a.data(), older.get()), HPE_SUCCESS);
+  EXPECT_EQ(older.get()->struct_size, offsetof(hpePointerInfo, device));
+  EXPECT_EQ(older.get()->size, 5000U);
+  EXPECT_EQ(older.at(offsetof(hpePointerInfo, device)), std::byte{0xAB});
+}
+
+TEST(calls, AStructOfANewerHeaderGetsZerosWhereTheLibraryKnowsNothing) {
+  of_another_version<hpeDeviceInfo> newer(sizeof(hpeDeviceInfo) + 16);
+  ASSERT_EQ(hpeGetDeviceInfo(0, newer.get()), HPE_SUCCESS);
+  EXPECT_EQ(newer.get()->struct_size, sizeof(hpeDeviceInfo) + 16);
+  EXPECT_GT(newer.get()->memory_total, 0U);
+  EXPECT_EQ(newer.at(sizeof(hpeDeviceInfo)), std::byte{0});
+  EXPECT_EQ(newer.at(sizeof(hpeDeviceInfo) + 15), std::byte{0});
+  EXPECT_EQ(newer.at(sizeof(hpeDeviceInfo) + 16), std::byte{0xAB});
+}
+
+TEST(calls, AStructSizeThatCannotBeMeantIsRefused) {
+  for (const std::size_t wrong : {std::size_t{0}, sizeof(std::size_t), std::size_t{1} << 20}) {
+    hpeStatistics statistics{};
+    statistics.struct_size = wrong;
+    statistics.launches = 77;
+    EXPECT_TRUE(fails(hpeGetStatistics(&statistics), HPE_ERROR_INVALID_ARGUMENT,
+                      {"hpeGetStatistics", "struct_size is " + std::to_string(wrong)}));
+    EXPECT_EQ(statistics.launches, 77U);
+  }
 }
 
 }  // namespace

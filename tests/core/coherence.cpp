@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -180,17 +181,24 @@ TEST(coherence, HostMemoryIsSharedByAll) {
 
 // A touch of host memory does not wait here, so the host synchronises.
 TEST(coherence, SynchronizingWaitsForKernels) {
+  constexpr std::chrono::microseconds duration{50000};
   const hpe::array<std::uint32_t> a(1, hpe::on_host());
   a[0] = 5;
+  const int last = hpe::device_count() - 1;
   const auto add_one_late = [&](int device) {
-    hpe::launch_on(device, test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 50000}, inout(a));
+    hpe::launch_on(device, test_kernel().increment, hpe::grid(1),
+                   {a.data(), 1, 1, static_cast<std::uint32_t>(duration.count())}, inout(a));
   };
+  // A touch of `a` would wait for the kernel by itself, so only the clock tells whether the call has waited.
+  auto begin = std::chrono::steady_clock::now();
   add_one_late(0);
   hpe::synchronize();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, duration);
   EXPECT_EQ(a[0], 6U);
-  const int last = hpe::device_count() - 1;
+  begin = std::chrono::steady_clock::now();
   add_one_late(last);
-  hpe::check(hpeSynchronizeDevice(last));
+  hpe::synchronize(last);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, duration);
   EXPECT_EQ(a[0], 7U);
 }
 

@@ -53,6 +53,14 @@ int main(int argc, char** argv) {
     }
     MPI_Recv(p, n / 2, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (std::strcmp(argv[1], "late") == 0) {
+    // A message, and then a rank in a barrier, come after the others have waited for long.
+    for (int step = 0; step < 2; ++step) {
+      if (rank == 1) ::sleep(3);
+      if (step == 1) MPI_Barrier(MPI_COMM_WORLD);
+      if (step == 0 && rank == 1) MPI_Send(p, 100, MPI_CHAR, 0, 7, MPI_COMM_WORLD);
+      if (step == 0 && rank == 0) MPI_Recv(p, n, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
   } else if (std::strcmp(argv[1], "killed-sending") == 0) {
     // While a message is under way, most likely.
     if (rank == 1)

@@ -82,6 +82,17 @@ class Faults(unittest.TestCase):
                 self.assertEqual(output.count("went on"), 2, output)
                 self.assertIn("hpe: device 0", output)
 
+    def test_a_rank_that_waits_long_says_for_what(self):
+        for memory in ("host", "device"):
+            code, output = self.run_job("late", memory, {"HPE_STALL_AFTER": "1"})
+            self.assertEqual(code, 0, output)
+            told = [line for line in output.splitlines() if "waits since" in line]
+            self.assertEqual(len(told), 2, output)
+            self.assertIn("MPI_Recv(any source, tag 7) waits for other ranks", told[0])
+            self.assertIn("MPI_Barrier() waits for other ranks", told[1])
+            for line in told:
+                self.assertRegex(line, r"for more than 1 s, at \S*faults\.cpp:\d+: ")
+
     def test_a_program_without_mpi_does_not_mind_the_library(self):
         subprocess.run(["/bin/true"], check=True, env={**os.environ, "LD_PRELOAD": LIBRARY})
 

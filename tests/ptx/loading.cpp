@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <lz4.h>
+#include <sys/resource.h>
 #include <zstd.h>
 
 #include <cstring>
@@ -163,6 +164,32 @@ TEST(FatBinary, SurvivesDamage) {
                                                  "ELF............",
                                                  16)),
                error);
+}
+
+// Found by libFuzzer (tests/fuzz).
+TEST(FatBinary, TakesNoMemoryForASizeThatItsBytesCannotHave) {
+  constexpr std::size_t entry = 16 + 64 + 8;  // behind the container's header and the cubin
+  constexpr std::uint64_t stated = 0x70000000;
+  const auto most_kib = [] {
+    struct rusage usage {};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  for (const std::uint64_t flags : {0x2000ULL, 0x8000ULL}) {
+    std::string bytes = container(text_with("add.s32 %r1, %r2, %r3;"), flags);
+    std::memcpy(bytes.data() + entry + 56, &stated, sizeof stated);
+    const long before = most_kib();
+    EXPECT_THROW(static_cast<void>(read_fat_binary(bytes.data(), bytes.size())), error);
+    EXPECT_LT(most_kib() - before, 256 << 10);
+  }
+}
+
+TEST(FatBinary, ReadsTextsOfSeveralMebibytes) {
+  const std::string ptx = text_with(std::string(3 << 20, ' ') + "add.s32 %r1, %r2, %r3;");
+  for (const std::uint64_t flags : {0x2000ULL, 0x8000ULL}) {
+    const std::string bytes = container(ptx, flags);
+    EXPECT_EQ(choose_ptx(read_fat_binary(bytes.data(), bytes.size())).text, ptx);
+  }
 }
 
 TEST(FatBinary, TellsHowToGetPtx) {

@@ -214,6 +214,7 @@ class failing_set final : public device::device_set {
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override {
     return real_->wait(point, deadline);
   }
+  [[nodiscard]] std::string work_before(timepoint point) const override { return real_->work_before(point); }
   [[nodiscard]] std::optional<hpe::error> status_of(timepoint point) const override {
     if (failed(point, false)) return late_failure();
     return real_->status_of(point);

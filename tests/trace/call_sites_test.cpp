@@ -1,8 +1,12 @@
 #include "runtime/trace/call_sites.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -47,6 +51,55 @@ TEST(call_sites, are_those_that_asked_for_announced_work) {
   EXPECT_EQ(all[2].bytes, 1U);
   EXPECT_EQ(all[2].stack, std::vector(asked.frames.begin(), asked.frames.begin() + asked.count));
   for (int i = 0; i < 2; ++i) EXPECT_NE(all[static_cast<std::size_t>(i)].stack, all[2].stack);
+}
+
+TEST(call_stack, is_the_same_by_both_unwinders) {
+  call_stack stacks[2];
+  std::thread([&] {
+    for (call_stack& s : stacks) {
+      s = call_stack::here();  // the first by libgcc, the second by libunwind
+      call_stack::prepare();
+    }
+  }).join();
+  // The frame of the module may be in between, and the two calls are one instruction of the loop.
+  ASSERT_GT(stacks[0].count, 2);
+  const auto common = static_cast<std::ptrdiff_t>(std::min(stacks[0].count, stacks[1].count) - 2);
+  ASSERT_GT(common, 2);
+  EXPECT_TRUE(std::equal(stacks[0].frames.begin() + stacks[0].count - common,
+                         stacks[0].frames.begin() + stacks[0].count,
+                         stacks[1].frames.begin() + stacks[1].count - common));
+}
+
+TEST(call_stack, takes_no_memory_where_a_handler_may_be_the_first_to_ask) {
+  call_stack::prepare();
+  std::size_t before = 0;
+  std::size_t after = 0;
+  int count = 0;
+  std::thread([&] {
+    before = ::mallinfo2().uordblks;
+    count = call_stack::here().count;
+    after = ::mallinfo2().uordblks;
+  }).join();
+  EXPECT_EQ(before, after);
+  EXPECT_GT(count, 1);
+}
+
+TEST(call_stack, leaves_exceptions_to_the_compilers_unwinder) {
+  call_stack::prepare();
+  for (const char* const name : {"_Unwind_RaiseException", "_Unwind_Backtrace", "backtrace"}) {
+    Dl_info about{};
+    void* const function = ::dlsym(RTLD_DEFAULT, name);
+    ASSERT_NE(function, nullptr) << name;
+    ASSERT_NE(::dladdr(function, &about), 0) << name;
+    EXPECT_EQ(std::string(about.dli_fname).find("libunwind"), std::string::npos) << name;
+  }
+}
+
+TEST(call_stack, names_symbols_as_the_language_does) {
+  EXPECT_EQ(demangled("_Z5scalePfi"), "scale(float*, int)");
+  EXPECT_EQ(demangled("scale"), "scale");
+  EXPECT_EQ(demangled("f"), "f") << "a symbol of C, not the type float";
+  EXPECT_EQ(demangled("_Zno_name"), "_Zno_name");
 }
 
 TEST(call_sites, of_nothing_are_none) { EXPECT_TRUE(call_sites().all().empty()); }

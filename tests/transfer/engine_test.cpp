@@ -130,6 +130,17 @@ TEST_P(engine_test, shadow_and_home_are_two_copies) {
   EXPECT_EQ(count.bytes_staged.load(), 0u);
 }
 
+TEST_P(engine_test, copies_of_registered_memory_are_counted_by_their_direction) {
+  std::byte* const registered = soft.space.alias(soft.at(0, 8 * mib));
+  soft.wait(move.copy_from_host(0, soft.at(0), registered, 3 * kib, {}));
+  EXPECT_EQ(count.bytes_to_device.load(), 3 * kib);
+  EXPECT_EQ(count.bytes_to_host.load(), 0u);
+  soft.wait(move.copy_to_host(0, registered, soft.at(0), 5 * kib));
+  EXPECT_EQ(count.bytes_to_device.load(), 3 * kib);
+  EXPECT_EQ(count.bytes_to_host.load(), 5 * kib);
+  EXPECT_EQ(count.bytes_staged.load(), 8 * kib);
+}
+
 TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
   // A long chain across priorities and devices; a copy that did not wait would find the previous value.
   std::byte* const here = soft.at(0);

@@ -1,6 +1,6 @@
-// The functions of CUDA 12's runtime whose form CUDA 13 changed, in terms of CUDA 13's, which this library has under
-// the names that renamed.txt gives them: the name with a number where CUDA 12 has the form too (cudaMemAdvise_v2), else
-// one that is not exported (hpe_cuda13_...). Functions behind which nothing lies but other names are at the end.
+// The functions of the CUDA 12 runtime whose signature CUDA 13 changed. They call the CUDA 13 functions by the names of
+// renamed.txt: the versioned name if CUDA 12 also has that signature (cudaMemAdvise_v2), else a name that is not
+// exported (hpe_cuda13_...). Functions that only have another name are at the end.
 
 #include <driver_types.h>
 #include <surface_types.h>
@@ -30,7 +30,7 @@ cudaMemLocation location_of(int device) {
 
 extern "C" {
 
-// CUDA 13's.
+// Functions of CUDA 13.
 cudaError_t hpe_cuda13_cudaChooseDevice(int*, const cudaDeviceProp*);
 cudaError_t hpe_cuda13_cudaCreateSurfaceObject(cudaSurfaceObject_t*, const cudaResourceDesc*);
 cudaError_t hpe_cuda13_cudaCreateTextureObject(cudaTextureObject_t*, const cudaResourceDesc*, const cudaTextureDesc*,
@@ -60,7 +60,7 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t, cudaStreamCaptureStatus*, 
 cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t, cudaGraphNode_t*, const cudaGraphEdgeData*, size_t,
                                                    unsigned);
 
-// The same in both.
+// Functions that are the same in both.
 cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int);
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache*);
 cudaError_t cudaDeviceGetLimit(size_t*, cudaLimit);
@@ -71,7 +71,7 @@ cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
 cudaError_t hpe_cudart_absent(const char*) noexcept;
 
-// Structures.
+// Functions whose structures changed.
 
 cudaError_t cudaRuntimeGetVersion(int* result) {
   const cudaError_t error = hpe_cuda13_cudaRuntimeGetVersion(result);
@@ -146,7 +146,7 @@ cudaError_t cudaGetSurfaceObjectResourceDesc(resource_description* result, cudaS
   return error;
 }
 
-// A device by its number.
+// Functions that name a device by its number.
 
 cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise advice, int device) {
   return cudaMemAdvise_v2(pointer, bytes, advice, location_of(device));
@@ -161,7 +161,8 @@ cudaError_t cudaMemPrefetchAsync_ptsz(const void* pointer, size_t bytes, int dev
   return cudaMemPrefetchAsync(pointer, bytes, device, stream);
 }
 
-// The copy of a batch that failed: CUDA 13 does not tell, and CUDA 12 says SIZE_MAX for a failure of no single one.
+// Functions that return the index of the copy that failed, which CUDA 13 does not tell. CUDA 12 uses SIZE_MAX where the
+// failure belongs to no single copy.
 
 cudaError_t cudaMemcpyBatchAsync(void** to, void** from, size_t* sizes, size_t count, cudaMemcpyAttributes* attributes,
                                  size_t* firsts, size_t attribute_count, size_t* failed, cudaStream_t stream) {
@@ -191,7 +192,7 @@ cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t count, cudaMemcpy3DBatchOp* copie
   return cudaMemcpy3DBatchAsync(count, copies, failed, flags, stream);
 }
 
-// Graphs without data on their edges.
+// Graph functions without edge data.
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                      size_t count) {
@@ -253,7 +254,7 @@ cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream, cudaGr
   return cudaStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }
 
-// Other names.
+// Functions that only have another name.
 
 cudaError_t cudaEventElapsedTime_v2(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   return cudaEventElapsedTime(milliseconds, from, to);
@@ -268,7 +269,7 @@ cudaError_t cudaThreadSetCacheConfig(cudaFuncCache config) { return cudaDeviceSe
 cudaError_t cudaSetDoubleForDevice(double*) { return cudaSuccess; }
 cudaError_t cudaSetDoubleForHost(double*) { return cudaSuccess; }
 
-// Not there: CUDA 11's form of a structure, and what no soft device has.
+// Not implemented: an older signature with a CUDA 11 structure, and functions that no soft device supports.
 
 cudaError_t cudaGetDeviceProperties() { return hpe_cudart_absent(__func__); }
 cudaError_t cudaLaunchCooperativeKernelMultiDevice() { return hpe_cudart_absent(__func__); }

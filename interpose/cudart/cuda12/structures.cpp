@@ -4,7 +4,7 @@ namespace hpe::cudart::cuda12 {
 
 namespace {
 
-/// Members that lie one behind the other in both structures.
+/// A run of members that are consecutive in both structures.
 struct run {
   std::size_t at;     // in CUDA 12's
   std::size_t first;  // in CUDA 13's

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Structures of CUDA 12 that CUDA 13 changed, with what CUDA 12 calls them in comments. What is not here is the same
+/// Structures that CUDA 13 changed, in the form of CUDA 12; comments give their CUDA 12 names. All others are the same
 /// in both.
 
 #include <driver_types.h>
@@ -19,7 +19,7 @@ struct pointer_attributes {  // cudaPointerAttributes, without the reserved word
 };
 static_assert(offsetof(cudaPointerAttributes, hostPointer) == offsetof(pointer_attributes, hostPointer));
 
-/// cudaResourceDesc and cudaResourceViewDesc: CUDA 13's begin with the same members and have more room behind them,
+/// cudaResourceDesc and cudaResourceViewDesc: in CUDA 13 they begin with the same members, followed by reserved space,
 /// which must be zero.
 using resource_description = std::array<std::byte, 64>;
 using view_description = std::array<std::byte, 48>;
@@ -37,10 +37,10 @@ void narrow(const Wide& wide, std::array<std::byte, Size>& result) {
   std::memcpy(result.data(), &wide, Size);
 }
 
-/// cudaDeviceProp. CUDA 13 left eight members out; between them the two have the same members in the same order.
+/// cudaDeviceProp. CUDA 13 removed eight members; the others are the same, in the same order.
 class alignas(8) device_properties {
  public:
-  /// Members that CUDA 13 does not have, by where they are.
+  /// The offsets of members that CUDA 13 does not have.
   enum removed : std::size_t {
     clock_rate = 348,
     device_overlap = 384,

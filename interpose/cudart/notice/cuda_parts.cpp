@@ -1,11 +1,11 @@
-// nvcc links every program with a section .nvFatBinSegment, which holds what it registers, even if it has no kernels.
-// It registers by __cudaRegisterFatBinary. That is an undefined dynamic symbol where the runtime is a shared library;
-// where it is not, the runtime's functions are inside and no dynamic symbols at all.
+// nvcc links every program with a section .nvFatBinSegment, even one without kernels; it holds the fat binaries to
+// register. The function that registers them, __cudaRegisterFatBinary, is an undefined dynamic symbol if the runtime is
+// a shared library. If the runtime is linked statically, it is no dynamic symbol at all.
 //
-// PTX lies in .nv_fatbin, or, of objects that were linked on the device side (-rdc=true), in __nv_relfatbin:
-// containers, one after the other, at multiples of eight bytes.
+// PTX is in .nv_fatbin, or in __nv_relfatbin for objects that were linked on the device side (-rdc=true): containers
+// one after the other, at multiples of eight bytes.
 //
-// The file is mapped, and every offset in it is checked before use: it may be damaged, or cut.
+// The file is mapped. It may be damaged or truncated, so every offset in it is checked before use.
 
 #include "interpose/cudart/notice/cuda_parts.h"
 
@@ -54,13 +54,13 @@ class mapped_file {
   bytes content_;
 };
 
-/// Part of the file, empty where it does not reach so far.
+/// A part of the file; empty if the file does not contain all of it.
 bytes part(bytes all, std::uint64_t offset, std::uint64_t size) {
   if (offset > all.size() || size > all.size() - offset) return {};
   return all.subspan(offset, size);
 }
 
-/// Any number of objects of a type, copied because the file need not align them; nothing for one that is not all there.
+/// An object of type T, copied because the file need not align it; nothing if the file does not contain all of it.
 template <class T>
 std::optional<T> read(bytes all, std::uint64_t offset) {
   const bytes from = part(all, offset, sizeof(T));
@@ -78,7 +78,7 @@ std::string_view name_in(bytes table, std::uint64_t offset) {
 
 class elf_file {
  public:
-  /// content outlives it.
+  /// content must outlive the object.
   explicit elf_file(bytes content) : content_(content) {
     const auto header = read<Elf64_Ehdr>(content, 0);
     if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -118,7 +118,7 @@ class elf_file {
   }
 
   bytes content_;
-  Elf64_Ehdr header_{};  // without sections where the file is none
+  Elf64_Ehdr header_{};  // has no sections if the file is no ELF file
   bytes names_;
 };
 
@@ -126,7 +126,7 @@ bool holds_ptx(bytes containers) {
   constexpr std::uint32_t magic = 0xba55ed50;
   constexpr std::uint64_t alignment = 8;
   for (std::uint64_t at = 0; at < containers.size();) {
-    if (read<std::uint32_t>(containers, at) != magic) {  // between two containers
+    if (read<std::uint32_t>(containers, at) != magic) {  // a gap between two containers
       at += alignment;
       continue;
     }
@@ -150,7 +150,7 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path) {
   try {
     result.has_ptx = holds_ptx(elf.named(".nv_fatbin")) || holds_ptx(elf.named("__nv_relfatbin"));
   } catch (const error&) {
-    result.has_ptx = true;  // the runtime will say what is wrong with it
+    result.has_ptx = true;  // the runtime will report the error
   }
   return result;
 }

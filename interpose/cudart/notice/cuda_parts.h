@@ -1,6 +1,6 @@
 #pragma once
 
-/// What an ELF file (a program or a library) has of CUDA. It is read from what `strip` leaves: section names and the
+/// The CUDA parts of an ELF file (a program or a library), found by what `strip` leaves in it: section names and
 /// dynamic symbols.
 
 #include <optional>
@@ -9,12 +9,12 @@
 namespace hpe::cudart {
 
 struct cuda_parts {
-  bool imports_runtime = false;  // asks the dynamic linker for the CUDA runtime; else it has a copy of its own inside
-  bool has_ptx = false;          // some of its device code is PTX, or it cannot be told
+  bool imports_runtime = false;  // imports the CUDA runtime from a shared library; otherwise has its own copy
+  bool has_ptx = false;          // has PTX among its device code, or the code cannot be read
 };
 
-/// Reads a file. Nothing for one that is not there, is no 64-bit ELF file, is damaged, or was not linked by nvcc. Reads
-/// a few pages only where there is no CUDA. Thread-safe; does not throw for any content of the file.
+/// Reads a file. Returns nothing if it does not exist, is no 64-bit ELF file, is damaged, or was not linked by nvcc.
+/// For files without CUDA this reads only a few pages. Thread-safe; no content of the file makes it throw.
 [[nodiscard]] std::optional<cuda_parts> read_cuda_parts(const std::string& path);
 
 }  // namespace hpe::cudart

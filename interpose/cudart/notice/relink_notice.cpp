@@ -1,6 +1,6 @@
-// The function at the end runs in every process that hpe's runtime is preloaded into, before main: in the program that
-// `hpe run` was given, and also in what a script or mpirun starts. It looks at the program and at the libraries that it
-// needs; most have no CUDA, which takes microseconds to see. HPE_LOG=silent makes it silent.
+// The constructor at the end runs before main in every process into which hpe's runtime is preloaded: the program given
+// to `hpe run`, and the programs that a script or mpirun starts. It reads the program's file and its libraries; for
+// most of them it finds within microseconds that they have no CUDA. HPE_LOG=silent suppresses the notice.
 
 #include "interpose/cudart/notice/relink_notice.h"
 
@@ -37,7 +37,7 @@ namespace {
 std::vector<std::string> loaded_files() {
   std::vector<std::string> files;
   const auto add = [](dl_phdr_info* object, std::size_t, void* list) {
-    const std::string_view name = object->dlpi_name;  // empty for the program itself, and for what the kernel maps
+    const std::string_view name = object->dlpi_name;  // empty for the program itself and for the vDSO
     if (!name.empty()) static_cast<std::vector<std::string>*>(list)->emplace_back(name);
     return 0;
   };

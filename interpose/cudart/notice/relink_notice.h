@@ -1,7 +1,7 @@
 #pragma once
 
-/// A program that has the CUDA runtime inside itself (linked statically, as nvcc does by default) never calls hpe's. It
-/// is told so, with what to do, on standard error.
+/// A program with a statically linked CUDA runtime (nvcc's default) never calls hpe's. The notice on standard error
+/// says so, and how to relink.
 
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace hpe::cudart {
 
-/// The sentences for a file of which the parts are known; nothing for one that needs none: it is not of nvcc, or asks
-/// for the shared runtime.
+/// The notice for a file with these parts; nothing for a file that nvcc did not link or that uses the shared
+/// runtime.
 [[nodiscard]] std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts);
 
 }  // namespace hpe::cudart

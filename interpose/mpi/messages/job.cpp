@@ -64,7 +64,7 @@ int job::world_rank(MPI_Comm comm, int member) {
 void job::begin() {
   try {
     const options option = options::from_environment();
-    if (!wanted(option)) return;
+    if (!library_is_known() || !wanted(option)) return;
     const MPI_Comm world = handles::get().comm_world;
     auto made = std::make_unique<job>();
     // One vote for all: the smallest wins, and so do the first rank's settings.

@@ -3,6 +3,7 @@
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/pending.h"
+#include "interpose/mpi/waiting_call.h"
 
 namespace hpe::interpose::mpi {
 
@@ -39,6 +40,8 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): w
 extern "C" {
 
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  static constexpr named_call about{"MPI_Probe", "source", "tag"};
+  const waiting_call here(about, source, tag);
   auto& next = HPE_REAL(Probe);
   if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, status));
   while (true) {
@@ -79,6 +82,8 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status
 HPE_ALSO_AS_PMPI(Iprobe, (int, int, MPI_Comm, int*, MPI_Status*))
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  static constexpr named_call about{"MPI_Mprobe", "source", "tag"};
+  const waiting_call here(about, source, tag);
   auto& next = HPE_REAL(Mprobe);
   if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, message, status));
   if (const auto found = set_aside::of_process().take(comm, source, tag)) {

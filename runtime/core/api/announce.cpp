@@ -1,4 +1,4 @@
-// The C interface: work that waits in queues of the program's.
+// The C interface: work that waits in queues of the program.
 
 #include "hpe/announce.h"
 

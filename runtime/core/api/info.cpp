@@ -14,7 +14,7 @@ namespace hpe::core {
 namespace {
 
 thread_local std::string last_error;
-thread_local const char* last_sentence = "";  // last_error, or words that take no memory
+thread_local const char* last_sentence = "";  // last_error, or a literal
 thread_local int chosen_device = 0;
 thread_local bool in_callback = false;
 
@@ -112,7 +112,7 @@ hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
     result.lost = it.lost() ? 1 : 0;
     for (unsigned d = 0; d < devices.size(); ++d)
       if (it.can_access(d)) result.peers |= std::uint64_t{1} << d;
-    *info = result;
+    hpe::core::give_answer(info, result, "hpeGetDeviceInfo");
   });
 }
 
@@ -167,7 +167,7 @@ hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
 
 namespace {
 
-// hpeStatistics and counters have the same members in the same order of meaning; this is the one list of pairs.
+// Visits the pairs of members of hpeStatistics and counters.
 template <class Visit>
 void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
   visit(s.faults_read, c.faults_read);
@@ -193,7 +193,7 @@ hpeStatus hpeGetStatistics(hpeStatistics* statistics) {
     hpeStatistics result{};
     for_each_statistic(result, runtime::instance().count(),
                        [](std::uint64_t& value, auto& counter) { value = counter.load(std::memory_order_relaxed); });
-    *statistics = result;
+    hpe::core::give_answer(statistics, result, "hpeGetStatistics");
   });
 }
 

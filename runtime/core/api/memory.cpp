@@ -10,7 +10,7 @@ using hpe::core::runtime;
 
 namespace {
 
-// Makes an allocation and stores it, or leaves *pointer as it was.
+// Makes an allocation and stores its address, or leaves *pointer unchanged.
 template <class Allocate>
 hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function = __builtin_FUNCTION()) {
   const auto body = [&] {
@@ -69,7 +69,7 @@ hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice) {
                 "{} is none of the advices 0 to 4 of hpeAdvice", static_cast<int>(advice));
     const auto found = runtime::instance().memory().require(pointer);
     const hpe::lock_guard lock(found.region->mutex);
-    // Small allocations share blocks, and what is promised for one does not hold for its neighbours.
+    // Small allocations share blocks, and advice about one must not apply to its neighbours.
     if (found.region->layout.small == nullptr) found.region->advise(advice);
   });
 }
@@ -108,6 +108,6 @@ hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info) {
           state == block_state::device || state == block_state::shared || state == block_state::fetching ? 1 : 0;
       result.block = r.layout.block_size;
     }
-    *info = result;
+    hpe::core::give_answer(info, result, "hpeGetPointerInfo");
   });
 }

@@ -70,7 +70,7 @@ hpeStatus hpeKernelGetInfo(hpeKernel kernel, hpeKernelInfo* info) {
   return guarded([&] {
     HPE_REQUIRE(kernel != nullptr && info != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "hpeKernelGetInfo needs a kernel and a place for its description");
-    *info = runtime::instance().ptx().describe(kernel);
+    hpe::core::give_answer(info, runtime::instance().ptx().describe(kernel), "hpeKernelGetInfo");
   });
 }
 

@@ -11,9 +11,9 @@
 #include "runtime/base/granule.h"
 #include "runtime/fault/explain.h"
 
-// A region exists for others from the moment the granule table names it (last step of make_region) until `alive` is
-// cleared. From then on nothing fails: all memory that removing it takes is there before (prepare_removal). Its address
-// space is handed out again after its backing is gone.
+// Other threads find a region from the moment the granule table names it (last step of make_region) until `alive` is
+// cleared. After that nothing fails: all memory that the removal takes is allocated before (prepare_removal). The
+// address space is handed out again after its backing is gone.
 
 namespace hpe::core {
 
@@ -27,8 +27,8 @@ using memory::segment_kind;
 
 namespace {
 
-// Address space behind each region that nobody gets. Accesses past an end hit nothing, and the mappings of neighbours
-// are apart, so that protecting a whole region never splits one.
+// Granules behind each region that are never used. Accesses past an end hit nothing, and the mappings of neighbours are
+// apart, so that protecting a whole region never splits a mapping.
 constexpr std::size_t guard = 1;
 
 // An eighth of the machine's memory.
@@ -56,7 +56,7 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       regions_(regions),
       faults_(faults),
       others_(others),
-      backing_(with.devices, space),
+      backing_(with.devices, space, count),
       mover_(with, granules, count, backing_, others),
       opened_(with.devices, space, foreign),
       kept_(space, with.devices, std::min(option.kept_memory, most_to_keep())),
@@ -212,7 +212,7 @@ allocator::removal allocator::prepare_removal(const region& r) {
 
 void allocator::finish_removal(region& r, removal&& what) noexcept {
   const region_layout& was = r.layout;
-  faults_.look_again(r.id);  // who waits for its data is told that it was freed
+  faults_.look_again(r.id);  // threads that wait for its data learn that it was freed
   work::wait_for(what.users.points(), with_.devices);
   if (was.small == nullptr) regions_.note_freed({was.base + was.first, was.bytes - was.first});
   granules_.clear(was.base, granules_for(was.bytes));
@@ -221,7 +221,7 @@ void allocator::finish_removal(region& r, removal&& what) noexcept {
     const lock_guard lock(r.mutex);
     shared = std::exchange(r.shared, 0);
   }
-  // Its memory stays for processes that have it open.
+  // Processes that have its memory open keep it until they close it.
   shared != 0 ? others_.retire(shared, std::move(what.give_back)) : what.give_back();
   regions_.give_back(r);
 }
@@ -237,7 +237,7 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
   require_size(bytes);
   std::byte* object = nullptr;
   while (object == nullptr && (object = from.objects.allocate(bytes)) == nullptr) {
-    const std::lock_guard lock(from.growing);
+    const lock_guard lock(from.growing);
     if ((object = from.objects.allocate(bytes)) != nullptr) break;
     object = allocate_in_new_slab(bytes, from);
   }
@@ -278,7 +278,7 @@ void allocator::remove_if_empty(region& r) {
   {
     const lock_guard lock(r.mutex);
     what = prepare_removal(r);
-    if (!r.layout.small->remove_slab(r.layout.base)) return;  // another thread has an object in it by now
+    if (!r.layout.small->remove_slab(r.layout.base)) return;  // another thread has allocated an object in it
     r.end();
   }
   finish_removal(r, std::move(what));
@@ -288,13 +288,13 @@ void allocator::discard_small(const allocation& object) noexcept {
   try {
     try_twice([&] { free_small(object); });
   } catch (const std::exception&) {
-    // Memory is too short to remove the slab, which stays for the next object.
+    // Memory is too short to remove the slab, which stays for later objects.
     object.region->layout.small->free({object.base, object.bytes});
   }
 }
 
 void allocator::clear_small(const allocation& object) {
-  // The memory may have belonged to another object. Where a block is the host's or nobody's, the shadow is enough.
+  // The memory may hold bytes of an older object. If the blocks are fresh or in state host, clear only the shadow.
   region& r = *object.region;
   const byte_range bytes{r.offset_of(object.base), r.offset_of(object.base) + object.bytes};
   {
@@ -331,7 +331,7 @@ void allocator::free_small(const allocation& object) {
   work::wait_for(users.points(), with_.devices);
   removal of_slab;
   {
-    // Objects of a slab are freed one after the other: one that is not alone does not leave the slab empty.
+    // Objects of a slab are freed one after the other: freeing one that is not alone does not empty the slab.
     const lock_guard lock(r.mutex);
     if (objects.alone(small)) of_slab = prepare_removal(r);
     std::byte* const empty = objects.free(small);
@@ -381,7 +381,7 @@ void allocator::migrate(const void* p, unsigned device) {
     const lock_guard lock(r.mutex);
     r.order.before_write(r.whole(), users);
   }
-  work::wait_for(users.points(), with_.devices);  // most of the waiting, without the mutex
+  work::wait_for(users.points(), with_.devices);  // most of the wait, without the mutex
 
   const lock_guard lock(r.mutex);
   HPE_REQUIRE(r.alive && r.contains(p), HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");

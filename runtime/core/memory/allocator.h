@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/core/memory/backing.h"
 #include "runtime/core/memory/kept_memory.h"
@@ -25,13 +25,13 @@ namespace hpe::core {
 struct allocation {
   coherence::region* region = nullptr;
   std::byte* base = nullptr;
-  std::uint64_t bytes = 0;  ///< as asked for
+  std::uint64_t bytes = 0;  ///< the size asked for
 };
 
-/// Makes, finds, moves and frees allocations. Any thread.
+/// Makes, finds, moves and frees allocations. Thread-safe.
 class allocator {
  public:
-  /// others: the processes that use memory of this one. foreign: addresses for memory of theirs.
+  /// others: exports memory of this process. foreign: addresses for memory of other processes.
   allocator(const options& option, const work::resources& with, memory::uvas& space, memory::granule_table& granules,
             coherence::region_table& regions, fault::service& faults, counters& count, node::exporter& others,
             memory::segment_allocator& foreign);
@@ -40,51 +40,51 @@ class allocator {
   [[nodiscard]] std::byte* allocate_host(std::size_t bytes);
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
 
-  /// An allocation in memory of another process; see opened_memory::open.
+  /// Makes an allocation of memory of another process; see opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                  std::shared_ptr<const void> lease);
 
-  /// Waits for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts there, and
-  /// HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
+  /// Frees an allocation after a wait for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts
+  /// at pointer, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
   void free(void* pointer);
 
   /// The allocation that contains the byte at p; region nullptr if there is none.
   [[nodiscard]] allocation find(const void* p) const;
-  /// The same, or HPE_ERROR_NOT_A_REGION with what the address is.
+  /// Like find, but throws HPE_ERROR_NOT_A_REGION, with a description of the address, if there is none.
   [[nodiscard]] allocation require(const void* p) const;
-  /// The same for a range that must lie in one allocation.
+  /// Like require(p), for a range that must lie in one allocation.
   [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
 
-  /// The home of an address as far as that is known without a lock: for choosing who serves it, and nothing else.
+  /// The home of an address, read without a lock. May be outdated: only for choosing the buffers and threads to use.
   [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return granules_.find(address).home; }
 
-  /// Gives the region of an allocation another home. Any thread; others that use the region wait.
+  /// Moves the region of an allocation to another home. Other threads that use the region wait.
   void migrate(const void* p, unsigned device);
-  /// The same under the region's mutex.
+  /// Moves a region whose mutex the caller holds.
   void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex) { mover_.move(r, device); }
 
  private:
-  /// What small objects with one home share.
+  /// The small objects that have one home.
   struct pool {
     memory::small_objects objects;
     coherence::region_kind kind;
     unsigned home;
-    std::mutex growing;  ///< so that one thread at a time adds a slab, and none is added that nobody needs
+    mutex growing;  ///< lets one thread at a time add a slab, so that no unneeded one is added
   };
 
-  /// What is left to do for a region once it has ended; made before, because it takes memory.
+  /// The last steps of removing a region that has ended. Prepared before the end, because preparing takes memory.
   struct removal {
     coherence::point_set users;
     std::function<void()> give_back;
   };
 
   std::byte* allocate_small(std::size_t bytes, pool& from);
-  /// nullptr if other threads were faster.
+  /// Returns nullptr if other threads have used up the slab.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
   void free_small(const allocation& object);
-  /// One that nobody was given.
+  /// Frees an object that no caller has got.
   void discard_small(const allocation& object) noexcept;
-  /// A slab, unless there is an object in it.
+  /// Removes a slab, unless there is an object in it.
   void remove_if_empty(coherence::region& r);
   void require_size(std::size_t bytes) const;
   void publish(const coherence::region_layout& what, bool at_home);
@@ -110,7 +110,7 @@ class allocator {
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;
   memory::segment_allocator striped_segment_;
-  std::vector<std::unique_ptr<pool>> pools_;  // of each device, then of the host
+  std::vector<std::unique_ptr<pool>> pools_;  // one for each device, then one for the host
 };
 
 }  // namespace hpe::core

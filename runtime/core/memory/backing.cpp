@@ -14,7 +14,7 @@ using coherence::region_layout;
 
 namespace {
 
-// A granule behind it stays unused, as behind all regions.
+// The granule behind it stays unused, as behind all regions.
 std::size_t granules_for(std::uint64_t extent) { return round_up(extent, granule_size) / granule_size + 1; }
 
 }  // namespace
@@ -27,8 +27,14 @@ std::uint64_t backing::end_of_home(const region_layout& what, std::uint64_t at) 
   return at;
 }
 
-device::device& backing::home_of(const region_layout& what, std::uint64_t at) const {
-  return devices_.at(what.homes[what.homes.size() == 1 ? 0 : at / granule_size]);
+unsigned backing::home_of(const region_layout& what, std::uint64_t at) {
+  return what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
+}
+
+void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t end) {
+  const unsigned home = home_of(what, begin);
+  devices_.at(home).map(what.base + begin, end - begin);
+  counters::add(count_.device_memory[home], end - begin);
 }
 
 void backing::give(const region_layout& what) {
@@ -41,7 +47,7 @@ void backing::give(const region_layout& what) {
   try {
     while (at < what.bytes) {
       const std::uint64_t stop = end_of_home(what, at);
-      home_of(what, at).map(what.base + at, stop - at);
+      map(what, at, stop);
       at = stop;
     }
   } catch (...) {
@@ -54,7 +60,7 @@ void backing::give_back(const region_layout& what) noexcept {
   for (std::uint64_t at = 0; at < what.bytes;) {
     const std::uint64_t stop = end_of_home(what, at);
     try {
-      try_twice([&] { home_of(what, at).map(what.base + at, stop - at); });
+      try_twice([&] { map(what, at, stop); });
     } catch (const std::exception& e) {
       log(log_level::error, "no device memory is behind {} bytes at {} any more, of which the host has a copy: {}",
           stop - at, static_cast<void*>(what.base + at), e.what());
@@ -71,7 +77,9 @@ void backing::take(const region_layout& what) noexcept {
 void backing::take_until(const region_layout& what, std::uint64_t end) noexcept {
   for (std::uint64_t at = 0; at < end;) {
     const std::uint64_t stop = end_of_home(what, at);
-    home_of(what, at).unmap(what.base + at, stop - at);
+    const unsigned home = home_of(what, at);
+    devices_.at(home).unmap(what.base + at, stop - at);
+    counters::subtract(count_.device_memory[home], stop - at);
     at = stop;
   }
 }

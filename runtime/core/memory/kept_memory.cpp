@@ -12,7 +12,7 @@ void kept_memory::keep(const mapping& what) noexcept {
 
 bool kept_memory::put(const mapping& what) noexcept {
   try {
-    // Without room for another mapping the view cannot be closed.
+    // The view cannot be closed if there is no room for another mapping.
     if (!os::protect(what.base, what.extent, os::access::none)) return false;
     const lock_guard lock(mutex_);
     mappings_.push_back(what);

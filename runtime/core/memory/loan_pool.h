@@ -13,8 +13,8 @@ namespace hpe::core {
 
 class loan_pool;
 
-/// Host memory on loan that every device copies from and to directly. Owned by one thread at a time; movable. Its
-/// memory goes back when it is destroyed, and the next taker gets it after the device work named by busy_until.
+/// Host memory on loan that every device copies from and to directly. Owned by one thread at a time; movable. The
+/// destructor gives the memory back; its next taker waits for the device work named by busy_until.
 class HPE_API loan {
  public:
   loan() noexcept = default;
@@ -24,11 +24,11 @@ class HPE_API loan {
   loan& operator=(const loan&) = delete;
   ~loan();
 
-  /// nullptr: nothing was lent.
+  /// nullptr if nothing was lent.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
   void busy_until(timepoint point) { busy_.add(point); }
-  /// What was queued on it so far.
+  /// The device work that was queued on it so far.
   [[nodiscard]] const coherence::point_set& busy() const noexcept { return busy_; }
 
  private:
@@ -40,16 +40,16 @@ class HPE_API loan {
   coherence::point_set busy_;
 };
 
-/// Where loans come from: the upper half of the UVAS's runtime segment, whose alias is registered with all devices.
-/// Sizes are powers of two. What comes back is kept for the next taker, up to a limit; beyond it the pages are
-/// given back. Any thread.
+/// Lends memory of the upper half of the UVAS's runtime segment, whose alias is registered with all devices. Sizes are
+/// powers of two. Returned memory is kept for the next taker up to a limit; beyond it the pages are given back to the
+/// system. Thread-safe.
 class loan_pool {
  public:
-  /// staging: how many bytes of the segment staging buffers take, from its begin on.
+  /// staging: the bytes of the segment that staging buffers take, from its beginning.
   loan_pool(device::device_set& devices, memory::uvas& space, std::size_t staging);
 
-  /// At least `bytes` bytes whose address has the same remainder modulo 4096 as `like`, so that code which cares for
-  /// alignment finds the one of the original. Throws HPE_ERROR_OUT_OF_MEMORY.
+  /// Lends at least `bytes` bytes at an address with the same remainder modulo 4096 as `like`, so that code which
+  /// depends on alignment finds that of the original. Throws HPE_ERROR_OUT_OF_MEMORY.
   [[nodiscard]] loan take(std::size_t bytes, const void* like);
 
  private:

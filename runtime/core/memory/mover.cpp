@@ -33,7 +33,7 @@ void mover::move(region& r, unsigned device) {
   try {
     backing_.give(moved);
   } catch (...) {
-    // The room that was free is gone. What was moved to the shadow is safe there; the old homes get it back.
+    // Another thread has taken the free memory. All bytes are safe in the shadow; the old homes are mapped again.
     backing_.give_back(r.layout);
     throw;
   }

@@ -8,17 +8,17 @@
 
 namespace hpe::core {
 
-/// Gives regions another home. One address cannot be backed by two devices at once, so a region moves through the
-/// shadow: what the home alone has is copied there, and all is the host's then. The next device work uploads it as it
-/// uploads what the host wrote. Any thread.
+/// Moves regions to another home. Two devices cannot back one address at the same time, so a region moves through the
+/// shadow: bytes that only the home has are copied there, and all written blocks are in state host then. The next
+/// device work uploads them like bytes that the host wrote. Thread-safe.
 class mover {
  public:
   mover(const work::resources& with, memory::granule_table& granules, counters& count, backing& homes,
         node::exporter& others)
       : with_(with), granules_(granules), count_(count), backing_(homes), others_(others) {}
 
-  /// Under the region's mutex. Waits for what uses it. Throws HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST, and
-  /// HPE_ERROR_NOT_SUPPORTED while other processes use it, with the region where it was.
+  /// Moves a region whose mutex the caller holds, after a wait for its users. Throws HPE_ERROR_OUT_OF_MEMORY,
+  /// HPE_ERROR_DEVICE_LOST, and HPE_ERROR_NOT_SUPPORTED while other processes use it; the region keeps its home then.
   void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex);
 
  private:

@@ -6,8 +6,8 @@
 #include "runtime/base/log.h"
 #include "runtime/trace/profile.h"
 
-// An announcement is entered before views are closed, and no lane opens a view that one is in the way of: so there is
-// no moment in which CPU code could use the bytes without waiting.
+// An announcement is entered before views are closed, and no lane opens a view that an announcement forbids. So at no
+// moment can CPU code use the bytes without waiting.
 
 namespace hpe::core {
 
@@ -46,7 +46,7 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
     r.close_to_host();
     if (r.open_to_host && (r.home_set() & homes) != 0) accesses.push_back({&r, r.whole(), HPE_INOUT, true});
   }
-  // Whatever the work writes, the host's bytes go home first: work that comes before it may still read them.
+  // Upload the host's bytes even if the work overwrites them: earlier work may still read them.
   for (const use& each : uses) {
     region& r = regions_.at(each.region);
     if (r.open_to_host) accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
@@ -58,7 +58,10 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
 
 std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std::span<const hpeAccess> accesses) {
   auto made = std::make_unique<hpeAnnouncement_st>();
-  if (trace::profile::active() != nullptr) made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
+  if (trace::profile::active() != nullptr) {
+    trace::call_stack::prepare();
+    made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
+  }
   std::vector<use> uses = resolve(accesses);
   if (homes == 0 && uses.empty()) return made;
   made->number = announced_.add(homes, uses);
@@ -76,15 +79,15 @@ void announcer::begin(hpeAnnouncement_st& work) const {
   HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread does announced work already");
   work.begun = true;
   thread = {.at_work = true};
-  if (work.number != 0) trace::count_for(work.from.get());  // host functions are places of their own
+  if (work.number != 0) trace::count_for(work.from.get());  // host functions (number 0) count for their own places
 }
 
 void announcer::close_again(bool opened) const {
-  // Views that were opened for this thread alone would let others pass who wait for work.
+  // A view that was opened for this thread would let through other threads that must wait for work.
   try {
     if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
-    log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users are told
+    log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users get errors
   }
 }
 

@@ -7,16 +7,16 @@
 #include "runtime/core/memory/allocator.h"
 #include "runtime/trace/call_sites.h"
 
-/// What the handles of the C interface point to.
+/// The object behind the handle of an announcement in the C interface.
 struct hpeAnnouncement_st {
-  hpe::coherence::announcement_number number = 0;  ///< 0: it uses no memory that anybody would wait for
-  bool begun = false;                              ///< by the thread that will end it
+  hpe::coherence::announcement_number number = 0;  ///< 0: it uses no memory for which CPU code would wait
+  bool begun = false;                              ///< a thread began the work, and will end it
   std::unique_ptr<hpe::trace::call_stack> from;    ///< where it was made, if there is a profile
 };
 
 namespace hpe::core {
 
-/// Work that the program has queued elsewhere: see hpe/announce.h. Any thread.
+/// Announces work that the program has queued elsewhere; see hpe/announce.h. Thread-safe.
 class announcer {
  public:
   announcer(const work::resources& with, const memory::uvas& space, coherence::region_table& regions,
@@ -31,7 +31,7 @@ class announcer {
   using use = coherence::announcements::use;
 
   [[nodiscard]] std::vector<use> resolve(std::span<const hpeAccess> accesses) const;
-  /// Closes the views of memory with these homes and of the uses.
+  /// Closes the views of memory with these homes and of the uses, after queuing uploads of what the host wrote.
   void release(std::uint64_t homes, std::span<const use> uses) const;
   void close_again(bool opened) const;
 

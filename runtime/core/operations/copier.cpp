@@ -12,10 +12,10 @@
 #include "runtime/device/checks.h"
 #include "runtime/trace/measured.h"
 
-// Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device
-// work that uses it. Everything else is device work like a kernel: released, ordered, and queued.
+// Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device work
+// that uses it. All other copies are device work like a kernel: released, ordered, and queued.
 //
-// Staging buffers come before the locks of regions: nobody waits for a buffer while it holds a region.
+// Staging buffers come before the mutexes of regions: no thread waits for a buffer while it holds a mutex.
 
 namespace hpe::core {
 
@@ -27,11 +27,11 @@ using work::submission;
 
 namespace {
 
-// Larger copies are queued in pieces, so that others get at the region in between. Each costs the caller some
-// microseconds before it can queue what comes next, perhaps the copy in the other direction.
+// Larger copies are queued in pieces, so that other threads can lock the region in between. Each piece costs the caller
+// some microseconds before it can queue other work, for example the copy in the other direction.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 
-// A copy between homes uses no more buffers at once, so that one in the other direction finds some, too.
+// The most buffers that a copy between homes uses at once, so that one in the other direction finds some, too.
 constexpr std::size_t most_buffers = 4;
 
 bool homes_change_inside_blocks(const region_range& to, const region_range& from) {
@@ -102,7 +102,7 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
     std::memcpy(alias(to), source, to.range.size());
     return;
   }
-  // The threads fill one buffer while the one before is queued, and need not meet in between.
+  // The copy threads fill one buffer while the previous one is queued, and need not meet in between.
   struct begun {
     byte_range range;
     transfer::engine::filling piece;
@@ -121,7 +121,7 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
     auto next = with_.engine.try_stage(home, source + done, size, to.range.size());
     queue_last();
     if (!next)
-      next.emplace(with_.engine.stage(home, source + done, size, to.range.size()));  // waits, and holds no buffer
+      next.emplace(with_.engine.stage(home, source + done, size, to.range.size()));  // waits while it holds no buffer
     last.emplace(begun{{at, at + size}, std::move(*next)});
     at += size;
   }
@@ -157,8 +157,8 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
   arrivals under_way(with_.engine);
   std::optional<transfer::staged> buffer;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
-    // Nothing is held from one turn to the next but a buffer, so each looks anew at what the next bytes need: to be
-    // waited for, a buffer, or the copy itself.
+    // Only a buffer is held from one turn to the next. So each turn checks again what the next bytes need: a wait for
+    // their writers, a buffer, or the copy itself.
     const std::uint64_t most =
         transfer::next_piece(at - from.range.begin, from.range.end - at, with_.engine.staging_size());
     const auto read = [&](unsigned home, const region_range& bytes) -> std::optional<timepoint> {
@@ -174,8 +174,8 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
       under_way.add(home, std::move(*buffer), into, next.bytes.range.size());
       buffer.reset();
     } else if (buffer || !work::reached(next.writers.points(), with_.devices)) {
-      // Here and not in the stream, which other waiting threads share. Who has a buffer waits for no second one, even
-      // if the writers have just finished.
+      // Wait here and not in the stream, which other waiting threads share. A thread that has a buffer must not wait
+      // for a second one, even if the writers have just finished.
       work::wait_for(next.writers.points(), with_.devices);
       continue;
     } else {
@@ -204,15 +204,15 @@ void copier::copy_across(const region_range& to, const region_range& from) {
     work::wait_for_users(to, true, with_.devices);
     return copy_out(alias(to), from);
   }
-  // Where homes of the source change inside blocks of the target, such a block is written by two commands. It is
-  // uploaded first then, so that it is whole if only one of them can be queued.
+  // If homes of the source change inside a block of the target, two commands write the block. It is uploaded first
+  // then, so that it is whole at its home if only one of them can be queued.
   work::await_room(to, with_.devices);
   const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
   std::deque<timepoint> under_way;  // of the pieces in buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
     const std::uint64_t begin = done;
     std::uint64_t stop = std::min(begin + piece_size, to.range.size());
-    // Where some homes need a buffer between them, it is there before the locks: which homes it will be is known later.
+    // Some homes need a buffer between them. Take it before the mutexes; the homes are known only under them.
     std::optional<transfer::staged> through;
     if (!with_.engine.all_connected()) {
       if (under_way.size() == most_buffers) {

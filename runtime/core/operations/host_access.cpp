@@ -6,8 +6,8 @@
 
 #include "runtime/base/error.h"
 
-// No mutex is held while device work is waited for. What is found under a region's mutex may be different when it is
-// taken again, so each turn of a loop looks anew.
+// No mutex is held during a wait for device work. What was found under a region's mutex may have changed when the mutex
+// is taken again, so each turn of a loop checks again.
 
 namespace hpe::core {
 
@@ -20,7 +20,7 @@ using work::region_range;
 
 namespace {
 
-// Bytes of a home that one command copies, so that others get at the link in between.
+// The most bytes of a home that one command copies, so that other copies use the link in between.
 constexpr std::uint64_t piece = std::uint64_t{64} << 20;
 
 bool host_owns(block_state s) noexcept { return s == block_state::host; }
@@ -89,7 +89,7 @@ std::vector<timepoint> host_access::start_read(std::byte* into, const void* p, s
 bool host_access::reached(std::span<const timepoint> points) const { return work::reached(points, with_.devices); }
 
 void host_access::finish(std::span<const timepoint> points) const {
-  // All of them first: a copy that is still under way when another one has failed would write memory that is let go.
+  // Wait for all copies first: one that still ran after another had failed would write memory that is released.
   work::wait_for(points, with_.devices);
   work::require_success(points, with_.devices);
 }
@@ -102,7 +102,7 @@ void host_access::read_piece(std::byte* into, const region_range& from, std::vec
   try {
     queue_reads(into, from, copies);
   } catch (...) {
-    work::wait_for(copies, with_.devices);  // the memory at `into` may be let go
+    work::wait_for(copies, with_.devices);  // the caller may release the memory at `into`
     throw;
   }
 }
@@ -144,7 +144,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
       to.require_alive();
       end = work::end_of_same(r, at, to.range.end, host_owns);
       if (host_owns(r.state(r.block_of(at)))) {
-        // Under the mutex, so that no upload starts before all bytes are there.
+        // Under the mutex, so that no upload starts before all bytes are written.
         std::memcpy(space_.alias(r.layout.base + at), source, end - at);
         at = end;
         continue;
@@ -166,7 +166,7 @@ void host_access::write_home(const region_range& to, loan& from, const std::byte
         try {
           from.busy_until(copied);
         } catch (const std::bad_alloc&) {
-          work::wait_for(std::span(&copied, 1), with_.devices);  // the loan need not remember it then
+          work::wait_for(std::span(&copied, 1), with_.devices);  // the loan need not record the copy then
         }
         return copied;
       },

@@ -37,7 +37,7 @@ launcher::launcher(const work::resources& with, coherence::region_table& regions
 }
 
 hpeModule launcher::load(const std::string& path) {
-  const std::lock_guard lock(modules_mutex_);
+  const lock_guard lock(modules_mutex_);
   auto& entry = modules_[path];
   if (entry == nullptr) {
     auto loaded = std::make_unique<hpeModule_st>();
@@ -49,7 +49,7 @@ hpeModule launcher::load(const std::string& path) {
 }
 
 hpeKernel launcher::find(hpeModule module, const std::string& name) {
-  const std::lock_guard lock(modules_mutex_);
+  const lock_guard lock(modules_mutex_);
   const device::ptx_kernel* const ptx = module->ptx == nullptr ? nullptr : &find_in(*module->ptx, name);
   auto& entry = module->kernels[name];
   if (entry == nullptr)
@@ -59,7 +59,7 @@ hpeKernel launcher::find(hpeModule module, const std::string& name) {
 }
 
 hpeModule launcher::keep(std::unique_ptr<hpeModule_st> module) {
-  const std::lock_guard lock(modules_mutex_);
+  const lock_guard lock(modules_mutex_);
   return others_.emplace_back(std::move(module)).get();
 }
 
@@ -104,7 +104,7 @@ bool launcher::reaches(unsigned device, const device_access& access) const {
   if (r.single_copy()) return true;
   const device::device& it = with_.devices.at(device);
   const auto reaches_home = [&](unsigned home) { return it.can_access(home) && !with_.devices.at(home).lost(); };
-  // Mostly it reaches all homes, and which of them the range has need not be looked at.
+  // Fast path: if the device reaches every home of the region, the homes of the range do not matter.
   std::uint64_t rest = r.home_set();
   while (rest != 0 && reaches_home(static_cast<unsigned>(std::countr_zero(rest)))) rest &= rest - 1;
   if (rest == 0) return true;
@@ -115,7 +115,7 @@ bool launcher::reaches(unsigned device, const device_access& access) const {
 
 device::stream& launcher::choose_stream(unsigned device, const point_set& after) {
   compute& c = *compute_[device];
-  // Behind what it waits for anyway, or else where nothing is queued.
+  // Prefer a stream whose last command the work waits for anyway, then an idle stream.
   for (device::stream* s : c.streams) {
     const timepoint last = s->last();
     const auto points = after.points();
@@ -139,7 +139,7 @@ void launcher::require_there(unsigned device) const {
 template <class Command>
 timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command) {
   require_there(device);
-  // What is out of reach moves here in the same hold of the locks, so that no other device takes it away again before.
+  // Regions out of reach move in the same critical section, so that no other device takes them away before the work.
   const auto move_here = [&](const device_access& access) {
     access.region->mutex.assert_held();
     if (!usage.concurrent && !reaches(device, access)) memory_.move(*access.region, device);
@@ -163,7 +163,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
 
 timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
                            std::span<const std::byte> parameters, const work_usage& usage) {
-  // The caller's memory may itself be an hpe allocation: it is read before any lock is taken.
+  // The caller's parameters may lie in an hpe allocation, so they are read before any lock is taken.
   const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
   return queue(device, usage, [&](submission& /*work*/, device::stream& stream) {
     return stream.launch(kernel->id, shape, own_parameters);
@@ -171,7 +171,7 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
 }
 
 void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
-  std::vector<std::vector<std::byte>> parameters;  // as in launch
+  std::vector<std::vector<std::byte>> parameters;  // copied as in launch
   for (const team_part& p : parts) {
     require_there(p.device);
     parameters.emplace_back(p.parameters.begin(), p.parameters.end());
@@ -195,7 +195,7 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
   submission work(with_, std::move(resolved), bring_into_reach);
   work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
-    const std::lock_guard lock(team_mutex_);
+    const lock_guard lock(team_mutex_);
     for (const team_part& p : parts)
       for (const timepoint point : after.points()) team_stream(p.device).wait(point);
     for (std::size_t i = 0; i < parts.size(); ++i) {

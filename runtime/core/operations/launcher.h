@@ -5,35 +5,35 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/base/counters.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
 #include "runtime/device/ptx_module.h"
 
 namespace hpe::core {
 
-/// What a module of PTX has besides kernels.
+/// The parts of a PTX module besides its kernels.
 struct loaded_ptx {
-  /// Memory of variables, by device::ptx_part; null where there are none. The managed part is the same on all devices.
+  /// Addresses of variables, by device::ptx_part; null if there are none. All devices have the same managed part.
   using variables = std::array<std::byte*, device::ptx_part_count>;
-  std::unique_ptr<device::ptx_module> on_devices;  ///< null once it is unloaded
+  std::unique_ptr<device::ptx_module> on_devices;  ///< null after unloading
   std::vector<variables> placed;                   ///< by device
-  std::mutex mutex;                                ///< guards what follows
-  coherence::point_set launches;
+  hpe::mutex mutex;                                ///< guards the members below
+  coherence::point_set launches HPE_GUARDED_BY(mutex);
 };
 
 }  // namespace hpe::core
 
-/// What the handles of the C interface point to. They live as long as the runtime.
+/// The objects behind handles of the C interface. They live as long as the runtime.
 struct hpeKernel_st {
   hpe::device::kernel_id id;
   std::string name;
   hpeModule_st* module = nullptr;
-  const hpe::device::ptx_kernel* ptx = nullptr;  ///< of a module of PTX
+  const hpe::device::ptx_kernel* ptx = nullptr;  ///< nullptr unless in a PTX module
 };
 struct hpeModule_st {
   std::uint32_t id = 0;
@@ -44,12 +44,12 @@ struct hpeModule_st {
 
 namespace hpe::core {
 
-/// What a piece of device work uses, and what it runs behind.
+/// The memory that a piece of device work uses, and the work that it waits for.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
-  bool everything = false;             ///< any allocation, instead of accesses
-  bool concurrent = false;             ///< any allocation that the device reaches, and no order against other such work
-  std::span<const timepoint> after{};  ///< besides what the data demand
+  bool everything = false;             ///< any allocation; accesses is ignored
+  bool concurrent = false;             ///< any allocation that the device reaches; not ordered against other such work
+  std::span<const timepoint> after{};  ///< points to wait for, besides those of the data
 };
 
 /// One device's part of a team's launch.
@@ -59,7 +59,7 @@ struct team_part {
   std::span<const std::byte> parameters;
 };
 
-/// Modules, kernels and their launches. Any thread.
+/// Modules, kernels and their launches. Thread-safe.
 class launcher {
  public:
   launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
@@ -67,14 +67,14 @@ class launcher {
 
   [[nodiscard]] hpeModule load(const std::string& path);
   [[nodiscard]] hpeKernel find(hpeModule module, const std::string& name);
-  /// Keeps a module that does not come from a file.
+  /// Keeps a module that was not loaded from a file.
   hpeModule keep(std::unique_ptr<hpeModule_st> module);
 
   /// See hpeLaunch.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    const work_usage& usage);
 
-  /// See hpeLaunchTeam. At least one part, each on another device.
+  /// See hpeLaunchTeam. There must be at least one part, and each must be on another device.
   void launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses);
 
   /// See hpeEnqueue. function is called under the locks of the regions.
@@ -87,23 +87,23 @@ class launcher {
   static constexpr std::size_t streams_per_device = 4;
   struct compute {
     std::array<device::stream*, streams_per_device> streams{};
-    /// Of nothing but parts of teams, which begin in the order of team_mutex_. Null before the first one.
+    /// For parts of teams only, which begin in the order of team_mutex_. Null before the first team.
     std::atomic<device::stream*> teams{nullptr};
     std::atomic<unsigned> next{0};
   };
 
-  /// Releases the accesses and calls command with the stream to queue the work on; it gives the end of the work.
+  /// Releases the accesses and calls command with a stream to queue the work on. command returns the work's timepoint.
   template <class Command>
   timepoint queue(unsigned device, const work_usage& usage, const Command& command);
   [[nodiscard]] std::vector<work::device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<work::device_access> all_regions() const;
-  /// For concurrent work: those that the device can use where they are.
+  /// The regions that the device can use where they are, for concurrent work.
   [[nodiscard]] std::vector<work::device_access> regions_in_reach(unsigned device) const;
-  /// Under the region's mutex.
+  /// The caller holds the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
-  /// Under team_mutex_.
-  device::stream& team_stream(unsigned device);
+  /// The caller holds team_mutex_.
+  device::stream& team_stream(unsigned device) HPE_REQUIRES(team_mutex_);
   void require_there(unsigned device) const;
 
   const work::resources with_;
@@ -112,11 +112,11 @@ class launcher {
   counters& count_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
-  std::mutex team_mutex_;  // one team is queued at a time; taken behind those of regions
+  mutex team_mutex_;  // one team is queued at a time; taken after the mutexes of regions
 
-  std::mutex modules_mutex_;
-  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_;  // by file
-  std::vector<std::unique_ptr<hpeModule_st>> others_;
+  mutex modules_mutex_;
+  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_ HPE_GUARDED_BY(modules_mutex_);  // by file
+  std::vector<std::unique_ptr<hpeModule_st>> others_ HPE_GUARDED_BY(modules_mutex_);
 };
 
 }  // namespace hpe::core

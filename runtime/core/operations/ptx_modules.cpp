@@ -11,7 +11,7 @@ namespace hpe::core {
 
 namespace {
 
-// Of CUDA, so that what runs here runs there.
+// CUDA's limits, so that programs that run here run on GPUs.
 constexpr std::uint32_t most_threads = 1024;
 constexpr std::uint32_t most_shared = 227U << 10;
 constexpr std::uint32_t most_blocks[3] = {0x7fffffff, 65535, 65535};
@@ -114,7 +114,7 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
 
 void ptx_modules::place_variables(hpeModule_st& module) {
   device::ptx_module& ptx = *module.ptx->on_devices;
-  std::byte* managed = nullptr;  // at home on the first device that is there
+  std::byte* managed = nullptr;  // its home is the first device that is not lost
   for (unsigned d = 0; d < devices_.size(); ++d) {
     if (devices_.at(d).lost()) continue;
     loaded_ptx::variables& parts = module.ptx->placed[d];
@@ -135,7 +135,7 @@ void ptx_modules::place_variables(hpeModule_st& module) {
 }
 
 void ptx_modules::free_part(std::byte* part) noexcept {
-  // A failed free has changed nothing. Where memory was short for a moment, the next one succeeds.
+  // A failed free has changed nothing. If memory was short for a moment, a later try succeeds.
   constexpr int tries = 3;
   for (int n = 1; n <= tries; ++n) {
     try {
@@ -147,7 +147,7 @@ void ptx_modules::free_part(std::byte* part) noexcept {
 }
 
 void ptx_modules::free_variables(hpeModule_st& module) noexcept {
-  const std::byte* managed = nullptr;  // the same on each device
+  const std::byte* managed = nullptr;  // the same part on each device
   for (const loaded_ptx::variables& parts : module.ptx->placed) {
     for (std::byte* const part : parts) {
       if (part == nullptr || part == managed) continue;
@@ -164,7 +164,7 @@ void ptx_modules::unload(hpeModule module) {
   coherence::point_set launches;
   std::unique_ptr<device::ptx_module> ending;
   {
-    const std::lock_guard lock(ptx.mutex);
+    const lock_guard lock(ptx.mutex);
     launches = ptx.launches;
     ending = std::move(ptx.on_devices);
   }
@@ -209,7 +209,7 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   check(k, shape, parameters.size());
   loaded_ptx& ptx = *kernel->module->ptx;
 
-  // What the program cannot name, because only the kernel knows it: the module's variables.
+  // The module's variables, which the program cannot name, because only the kernel knows them.
   std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
   for (const auto part : all_parts) {
     const std::byte* const at = ptx.placed[device][index_of(part)];
@@ -219,15 +219,15 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   usage.accesses = accesses;
 
   const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
-  const std::lock_guard lock(ptx.mutex);
+  const lock_guard lock(ptx.mutex);
   ptx.launches.add(point);
   return point;
 }
 
 void ptx_modules::write_output() {
   device::ptx_capability* const ptx = devices_.ptx();
-  if (ptx == nullptr) return;  // a CUDA driver prints itself
-  const std::lock_guard lock(output_);
+  if (ptx == nullptr) return;  // a CUDA driver writes output itself
+  const lock_guard lock(output_);
   for (const device::printed& what : ptx->take_output())
     std::fwrite(what.text.data(), 1, what.text.size(), what.is_error ? stderr : stdout);
 }

@@ -1,24 +1,24 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "hpe/ptx.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/copier.h"
 #include "runtime/core/operations/launcher.h"
 
 namespace hpe::core {
 
-/// Modules of PTX: their variables, which are allocations like any other, and launches of their kernels. Any thread.
+/// Modules of PTX: their variables, which are ordinary allocations, and launches of their kernels. Thread-safe.
 class ptx_modules {
  public:
   ptx_modules(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels)
       : devices_(devices), memory_(memory), copies_(copies), launcher_(kernels) {}
 
   [[nodiscard]] hpeModule load(std::vector<std::string> texts);
-  /// Waits for the launches.
+  /// Waits for launches of the module's kernels.
   void unload(hpeModule module);
 
   struct variable {
@@ -32,8 +32,8 @@ class ptx_modules {
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    work_usage usage);
 
-  /// Puts what launches that have ended printed, and was not written yet, on the program's standard output and standard
-  /// error: through stdio, so that it is in order with what the program prints itself.
+  /// Writes the new output of launches that have ended to the program's standard output and standard error: through
+  /// stdio, so that it is in order with the program's own output.
   void write_output();
 
  private:
@@ -45,7 +45,7 @@ class ptx_modules {
   allocator& memory_;
   copier& copies_;
   launcher& launcher_;
-  std::mutex output_;  // what was taken first is written first
+  mutex output_;  // keeps the order in which output is taken
 };
 
 }  // namespace hpe::core

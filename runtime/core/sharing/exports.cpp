@@ -1,4 +1,4 @@
-// A region with exports is alive: who frees it looks at them under its mutex first.
+// A region with exports is alive: a thread that frees it checks its exports under its mutex first.
 #include "runtime/core/sharing/exports.h"
 
 #include <algorithm>
@@ -43,14 +43,14 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
   std::vector<timepoint> uploads;
   node::handle result;
   {
-    // What a kernel would find done that reads it; or writes it, where others may have, so that the host's copies go.
+    // Released as for a kernel that reads the bytes or, if other processes may write them, as for one that writes them.
     work::submission use(with_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
                          [&](const work::device_access&) { bytes_used.require_homes(with_.devices); });
     r.mutex.assert_held();
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
     if (r.shared == 0) r.shared = others_.add(describe(r));
-    std::map<std::uint64_t, live_export> made;  // from its publication on, nothing fails
+    std::map<std::uint64_t, live_export> made;  // made before publication, after which nothing may fail
     made[0] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
     r.exports.push_back(object);
     try {
@@ -82,7 +82,7 @@ void exports::end(const node::handle& h) {
   const auto what = live(h);
   const auto named = others_.find(h);
   if (!what || !named) node::peer::throw_ended();
-  // What others wrote is at the home alone. This comes first, because it can fail.
+  // Writes of other processes are at the home only. Drop the host's copy first, because that can fail.
   if (others_.is_open(named->memory)) {
     work::submission use(with_, {{what->region, {named->offset, named->offset + named->bytes}, HPE_INOUT}});
     use.hand_over();

@@ -9,9 +9,9 @@
 
 namespace hpe::core {
 
-/// Memory of this process that other processes read: hpeExportBegin and hpeExportEnd. Any thread.
+/// Memory of this process that other processes read: hpeExportBegin and hpeExportEnd. Thread-safe.
 ///
-/// What others read is the copy at the home. It is brought up to date like for a kernel that reads it, and waited for.
+/// Other processes read the copy at the home. begin() brings it up to date, as for a kernel that reads it, and waits.
 /// While bytes of an allocation are exported, the allocation is neither freed nor moved.
 class exports {
  public:
@@ -25,7 +25,7 @@ class exports {
     const std::byte* base = nullptr;
     std::size_t bytes = 0;
   };
-  /// What a handle of this process names; empty if it is another's, or ended.
+  /// The bytes that a handle of this process names; empty if it is another process's, or the export has ended.
   [[nodiscard]] std::optional<range> find(const node::handle& h) const;
 
  private:
@@ -37,7 +37,7 @@ class exports {
 
   node::memory_description describe(const coherence::region& r);
   [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;
-  /// Ends it, whatever others did with the bytes. False if it had ended.
+  /// Ends an export, whatever other processes did with the bytes. Returns false if it had ended already.
   bool forget(const node::handle& h) noexcept;
 
   const work::resources with_;

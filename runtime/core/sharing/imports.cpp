@@ -1,5 +1,5 @@
-// A copy holds on to the import that it uses until it is done, so that imports may be dropped at any time. The handle
-// is looked at before and after: memory that was freed meanwhile is not taken for the exported one.
+// A copy keeps the import that it uses until it is complete, so imports may be dropped at any time. The handle is
+// checked before and after the copy: memory that was freed meanwhile is not taken for the exported memory.
 #include "runtime/core/sharing/imports.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using coherence::region;
 
 namespace {
 
-// Copies between homes are queued in pieces, so that others get at the region in between.
+// Copies between homes are queued in pieces, so that other threads can lock the region in between.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 
 constexpr std::chrono::milliseconds between_looks{100};
@@ -29,7 +29,7 @@ std::uint64_t size_of(const node::memory_description& memory) {
   return bytes;
 }
 
-// What to map of a memory for the pages that the exported bytes lie in.
+// The parts of a memory that contain the pages of the exported bytes.
 std::vector<device::shared_part> pages_of(const node::answer& told) {
   const std::uint64_t begin = told.what.offset / os::page_size() * os::page_size();
   const std::uint64_t end = round_up(told.what.offset + told.what.bytes, os::page_size());
@@ -67,9 +67,9 @@ class imports::imported_memory {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_; }
-  /// Host memory: where this process reads it; nullptr for device memory.
+  /// Host memory: the address at which this process reads it; nullptr for device memory.
   [[nodiscard]] std::byte* on_host() const noexcept { return here_.data(); }
-  /// Device memory: where devices find it.
+  /// Device memory: its address on devices; nullptr for host memory.
   [[nodiscard]] std::byte* on_devices() const noexcept { return base_; }
   [[nodiscard]] bool reached_by(unsigned device) const noexcept { return (reached_ >> device & 1U) != 0; }
 
@@ -124,7 +124,7 @@ bool imports::reachable(const hpeExport& handle) {
 }
 
 void imports::drop_ended() {
-  std::vector<std::shared_ptr<const imported_memory>> dropped;  // without the mutex
+  std::vector<std::shared_ptr<const imported_memory>> dropped;  // destroyed after the mutex is released
   const lock_guard lock(mutex_);
   const auto drop_if = [&](auto condition) HPE_REQUIRES(mutex_) {
     for (auto at = kept_.begin(); at != kept_.end();)
@@ -230,7 +230,7 @@ void imports::copy_in(void* destination, const imported_memory& from, std::uint6
 void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from,
                             std::uint64_t source, std::size_t bytes) {
   region& r = *to.region;
-  unsigned reader = 0;  // for homes that do not reach it
+  unsigned reader = 0;  // for homes that do not reach the memory
   bool all_reach = true;
   for (unsigned d = with_.devices.size(); d-- > 0;) {
     all_reach = all_reach && from.reached_by(d);
@@ -240,7 +240,7 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t first = done;
     std::uint64_t stop = std::min<std::uint64_t>(done + piece_size, bytes);
-    // A buffer comes before the locks.
+    // Take a buffer before the locks.
     std::optional<transfer::staged> through;
     if (!all_reach) {
       through.emplace(with_.engine.borrow(reader));

@@ -14,11 +14,11 @@
 
 namespace hpe::core {
 
-/// Memory of other processes that this one reads: hpeExportReachable, hpeExportCopy and hpeExportOpen. Any thread.
+/// Memory of other processes that this one reads: hpeExportReachable, hpeExportCopy and hpeExportOpen. Thread-safe.
 ///
-/// An allocation of another process is imported as a whole when it is first copied from: the devices map it. Imports
-/// are kept for the next copies, at most `most_kept` of them, until the other process frees the allocation or dies,
-/// which is noticed at the next call.
+/// The first copy from an allocation of another process imports it as a whole: the devices map it. At most `most_kept`
+/// imports are kept for later copies, until the other process frees the allocation or dies, which the next call
+/// notices.
 class imports {
  public:
   /// foreign: addresses for memory of other processes.
@@ -34,9 +34,9 @@ class imports {
   class imported_memory;  // one allocation of another process, mapped
   struct kept {
     std::shared_ptr<const imported_memory> memory;
-    std::uint64_t used = 0;  // when, by count
+    std::uint64_t used = 0;  // the value of uses_ at the last use
   };
-  using key = std::pair<node::process_key, std::uint64_t>;  // the process, its number of the memory
+  using key = std::pair<node::process_key, std::uint64_t>;  // the process, and its number of the memory
 
   static constexpr std::size_t most_kept = 64;
 

@@ -13,8 +13,8 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal)
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
   properties_.kind = HPE_DEVICE_CUDA;
   properties_.name = name;
-  // What is read soon after it came is still in the host's last cache. Eight threads read at 0.92 of the link so, with
-  // 32 MiB at 0.72 (H200); one thread reads as fast with either.
+  // Data that is read soon after its arrival is still in the host's last cache. Eight threads then read at 0.92 of the
+  // link's rate, and with 32 MiB at 0.72 (H200); one thread reads as fast with either.
   properties_.most_ahead = std::size_t{8} << 20;
   properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   require_abilities();
@@ -141,11 +141,11 @@ void cuda_device::lose(CUresult why) noexcept {
     how_lost_ = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
     if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or next: {}", kernels);
   }
-  // The driver is taken down when the process ends, which is nobody's failure.
+  // The driver shuts down when the process ends, which is not a failure.
   if (why == CUDA_ERROR_DEINITIALIZED) return;
   set_.failed(index_, loss());
   log(log_level::warn, "{}", loss().what());
-  // A kernel that broke one context has taken the others of this process with it (seen with driver 580, with and
+  // A kernel that broke one context has also broken the other contexts of the process (seen with driver 580, with and
   // without peers).
   for (unsigned d = 0; d < set_.size(); ++d) set_.gpu(d).look();
 }

@@ -16,7 +16,7 @@ class cuda_stream;
 /// One GPU through its primary context, which the program's own CUDA runtime uses as well.
 class cuda_device final : public device {
  public:
-  /// ordinal: the driver's number. Throws HPE_ERROR_INITIALIZATION if the GPU lacks what hpe builds on.
+  /// ordinal: the driver's number. Throws HPE_ERROR_INITIALIZATION if the GPU lacks an ability that hpe needs.
   cuda_device(cuda_set& set, unsigned index, CUdevice ordinal);
   ~cuda_device() override;
 
@@ -36,11 +36,11 @@ class cuda_device final : public device {
   void find_peers();
   void find_node(const os::numa& machine);
 
-  /// An error came back that its context does not survive.
+  /// Marks the device as lost, after an error that its context does not survive.
   void lose(CUresult why) noexcept;
-  /// Asks the driver whether its context lives.
+  /// Asks the driver whether the context is alive, and marks the device as lost if not.
   void look() noexcept;
-  /// Throws HPE_ERROR_DEVICE_LOST once it is lost.
+  /// Throws HPE_ERROR_DEVICE_LOST if the device is lost.
   void require_alive() const;
   [[nodiscard]] error loss() const;
 
@@ -58,7 +58,7 @@ class cuda_device final : public device {
   properties properties_;
   std::vector<bool> peers_;  // by index
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::string how_lost_;
   std::vector<cuda_stream*> streams_;
   std::atomic<bool> lost_{false};

@@ -11,12 +11,12 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 
-/// How long a waiting thread sleeps between two looks at the devices, by how long it has waited: not at all while the
-/// wait is short, and later so little that it adds a thirtieth.
+/// How long a waiting thread sleeps between two queries of the devices, by how long it has waited: not at all during a
+/// short wait, and later so briefly that it adds a thirtieth to the wait.
 struct polling {
   static constexpr std::chrono::microseconds awake{500};
 
-  // The next fault of a thread that was just served comes within this, even of one that writes what was opened ahead.
+  // A thread that was just served faults again within this time, even if it writes blocks that were opened ahead.
   static constexpr std::chrono::microseconds awake_without_work{500};
 
   [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {
@@ -37,7 +37,7 @@ class cuda_gate final : public gate {
   const cuda_set& set_;
   os::futex_word rings_{0};
   std::atomic<bool> asleep_{false};
-  std::uint32_t seen_ = 0;  // the sleeper's
+  std::uint32_t seen_ = 0;  // rings that the sleeper has seen
 };
 
 }  // namespace hpe::device::cuda

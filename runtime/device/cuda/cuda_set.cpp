@@ -1,4 +1,4 @@
-// Order of destruction: streams before what their commands use, contexts last.
+// Order of destruction: streams before the objects that their commands use, contexts last.
 #include "runtime/device/cuda/cuda_set.h"
 
 #include <unistd.h>
@@ -141,7 +141,7 @@ kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
 }
 
 cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
-  const std::lock_guard lock(streams_mutex_);
+  const lock_guard lock(streams_mutex_);
   const std::size_t number = streams_.size() + 1;
   HPE_REQUIRE(number < most_streams, HPE_ERROR_NOT_SUPPORTED, "there are {} streams; no more are possible",
               streams_.size());
@@ -175,6 +175,11 @@ bool cuda_set::wait(timepoint point, std::chrono::steady_clock::time_point deadl
   return true;
 }
 
+std::string cuda_set::work_before(timepoint point) const {
+  const cuda_stream* const stream = find_stream(point);
+  return stream == nullptr ? "nothing" : fmt::format("work on device {}", stream->device().index());
+}
+
 std::optional<error> cuda_set::status_of(timepoint point) const {
   cuda_stream* const stream = find_stream(point);
   if (stream == nullptr || !stream->reached(point.value)) return std::nullopt;
@@ -185,7 +190,7 @@ std::optional<error> cuda_set::status_of(timepoint point) const {
 std::optional<error> cuda_set::take_failure_of(timepoint point) {
   const auto found = status_of(point);
   if (!found) return std::nullopt;
-  const std::lock_guard lock(failures_mutex_);
+  const lock_guard lock(failures_mutex_);
   const unsigned device = find_stream(point)->device().index();
   std::erase_if(failures_, [&](const auto& failure) {
     return failure.first == device && std::string_view(failure.second.what()) == found->what();
@@ -194,14 +199,14 @@ std::optional<error> cuda_set::take_failure_of(timepoint point) {
 }
 
 void cuda_set::failed(unsigned device, const error& what) {
-  const std::lock_guard lock(failures_mutex_);
+  const lock_guard lock(failures_mutex_);
   failures_.emplace_back(device, what);
 }
 
 std::optional<error> cuda_set::take_failure(int device) {
   HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
               device, size());
-  const std::lock_guard lock(failures_mutex_);
+  const lock_guard lock(failures_mutex_);
   const auto oldest = std::find_if(failures_.begin(), failures_.end(), [&](const auto& failure) {
     return device < 0 || failure.first == static_cast<unsigned>(device);
   });

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/device_memory.h"
@@ -23,7 +23,7 @@ namespace hpe::device::cuda {
 
 class cuda_set final : public device_set {
  public:
-  /// wished: how many GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
+  /// wished: the number of GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
   cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
   ~cuda_set() override;
 
@@ -40,6 +40,7 @@ class cuda_set final : public device_set {
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;
@@ -55,7 +56,7 @@ class cuda_set final : public device_set {
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
   cuda_stream& add_stream(cuda_device& device, priority level);
-  /// nullptr if the point is of no stream of this set.
+  /// nullptr if the point belongs to no stream of this set.
   [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   void failed(unsigned device, const error& what);
 
@@ -63,7 +64,7 @@ class cuda_set final : public device_set {
   static constexpr std::size_t most_streams = 1024;
 
   [[nodiscard]] std::vector<bool> alive() const;
-  /// Of a device that is not lost; the first one's if all are.
+  /// The context of a device that is not lost; the first device's if all are lost.
   [[nodiscard]] CUcontext live_context() const noexcept;
 
   const driver cu_;
@@ -74,12 +75,12 @@ class cuda_set final : public device_set {
   std::unique_ptr<host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
 
-  std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<cuda_stream>> streams_;
-  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is nobody's
+  mutex streams_mutex_;
+  std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
+  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is no stream
 
-  std::mutex failures_mutex_;
-  std::deque<std::pair<unsigned, error>> failures_;
+  mutex failures_mutex_;
+  std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);
 };
 
 }  // namespace hpe::device::cuda

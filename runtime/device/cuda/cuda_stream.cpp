@@ -1,7 +1,7 @@
-// Order of locks: queue_, then pending_mutex_ of any one stream.
+// Lock order: queue_, then pending_mutex_ of any one stream.
 //
-// Invariant: values in pending_ ascend. Only the last may lack its event: the command that the thread with queue_ is
-// queuing.
+// Invariant: values in pending_ ascend. Only the last command may lack its event: the command that the thread which
+// holds queue_ is queuing.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::chrono::nanoseconds query_time{1000};
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// Throws where the driver is too old for a cluster.
+// Throws if the launch asks for clusters and the driver is too old for them.
 CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, const shape& shape, void** parameters,
                        CUstream stream) {
   const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
@@ -82,7 +82,7 @@ CUevent cuda_stream::announce(std::uint32_t kernel) {
   std::unique_lock lock(pending_mutex_);
   if (unused_.empty()) {
     unused_.reserve(events_made_ + 1);
-    lock.unlock();  // a device that is lost meanwhile takes the mutex
+    lock.unlock();  // a loss of the device locks this mutex
     CUevent made = nullptr;
     check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
     lock.lock();
@@ -118,7 +118,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
   if (followed) {
     last.done = done;
   } else {
-    // Everything up to this command is done.
+    // All commands up to this one have finished.
     for (const command& c : pending_) unused_.push_back(c.done == nullptr ? done : c.done);
     pending_.clear();
     completed_.store(std::max(completed_.load(), value));
@@ -188,7 +188,7 @@ std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintp
       bytes = std::min(bytes, piece->end - address);
     }
   };
-  // The device's side first, so that no more is pinned than the copy uses.
+  // The device's side first, so that no more host memory is pinned than the copy uses.
   from_side == side::device ? limit(from, from_side) : limit(to, to_side);
   from_side == side::device ? limit(to, to_side) : limit(from, from_side);
   check(cu_.cuMemcpyAsync(to, from, bytes, stream_), "queuing a copy");
@@ -258,7 +258,7 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   return submit({observed_command::kind::enqueue}, [&](std::size_t& /*pieces*/) {
     int result = 0;
     try {
-      // Once more, because the function may put another context in its place.
+      // Once more, in case the function makes another context current.
       const entered for_function(cu_, device_.context());
       result = function(stream_);
     } catch (...) {
@@ -276,7 +276,7 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
 void cuda_stream::wait(timepoint point) {
   if (point.timeline == number_) return;
   cuda_stream* const other = set_.find_stream(point);
-  // Asking the driver whether it is reached takes ten times as long as having the stream wait for what is reached.
+  // To ask the driver whether the point is reached takes ten times as long as to make the stream wait for it.
   if (other == nullptr || other->known_reached(point.value)) return;
   device_.require_alive();
   const entered here(cu_, device_.context());
@@ -289,9 +289,9 @@ void cuda_stream::hold(CUstream follower, std::uint64_t value) {
   const std::lock_guard lock(pending_mutex_);
   const auto found = std::lower_bound(pending_.begin(), pending_.end(), value,
                                       [](const command& c, std::uint64_t v) { return c.value < v; });
-  if (found == pending_.end() || found->value != value) return;  // done meanwhile
+  if (found == pending_.end() || found->value != value) return;  // finished meanwhile
   const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
-  // An event of a lost device holds up nobody.
+  // An event of a lost device holds up no stream.
   if (result != CUDA_SUCCESS && !kills_context(result)) cu_.fail(result, "waiting for an event");
 }
 
@@ -311,7 +311,7 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
   CUresult result = CUDA_SUCCESS;
   {
     const std::lock_guard lock(pending_mutex_);
-    // The query of an event takes 1.2 us. Whoever asks about several commands of one stream gets one answer.
+    // The query of an event takes 1.2 us. Queries about several commands of one stream share one answer.
     const auto now = std::chrono::steady_clock::now();
     if (now < asked_ + query_time) return completed_.load() >= value;
     const uncaptured here(cu_);

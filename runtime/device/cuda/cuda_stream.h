@@ -1,11 +1,11 @@
 #pragma once
 
-/// One CUDA stream. Its commands are numbered from 1; behind each lies an event, by whose queries the stream knows how
-/// far it is.
+/// One CUDA stream. Its commands are numbered from 1. An event follows each command; the stream queries the events to
+/// learn which commands have finished.
 ///
 /// A command may be several commands of the driver (pieces of a copy). If the driver refuses a later piece, the command
-/// counts as queued and as failed. An event is at hand before anything is queued; if it cannot be recorded behind the
-/// command, the stream waits here until the command is done.
+/// counts as queued and as failed. The event exists before anything is queued. If it cannot be recorded behind the
+/// command, the calling thread waits until the command has finished.
 
 #include <atomic>
 #include <chrono>
@@ -29,9 +29,9 @@ class cuda_stream final : public stream {
  public:
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
-  /// number: its timeline.
+  /// number: the stream's timeline.
   cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level);
-  /// Its work is done, or its device is lost.
+  /// The stream's work must have finished, or its device must be lost.
   ~cuda_stream() override;
 
   timepoint copy(void* destination, const void* source, std::size_t bytes) override;
@@ -44,15 +44,15 @@ class cuda_stream final : public stream {
   // For the set and its devices:
 
   [[nodiscard]] cuda_device& device() const noexcept { return device_; }
-  /// One load if it is known already, else the query of an event.
+  /// One load if the answer is known already, else a query of an event.
   [[nodiscard]] bool reached(std::uint64_t value) noexcept;
-  /// Never asks the driver: false may mean that nobody has looked yet.
+  /// Never asks the driver: false may mean that no thread has asked it yet.
   [[nodiscard]] bool known_reached(std::uint64_t value) const noexcept { return completed_.load() >= value; }
-  /// What was done when the device was lost; all while it is not.
+  /// The last command that had finished when the device was lost; `all` while it is not lost.
   [[nodiscard]] std::uint64_t lost_after() const noexcept { return lost_after_.load(); }
-  /// How a command failed while the device lived. Of the last hundred.
+  /// The error of a command that failed while the device lived. Kept for the last hundred failures.
   [[nodiscard]] std::optional<error> failure_of(std::uint64_t value) const;
-  /// Lets everything count as reached. Gives the name of the kernel that was next, or an empty one.
+  /// Makes all commands count as reached. Returns the name of the kernel that was next, or an empty one.
   std::string lose();
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);
@@ -63,26 +63,26 @@ class cuda_stream final : public stream {
   struct command {
     std::uint64_t value;
     CUevent done;          // null while the command is being queued
-    std::uint32_t kernel;  // number of its function and 1; 0: no kernel
+    std::uint32_t kernel;  // kernel_id::function + 1; 0: no kernel
   };
-  /// What one side of a copy is.
+  /// The memory on one side of a copy.
   enum class side : std::uint8_t { host, device };
 
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
   [[nodiscard]] std::size_t queue_piece(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
                                         std::size_t bytes, std::vector<host_memory::use>& uses);
 
-  /// Queues one command: queue(pieces) calls the driver and counts in `pieces` what the driver has taken. Rethrows what
-  /// queue throws if that is nothing.
+  /// Queues one command: queue(pieces) calls the driver, and counts in `pieces` the commands that the driver has
+  /// accepted. Rethrows the error of queue if there are none.
   template <class Queue>
   timepoint submit(const observed_command& what, const Queue& queue);
-  /// Makes room for a command, under queue_, and takes the event that will lie behind it.
+  /// Adds an entry for a command, under queue_, and returns the event that will follow the command.
   [[nodiscard]] CUevent announce(std::uint32_t kernel);
-  /// The announced command was not queued.
+  /// Removes the entry of a command that was not queued.
   void withdraw(CUevent done) noexcept;
-  /// The announced command was queued, perhaps not whole.
+  /// Completes the entry of a command that was queued, perhaps in part.
   timepoint queued(CUevent done, const std::optional<error>& failure);
-  /// Returns when nothing of this stream runs any more. The device is lost where the driver cannot tell.
+  /// Waits until no work of this stream runs. If the driver reports an error, the device is lost.
   void drain() noexcept;
   void check(CUresult result, const char* what);
 
@@ -92,15 +92,15 @@ class cuda_stream final : public stream {
   const std::uint32_t number_;
   CUstream stream_ = nullptr;
 
-  std::mutex queue_;  // held while a command is queued, which may take long when the driver's queue is full
+  std::mutex queue_;  // held while a command is queued, which takes long when the driver's queue is full
   std::atomic<std::uint64_t> submitted_{0};
 
-  mutable std::mutex pending_mutex_;  // held shortly; guards what follows
+  mutable std::mutex pending_mutex_;  // held briefly; guards the members below
   std::deque<command> pending_;
-  std::vector<CUevent> unused_;  // with room for all that were made
+  std::vector<CUevent> unused_;  // has room for all that were made
   std::size_t events_made_ = 0;
-  std::vector<std::pair<std::uint64_t, error>> failures_;  // of commands; the oldest first, with room for all
-  std::chrono::steady_clock::time_point asked_{};          // when the first of pending_ was not ready yet
+  std::vector<std::pair<std::uint64_t, error>> failures_;  // of commands; oldest first, has room for all
+  std::chrono::steady_clock::time_point asked_{};          // when the first of pending_ was last seen not to be ready
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> lost_after_{all};
 };

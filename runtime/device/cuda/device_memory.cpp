@@ -1,6 +1,6 @@
-// Invariant: a segment of the UVAS in which something is mapped is reserved with the driver, and stays so. The driver
-// reserves only what the host has not mapped, so the runtime's own placeholder goes away first; the driver puts one of
-// its own there, over which host views are mapped.
+// Invariant: a segment of the UVAS in which memory was mapped is reserved with the driver, and stays so. The driver
+// reserves only addresses that the host has not mapped, so the runtime's own placeholder is unmapped first. The driver
+// maps its own placeholder there, over which host views are mapped.
 #include "runtime/device/cuda/device_memory.h"
 
 #include <sys/mman.h>
@@ -57,7 +57,7 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
       continue;
     }
     if (result == CUDA_SUCCESS) cu_.cuMemAddressFree(got, size);
-    // The placeholder again, unless somebody else was faster.
+    // Restore the placeholder, unless another thread has mapped something there.
     ::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
               "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); HPE_ADDRESS_BASE "
@@ -68,7 +68,7 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
 
 void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
                         std::span<const CUdevice> users) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require_free(address, bytes);
   reserve_around(address, bytes);
 
@@ -101,7 +101,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
 }
 
 void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto first = mappings_.from(address);
   auto last = first;
   std::uintptr_t at = address;
@@ -112,7 +112,7 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
   for (auto it = first; it != last; it = mappings_.erase(it)) {
-    // What fails here belongs to a lost device.
+    // A failure here belongs to a lost device.
     cu_.cuMemUnmap(it->first, it->second.end - it->first);
     cu_.cuMemRelease(it->second.value.memory);
   }
@@ -127,7 +127,7 @@ bool device_memory::shareable(CUdevice home) const {
 }
 
 std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_t bytes) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   std::vector<shared_part> parts;
   auto it = mappings_.from(address);
   for (std::uintptr_t at = address; at < address + bytes; ++it) {
@@ -173,14 +173,14 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
   std::uintptr_t end = address;
   std::uint32_t reached = 0;
   try {
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const shared_part& part : parts) {
       require_free(end, part.bytes);
       reserve_around(end, part.bytes);
       import_part(end, part);
       end += part.bytes;
     }
-    // Which GPUs reach it depends on where it is, which its handle does not tell: the driver knows.
+    // Which GPUs reach the memory depends on its location, which only the driver knows.
     for (std::size_t d = 0; d < users.size(); ++d) {
       if (!users[d]) continue;
       const CUmemAccessDesc access{location_of(*users[d]), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -195,7 +195,7 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
 }
 
 std::optional<device_memory::piece> device_memory::find(std::uintptr_t address) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   const auto found = mappings_.find(address);
   if (found == mappings_.end()) return std::nullopt;
   return piece{found->second.value.device, found->second.end};

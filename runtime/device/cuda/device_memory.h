@@ -5,45 +5,45 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "runtime/base/interval_map.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
 #include "runtime/os/file_descriptor.h"
 
 namespace hpe::device::cuda {
 
-/// Any thread.
+/// Thread-safe.
 class device_memory {
  public:
   device_memory(const driver& cu, const uvas_layout& layout);
-  /// Nothing is mapped any more, or its device is gone.
+  /// All memory must be unmapped, or its device lost.
   ~device_memory();
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;
 
-  /// Creates memory on a device and maps it for all in `users`, ordinals of the driver. Throws what device::map throws.
-  /// The caller has entered the device's context, and clears the memory.
+  /// Creates memory on a device and maps it for all `users`, which are ordinals of the driver. Throws what device::map
+  /// throws. The caller has entered the device's context, and must clear the memory.
   void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
 
-  /// Takes away one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT.
+  /// Unmaps one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT for others.
   void unmap(std::uintptr_t address, std::size_t bytes, unsigned device);
 
-  /// What stands behind a range, as device_set::share and import_memory have it. users: by index, those that are tried.
-  /// The caller has entered a context.
+  /// See device_set::share and device_set::import_memory. users: the devices to try, by index. The caller has entered a
+  /// context.
   std::vector<shared_part> share(std::uintptr_t address, std::size_t bytes);
   std::uint32_t import_memory(std::uintptr_t address, std::span<const shared_part> parts,
                               std::span<const std::optional<CUdevice>> users);
 
-  /// In place of a device: memory of another process.
+  /// In place of a device number: memory of another process.
   static constexpr unsigned foreign = 0xffffffff;
 
   struct piece {
     unsigned device = 0;
-    std::uintptr_t end = 0;  // copies do not cross it
+    std::uintptr_t end = 0;  // copies must not cross it
   };
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
 
@@ -51,19 +51,19 @@ class device_memory {
   struct mapping {
     unsigned device;
     CUmemGenericAllocationHandle memory;
-    os::file_descriptor file{};  // once it was shared
+    os::file_descriptor file{};  // set when the memory is first shared
   };
 
-  void require_free(std::uintptr_t address, std::size_t bytes) const;
-  void reserve_around(std::uintptr_t address, std::size_t bytes);
+  void require_free(std::uintptr_t address, std::size_t bytes) const HPE_REQUIRES(mutex_);
+  void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
-  void import_part(std::uintptr_t address, const shared_part& part);
+  void import_part(std::uintptr_t address, const shared_part& part) HPE_REQUIRES(mutex_);
 
   const driver& cu_;
   const uvas_layout layout_;
-  mutable std::shared_mutex mutex_;
-  std::vector<bool> reserved_;  // by segment
-  interval_map<std::uintptr_t, mapping> mappings_;
+  mutable shared_mutex mutex_;
+  std::vector<bool> reserved_ HPE_GUARDED_BY(mutex_);  // by segment
+  interval_map<std::uintptr_t, mapping> mappings_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::cuda

@@ -13,12 +13,12 @@ namespace {
 constexpr const char* library = "libcuda.so.1";
 constexpr int oldest = 12000;  // CUDA 12.0
 
-// The macros of cuda.h turn a name into that of its version before it becomes a string.
+// The macros of cuda.h replace a name by that of its version, so a name is expanded before it becomes a string.
 #define HPE_CUDA_STRING(name) #name
 #define HPE_CUDA_STRING_OF(name) HPE_CUDA_STRING(name)
 
-// In a program that hpe was preloaded into, what has the driver's name is hpe's own library (interpose/cuda), which
-// tells what the driver behind it has.
+// In a program into which hpe was preloaded, the library with the driver's name is hpe's own (interpose/cuda). Its
+// hpe_cuda_driver_entry finds the functions of the real driver.
 class library_entries {
  public:
   explicit library_entries(void* handle)
@@ -111,7 +111,7 @@ uncaptured::~uncaptured() { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
 entered::entered(const driver& cu, CUcontext context) : cu_(cu), free_(cu) {
   CUcontext current = nullptr;
   cu_.cuCtxGetCurrent(&current);
-  // A dead context is made current too: what is called then tells.
+  // A dead context is made current, too: later calls then report its error.
   if (current != context) pushed_ = cu_.cuCtxPushCurrent(context) == CUDA_SUCCESS;
 }
 

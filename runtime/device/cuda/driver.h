@@ -1,7 +1,7 @@
 #pragma once
 
-/// The CUDA driver as hpe calls it: one table of entries, filled from libcuda.so.1 when the first devices are opened,
-/// so that programs start where there is no driver.
+/// The functions of the CUDA driver that hpe calls, in one table. It is filled from libcuda.so.1 when the first devices
+/// are opened, so that programs start without a driver.
 
 #include <cuda.h>
 
@@ -18,24 +18,24 @@ struct driver {
 #undef HPE_CUDA_REQUIRED
 #undef HPE_CUDA_OPTIONAL
 
-  /// Throws HPE_ERROR_INITIALIZATION: no driver, one that is too old, or no device that it can use.
+  /// Throws HPE_ERROR_INITIALIZATION if there is no driver, if it is too old, or if it has no usable device.
   driver();
 
-  /// "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
+  /// The name and description of an error: "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
   [[nodiscard]] std::string words_for(CUresult result) const;
 
-  /// Throws what a failed call means: HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST or HPE_ERROR_SYSTEM. `what` names
-  /// what was tried.
+  /// Throws the error of a failed call: HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST or HPE_ERROR_SYSTEM. `what`
+  /// names the operation.
   void check(CUresult result, const char* what) const {
     if (result != CUDA_SUCCESS) fail(result, what);
   }
   [[noreturn]] void fail(CUresult result, const char* what) const;
 };
 
-/// Whether a result means that the context it comes from is dead for good.
+/// Whether a result means that its context is permanently unusable.
 [[nodiscard]] bool kills_context(CUresult result) noexcept;
 
-/// Makes the calls of the calling thread independent of stream captures of the program, for as long as it lives.
+/// While it lives, stream captures of the program do not affect the driver calls of the calling thread.
 class uncaptured {
  public:
   explicit uncaptured(const driver& cu);
@@ -48,7 +48,7 @@ class uncaptured {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// Makes a context current in the calling thread as well.
+/// Makes a context current in the calling thread while it lives, and includes uncaptured.
 class entered {
  public:
   entered(const driver& cu, CUcontext context);

@@ -1,6 +1,6 @@
-// Invariants: pieces are disjoint and each lies in one range. A piece that is not pinned yet belongs to one thread,
-// which pins it without the mutex and then says so, or erases it. A piece is unpinned only when no copy is being queued
-// on it and all its users are reached. Copies never cross the end of a piece, which the driver refuses.
+// Invariants: pieces are disjoint, and each lies in one range. A piece that is not pinned yet belongs to one thread,
+// which pins it without the mutex and then marks it, or erases it. A piece is unpinned only when no copy is being
+// queued on it and all its users are reached. Copies never cross the end of a piece, which the driver would refuse.
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ namespace {
 constexpr std::size_t smallest_piece = granule_size;
 constexpr std::size_t largest_piece = 16 * granule_size;
 
-// What one thread makes and pins at a time of what is expected. Of 8 MiB too much time goes into what each piece costs,
-// of 32 MiB the first copies come late.
+// The bytes that one thread makes and pins at once of an expected range. With 8 MiB, too much time goes into the cost
+// of each piece; with 32 MiB, the first copies come late.
 constexpr std::size_t expected_piece = 8 * granule_size;
-// At the beginning of a walk all threads are idle and little is expected: what there is is shared by them.
+// At the beginning of a walk all threads are idle and little is expected: they share it in pieces of this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
-// More threads only wait for each other in the kernel and in the driver.
+// More threads would only wait for each other in the kernel and in the driver.
 unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
 void* pointer(std::uintptr_t address) {
@@ -58,7 +58,7 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
               "a part of the {} bytes at {:#x} is registered already", bytes, address);
   const bool for_kernels = in_space(address);
   if (for_kernels) {
-    // The pages have to be usable while they are pinned; what is mapped over them later changes nothing.
+    // The pages must be accessible while they are pinned; later mappings over them change nothing.
     os::map_file(pointer(address), bytes, os::access::read_write, fd, static_cast<std::uint64_t>(offset));
     const CUresult result =
         cu_.cuMemHostRegister(pointer(address), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
@@ -102,7 +102,7 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
       unpin(p);
       continue;
     }
-    // Others may use its neighbours: their copies are waited for without the mutex, and then it is looked for again.
+    // Copies of neighbouring bytes may use the piece. Wait for its users without the mutex, then search again.
     const std::vector<timepoint> users = p->second.value.users;
     lock.unlock();
     for (const timepoint user : users) set_.wait(user);
@@ -124,7 +124,7 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes))) p = pinned_piece(lock, address);
   if (p == pieces_.end()) {
     auto next = pieces_.from(address);
-    if (next != pieces_.end() && next->first <= address) ++next;  // another thread is about it
+    if (next != pieces_.end() && next->first <= address) ++next;  // another thread is pinning it
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
   ++p->second.value.busy;
@@ -162,11 +162,11 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   HPE_INVARIANT(in != ranges_.end());
   gap result{address / smallest_piece * smallest_piece,
              round_up(address + std::min(bytes, largest_piece), smallest_piece)};
-  const auto next = pieces_.from(address);  // the address is in none
+  const auto next = pieces_.from(address);  // no piece contains the address
   if (next != pieces_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
-    // Where a walk is expected, others are about what lies ahead, and the copy waits for no more than its own bytes.
+    // If a walk is expected, threads pin the bytes ahead, and the copy waits for no more than its own bytes.
     if (previous.end == result.begin && expected_.empty())
       result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
@@ -213,7 +213,7 @@ void host_memory::expect(std::uintptr_t address, std::size_t bytes) {
       while (threads_.size() < thread_count())
         threads_.push_back(os::start_thread("hpe-pin", [this] { pin_what_is_expected(); }));
     } catch (const error&) {
-      if (threads_.empty()) expected_.clear();  // it was a hint; copies pin what they need themselves
+      if (threads_.empty()) expected_.clear();  // a hint only: copies pin what they need themselves
     }
   }
   changed_.notify_all();
@@ -222,7 +222,7 @@ void host_memory::expect(std::uintptr_t address, std::size_t bytes) {
 host_memory::gap host_memory::next_expected() {
   while (!expected_.empty()) {
     gap& first = expected_.front();
-    // Behind the piece that it begins in, up to the next one.
+    // Continue behind the piece that contains the begin, up to the next piece.
     if (const auto in = pieces_.find(first.begin); in != pieces_.end()) first.begin = in->second.end;
     const auto next = pieces_.from(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
@@ -251,7 +251,7 @@ void host_memory::pin_what_is_expected() {
       continue;
     }
     const entered here(cu_, set_.context());
-    if (!pin(lock, next)) expected_.clear();  // there is no room
+    if (!pin(lock, next)) expected_.clear();  // no room: drop the hints
   }
 }
 
@@ -273,7 +273,7 @@ bool host_memory::idle(const piece& p) const {
 }
 
 void host_memory::unpin(pieces::iterator p) {
-  // After the loss of the device in whose context it was pinned this fails; the pages go with the process then.
+  // Fails after the loss of the device in whose context it was pinned; the process's end then releases the pages.
   const CUresult result = cu_.cuMemHostUnregister(pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
   if (!in_space(p->first)) pinned_ -= p->second.end - p->first;

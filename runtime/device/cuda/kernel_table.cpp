@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* image_name = "hpe_cuda_image";
 
-/// CUDA code in memory. Of a shared object it stays where the loader put it; of another file, bytes has it.
+/// CUDA code in memory. That of a shared object stays where the loader put it; that of another file is in bytes.
 struct image {
   const void* data = nullptr;
   std::string bytes;
@@ -36,10 +36,10 @@ image read_image(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
     result.bytes.assign(std::istreambuf_iterator<char>(stream), {});
     HPE_REQUIRE(stream.good() || stream.eof(), HPE_ERROR_NOT_FOUND, "{} cannot be read", path);
-    result.data = result.bytes.c_str();  // text of PTX ends in a zero
+    result.data = result.bytes.c_str();  // text of PTX must end in a zero
     return result;
   }
-  // Stays open: modules live until the program ends.
+  // Stays open, because modules live until the program ends.
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_NOT_FOUND, "{}", ::dlerror());  // NOLINT(concurrency-mt-unsafe)
   result.data = ::dlsym(handle, image_name);
@@ -70,12 +70,12 @@ std::uint32_t kernel_table::load(const std::string& path, const std::vector<bool
                 path, d, cu_.words_for(result));
     load_functions(made.on[d]);
   }
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   modules_.push_back(std::move(made));
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
 
-// A function that the driver loads at its first launch waits for everything that runs.
+// Loads the functions now: the driver would load one at its first launch, after a wait for all running work.
 void kernel_table::load_functions(CUmodule from) const {
   if (cu_.cuModuleGetFunctionCount == nullptr || cu_.cuModuleEnumerateFunctions == nullptr || cu_.cuFuncLoad == nullptr)
     return;
@@ -87,7 +87,7 @@ void kernel_table::load_functions(CUmodule from) const {
 }
 
 kernel_id kernel_table::find(std::uint32_t number, const std::string& name, const std::vector<bool>& wanted) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
   const module& from = modules_[number];
   kernel made{name, std::vector<entry>(contexts_.size())};
@@ -103,7 +103,7 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
 }
 
-// Asks the driver for the dynamic shared memory that the kernel wants, and gives its bytes.
+// Requests the dynamic shared memory that the kernel needs from the driver, and returns its bytes.
 unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const {
   CUdeviceptr variable = 0;
   std::size_t size = 0;
@@ -119,7 +119,7 @@ unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name
 }
 
 kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   const entry found = id.function < kernels_.size() ? kernels_[id.function].on[device] : entry{};
   HPE_REQUIRE(found.function != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function,
               device);
@@ -127,7 +127,7 @@ kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
 }
 
 std::string kernel_table::name(std::uint32_t function) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return kernels_[function].name;
 }
 

@@ -2,32 +2,32 @@
 
 #include <deque>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
 
 namespace hpe::device::cuda {
 
-/// Modules and kernels, each loaded on every device. A module is a shared object that holds CUDA code under the name
-/// hpe_cuda_image (cmake/HpeCuda.cmake makes such), or a file with nothing but CUDA code (.fatbin, .cubin, .ptx). Any
-/// thread.
+/// Modules and kernels, each loaded on every device. A module is a shared object that has CUDA code under the name
+/// hpe_cuda_image (made by cmake/HpeCuda.cmake), or a file of nothing but CUDA code (.fatbin, .cubin, .ptx).
+/// Thread-safe.
 class kernel_table {
  public:
-  /// contexts: by device; they outlive this.
+  /// contexts: by device; they must outlive the table.
   kernel_table(const driver& cu, std::vector<CUcontext> contexts) : cu_(cu), contexts_(std::move(contexts)) {}
   ~kernel_table();
   kernel_table(const kernel_table&) = delete;
   kernel_table& operator=(const kernel_table&) = delete;
 
-  /// Both throw HPE_ERROR_NOT_FOUND. A device for which wanted is false gets nothing.
+  /// Both throw HPE_ERROR_NOT_FOUND. Devices for which wanted is false are left out.
   std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
   kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
-  /// A kernel on one device. Dynamic shared memory: what the kernel's module says in the variable NAME_shared_bytes, a
-  /// 32-bit number; else none.
+  /// A kernel on one device. Its dynamic shared memory is the value of the module's variable NAME_shared_bytes, a
+  /// 32-bit number; 0 if there is no such variable.
   struct entry {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0;
@@ -41,7 +41,7 @@ class kernel_table {
 
   struct module {
     std::string path;
-    std::vector<CUmodule> on;  // by device; null where it is not loaded
+    std::vector<CUmodule> on;  // by device; null if not loaded there
   };
   struct kernel {
     std::string name;
@@ -50,9 +50,9 @@ class kernel_table {
 
   const driver& cu_;
   const std::vector<CUcontext> contexts_;
-  mutable std::shared_mutex mutex_;
-  std::deque<module> modules_;
-  std::deque<kernel> kernels_;
+  mutable shared_mutex mutex_;
+  std::deque<module> modules_ HPE_GUARDED_BY(mutex_);
+  std::deque<kernel> kernels_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The family of GPUs, or its absence: where hpe was built without the CUDA toolkit, absent.cpp takes the place of the
-/// rest.
+/// The family of GPUs. In a build of hpe without the CUDA toolkit, absent.cpp takes the place of the other
+/// files.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hpe::device::cuda {
 
-/// Opens the GPUs that "cuda" or "cuda:N" asks for. Throws HPE_ERROR_INITIALIZATION with what is missing.
+/// Opens the GPUs that "cuda" or "cuda:N" names. Throws HPE_ERROR_INITIALIZATION with the reason.
 std::unique_ptr<device_set> open(const std::string& specification, const uvas_layout& layout, const options& wanted);
 
 /// Whether there is a driver with at least one device.

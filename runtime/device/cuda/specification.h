@@ -5,8 +5,8 @@
 
 namespace hpe::device::cuda {
 
-/// What "cuda" or "cuda:N" asks for: the first N GPUs, or all of them (empty). Throws HPE_ERROR_INITIALIZATION for what
-/// cannot be meant.
+/// Parses "cuda" (all GPUs; empty) or "cuda:N" (the first N GPUs). Throws HPE_ERROR_INITIALIZATION for other
+/// text.
 [[nodiscard]] std::optional<unsigned> parse_count(const std::string& text);
 
 }  // namespace hpe::device::cuda

@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "runtime/os/thread.h"
+#include "runtime/trace/call_stack.h"
 
-// Invariant, under the mutex: the front of a line is the oldest work of its stream that was not seen to end. The points
-// of `after` are taken off as they are reached; the last moves the line's `free` time.
+// Invariant, under the mutex: the front of a line's queue is the oldest work of its stream that was not seen to end.
+// Points of `after` are removed when they are reached, which sets the line's `free` time.
 
 namespace hpe::device::traced {
 
@@ -24,7 +25,7 @@ watcher::watcher(device_set& devices, const uvas_layout& layout, trace::recorder
 watcher::~watcher() {
   devices_.observe(nullptr);
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stop_ = true;
   }
   gate_->ring();
@@ -34,38 +35,38 @@ watcher::~watcher() {
 void watcher::stream_created(unsigned device, std::uint32_t timeline, priority level) {
   static constexpr const char* levels[] = {"copies that threads wait for", "launches and their copies", "prefetch",
                                            "uploads behind writers"};
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const trace::track where{1 + device, rows_[device]++};
   to_.name_row(where, fmt::format("stream {}: {}", where.row, levels[static_cast<unsigned>(level)]));
   lines_[timeline].where = where;
 }
 
 void watcher::kernel_found(std::uint32_t function, const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  kernels_[function] = to_.keep(name);
+  const lock_guard lock(mutex_);
+  kernels_[function] = to_.keep(trace::demangled(name.c_str()));
 }
 
 void watcher::queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept {
   try {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     line& its = lines_.at(point.timeline);
     its.queue.push_back({command, point, std::exchange(its.after, {}), asked});
   } catch (const std::bad_alloc&) {
-    return;  // the trace lacks it
+    return;  // the trace lacks the command
   }
   gate_->ring();
 }
 
 void watcher::waits(std::uint32_t timeline, timepoint point) noexcept {
   try {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     lines_.at(timeline).after.push_back(point);
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the work seems to begin earlier
   }
 }
 
 void watcher::settle() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   look();
 }
 
@@ -102,7 +103,7 @@ std::vector<timepoint> watcher::look() {
         if (w.after.empty()) next.push_back(w.point);
         break;
       }
-      // What it waited for may have been reached unseen: then it began somewhere between.
+      // The points that it waited for may have been reached unseen: then it began somewhere between.
       record(w, its.where, std::min(std::max(its.free, w.asked), now), now);
       its.free = now;
       its.queue.pop_front();
@@ -115,7 +116,7 @@ void watcher::run() {
   for (;;) {
     std::vector<timepoint> next;
     {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       if (stop_) return;
       next = look();
     }

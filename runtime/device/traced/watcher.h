@@ -1,27 +1,27 @@
 #pragma once
 
-/// Records the work of devices (HPE_TRACE): tells the recorder when kernels and copies began and ended.
+/// Records the work of devices (HPE_TRACE): reports to the recorder when kernels and copies began and ended.
 ///
-/// A thread watches the timepoints, so ends are late by what it takes to wake it (some ten microseconds). Work is taken
-/// to begin when it was queued, what it waits for is reached, and its stream has finished what came before.
+/// A thread watches the timepoints, so ends are recorded late by the time that waking it takes (some ten microseconds).
+/// Work counts as begun when it is queued, its points to wait for are reached, and its stream is free.
 
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/observer.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::device::traced {
 
-/// Any thread.
+/// Thread-safe.
 class watcher final : public command_observer {
  public:
-  /// Observes the devices from now on. They and the recorder outlive it.
+  /// Starts to observe the devices. The devices and the recorder must outlive the watcher.
   watcher(device_set& devices, const uvas_layout& layout, trace::recorder& to);
   ~watcher() override;
   watcher(const watcher&) = delete;
@@ -32,38 +32,39 @@ class watcher final : public command_observer {
   void queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept override;
   void waits(std::uint32_t timeline, timepoint point) noexcept override;
 
-  /// Records what has ended by now.
+  /// Records all work that has ended.
   void settle();
 
  private:
   struct work {
     observed_command command;
     timepoint point;
-    std::vector<timepoint> after;  // of other streams
+    std::vector<timepoint> after;  // points of other streams to wait for
     trace::clock::time_point asked;
   };
   /// One stream.
   struct line {
     trace::track where;
-    std::vector<timepoint> after;  // what the next work waits for
+    std::vector<timepoint> after;  // points that the next work waits for
     std::deque<work> queue;
-    trace::clock::time_point free;  // when what came before had ended
+    trace::clock::time_point free;  // when the work before had ended
   };
 
   void run();
-  /// Under the mutex. Gives the points that something happens at.
-  std::vector<timepoint> look();
-  void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end);
+  /// Records work that has ended. Returns the points to watch next.
+  std::vector<timepoint> look() HPE_REQUIRES(mutex_);
+  void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end)
+      HPE_REQUIRES(mutex_);
 
   device_set& devices_;
   const uvas_layout layout_;
   trace::recorder& to_;
   const std::unique_ptr<gate> gate_;
-  std::mutex mutex_;                              // guards what follows
-  std::map<std::uint32_t, line> lines_;           // by timeline
-  std::map<unsigned, std::uint32_t> rows_;        // streams of a device
-  std::map<std::uint32_t, const char*> kernels_;  // names, by function
-  bool stop_ = false;
+  mutex mutex_;
+  std::map<std::uint32_t, line> lines_ HPE_GUARDED_BY(mutex_);           // by timeline
+  std::map<unsigned, std::uint32_t> rows_ HPE_GUARDED_BY(mutex_);        // number of streams, by device
+  std::map<std::uint32_t, const char*> kernels_ HPE_GUARDED_BY(mutex_);  // names, by function
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,14 +1,14 @@
 #pragma once
 
-/// Functions that stay functions: those in which threads do not meet.
+/// Functions that are compiled as functions, because threads do not meet in them.
 
 #include "runtime/ptx/compiler/emitter.h"
 
 namespace hpe::ptx {
 
-/// The code of one; what it looks like is told at has_scalar_parameters.
+/// Emits the code of a function; has_scalar_parameters describes its signature.
 void emit_device_function(module_context& shared, std::uint32_t number);
-/// Its declaration, so that calls can be emitted.
+/// Declares a function, so that calls can be emitted.
 void declare_device_function(module_context& shared, std::uint32_t number);
 
 }  // namespace hpe::ptx

@@ -1,8 +1,8 @@
-// Accesses to addresses that are no multiples of their sizes, which a GPU refuses and this machine would carry out.
+// Accesses to addresses that are not multiples of their size: a GPU refuses them, this machine would execute them.
 //
-// One test, on a branch that is never taken, serves all accesses of a basic block whose addresses can be known before
-// the first of them. So what the addresses are computed by is emitted ahead of it; that changes no value, because
-// neither reads what the other writes.
+// One test and one branch, which is normally not taken, cover all accesses of a basic block whose addresses are known
+// before the first of them. The code that computes these addresses is therefore emitted before the test. This changes
+// no values, because it is only moved past code if neither writes a register that the other uses.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -20,9 +20,9 @@ using llvm::Value;
 
 namespace {
 
-constexpr std::size_t most_ahead = 300;  // instructions that are looked at for one test
+constexpr std::size_t most_ahead = 300;  // instructions examined for one test
 
-// What an access must begin at a multiple of; 1 where nothing is to be checked. find_in_cluster looks itself.
+// The alignment that an access needs; 1 if there is nothing to check. find_in_cluster checks alignment itself.
 unsigned alignment_of(const instruction& i) {
   if ((i.kind != kind::load && i.kind != kind::store && i.kind != kind::atomic) || i.op == opcode::wmma) return 1;
   const bool is_parameter = i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
@@ -34,7 +34,7 @@ bool can_share_a_check(const instruction& i) {
   return alignment_of(i) > 1 && i.sources[0].is_register() && !i.guard.is_register();
 }
 
-// Without effects but for its results, and at no particular time.
+// Whether an instruction only computes its results and may be executed at any time.
 bool can_be_early(const instruction& i) {
   if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
   return i.kind == kind::pure ||
@@ -48,7 +48,7 @@ void add_reads(const instruction& i, numbers& to) {
     if (o.is_register()) to.insert(o.index);
   if (!i.guard.is_register()) return;
   to.insert(i.guard.index);
-  for (const operand& o : i.results)  // keeps its old value where the guard says so
+  for (const operand& o : i.results)  // a guarded write may keep the old value
     if (o.is_register()) to.insert(o.index);
 }
 
@@ -61,7 +61,7 @@ bool meet(const numbers& a, const numbers& b) {
   return std::any_of(a.begin(), a.end(), [&](std::uint32_t n) { return b.contains(n); });
 }
 
-// Which instructions the addresses of accesses are computed by.
+// Marks the instructions that compute addresses of accesses.
 std::vector<bool> find_address_code(std::span<const instruction> code) {
   std::vector<bool> result(code.size());
   numbers wanted;
@@ -77,7 +77,7 @@ std::vector<bool> find_address_code(std::span<const instruction> code) {
   return result;
 }
 
-// That code first, where it does not depend on what it overtakes.
+// Moves that code to the front, if it does not depend on the code that it passes.
 std::vector<const instruction*> with_addresses_first(std::span<const instruction> code) {
   const std::vector<bool> is_address_code = find_address_code(code);
   std::vector<const instruction*> early, late;
@@ -132,7 +132,7 @@ void emitter::check_alignment(std::span<const instruction* const> accesses) {
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
   at.CreateCondBr(is_wrong(any), wrong, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
 
-  // The first of them that is wrong is told.
+  // Reports the first access of the group that is misaligned.
   at.SetInsertPoint(wrong);
   for (const instruction* const i : accesses) {
     llvm::BasicBlock* const here = at.GetInsertBlock();

@@ -1,4 +1,4 @@
-// Calls that stay calls.
+// Calls that are not inlined.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@ using llvm::Value;
 void emitter::emit_call(const instruction& i) {
   const program& p = shared_.image.program();
   if (i.sources.empty()) return emit_call_to(i, *p.functions[i.callee], i.callee);
-  // Any function whose address is taken somewhere and whose parameters are those of the call.
+  // The target may be any function whose address is taken somewhere and that has as many parameters as the call.
   Value* const target = get(i.sources[0], 64);
   llvm::LLVMContext& c = at.getContext();
   llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", function_);
@@ -81,7 +81,7 @@ void emitter::emit_call_to(const instruction& i, const ptx::function& callee, st
     call(reinterpret_cast<const void*>(helpers::call_function), at.getVoidTy(),
          {context, shared_.pointer(&callee), memory});
   } else {
-    // Each call takes some local memory, so that recursion without end is found.
+    // Each call uses some local memory, so infinite recursion ends in a trap.
     Value* const below = at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16));
     at.CreateCall(shared_.functions.at(number), {context, thread, below, local_end, memory});
   }

@@ -1,4 +1,4 @@
-// Comparisons of integers, f32 and f64 that set a predicate. Others are left to the scalar functions.
+// Comparisons of integers, f32 and f64 to a predicate. Scalar functions execute all others.
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/scalar.h"

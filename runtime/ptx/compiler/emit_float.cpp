@@ -1,4 +1,4 @@
-// Floating point: f32 and f64 to the nearest, conversions. Other roundings and halves are left to the scalar functions.
+// Floating point: f32 and f64 rounded to nearest, and conversions. Scalar functions execute other roundings and halves.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -14,7 +14,7 @@ bool rounds_to_integral(const instruction& i) {
   return i.modifiers.one_of(modifier::rni, modifier::rzi, modifier::rmi, modifier::rpi) != modifier::count;
 }
 
-// Whether there is own code for it; for conversions to integers see emit_float_conversion.
+// Whether there is code for an instruction here; for conversions to integers see emit_float_conversion.
 bool is_emitted(const instruction& i) {
   const type t = i.types[0];
   if (i.kind != kind::pure || (t != type::f32 && t != type::f64)) return false;
@@ -50,14 +50,14 @@ bool is_emitted(const instruction& i) {
 
 }  // namespace
 
-// Not what converts from f64, whose NaN keeps sign and payload.
+// Not a conversion from f64, whose NaN keeps sign and payload.
 bool is_loose_operation(const instruction& i) {
   return i.types[0] == type::f32 && is_emitted(i) && !(i.op == opcode::cvt && i.second_type() == type::f64);
 }
 
 loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t registers)
     : types_(registers, type::none) {
-  // Optimistic: whoever is written by such an operation, until another write of the register says no.
+  // Optimistic: a register that such an operation writes is loose, unless another write of the register refutes it.
   std::vector<bool> refused(registers);
   for (const instruction& i : code)
     if (is_loose_operation(i) && i.results[0].is_register()) {
@@ -74,7 +74,7 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
         type& t = types_[d.index];
         if (moves && i.sources[0].is_register() && !refused[i.sources[0].index] &&
             types_[i.sources[0].index] != type::none) {
-          // takes the NaN over as it is, if all other writes allow it
+          // passes a NaN on unchanged, if all other writes allow it
           if (t == type::none && bits_of(i.types[0]) == bits_of(types_[i.sources[0].index])) {
             t = types_[i.sources[0].index];
             changed = true;
@@ -88,7 +88,7 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
         changed = true;
       }
     }
-    // A refusal may turn movers of that register into plain writers.
+    // A refusal may turn movs from that register into plain writes, so the search repeats.
     for (std::size_t r = 0; r < registers; ++r)
       if (refused[r]) types_[r] = type::none;
   }
@@ -101,9 +101,9 @@ Value* emitter::flushed(Value* value, bool ftz) {
   return at.CreateBitCast(at.CreateSelect(tiny, at.CreateAnd(bits, 0x80000000), bits), value->getType());
 }
 
-// What an operation of f64 gives where its result is a NaN (scalar_float.cpp): an operand that is one, made quiet.
-// Neither LLVM nor the processor says which, so it is chosen here; that it is rare is told, so that loops of arithmetic
-// branch around it.
+// The NaN result of an f64 operation is an operand that is a NaN, made quiet (scalar_float.cpp). Neither LLVM nor the
+// processor defines which operand, so it is selected here. Branch weights mark the case as rare, so that loops of
+// arithmetic branch around it.
 Value* emitter::with_exact_nan(Value* result, llvm::ArrayRef<Value*> in_order) {
   if (!result->getType()->isDoubleTy()) return result;
   llvm::Type* const bits = at.getInt64Ty();
@@ -131,14 +131,14 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
   if (rounds_to_integral(i)) {
     value = to_integral(i, flushed(value, ftz));
   } else if (from != t) {
-    // The NaN of f32 is seen in f64, so it has to be the right one; with .ftz it is canonical.
+    // The NaN of the f32 shows in the f64, so it must be the exact one; with .ftz it is canonical.
     if (t == type::f64) {
       Value* bits = get(i.sources[0], 32);
       if (ftz) bits = canonical(bits, type::f32);
       value = at.CreateBitCast(bits, at.getFloatTy());
     }
     value = at.CreateFPCast(flushed(value, ftz), as);
-    if (t == type::f32) {  // quiet, also where LLVM finds that the f64 was an f32 before
+    if (t == type::f32) {  // quiet, even if LLVM finds that the f64 was converted from an f32
       Value* const bits = at.CreateBitCast(value, at.getInt32Ty());
       Value* const quiet = at.CreateSelect(at.CreateFCmpUNO(value, value), at.CreateOr(bits, 0x400000), bits);
       value = at.CreateBitCast(quiet, as);
@@ -147,7 +147,7 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
   return flushed(value, ftz);
 }
 
-// As the scalar functions: in double, rounded once more.
+// Like the scalar functions: computes in double and rounds once.
 Value* emitter::emit_approximate(const instruction& i) {
   const bool ftz = i.has(modifier::ftz);
   const auto precise = [&](std::size_t n) {
@@ -176,7 +176,7 @@ Value* emitter::emit_approximate(const instruction& i) {
   return flushed(at.CreateFPTrunc(result, at.getFloatTy()), ftz);
 }
 
-// min and max: the number where one is a NaN; of equal ones, which may be zeros, that with the right sign.
+// min and max: of a NaN and a number, the number; of two zeros, the one with the right sign.
 Value* emitter::emit_extreme(bool minimum, Value* a, Value* b) {
   llvm::Type* const bits = at.getIntNTy(a->getType()->getPrimitiveSizeInBits());
   Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
@@ -194,7 +194,7 @@ Value* emitter::emit_float(const instruction& i) {
   std::vector<Value*> s;
   for (const operand& o : i.sources) s.push_back(flushed(get_float(o, t), ftz));
   Value* result = nullptr;
-  std::vector<Value*> nans{s[0]};  // in the order in which they count
+  std::vector<Value*> nans{s[0]};  // in order of precedence
   if (s.size() == 2) nans = {s[1], s[0]};
   if (s.size() == 3) nans = {s[1], s[2], s[0]};
   switch (i.op) {
@@ -234,7 +234,7 @@ Value* emitter::emit_float_conversion(const instruction& i) {
   Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                                           {bits, value->getType()}, {value});
   Value* result = whole;
-  if (bits_of(to) == 64 || from == type::f64)  // as scalar_convert.cpp
+  if (bits_of(to) == 64 || from == type::f64)  // as in scalar_convert.cpp
     result = at.CreateSelect(at.CreateFCmpUNO(value, value),
                              llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
   return is_signed(to) ? at.CreateSExt(result, at.getInt64Ty()) : at.CreateZExt(result, at.getInt64Ty());

@@ -1,4 +1,4 @@
-// Memory, and what else is no pure instruction and no branch.
+// Memory, and other instructions that are neither pure nor branches.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -95,7 +95,7 @@ void emitter::emit_fragment(const instruction& i) {
   for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], at.CreateLoad(at.getInt64Ty(), place(n)));
 }
 
-// The threads of a block share one thread of the machine, so shared memory needs no atomic operations of the processor.
+// All threads of a block run in one thread of the machine, so shared memory needs no atomic instructions.
 Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
   const type t = i.types[0];
   if (is_float(t) || bits_of(t) < 32) return nullptr;
@@ -193,7 +193,7 @@ void emitter::emit_address_space(const instruction& i) {
   if (!converts || !is_shared_access(i)) return set(i.results[0], convert());
   Value* const base = at.CreatePtrToInt(member(offsetof(block_context, shared), at.getPtrTy()), at.getInt64Ty());
   if (!i.has(modifier::to)) return set(i.results[0], at.CreateAdd(address, base));
-  // Another block's, of the cluster, is rare.
+  // An address in another block's shared memory is rare.
   Value* const offset = at.CreateSub(address, base);
   Value* const size = at.CreateAdd(member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty()),
                                    member(offsetof(block_context, dynamic_shared_size), at.getInt32Ty()));
@@ -256,7 +256,7 @@ void emitter::emit_special(const instruction& i) {
 }
 
 void emitter::emit_fence(const instruction& i) {
-  // Within a block all runs in one thread of the machine.
+  // All threads of a block run in one thread of the machine.
   at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,
                  i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
 }

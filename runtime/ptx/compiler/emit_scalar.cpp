@@ -1,4 +1,4 @@
-// Pure instructions on integers and bits. What is rare is left to the scalar functions.
+// Pure instructions on integers and bits. Scalar functions execute the rare ones.
 
 #include <bit>
 
@@ -12,7 +12,7 @@ using llvm::Value;
 void emitter::emit_pure(const instruction& i) {
   const operand& d = i.results[0];
   if (!d.is_register()) return;
-  // Read first, because the result may be the guard.
+  // Read before the result is written, because it may be the guard.
   Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
   Value* const holds = i.guard.is_register() ? condition(i.guard) : nullptr;
   if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none &&
@@ -51,7 +51,7 @@ bool is_plain_integer(type t) {
 
 }  // namespace
 
-// The results for a divisor of zero and for the smallest number by -1 are those of scalar_integer.cpp.
+// For a divisor of zero, and for the smallest number by -1, the results are those of scalar_integer.cpp.
 Value* emitter::quotient(const instruction& i, bool rest) {
   const unsigned w = bits_of(i.types[0]);
   Value *const a = get(i.sources[0], w), *const b = get(i.sources[1], w);
@@ -227,7 +227,7 @@ Value* emitter::emit_bits(const instruction& i) {
   }
 }
 
-// Integers to integers; floats have their own file.
+// Conversions from integers to integers. emit_float.cpp has those of floats.
 Value* emitter::emit_conversion(const instruction& i) {
   if (i.op != opcode::cvt) return nullptr;
   const type to = i.types[0], from = i.second_type();

@@ -46,7 +46,7 @@ llvm::AllocaInst* emitter::slot(std::uint32_t r) {
   return slots_[r];
 }
 
-// Emitted last, at a place that comes first: only then it is known which registers are used.
+// Emitted last, but placed first, because the set of used registers is only known at the end.
 void emitter::clear_registers() {
   for (const std::uint32_t r : used_) at.CreateStore(llvm::ConstantInt::get(type_of(r), 0), slots_[r]);
 }
@@ -59,7 +59,7 @@ Value* emitter::canonical(Value* bits, type t) {
   return at.CreateSelect(at.CreateFCmpUNO(value, value), at.getInt32(0x7fffffff), bits);
 }
 
-// It is a multiple of 16; now LLVM sees that too.
+// The address is a multiple of 16; the mask lets LLVM know.
 Value* emitter::known_aligned(Value* address) { return at.CreateAnd(address, ~std::uint64_t{15}); }
 
 Value* emitter::address_value(const operand& o) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// LLVM code for PTX instructions. Private to the compiler.
+/// Emits LLVM code for PTX instructions. Private to the compiler.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -14,38 +14,38 @@
 
 namespace hpe::ptx {
 
-/// Which registers hold an f32 whose NaN has not been made the canonical one yet. Arithmetic reads them as they are;
-/// everything else, what shows the bits, reads the canonical NaN. So loops of arithmetic pay nothing. f64 has no
-/// canonical NaN: there each operation makes the right one.
+/// The registers that may hold an f32 NaN which is not canonical yet. Arithmetic reads such a value as it is;
+/// everything else, which could show the bits, reads the canonical NaN, so loops of arithmetic have no extra cost. f64
+/// has no canonical NaN: each operation gives the right one.
 class loose_floats {
  public:
   loose_floats(const std::vector<instruction>& code, std::size_t registers);
-  /// f32 or none.
+  /// f32, or none for a register that is not loose.
   [[nodiscard]] type of(std::uint32_t r) const { return types_[r]; }
 
  private:
   std::vector<type> types_;
 };
 
-/// Whether the compiler emits it as operations of f32 whose NaN is not canonical.
+/// Whether the compiler emits an instruction as f32 operations whose NaN is not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
-/// Whether a function's parameters, and its result if it has one, fit registers. Then it is i64(block_context*, i32
-/// thread, i64 local, i64 local_end, i64...), with the result or 0; else void(block_context*, i32 thread, i64 local,
-/// i64 local_end, ptr).
+/// Whether a function's parameters, and its result if it has one, fit into registers. Its signature is then
+/// i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), with the result or 0; else it is
+/// void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
-/// Whether an operand of a load or store is memory that the compiled code made itself, for parameters and arguments.
+/// Whether an operand of a load or store is memory for parameters and arguments, which the compiled code provides.
 [[nodiscard]] inline bool is_runtime_memory(const operand& o) {
   return o.what == operand::kind::formal || o.what == operand::kind::scratch;
 }
 
-/// What all functions of one LLVM module share.
+/// State that all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
   llvm::Module& module;
-  llvm::MDNode* invariant = nullptr;                   // empty node of !invariant.load
-  llvm::MDNode* own_scope = nullptr;                   // of accesses to the runtime's own memory: frames, next, current
+  llvm::MDNode* invariant = nullptr;                   // empty node for !invariant.load
+  llvm::MDNode* own_scope = nullptr;                   // alias scope of the runtime's own memory: frames, next, current
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
@@ -59,35 +59,35 @@ class emitter {
   emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
           const std::vector<type>& registers, const loose_floats& loose);
 
-  // set by who emits the frame around the code
+  // set by the code that emits the function around the instructions
   llvm::Value* context = nullptr;    // block_context*
   llvm::Value* thread = nullptr;     // i32
-  llvm::Value* local = nullptr;      // i64: the address of the function's local memory, a multiple of 16
-  llvm::Value* local_end = nullptr;  // i64: where the thread's local memory ends
+  llvm::Value* local = nullptr;      // i64: address of the function's local memory, a multiple of 16
+  llvm::Value* local_end = nullptr;  // i64: end of the thread's local memory
   llvm::Value* formals = nullptr;    // ptr
   llvm::Value* scratch = nullptr;    // ptr
   bool formals_are_invariant = false;
   std::uint32_t local_size = 0;
   llvm::IRBuilder<> at;
 
-  /// Emits one instruction that neither meets nor ends the block.
+  /// Emits one instruction that is no meeting and does not end its basic block.
   void emit(const instruction& i);
-  /// Emits such instructions of one basic block. They outlive the emitter's code.
+  /// Emits such instructions of one basic block. They must outlive the emitted code.
   void emit(std::span<const instruction> code);
 
   // registers
-  llvm::Value* get(const operand& o, unsigned bits);  // the canonical bits
-  llvm::Value* get_float(const operand& o, type t);   // NaN as it is
+  llvm::Value* get(const operand& o, unsigned bits);  // its canonical bits
+  llvm::Value* get_float(const operand& o, type t);   // its NaN may not be canonical
   llvm::Value* get_raw(std::uint32_t r);
-  void set(const operand& o, llvm::Value* value);  // an integer, cut or zero-extended
-  /// Of f32 or f64. is_loose: the value's NaN is not canonical, and is made so where the register shows it.
+  void set(const operand& o, llvm::Value* value);  // an integer, truncated or zero-extended
+  /// Sets an f32 or f64. is_loose: its NaN may not be canonical, and is made canonical if the register is not loose.
   void set_float(const operand& o, llvm::Value* value, bool is_loose);
   void set_raw(std::uint32_t r, llvm::Value* value) { at.CreateStore(value, slot(r)); }
   llvm::Value* condition(const operand& guard);
   [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
     return at.getIntNTy(std::max(1U, bits_of(registers_[r])));
   }
-  /// Forgets all registers: they read as zero. At the beginning of a thread.
+  /// Sets all registers to zero, at the beginning of a thread.
   void clear_registers();
 
   // memory of the runtime
@@ -108,13 +108,13 @@ class emitter {
   llvm::Value* canonical(llvm::Value* bits, type t);
   llvm::Value* address_value(const operand& o);
 
-  // pure instructions; null where there is no own code, and the scalar function is called
+  // pure instructions; null if there is no code for it here and the scalar function must be called
   llvm::Value* emit_scalar(const instruction& i);
   llvm::Value* emit_integer(const instruction& i);
   llvm::Value* emit_bits(const instruction& i);
   llvm::Value* emit_compare(const instruction& i);
   llvm::Value* emit_conversion(const instruction& i);
-  llvm::Value* emit_float(const instruction& i);  // a float or double
+  llvm::Value* emit_float(const instruction& i);  // a float or a double
   llvm::Value* emit_conversion_to_float(const instruction& i);
   llvm::Value* emit_approximate(const instruction& i);
   llvm::Value* emit_extreme(bool minimum, llvm::Value* a, llvm::Value* b);
@@ -127,9 +127,9 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // memory and calls
-  llvm::Value* address_of(const operand& o);  // i64; of a shared one the offset
+  llvm::Value* address_of(const operand& o);  // i64; the offset of a shared address
   llvm::Value* pointer_of(const instruction& i, const operand& o);
-  /// Of an access, whose address is checked first if it is not one of checked_.
+  /// The pointer of an access; checks the address first unless the access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);
   void check_alignment(std::span<const instruction* const> accesses);
   llvm::BasicBlock* misaligned_block();
@@ -156,8 +156,8 @@ class emitter {
   const loose_floats& loose_;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<std::uint32_t> used_;
-  std::set<const instruction*> checked_;    // accesses whose alignment was checked ahead
-  llvm::BasicBlock* misaligned_ = nullptr;  // tells of an access whose address is not aligned, and does not return
+  std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
+  llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;
 };

@@ -63,12 +63,12 @@ bool call_graph::is_recursive(std::uint32_t function) const {
 
 namespace {
 
-// Copies code of functions into one list, with registers, memory and labels moved out of each other's way.
+// Copies the code of functions into one list, with registers, memory and labels renumbered so that they do not clash.
 class flattener {
  public:
   flattener(const program& p, const call_graph& graph, flat_kernel& into) : program_(p), graph_(graph), into_(into) {}
 
-  // formals: where the parameters lie in scratch; none for the kernel's own.
+  // formals: offset of the parameters in scratch; none for the kernel itself.
   bool append(const function& f, std::optional<std::uint32_t> formals) {
     const auto first_register = static_cast<std::uint32_t>(into_.registers.size());
     into_.registers.insert(into_.registers.end(), f.registers.begin(), f.registers.end());
@@ -145,7 +145,7 @@ class flattener {
       copy(call, r.offset, formals + p.offset, std::min(r.size, p.size));
     }
     if (skip != 0) into_.code[skip - 1].targets = {static_cast<std::uint32_t>(into_.code.size())};
-    // Something must stand where the returns and the skipped call jump to.
+    // The target of the returns and of the skipped call must be an instruction.
     instruction nothing = call;
     nothing.op = opcode::pmevent;
     nothing.kind = kind::nothing;
@@ -193,7 +193,7 @@ class flattener {
 }  // namespace
 
 std::optional<flat_kernel> flatten(const program& p, const call_graph& graph, const function& kernel) {
-  // What calls through pointers reach must not meet, wherever the call is.
+  // Functions that may be called through pointers must not meet, wherever the call is.
   std::vector<bool> seen(p.functions.size());
   std::vector<std::uint32_t> open{number_of(p, kernel)};
   while (!open.empty()) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A kernel made ready for compilation: functions in which threads meet are put in place of their calls, and it is
-/// known which registers are alive where threads meet.
+/// A kernel prepared for compilation: functions in which threads meet are inlined, so that every meeting is in the
+/// kernel's own code.
 
 #include <optional>
 
@@ -15,17 +15,17 @@ struct flat_kernel {
   std::vector<instruction> code;  // ends with an exit or jump on every path
   std::uint32_t local_size = 0;
   std::uint32_t scratch_size = 0;
-  bool scratch_is_local = false;  // because something must survive a meeting there: scratch follows local memory
+  bool scratch_is_local = false;  // scratch follows local memory, because its content must survive meetings
 };
 
-/// Whether threads meet, or end, in a function or in what it calls. Unknown callees count as not meeting; see
-/// can_flatten.
+/// Whether threads meet or end in a function or in its callees. Unknown callees count as not meeting; flatten() checks
+/// them.
 class call_graph {
  public:
   explicit call_graph(const program& p);
   [[nodiscard]] bool meets(std::uint32_t function) const { return meets_[function]; }
   [[nodiscard]] bool is_recursive(std::uint32_t function) const;
-  /// Functions whose address is taken anywhere, which calls through pointers may reach.
+  /// Functions whose address is taken anywhere, so that calls through pointers may reach them.
   [[nodiscard]] const std::vector<std::uint32_t>& targets_of_pointers() const { return pointed_; }
   [[nodiscard]] const std::vector<std::uint32_t>& callees(std::uint32_t function) const { return callees_[function]; }
   [[nodiscard]] bool calls_pointers(std::uint32_t function) const { return calls_pointers_[function]; }
@@ -36,10 +36,11 @@ class call_graph {
   std::vector<std::uint32_t> pointed_;
 };
 
-/// None where it cannot be compiled: a function in which threads meet is recursive, or is called through a pointer.
+/// None if the kernel cannot be compiled: if a function in which threads meet is recursive or is called through a
+/// pointer.
 [[nodiscard]] std::optional<flat_kernel> flatten(const program& p, const call_graph& graph, const function& kernel);
 
-/// A meeting instruction: where threads leave compiled code.
+/// Whether an instruction is a meeting, at which threads leave compiled code.
 [[nodiscard]] bool is_meeting(const instruction& i);
 
 }  // namespace hpe::ptx

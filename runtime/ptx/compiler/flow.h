@@ -1,6 +1,6 @@
 #pragma once
 
-/// Basic blocks of a piece of code, and which registers are alive at their beginnings.
+/// The basic blocks of a piece of code, and the registers that are alive at the beginning of each.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace hpe::ptx {
 
 struct basic_block {
-  std::uint32_t first = 0, last = 0;      // instructions first <= n < last; a meeting is the last of its block
+  std::uint32_t first = 0, last = 0;      // instructions first <= n < last; a meeting ends its block
   std::vector<std::uint32_t> successors;  // blocks
 };
 
@@ -19,7 +19,7 @@ class register_set {
   void add(std::uint32_t r) { words_[r / 64] |= std::uint64_t{1} << (r % 64); }
   void remove(std::uint32_t r) { words_[r / 64] &= ~(std::uint64_t{1} << (r % 64)); }
   [[nodiscard]] bool has(std::uint32_t r) const { return (words_[r / 64] >> (r % 64) & 1) != 0; }
-  /// Whether that changed anything.
+  /// Returns whether this changed the set.
   bool unite(const register_set& other);
   [[nodiscard]] std::vector<std::uint32_t> members() const;
 

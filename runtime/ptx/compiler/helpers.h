@@ -1,6 +1,7 @@
 #pragma once
 
-/// What compiled code calls. Addresses of these are constants in it. All run on behalf of block.current.
+/// Functions that compiled code calls; their addresses are constants in it. Without a thread parameter: for
+/// block.current.
 
 #include "runtime/ptx/block.h"
 
@@ -13,7 +14,7 @@ std::uint64_t convert_address(block_context* block, const instruction* i, std::u
 void access_texture(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources,
                     std::uint64_t* results);
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources);
-/// Where an address in shared::cluster lies.
+/// The address in this process of an address in shared::cluster.
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address);
 void copy_async(block_context* block, const instruction* i, std::uint64_t to, std::uint64_t from, std::uint64_t size,
                 std::uint64_t given);

@@ -1,4 +1,4 @@
-// The kernels of an image as native code: each in a library of LLVM's JIT of its own, made when it is first asked for.
+// The kernels of an image as native code. Each kernel has a module of its own in LLVM's JIT, made at its first use.
 
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/Verifier.h>
@@ -37,9 +37,9 @@ void check(llvm::Error error) {
   if (error) HPE_THROW(HPE_ERROR_INTERNAL, "LLVM: {}", take_message(std::move(error)));
 }
 
-/// A kernel's code. Lives as long as the image.
+/// The code of a kernel. Lives as long as the image.
 struct native_kernel {
-  flat_kernel flat;  // instructions in it serve messages
+  flat_kernel flat;  // messages refer to its instructions
   region_table table;
   std::vector<region_function> regions;
 };
@@ -51,7 +51,7 @@ class native_engine final : public engine {
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return kernel_.table.points[point]; }
   void begin(block_context&) override {}
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
-    // Compiled frames own nothing, so a trap may leave them by a jump.
+    // Compiled frames own no objects, so a trap may leave them by longjmp.
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
@@ -95,7 +95,7 @@ class native_image final : public compiled_image {
     return place->second.get();
   }
 
-  // The functions that a kernel reaches by calls that stay calls.
+  // The functions that a kernel reaches by calls that are not inlined.
   std::vector<std::uint32_t> reached(const flat_kernel& flat) const {
     std::vector<bool> seen(image_.program().functions.size());
     std::vector<std::uint32_t> open, all;
@@ -183,8 +183,8 @@ class native_image final : public compiled_image {
 
 }  // namespace hpe::ptx
 
-/// The one symbol of the shared object; compiler.cpp looks it up. Null with a message where LLVM cannot serve this
-/// machine.
+/// The only exported symbol of the shared object, which compiler.cpp looks up. Throws HPE_ERROR_INTERNAL if LLVM does
+/// not support this machine.
 extern "C" __attribute__((visibility("default"))) hpe::ptx::compiled_image* hpe_ptx_compile(
     const hpe::ptx::image* what) {
   return new hpe::ptx::native_image(*what);

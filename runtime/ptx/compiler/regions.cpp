@@ -11,7 +11,7 @@ using llvm::Value;
 namespace {
 
 constexpr std::uint32_t no_slot = ~0U;
-constexpr std::uint32_t first_outcome = 0;  // no thread leaves for the entry
+constexpr std::uint32_t first_outcome = 0;  // no thread leaves to the entry, so 0 means none yet
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void region_emitter::find_points() {
   }
 }
 
-// A slot for each register that is alive behind some meeting, or that a meeting reads or writes.
+// Assigns a slot to each register that is alive after a meeting, or that a meeting reads or writes.
 void region_emitter::assign_slots() {
   slot_of_.assign(kernel_.registers.size(), no_slot);
   const auto need = [&](std::uint32_t r) {
@@ -77,7 +77,7 @@ llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
   return emitted_[block];
 }
 
-// Keeps what is needed, and goes to the next thread.
+// Stores the registers that are needed later, and goes on with the next thread.
 void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
   const instruction& what = kernel_.code[points_[point]];
   register_set kept(kernel_.registers.size());
@@ -91,7 +91,7 @@ void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
     shown[o.index] = true;
   }
   for (const std::uint32_t r : kept.members()) {
-    if (!shown[r] && !written_.has(r)) continue;  // its slot holds it since the region began
+    if (!shown[r] && !written_.has(r)) continue;  // its slot has the value since the region began
     Value* const bits =
         shown[r] ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
     e.own(e.at.CreateStore(e.at.CreateZExt(bits, e.at.getInt64Ty()), frame_place(e, r)));
@@ -139,7 +139,7 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
     e.fail(static_cast<std::uint32_t>(trap::reason::trap), e.at.getInt64(0), i);
     e.at.CreateUnreachable();
   } else if (i.op == opcode::pause && has_after) {
-    // Most turns of a waiting loop go on at once.
+    // Most iterations of a waiting loop continue at once.
     Value* const left =
         e.at.CreateSub(e.member(offsetof(block_context, budget), e.at.getInt32Ty(), false), e.at.getInt32(1));
     e.set_member(offsetof(block_context, budget), left);
@@ -154,7 +154,7 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   }
 }
 
-// The registers that code from a block up to the next meetings writes; at the entry, where no slot holds anything, all.
+// The registers that code from a block to the next meetings writes; all at the entry, where slots have no values.
 void region_emitter::find_written(std::uint32_t first, bool everything) {
   written_ = register_set(kernel_.registers.size());
   if (everything) {
@@ -186,7 +186,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage,
                                                    "region_" + std::to_string(point), shared_.module);
   f->setDoesNotThrow();
-  // So what is read of the block and of the parameters is read once, ahead of the loop.
+  // Lets LLVM read invariant members of the block and the parameters once, before the loop.
   f->addDereferenceableParamAttr(0, sizeof(block_context));
   f->addParamAttr(0, llvm::Attribute::getWithAlignment(c, llvm::Align(alignof(block_context))));
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
@@ -214,7 +214,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
-  // Volatile, because a page fault asks for it.
+  // Volatile, because the handler of page faults reads it.
   llvm::StoreInst* const current = e.at.CreateStore(
       thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
   e.own(current);
@@ -242,8 +242,8 @@ void region_emitter::emit_region(std::uint32_t point) {
     emit_block(e, block);
   }
 
-  // The registers in use are known now. They begin as zero, but for those that are alive here, which come from the
-  // frame.
+  // The set of used registers is known now. They begin as zero, except for those that are alive here, which are loaded
+  // from the frame.
   e.at.SetInsertPoint(start);
   std::vector<std::pair<std::uint32_t, Value*>> restored;
   if (point != 0) {
@@ -257,8 +257,8 @@ void region_emitter::emit_region(std::uint32_t point) {
   e.at.SetInsertPoint(prepared);
   e.at.CreateBr(start);
 
-  // Where all threads leave for the same point it is returned, and told once. Else each tells its own, and whether all
-  // were equal is found on the way.
+  // If all threads leave for the same point, the region returns that point. Otherwise each thread stores its own point,
+  // and the loop checks whether all were equal.
   e.at.SetInsertPoint(latch_);
   Value* result = outcomes_->hasConstantValue();
   llvm::PHINode* before = nullptr;

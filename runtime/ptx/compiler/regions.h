@@ -1,21 +1,21 @@
 #pragma once
 
-/// A kernel as LLVM functions: one for each place where threads go on, its entry and behind each meeting.
+/// Emits a kernel as LLVM functions, regions: one for its entry, and one for the code after each meeting.
 ///
-/// Such a function runs threads first <= t < last, each from there to its next meeting or its end, in a loop. What a
-/// thread needs later is kept in the block's frame meanwhile. So threads that stay together run in one loop, which LLVM
-/// optimises as any other, and threads that part are still right (compare Karrenberg and Hack, "Improving Performance
-/// of OpenCL on CPUs", 2012; Jaeskelaeinen et al., "pocl", 2015, whose regions these are, found from every meeting
-/// instead of from a tree).
+/// A region runs threads first <= t < last in a loop, each from that place to its next meeting or its end. Registers
+/// that a thread needs later are stored in the block's frame meanwhile. So threads that stay together run in one loop,
+/// which LLVM optimises like any other, and threads that diverge still run correctly (compare Karrenberg and Hack,
+/// "Improving Performance of OpenCL on CPUs", 2012; Jaeskelaeinen et al., "pocl", 2015, whose regions these are, found
+/// from every meeting instead of from a tree).
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/flat_kernel.h"
 
 namespace hpe::ptx {
 
-/// What the scheduler must know.
+/// The result for the scheduler.
 struct region_table {
-  std::vector<instruction> points;  // with slots in place of registers; [0] is empty
+  std::vector<instruction> points;  // meetings, with slots in place of registers; [0] is empty
   std::uint32_t slots = 0;
 };
 
@@ -41,15 +41,15 @@ class region_emitter {
   control_flow flow_;
   loose_floats loose_;
   std::vector<std::uint32_t> points_;    // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;  // by position; 0: none
+  std::vector<std::uint32_t> point_of_;  // by position in the code; 0: no meeting
   std::vector<std::uint32_t> slot_of_;   // by register
   region_table table_;
-  // of the region that is being emitted
+  // the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;
   std::vector<std::uint32_t> open_;
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
-  llvm::PHINode* outcomes_ = nullptr;  // in the latch: where the thread goes on
+  llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
 };
 
 }  // namespace hpe::ptx

@@ -11,6 +11,9 @@ int main(void) {
   }
   numbers[7] = 42;
   if (hpeMemset(numbers, 0, 16) != HPE_SUCCESS || numbers[0] != 0 || numbers[7] != 42) return 1;
+  hpePointerInfo info;
+  info.struct_size = sizeof info;
+  if (hpeGetPointerInfo(numbers, &info) != HPE_SUCCESS || info.size != 4096) return 1;
   printf("%d devices\n", count);
   return hpeFree(numbers) == HPE_SUCCESS ? 0 : 1;
 }

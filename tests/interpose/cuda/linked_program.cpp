@@ -1,10 +1,39 @@
-// A program that is linked with the CUDA driver: prints the devices, and copies 80 MiB to a device and back.
+// A program that is linked with the CUDA driver: prints the devices, and copies 80 MiB to a device and back. With an
+// argument it waits for kernels of the stand-in that take seconds, in a synchronization, for an event and at a touch.
 #include <cuda.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <vector>
 
-int main() {
+#include "tests/interpose/cuda/stand_in/stand_in.h"
+
+namespace {
+
+const stand_in::kernel slow{[](const std::uint64_t*) { ::sleep(3); }, 0};
+
+void launch_slow_kernel() {
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&slow));
+  if (cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) != CUDA_SUCCESS) ::_exit(9);
+}
+
+[[gnu::noinline]] unsigned touched(const volatile unsigned* at) { return *at; }
+
+void wait_for_slow_kernels(CUdeviceptr memory) {
+  launch_slow_kernel();
+  cuStreamSynchronize(nullptr);
+  CUevent event = nullptr;
+  cuEventCreate(&event, 0);
+  launch_slow_kernel();
+  cuEventRecord(event, nullptr);
+  cuEventSynchronize(event);
+  launch_slow_kernel();
+  static_cast<void>(touched(reinterpret_cast<const unsigned*>(memory)));
+}
+
+}  // namespace
+
+int main(int argc, char** /*argv*/) {
   CUcontext context = nullptr;
   const CUresult started = cuInit(0);
   std::printf("cuInit %d\n", started);
@@ -17,6 +46,10 @@ int main() {
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned>(i * i);
   CUdeviceptr device = 0;
   cuMemAlloc(&device, bytes);
+  if (argc > 1) {
+    wait_for_slow_kernels(device);
+    return 0;
+  }
   const CUresult up = cuMemcpyHtoD(device, in.data(), bytes);
   const CUresult down = cuMemcpyDtoH(out.data(), device, bytes);
   std::printf("copies %d %d %s\n", up, down, in == out ? "the same" : "WRONG");

@@ -136,6 +136,18 @@ TEST(Run, AProfileTellsOfCopiesAndTouches) {
             std::string::npos);
 }
 
+TEST(Run, WaitsThatTakeLongAreTold) {
+  const outcome o = shell("HPE_STALL_AFTER=1 " + with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM " slow");
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  for (const char* words :
+       {": cuStreamSynchronize(0x0) waits for work", ": cuEventSynchronize(0x", ": its read of device memory at 0x"}) {
+    const std::size_t found = o.text.find(words);
+    ASSERT_NE(found, std::string::npos) << words << "\n" << o.text;
+    const std::size_t line = o.text.rfind('\n', found) + 1;
+    EXPECT_NE(o.text.substr(line, found - line).find("linked_program.cpp:"), std::string::npos) << o.text;
+  }
+}
+
 TEST(Run, WithoutADriverProgramsFailAsTheyWould) {
   const outcome plain = shell(HPE_TEST_LINKED_PROGRAM);
   const outcome inside = shell(without_driver + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);

@@ -12,7 +12,7 @@ feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_
   constexpr std::size_t all_streams = std::size_t{max_devices} * max_streams;
   for (auto* const list : {&hungry_, &still_hungry_}) list->reserve(all_streams);
   room_.reserve(all_streams);
-  auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
+  auto memory_for_it = std::make_unique<std::thread>();  // allocated before the thread, which must not be lost
   *memory_for_it = os::start_thread("hpe-feeder", [this] { run(); });
   thread_ = std::move(memory_for_it);
 }
@@ -20,7 +20,7 @@ feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_
 feeder::~feeder() {
   if (!thread_) return;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stop_ = true;
     added_ = true;
     changed_.notify_all();
@@ -30,7 +30,7 @@ feeder::~feeder() {
 }
 
 void feeder::add(soft_stream& hungry) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (std::find(hungry_.begin(), hungry_.end(), &hungry) != hungry_.end()) return;
   hungry_.push_back(&hungry);
   added_ = true;
@@ -41,8 +41,9 @@ void feeder::add(soft_stream& hungry) noexcept {
 void feeder::run() {
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      if (still_hungry_.empty()) changed_.wait(lock, [this] { return stop_ || !hungry_.empty(); });
+      unique_lock lock(mutex_);
+      if (still_hungry_.empty())
+        changed_.wait(lock, [this]() HPE_REQUIRES(mutex_) { return stop_ || !hungry_.empty(); });
       if (stop_) return;
       added_ = false;
       for (soft_stream* const s : hungry_)
@@ -60,7 +61,7 @@ void feeder::sleep() {
   room_.clear();
   for (const soft_stream* s : still_hungry_) room_.push_back(s->point_of_room());
   gate_->sleep(room_, std::chrono::steady_clock::now() + longest);
-  // Each completion rings the gate, and one slot is not worth a turn.
+  // Each completion rings the gate, and a turn for one free slot is not worth while.
   if (!added_) std::this_thread::sleep_for(between_looks);
 }
 

@@ -1,15 +1,14 @@
 #pragma once
 
-/// The owner's thread that moves commands from streams whose rings were full into the rings, as room comes up. So
-/// queuing never waits.
+/// The owner's thread that moves waiting commands of streams whose rings were full into the rings when there is room,
+/// so that queuing never waits.
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 
 namespace hpe::device::soft {
@@ -18,31 +17,31 @@ class soft_stream;
 
 class feeder {
  public:
-  /// The set's streams outlive it, and so does what the gate is made of.
+  /// The set's streams, and the objects that the gate uses, must outlive the feeder.
   explicit feeder(std::unique_ptr<gate> sleeping_place);
   feeder(const feeder&) = delete;
   feeder& operator=(const feeder&) = delete;
   ~feeder();
 
-  /// The stream has commands that wait for room. Not under the stream's lock.
+  /// Adds a stream with commands that wait for room. The caller must not hold the stream's mutex.
   void add(soft_stream& hungry) noexcept;
 
-  /// In a child made by fork: forgets the thread, which is not there.
+  /// In a child made by fork: forgets the thread, which does not exist there.
   void forget() noexcept { static_cast<void>(thread_.release()); }
 
  private:
   void run();
-  /// Sleeps until a hungry stream has plenty of room, or another one was added.
+  /// Sleeps until half of a hungry stream's ring is free, or another stream was added.
   void sleep();
 
   std::unique_ptr<gate> gate_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<soft_stream*> hungry_;        // under the mutex; with room for all streams
-  std::vector<soft_stream*> still_hungry_;  // of the thread, with room for all streams too
-  std::vector<timepoint> room_;             // likewise
+  mutex mutex_;
+  condition_variable changed_;
+  std::vector<soft_stream*> hungry_ HPE_GUARDED_BY(mutex_);  // has room for all streams
+  std::vector<soft_stream*> still_hungry_;                   // used by the thread; has room for all streams
+  std::vector<timepoint> room_;                              // used by the thread; has room for all streams
   std::atomic<bool> added_{false};
-  bool stop_ = false;  // under the mutex
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::unique_ptr<std::thread> thread_;
 };
 

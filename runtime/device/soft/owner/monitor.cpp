@@ -21,7 +21,7 @@ monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsig
   if (!stop_) throw_system_error("eventfd");
   for (const softd_process* process : processes_) watched_.push_back({process->pidfd(), POLLIN, 0});
   watched_.push_back({stop_.get(), POLLIN, 0});
-  auto memory_for_it = std::make_unique<std::thread>();  // before there is a thread that must not be lost
+  auto memory_for_it = std::make_unique<std::thread>();  // allocated before the thread, which must not be lost
   *memory_for_it = os::start_thread("hpe-monitor", [this] { watch(); });
   thread_ = std::move(memory_for_it);
 }
@@ -35,13 +35,13 @@ monitor::~monitor() {
 void monitor::forget() noexcept { static_cast<void>(thread_.release()); }
 
 bool monitor::wait_for_all(std::chrono::milliseconds at_most) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, at_most, [this] { return dead_ == processes_.size(); });
+  unique_lock lock(mutex_);
+  return changed_.wait_for(lock, at_most, [this]() HPE_REQUIRES(mutex_) { return dead_ == processes_.size(); });
 }
 
 void monitor::tell(unsigned index, std::string_view how) {
   on_death_(index, how);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   ++dead_;
   changed_.notify_all();
 }
@@ -50,7 +50,7 @@ void monitor::watch() {
   const int patience = interval_.count() == 0 ? -1 : static_cast<int>(interval_.count());
   for (;;) {
     if (::poll(watched_.data(), watched_.size(), patience) < 0) continue;
-    // A program that closes descriptors that it did not open has closed the sockets to its devices too, which end then.
+    // A program that closes descriptors that are not its own has closed the sockets to its devices, which end then.
     const bool closed = (watched_.back().revents & POLLNVAL) != 0;
     for (unsigned i = 0; i < processes_.size(); ++i) {
       if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;
@@ -64,7 +64,7 @@ void monitor::watch() {
     if (watched_.back().revents != 0) return;
     try {
       if (patience > 0) on_interval_();
-    } catch (const std::bad_alloc&) {  // the next interval tries again
+    } catch (const std::bad_alloc&) {  // tried again after the next interval
     }
   }
 }

@@ -1,37 +1,36 @@
 #pragma once
 
-/// The owner's one thread that notices the death of devices.
+/// The owner's thread that notices the death of devices.
 
 #include <poll.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/owner/spawn.h"
 
 namespace hpe::device::soft {
 
 class monitor {
  public:
-  /// In its own thread: calls on_death(index, how it ended) for each process that ends, and, where `interval` is not 0,
-  /// on_interval again and again. The processes outlive it.
+  /// Starts the thread, which calls on_death(index, how it ended) for each process that ends and, if `interval` is not
+  /// 0, on_interval at this interval. The processes must outlive the monitor.
   monitor(std::vector<softd_process*> processes, std::function<void(unsigned, std::string_view)> on_death,
           std::chrono::milliseconds interval, std::function<void()> on_interval);
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
-  /// Ends the thread. Processes that still run are watched no more.
+  /// Ends the thread. Processes that still run are not watched any more.
   ~monitor();
 
-  /// Waits until all processes are dead and reaped. False when the time is over.
+  /// Waits until all processes are dead and reaped. Returns false if the time has passed before.
   bool wait_for_all(std::chrono::milliseconds at_most);
 
-  /// In a child made by fork: forgets the thread, which is not there.
+  /// In a child made by fork: forgets the thread, which does not exist there.
   void forget() noexcept;
 
  private:
@@ -43,10 +42,10 @@ class monitor {
   std::chrono::milliseconds interval_;
   std::function<void()> on_interval_;
   os::file_descriptor stop_;
-  std::vector<pollfd> watched_;  // of the thread: the processes, and stop_
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t dead_ = 0;
+  std::vector<pollfd> watched_;  // used by the thread: the processes, and stop_
+  mutex mutex_;
+  condition_variable changed_;
+  std::size_t dead_ HPE_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<std::thread> thread_;
 };
 

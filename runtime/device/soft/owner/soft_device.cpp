@@ -1,5 +1,6 @@
 #include "runtime/device/soft/owner/soft_device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -87,7 +88,7 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
 }
 
 stream& soft_device::create_stream(priority level) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (lost()) throw error(HPE_ERROR_DEVICE_LOST, how_lost_);
   request what;
   what.what = request::kind::start_stream;
@@ -102,7 +103,7 @@ void soft_device::await_room() {
   if (crowds_ == 0) return;
   std::vector<timepoint> awaited;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const auto& stream : streams_)
       if (const timepoint point = stream->end_of_crowd(); !point.none()) awaited.push_back(point);
   }
@@ -114,13 +115,13 @@ void soft_device::require_alive() const {
 }
 
 error soft_device::loss() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return {HPE_ERROR_DEVICE_LOST, how_lost_};
 }
 
 void soft_device::condemn(const std::string& reason) {
   {
-    const std::lock_guard lock(reason_mutex_);
+    const lock_guard lock(reason_mutex_);
     if (reason_.empty()) reason_ = reason;
   }
   process_.kill();
@@ -130,7 +131,7 @@ void soft_device::look_for_hanging(std::chrono::steady_clock::time_point now, st
   if (lost()) return;
   std::optional<std::string> reason;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const auto& stream : streams_)
       if (!reason) reason = stream->overdue(now, limit);
   }
@@ -140,7 +141,7 @@ void soft_device::look_for_hanging(std::chrono::steady_clock::time_point now, st
 std::string soft_device::words_of_loss(std::string_view how) {
   std::string reason;
   {
-    const std::lock_guard lock(reason_mutex_);
+    const lock_guard lock(reason_mutex_);
     const std::array<char, 256>& words = set_.shared().status(index_).last_words;
     reason = reason_.empty() ? std::string(words.data(), ::strnlen(words.data(), words.size())) : reason_;
   }
@@ -151,16 +152,16 @@ std::string soft_device::words_of_loss(std::string_view how) {
 void soft_device::lose(std::string_view how) {
   if (ending_) return;
   fabric& shared = set_.shared();
-  std::string words = "device is lost";  // where there is no memory to say more
+  std::string words = "device is lost";  // if memory is too short for details
   try {
     words = words_of_loss(how);
   } catch (const std::bad_alloc&) {
   }
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   how_lost_ = std::move(words);
   loss_order_ = shared.common().failure_order.fetch_add(1);
   lost_ = true;
-  // Devices that wait for its work find that it is lost before they find that the work counts as done.
+  // Devices that wait for its work see that it is lost before they see that the work counts as done.
   shared.configuration().lost.fetch_or(1U << index_);
   for (const auto& stream : streams_) stream->lose();
   shared.common().trouble.ring();
@@ -177,21 +178,39 @@ soft_stream* soft_device::stream_with_oldest_failure() {
 }
 
 std::uint64_t soft_device::oldest_failure() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   soft_stream* stream = stream_with_oldest_failure();
   return std::min(loss_order_, stream == nullptr ? no_failure : stream->oldest_failure());
 }
 
 error soft_device::take_oldest_failure() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   soft_stream* stream = stream_with_oldest_failure();
   if (stream != nullptr && stream->oldest_failure() < loss_order_) return stream->take_oldest_failure();
   loss_order_ = no_failure;
   return {HPE_ERROR_DEVICE_LOST, how_lost_};
 }
 
+std::string soft_device::words_for(const command& what) const {
+  return what.what == command::kind::launch
+             ? fmt::format("kernel \"{}\"", set_.name_of_function(what.function))
+             : fmt::format("a {} of {} bytes", what.what == command::kind::copy ? "copy" : "fill", what.bytes);
+}
+
+std::string soft_device::work_before(timepoint point) const {
+  command current;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto its = std::find_if(streams_.begin(), streams_.end(),
+                                  [&](const auto& stream) { return stream->number() == point.timeline; });
+    if (its != streams_.end()) current = (*its)->current();
+  }
+  if (current.what == command::kind::wait) return set_.work_before({current.timeline, current.point});
+  return fmt::format("{} on device {}", words_for(current), index_);
+}
+
 void soft_device::leave_out_failure(timepoint point) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const auto& stream : streams_)
     if (stream->number() == point.timeline) {
       if (stream->is_lost(point.value)) loss_order_ = no_failure;

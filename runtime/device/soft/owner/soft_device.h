@@ -4,10 +4,10 @@
 #include <chrono>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/owner/soft_stream.h"
 #include "runtime/device/soft/owner/spawn.h"
@@ -34,34 +34,39 @@ class soft_device final : public device {
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
 
-  /// By its streams: so many more have a long queue.
+  /// Called by its streams: the number of streams with a long queue has changed by `more`.
   void count_crowds(int more) noexcept { crowds_ += more; }
 
-  /// Throws HPE_ERROR_DEVICE_LOST if it is lost.
+  /// Throws HPE_ERROR_DEVICE_LOST if the device is lost.
   void require_alive() const;
-  /// What every use of a lost device says.
+  /// The error that every use of a lost device gives.
   [[nodiscard]] error loss() const;
 
-  /// Kills its process, because of what `reason` says, in words that follow "device N is lost: ".
+  /// Kills the device's process. `reason` is the part of the error message that follows "device N is lost: ".
   void condemn(const std::string& reason);
-  /// Condemns it if one of its streams is overdue.
+  /// Condemns the device if a command of one of its streams is overdue.
   void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
 
-  /// Its process ended: everything queued counts as reached. Called once, by the monitor.
+  /// Marks the device as lost, as its process ended: all queued work counts as reached. Called once, by the monitor.
   void lose(std::string_view how);
-  /// The end of its process is no failure from now on.
+  /// After this call, the end of the device's process is not a failure.
   void expect_end() noexcept { ending_ = true; }
 
-  // Under the set's lock for taking failures.
+  // Called under the set's lock for taking failures.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
-  /// The failure of a command, or the loss of the device, was told.
+  /// The failure of a command, or the loss of the device, was reported.
   void leave_out_failure(timepoint point);
+
+  /// Describes a copy, a fill or a launch, for messages.
+  [[nodiscard]] std::string words_for(const command& what) const;
+  /// See device_set::work_before.
+  [[nodiscard]] std::string work_before(timepoint point) const;
 
  private:
   void take_capacity(std::size_t bytes);
   [[nodiscard]] std::string words_of_loss(std::string_view how);
-  [[nodiscard]] soft_stream* stream_with_oldest_failure();
+  [[nodiscard]] soft_stream* stream_with_oldest_failure() HPE_REQUIRES(mutex_);
 
   soft_set& set_;
   unsigned index_;
@@ -72,12 +77,12 @@ class soft_device final : public device {
   std::atomic<bool> ending_{false};
 
   std::atomic<bool> lost_{false};
-  std::mutex reason_mutex_;
-  std::string reason_;        // for which it was condemned
-  mutable std::mutex mutex_;  // guards what follows; taken before those of streams
-  std::string how_lost_;      // does not change once lost_ is set
-  std::uint64_t loss_order_ = no_failure;
-  std::vector<std::unique_ptr<soft_stream>> streams_;
+  mutex reason_mutex_;
+  std::string reason_ HPE_GUARDED_BY(reason_mutex_);  // why it was condemned
+  mutable mutex mutex_;                               // taken before the mutexes of streams
+  std::string how_lost_ HPE_GUARDED_BY(mutex_);       // does not change once lost_ is set
+  std::uint64_t loss_order_ HPE_GUARDED_BY(mutex_) = no_failure;
+  std::vector<std::unique_ptr<soft_stream>> streams_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

@@ -58,7 +58,7 @@ soft_ptx_module::~soft_ptx_module() {
   what.id = id_;
   try {
     set_.ask([](unsigned) { return true; }, what);
-  } catch (const std::exception& e) {  // a device that cannot be told keeps it
+  } catch (const std::exception& e) {  // a device that cannot be asked keeps it
     log(log_level::warn, "a module of PTX was not unloaded: {}", e.what());
   }
 }
@@ -78,7 +78,7 @@ std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addr
   return contents(parts);
 }
 
-// Neighbours are written together, with what is between them.
+// Contents that lie close together become one piece, with the bytes between them.
 std::vector<ptx_contents> soft_ptx_module::contents(const ptx_addresses& addresses) const {
   constexpr std::size_t most_between = std::size_t{64} << 10;
   const ptx::image image(program_, layout_.addresses(addresses));

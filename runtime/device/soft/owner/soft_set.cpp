@@ -1,5 +1,5 @@
-// Order of destruction: the monitor's thread ends before the devices that it reports to; processes are dead before
-// the fabric goes. In a child made by fork nothing is done to the parent's devices.
+// Order of destruction: the monitor's thread ends before the devices that it reports to; processes are dead before the
+// fabric is destroyed. A child made by fork leaves the parent's devices alone.
 #include "runtime/device/soft/owner/soft_set.h"
 
 #include <poll.h>
@@ -37,8 +37,8 @@ unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
   return std::max(1U, os::usable_cores() / shape.devices());
 }
 
-/// 0: the cores are not divided. Other processes that divide them too would leave some cores to several devices, and
-/// others to none.
+/// 0: the cores are not divided. If several processes divided them, some cores would get several devices, and others
+/// none.
 unsigned core_shares(const topology& shape, const options& wanted) {
   if (wanted.soft_cores == "shares") return shape.devices();
   if (wanted.soft_cores == "any") return 0;
@@ -47,10 +47,10 @@ unsigned core_shares(const topology& shape, const options& wanted) {
   return rank_by_environment() != nullptr || wanted.soft_threads != 0 ? 0 : shape.devices();
 }
 
-/// One of the fabric's bells. Timelines that its sleeper waits for ring it when they advance.
+/// A gate on one of the fabric's doorbells. The timelines that its sleeper waits for ring it when they advance.
 class soft_gate final : public gate {
  public:
-  /// Takes over the index, which was taken from `free`, and gives it back there.
+  /// Takes over the index, which comes from `free`, and returns it there.
   soft_gate(fabric& shared, std::atomic<std::uint64_t>& free, unsigned index)
       : fabric_(shared),
         free_(free),
@@ -68,7 +68,7 @@ class soft_gate final : public gate {
         return line == nullptr || line->reached(point.value);
       });
     };
-    // Announced first, looked at afterwards: what advances between the two rings.
+    // Set the bits first and check afterwards: a timeline that advances in between rings the bell.
     for (const timepoint point : points)
       if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
     if (!any_reached()) {
@@ -157,7 +157,7 @@ soft_set::~soft_set() {
   if (::getpid() != owner_) {
     monitor_->forget();
     feeder_->forget();
-    static_cast<void>(feeder_.release());  // with its lock, which the thread may have held
+    static_cast<void>(feeder_.release());  // leaked: the thread may have held its mutex
     return;
   }
   quit();
@@ -171,7 +171,7 @@ void soft_set::quit() noexcept {
   for (const auto& process : processes_) {
     try {
       send_request(process->control(), end, {});
-    } catch (const std::exception&) {  // it will be killed instead
+    } catch (const std::exception&) {  // the process is killed instead
       process->kill();
     }
   }
@@ -191,8 +191,8 @@ device& soft_set::at(unsigned index) {
 
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
-  const std::lock_guard lock(asking_);
-  device_bits asked = 0;  // this takes no memory, so that what takes memory away can always be asked for
+  const lock_guard lock(asking_);
+  device_bits asked = 0;  // bits take no memory, so that memory can be given back in any case
   device_bits agreed = 0;
   std::optional<error> refusal;
   for (unsigned d = 0; d < size() && !refusal; ++d) {
@@ -224,7 +224,7 @@ bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& w
 }
 
 bool soft_set::send_in_any_case(unsigned device, const request& what) {
-  // What the system refuses for want of memory may go through a moment later.
+  // A request that the system refuses for lack of memory may go through a moment later.
   constexpr int tries = 3;
   constexpr std::chrono::milliseconds between_tries{1};
   for (int n = 1;; ++n) {
@@ -261,13 +261,13 @@ bool soft_set::receive(unsigned device, reply& answer) {
       devices_[device]->condemn(
           fmt::format("it did not answer a request for {} s (HPE_DEVICE_TIMEOUT)", timeout_.count()));
     if (ready < 0 || !receive_reply(socket, answer)) return false;
-    // Older ones answer requests that were given up.
+    // Replies with older numbers belong to requests that were given up.
     if (answer.number == requests_[device]) return true;
   }
 }
 
 std::string soft_set::name_of_function(std::uint32_t function) const {
-  const std::lock_guard lock(names_mutex_);
+  const lock_guard lock(names_mutex_);
   return function < functions_.size() ? functions_[function] : fmt::format("number {}", function);
 }
 
@@ -351,7 +351,7 @@ void soft_set::forget(request::kind how, void* address, std::size_t bytes, int l
 }
 
 std::uint32_t soft_set::load_module(const std::string& path) {
-  // Devices keep the folder that the program was in when it started them.
+  // Devices keep the working directory that the program had when it started them.
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(path, ignored);
   request what;
@@ -363,7 +363,7 @@ std::uint32_t soft_set::load_module(const std::string& path) {
 }
 
 std::uint32_t soft_set::next_module() {
-  const std::lock_guard lock(asking_);
+  const lock_guard lock(asking_);
   return modules_++;
 }
 
@@ -377,11 +377,11 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
   what.module = module;
   what.set_text(name);
   {
-    const std::lock_guard lock(asking_);
+    const lock_guard lock(asking_);
     HPE_REQUIRE(module < modules_, HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, module);
   }
   {
-    const std::lock_guard lock(names_mutex_);
+    const lock_guard lock(names_mutex_);
     what.id = static_cast<std::uint32_t>(functions_.size());
     functions_.push_back(name);
   }
@@ -392,13 +392,12 @@ kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
 
 soft_device& soft_set::device_of(timepoint point) const { return *devices_[fabric::device_of(point.timeline)]; }
 
-bool soft_set::reached(timepoint point) const noexcept {
-  const timeline* line = fabric_.find_timeline(point.timeline);
-  return line == nullptr || line->reached(point.value);
-}
-
 bool soft_set::wait(timepoint point, std::chrono::steady_clock::time_point deadline) {
   return fabric_.find_timeline(point.timeline) == nullptr || fabric_.wait(point.timeline, point.value, deadline);
+}
+
+std::string soft_set::work_before(timepoint point) const {
+  return fabric_.find_timeline(point.timeline) == nullptr ? "nothing" : device_of(point).work_before(point);
 }
 
 std::optional<error> soft_set::status_of(timepoint point) const {
@@ -412,7 +411,7 @@ std::optional<error> soft_set::status_of(timepoint point) const {
 std::optional<error> soft_set::take_failure_of(timepoint point) {
   std::optional<error> found = status_of(point);
   if (!found) return found;
-  const std::lock_guard lock(failures_);
+  const lock_guard lock(failures_);
   device_of(point).leave_out_failure(point);
   return found;
 }
@@ -426,7 +425,7 @@ hpeFault soft_set::fault_of(timepoint point) const {
 std::optional<error> soft_set::take_failure(int device) {
   HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
               device, size());
-  const std::lock_guard lock(failures_);
+  const lock_guard lock(failures_);
   soft_device* oldest = nullptr;
   for (const auto& candidate : devices_) {
     if (device >= 0 && candidate->index() != static_cast<unsigned>(device)) continue;

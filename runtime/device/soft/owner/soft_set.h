@@ -6,12 +6,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/ptx_module.h"
 #include "runtime/device/soft/owner/feeder.h"
@@ -40,14 +40,18 @@ class soft_set final : public device_set, public ptx_capability {
   void unregister_host(void* address, std::size_t bytes) noexcept override;
   void expect_copies(const void* /*address*/, std::size_t /*bytes*/) override {}
   void release_host(void* /*address*/, std::size_t /*bytes*/) noexcept override {
-  }  // a mapped file changes its pages itself
+  }  // mappings of the file see new pages by themselves
   std::vector<shared_part> share(void* address, std::size_t bytes) override;
   std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;
   void drop_import(void* address, std::size_t bytes) noexcept override;
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
-  [[nodiscard]] bool reached(timepoint point) const noexcept override;
+  [[nodiscard]] bool reached(timepoint point) const noexcept override {
+    const timeline* line = fabric_.find_timeline(point.timeline);
+    return line == nullptr || line->reached(point.value);
+  }
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
   std::optional<error> take_failure(int device) override;
@@ -65,30 +69,30 @@ class soft_set final : public device_set, public ptx_capability {
   [[nodiscard]] address_table& addresses() noexcept { return addresses_; }
   [[nodiscard]] int memory_file(unsigned device) const noexcept { return memory_files_[device].get(); }
 
-  /// Moves the stream's waiting commands into its ring, soon and from another thread.
+  /// Moves the stream's waiting commands into its ring soon, in another thread.
   void feed(soft_stream& hungry) { feeder_->add(hungry); }
   [[nodiscard]] std::string name_of_function(std::uint32_t function) const;
 
   [[nodiscard]] std::uint32_t next_module();
   [[nodiscard]] std::uint64_t next_launch() noexcept { return launches_.fetch_add(1) + 1; }
 
-  /// Asks all devices for which wanted(index) holds and which are not lost, and waits for their replies. Throws the
-  /// first error that one replies or that the request met on its way to one, after `undo` was asked of those that had
-  /// agreed. A device that dies meanwhile counts as having agreed: its memory and kernels are gone anyway. False if
-  /// no device is left to be asked.
+  /// Sends a request to all devices for which wanted(index) holds and which are not lost, and waits for their replies.
+  /// If a device replies with an error, or the request cannot be sent, sends `undo` to the devices that had agreed and
+  /// throws the first error. A device that dies meanwhile is no error: its memory and kernels are gone anyway. Returns
+  /// false if no device is left to be asked.
   bool ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
            const request* undo = nullptr);
 
  private:
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
-  /// For requests that take memory away. A device that cannot be told would go on using the memory: it counts as lost.
-  bool send_in_any_case(unsigned device, const request& what);
-  // Under asking_, false when the device is gone:
-  bool send(unsigned device, request what, std::span<const int> descriptors);
-  bool receive(unsigned device, reply& answer);
+  /// Sends a request that takes memory away, or kills the device, which would go on using the memory.
+  bool send_in_any_case(unsigned device, const request& what) HPE_REQUIRES(asking_);
+  // Return false if the device is gone:
+  bool send(unsigned device, request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
+  bool receive(unsigned device, reply& answer) HPE_REQUIRES(asking_);
   void quit() noexcept;
-  /// Has all devices take away memory that is not their own, and takes it out of the table.
+  /// Makes all devices unmap memory that is not their own, and removes it from the table.
   void forget(request::kind how, void* address, std::size_t bytes, int location);
   [[nodiscard]] soft_device& device_of(timepoint point) const;
 
@@ -96,18 +100,18 @@ class soft_set final : public device_set, public ptx_capability {
   fabric fabric_;
   output_reader output_;
   address_table addresses_;
-  std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its place in the UVAS
+  std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its offset in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;
   std::vector<std::unique_ptr<soft_device>> devices_;
-  std::chrono::seconds timeout_;           // of a command or request; 0: none
-  mutable std::mutex asking_;              // one conversation at a time
-  std::vector<std::uint32_t> requests_;    // by device: the number of the last one; under asking_
-  std::mutex failures_;                    // taking failures
-  std::atomic<std::uint64_t> free_gates_;  // shared with the gates
+  std::chrono::seconds timeout_;                                 // of a command or request; 0: no limit
+  mutable mutex asking_;                                         // held during a conversation with devices
+  std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last one
+  mutex failures_;                                               // held while failures are taken
+  std::atomic<std::uint64_t> free_gates_;                        // shared with the gates
   std::atomic<std::uint64_t> launches_{0};
-  std::uint32_t modules_ = 0;  // under asking_
-  mutable std::mutex names_mutex_;
-  std::vector<std::string> functions_;  // their names; under names_mutex_
+  std::uint32_t modules_ HPE_GUARDED_BY(asking_) = 0;
+  mutable mutex names_mutex_;
+  std::vector<std::string> functions_ HPE_GUARDED_BY(names_mutex_);  // names
   std::unique_ptr<feeder> feeder_;
   std::unique_ptr<monitor> monitor_;
 };

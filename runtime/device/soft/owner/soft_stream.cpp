@@ -16,7 +16,7 @@ soft_stream::soft_stream(soft_set& set, soft_device& device, unsigned index)
       ring_(set.shared().ring(device.index(), index)),
       number_(fabric::timeline_number(device.index(), index)) {}
 
-// A device that writes something else than it should has completed no more than it was given.
+// A device has completed no more commands than it was given, whatever it has written.
 std::uint64_t soft_stream::completed() const noexcept { return std::min(line_.completed.load(), in_ring_); }
 
 timepoint soft_stream::submit(const command& what, std::span<const std::byte> parameters) {
@@ -26,9 +26,9 @@ timepoint soft_stream::submit(const command& what, std::span<const std::byte> pa
   std::uint64_t value = 0;
   bool waits = false;
   {
-    std::unique_lock lock(mutex_);
+    unique_lock lock(mutex_);
     if (device_.lost()) {
-      lock.unlock();  // which comes behind the device's
+      lock.unlock();  // loss() takes the device's mutex, which comes first
       throw device_.loss();
     }
     waits = !feed_locked() || !has_room();
@@ -74,7 +74,7 @@ bool soft_stream::feed_locked() {
 }
 
 void soft_stream::lose() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   line_.lost_after.store(completed());
   waiting_.clear();
   look_at_crowd();
@@ -82,17 +82,17 @@ void soft_stream::lose() {
 }
 
 bool soft_stream::feed() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return feed_locked();
 }
 
 timepoint soft_stream::point_of_room() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return {number_, in_ring_ - ring_slots / 2};
 }
 
 timepoint soft_stream::end_of_crowd() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return crowded_ ? timepoint{number_, issued_.load() - ring_slots - long_queue / 2} : timepoint{};
 }
 
@@ -103,7 +103,7 @@ void soft_stream::look_at_crowd() {
 }
 
 std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_point now, std::chrono::seconds limit) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uint64_t done = completed();
   const command& current = ring_.slot(done + 1);
   if (done != seen_completed_ || done == in_ring_ || current.what == command::kind::wait) {
@@ -111,11 +111,12 @@ std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_
     seen_at_ = now;
   }
   if (now - seen_at_ <= limit) return std::nullopt;
-  const std::string work =
-      current.what == command::kind::launch
-          ? fmt::format("kernel \"{}\"", set_.name_of_function(current.function))
-          : fmt::format("a {} of {} bytes", current.what == command::kind::copy ? "copy" : "fill", current.bytes);
-  return fmt::format("{} ran for more than {} s (HPE_DEVICE_TIMEOUT)", work, limit.count());
+  return fmt::format("{} ran for more than {} s (HPE_DEVICE_TIMEOUT)", device_.words_for(current), limit.count());
+}
+
+command soft_stream::current() const {
+  const std::lock_guard lock(mutex_);
+  return ring_.slot(std::min(completed() + 1, in_ring_));
 }
 
 soft_stream::side soft_stream::check(const void* address, std::size_t bytes, const char* role) const {
@@ -225,7 +226,7 @@ void soft_stream::leave_out_failure(std::uint64_t value) {
     if (const auto found = log.at(n); found && found->value == value) left_out_.insert(value);
 }
 
-// No more than there were commands, whatever the device says.
+// The number of failures; at most the number of commands, whatever the device has written.
 std::uint64_t soft_stream::failures() const noexcept { return std::min(line_.failures.count(), issued_.load()); }
 
 error soft_stream::take_oldest_failure() {

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/observer.h"
 #include "runtime/device/soft/shared/fabric.h"
 
@@ -17,7 +17,7 @@ namespace hpe::device::soft {
 class soft_device;
 class soft_set;
 
-/// The producing end of one command ring. What finds no room there waits in a queue of the owner's, in order.
+/// The producing end of one command ring. Commands that find no room there wait in a queue of the owner, in order.
 class soft_stream final : public stream {
  public:
   soft_stream(soft_set& set, soft_device& device, unsigned index);
@@ -30,32 +30,35 @@ class soft_stream final : public stream {
   [[nodiscard]] timepoint last() const override;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  /// Whether the command was queued or ran when the device was lost.
+  /// Whether the command was queued or running when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
-  /// Where a long queue of commands waits for the ring: when half of it is gone. Else none.
+  /// If a long queue of commands waits for the ring: the point at which half of it is gone. Else none.
   [[nodiscard]] timepoint end_of_crowd() const;
 
-  // For the feeder.
+  // For the feeder:
 
-  /// Moves waiting commands into the ring as far as there is room. True when none is left.
+  /// Moves waiting commands into the ring while there is room. Returns true if none is left.
   bool feed();
-  /// When half of the ring is free.
+  /// The point at which half of the ring is free.
   [[nodiscard]] timepoint point_of_room() const;
 
-  /// The device is lost: everything counts as reached.
+  /// Marks the stream as lost with its device: all commands count as reached.
   void lose();
 
-  /// What the stream has been at for longer than `limit` since the first look that found it there, in words that follow
-  /// "device N is lost: "; none if it is at nothing, or waits for another stream. For one thread that looks again and
-  /// again.
+  /// Describes a command that has run for longer than `limit` since a call first found it running, in words that
+  /// follow "device N is lost: "; none if the stream is idle, or waits for another stream. Called repeatedly by one
+  /// thread.
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
-  // For taking failures, under the set's lock: the next one's place in the order of all, no_failure if there is none.
+  /// The command that runs, or the last one that ran.
+  [[nodiscard]] command current() const;
+
+  // For taking failures, under the set's lock: the next one's position among all failures; no_failure if there is none.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
-  /// The failure of a command was told.
+  /// The failure of a command was reported.
   void leave_out_failure(std::uint64_t value);
 
  private:
@@ -67,18 +70,17 @@ class soft_stream final : public stream {
   };
 
   timepoint submit(const command& what, std::span<const std::byte> parameters = {});
-  /// Tells the observer what was queued.
+  /// Reports a queued command to the observer.
   void tell(command_observer& to, const command& what, timepoint point,
             std::chrono::steady_clock::time_point asked) const;
   side check(const void* address, std::size_t bytes, const char* role) const;
 
-  // Under the mutex:
-  [[nodiscard]] std::uint64_t completed() const noexcept;
-  [[nodiscard]] bool has_room() const noexcept { return in_ring_ - completed() < ring_slots; }
-  void put(const command& what, std::span<const std::byte> parameters);
-  bool feed_locked();
-  /// Tells the device when the queue becomes long, and when it is no more.
-  void look_at_crowd();
+  [[nodiscard]] std::uint64_t completed() const noexcept HPE_REQUIRES(mutex_);
+  [[nodiscard]] bool has_room() const noexcept HPE_REQUIRES(mutex_) { return in_ring_ - completed() < ring_slots; }
+  void put(const command& what, std::span<const std::byte> parameters) HPE_REQUIRES(mutex_);
+  bool feed_locked() HPE_REQUIRES(mutex_);
+  /// Tells the device when the queue of waiting commands becomes long, and when it is not long any more.
+  void look_at_crowd() HPE_REQUIRES(mutex_);
 
   [[nodiscard]] std::uint64_t failures() const noexcept;
 
@@ -88,18 +90,18 @@ class soft_stream final : public stream {
   command_ring& ring_;
   std::uint32_t number_;
   std::atomic<std::uint64_t> issued_{0};  // the number of the last command
-  mutable std::mutex mutex_;              // guards what follows
-  std::uint64_t in_ring_ = 0;             // the number of the last command that was put there
-  std::deque<waiting_command> waiting_;
-  bool crowded_ = false;  // more than long_queue are waiting, or were and half of them still are
+  mutable mutex mutex_;
+  std::uint64_t in_ring_ HPE_GUARDED_BY(mutex_) = 0;  // the number of the last command in the ring
+  std::deque<waiting_command> waiting_ HPE_GUARDED_BY(mutex_);
+  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // more than long_queue commands wait, or did and half still do
 
-  // Of the one who looks for commands that do not end:
+  // Used by the thread that looks for commands that do not end:
   std::uint64_t seen_completed_ = timeline::all;  // before the first look
   std::chrono::steady_clock::time_point seen_at_{};
 
-  // Of those who take failures, under the set's lock:
+  // Used by threads that take failures, under the set's lock:
   std::uint64_t failures_taken_ = 0;
-  std::set<std::uint64_t> left_out_;  // values of failures behind failures_taken_ that were told already
+  std::set<std::uint64_t> left_out_;  // failures after failures_taken_ that were already reported
 };
 
 }  // namespace hpe::device::soft

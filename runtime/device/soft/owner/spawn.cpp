@@ -40,7 +40,7 @@ bool runnable(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
-// What is preloaded into the program is not meant for its devices.
+// Libraries that are preloaded into the program are not meant for its devices.
 std::vector<char*> device_environment() {
   std::vector<char*> variables;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -49,7 +49,7 @@ std::vector<char*> device_environment() {
   return variables;
 }
 
-// Owns the two descriptions that posix_spawn takes.
+// Owns the file actions and attributes for posix_spawn.
 class spawn_plan {
  public:
   explicit spawn_plan(int socket) {
@@ -64,7 +64,7 @@ class spawn_plan {
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
     sigfillset(&signals);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    // A group of its own: what the terminal sends is for the program to decide about.
+    // A process group of its own: only the program gets the terminal's signals, and decides what to do.
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
@@ -113,7 +113,7 @@ bool adopts_orphans() noexcept {
   return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
 }
 
-// A system call by the processor's instruction, which uses nothing of the C library.
+// A system call by the processor's instruction, without the C library.
 long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noexcept {
   long result = 0;
   register long fourth asm("r10") = d;
@@ -123,8 +123,8 @@ long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noex
 
 }  // namespace
 
-// The functions run in the new process, on its own stack and with all memory of this one. Until `over` is set the
-// calling thread sleeps, so that the new process may use what belongs to that thread, as errno.
+// The functions run in the new process, on its own stack and with all memory of this one. The calling thread sleeps
+// until `over` is set, or the process ends, so the new process may use that thread's data, for example errno.
 struct keeper_parent::start {
   const std::string& program;
   const spawn_plan& plan;
@@ -132,7 +132,7 @@ struct keeper_parent::start {
   char** variables;
   bool stays = false;
   pid_t keeper = -1;
-  const char* call = "posix_spawn";  // that failed
+  const char* call = "posix_spawn";  // the call that failed
   int failure = 0;
   os::futex_word over{0};
 
@@ -140,7 +140,7 @@ struct keeper_parent::start {
     failure = ::posix_spawn(&keeper, program.c_str(), plan.files(), plan.attributes(), arguments, variables);
   }
 
-  // Files that the program closes must not stay open here.
+  // Closes all files: those that the program closes must not stay open here.
   __attribute__((no_stack_protector, no_sanitize("address", "thread", "undefined"))) static int run(void* self) {
     auto& what = *static_cast<start*>(self);
     what.spawn();
@@ -157,8 +157,8 @@ struct keeper_parent::start {
   }
 };
 
-// glibc's clone under its other name: ThreadSanitizer takes a call of clone for a fork, and would forget, in the memory
-// that both processes share, all it knows of locks.
+// glibc's clone under its other name: ThreadSanitizer would take a call of clone for a fork, and forget all that it
+// knows of locks, in the memory that both processes share.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument,
                        ...);  // NOLINT(bugprone-reserved-identifier)
 
@@ -204,7 +204,7 @@ softd_process::softd_process(const std::string& program, unsigned device, const 
   const os::file_descriptor own = open_pidfd(owner_);
   if (!own) refuse_start(device, "pidfd_open", errno);
 
-  // The arguments are for whoever lists processes, and for the device to take its address space first of all.
+  // The arguments show the device in lists of processes, and let it reserve its address space before anything else.
   std::array<std::string, 5> words{program, std::to_string(device), fmt::format("{:#x}", layout.base),
                                    fmt::format("{:#x}", layout.size()), std::to_string(owner_)};
   std::array<char*, 6> arguments{};
@@ -237,7 +237,7 @@ void softd_process::await_start() {
               "device {} did not start: {} ended at once, or is no hpe-softd of this build", device_, program_);
   pid_ = report.pid;
   pidfd_ = std::move(descriptors[0]);
-  // The report of the end comes at once when the process is dead, or not at all if somebody killed the keeper too.
+  // The report of the end comes at once when the process is dead, or not at all if the keeper was killed, too.
   constexpr timeval patience{2, 0};
   ::setsockopt(keeper_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
@@ -248,7 +248,7 @@ softd_process::~softd_process() {
     if (!pidfd_) try_twice([&] { await_start(); });
     kill();
     reap();
-  } catch (const std::exception&) {  // there is no process, or the keeper kills it when its socket is closed
+  } catch (const std::exception&) {  // there is no process, or the keeper kills it when its socket closes
   }
 }
 
@@ -260,7 +260,7 @@ std::string softd_process::reap() {
     return os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)));
   };
   std::size_t got = receive();
-  if (got != sizeof report) {  // the device lives, or nobody is left to report its end
+  if (got != sizeof report) {  // the device lives, or there is no keeper to report its end
     kill();
     got = receive();
   }

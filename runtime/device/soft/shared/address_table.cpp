@@ -17,7 +17,7 @@ std::string in_words(int device) {
 }  // namespace
 
 void address_table::insert(std::uintptr_t begin, std::size_t bytes, location where) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uintptr_t end = begin + bytes;
   HPE_REQUIRE(bytes != 0 && end > begin, HPE_ERROR_INVALID_ARGUMENT, "{} bytes at {:#x} are no range of addresses",
               bytes, begin);
@@ -27,7 +27,7 @@ void address_table::insert(std::uintptr_t begin, std::size_t bytes, location whe
 }
 
 void address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uintptr_t end = begin + bytes;
   std::size_t found = 0;
   ranges_.for_each(begin, end, [&](std::uintptr_t from, std::uintptr_t to, const location& where) {
@@ -39,7 +39,7 @@ void address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {
 }
 
 std::optional<address_table::piece> address_table::find(std::uintptr_t address) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   const auto found = ranges_.find(address);
   if (found == ranges_.end()) return std::nullopt;
   return piece{found->second.value, found->second.end};

@@ -1,14 +1,14 @@
 #pragma once
 
-/// Which addresses are backed, and by whom. The owner checks commands with it; a device finds its own view of
-/// registered host memory with it.
+/// The addresses that are backed, and the device that backs them. The owner checks commands with it; a device finds its
+/// own mapping of registered host memory with it.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <shared_mutex>
 
 #include "runtime/base/interval_map.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::device::soft {
 
@@ -17,32 +17,32 @@ inline constexpr int foreign_location = -2;  // a device of another process
 
 struct location {
   int device = host_location;
-  std::ptrdiff_t shift = 0;  // from the program's address to where this process sees the byte
+  std::ptrdiff_t shift = 0;  // from the program's address to that of the byte in this process
 
   friend bool operator==(const location&, const location&) = default;
 };
 
-/// Disjoint ranges of addresses. Any thread may use it at any time.
+/// Disjoint ranges of addresses. Thread-safe.
 class address_table {
  public:
   struct piece {
     location where;
-    std::uintptr_t end = 0;  // first address that is backed otherwise or not at all
+    std::uintptr_t end = 0;  // first address that is backed differently, or not at all
   };
 
-  /// Throws HPE_ERROR_INVALID_ARGUMENT when a part of the range is there already.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT if a part of the range is in the table already.
   void insert(std::uintptr_t begin, std::size_t bytes, location where);
 
-  /// Removes a range, which may be a part of what was inserted, or several neighbours. Throws
-  /// HPE_ERROR_INVALID_ARGUMENT, with nothing removed, unless all of it is there and backed by `device`. Ranges as they
-  /// were inserted are removed without taking memory.
+  /// Removes a range, which may be a part of an inserted range, or several neighbours. Throws
+  /// HPE_ERROR_INVALID_ARGUMENT, with nothing removed, unless all of it is in the table and backed by `device`.
+  /// Removing ranges as they were inserted takes no memory.
   void erase(std::uintptr_t begin, std::size_t bytes, int device);
 
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
 
  private:
-  mutable std::shared_mutex mutex_;
-  interval_map<std::uintptr_t, location> ranges_;
+  mutable shared_mutex mutex_;
+  interval_map<std::uintptr_t, location> ranges_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

@@ -1,7 +1,7 @@
 #pragma once
 
 /// The rare, synchronous conversation between the owner and a device: one request, one reply, over a SOCK_SEQPACKET
-/// pair. Descriptors travel with requests.
+/// pair. Requests can carry file descriptors.
 
 #include <cstdint>
 #include <span>
@@ -14,10 +14,10 @@
 
 namespace hpe::device::soft {
 
-/// Where a keeper finds its socket to the owner, and a device its end of the conversation.
+/// The descriptor of a keeper's socket to the owner, and of a device's end of the conversation.
 inline constexpr int control_descriptor = 3;
 
-/// From a device's keeper to the owner: first the device's process, with a pidfd of it, then how that process ended.
+/// A message of a device's keeper to the owner: first the device's process, with a pidfd, then how that process ended.
 struct keeper_report {
   std::int32_t pid = 0;
   std::int32_t code = 0;    // si_code
@@ -26,8 +26,8 @@ struct keeper_report {
 
 struct request {
   enum class kind : std::uint32_t {
-    join,             // id: fabric::stamp; descriptors: the fabric, the file for what this device's kernels print, the
-                      // memory files of all devices
+    join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of this device's kernels,
+                      // the memory files of all devices
     map,              // device, address, bytes
     unmap,            // address, bytes
     register_host,    // address, bytes, offset; descriptor: the file
@@ -35,7 +35,7 @@ struct request {
     import_memory,    // address, bytes, offset; descriptor: the file
     drop_import,      // address, bytes
     load_module,      // id, text: path
-    load_ptx,         // id, ptx_parts, bytes: of the texts; descriptor: the texts
+    load_ptx,         // id, ptx_parts, bytes: size of the texts; descriptor: the texts
     unload_ptx,       // id
     find_kernel,      // id, module, text: name
     start_stream,     // id
@@ -43,7 +43,7 @@ struct request {
   };
 
   kind what = kind::join;
-  std::uint32_t number = 0;  // its reply has the same
+  std::uint32_t number = 0;  // repeated in the reply
   std::uint32_t device = 0;
   std::uint32_t id = 0;
   std::uint32_t module = 0;
@@ -53,19 +53,19 @@ struct request {
   ptx_addresses ptx_parts{};
   char text[4096] = "";
 
-  /// Throws HPE_ERROR_INVALID_ARGUMENT when it is too long.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT if the text is too long.
   void set_text(const std::string& value);
 };
 
 struct reply {
   std::uint32_t number = 0;
   hpeStatus status = HPE_SUCCESS;
-  char text[1020] = "";  // what went wrong
+  char text[1020] = "";  // the error message
 
   void fail(hpeStatus with, const char* why) noexcept;
 };
 
-/// False when the other end is gone.
+/// Return false if the other end is gone.
 bool send_request(int socket, const request& what, std::span<const int> descriptors);
 bool receive_request(int socket, request& what, std::vector<os::file_descriptor>& descriptors);
 bool send_reply(int socket, const reply& what);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How threads of several processes wait for each other in shared memory.
+/// Waiting and waking between threads of several processes, in shared memory.
 
 #include <atomic>
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace hpe::device::soft {
 
-/// Counts rings; a sleeper returns when the count differs from what it saw. Ringing is safe in a signal handler, and
-/// makes no system call while nobody sleeps. A sleeper that dies costs later ringers a system call, nothing more.
+/// Counts rings. A sleeper returns when the count differs from the one that it saw. Ringing is safe in a signal
+/// handler, and makes no system call if no thread sleeps. A sleeper that dies only costs later ringers a system call.
 ///
-/// Use: seen = rings(); look at the condition; if it does not hold, sleep(seen, ...); look again.
+/// Use: seen = rings(); check the condition; if it does not hold, sleep(seen, ...); check again.
 class doorbell {
  public:
   using deadline = std::chrono::steady_clock::time_point;
@@ -40,7 +40,7 @@ class doorbell {
 
 inline void relax() noexcept { __builtin_ia32_pause(); }
 
-/// Waits awake for a short while, which is what a command takes that finds its device awake. True once `holds()`.
+/// Spins for a short while, about as long as a command takes on a device that is awake. True once `holds()`.
 template <class Condition>
 bool spin_until(Condition holds) {
   constexpr std::chrono::microseconds patience{20};

@@ -15,7 +15,7 @@ namespace {
 
 namespace ipc = boost::interprocess;
 
-// What Boost.Interprocess asks of something that it maps.
+// The interface that Boost.Interprocess requires of an object that it maps.
 class memory_file_handle {
  public:
   explicit memory_file_handle(int fd) : handle_{fd, false} {}
@@ -30,7 +30,7 @@ struct section {
   std::size_t bytes;
 };
 
-// Sections begin at pages.
+// Sections begin at page boundaries.
 template <class T>
 constexpr std::size_t size_of = (sizeof(T) + 4095) / 4096 * 4096;
 
@@ -106,7 +106,7 @@ bool fabric::wait(std::uint32_t number, std::uint64_t value, doorbell::deadline 
   doorbell& done = common_->done[device_of(number)][stream_of(number)];
   if (spin_until([&] { return line.reached(value); })) return true;
   for (;;) {
-    // A kernel gone wild may have overwritten the bell: its silence is not trusted for ever.
+    // A runaway kernel may have overwritten the doorbell, so its silence is trusted for a limited time only.
     constexpr std::chrono::milliseconds trust{250};
     const std::uint32_t seen = done.rings();
     if (line.reached(value)) return true;

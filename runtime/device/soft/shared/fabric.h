@@ -3,10 +3,10 @@
 /// The memory that the owner and its soft devices share: configuration, command rings, timelines, gates, link clocks.
 /// It is an anonymous memory file, so it has no name that could be left behind.
 ///
-/// The file has a section for each writer, and each process maps what it needs, at addresses of its own. The owner maps
-/// everything. A device reads the configuration, its own rings and the others' status; it writes its own status and the
-/// common section, in which everybody sleeps, wakes and keeps the time of links. The owner takes what a device writes
-/// for values, never for sizes, positions or pointers that were not compared with what it knows itself.
+/// The file has a section for each writer, and each process maps the sections that it needs, at addresses of its own.
+/// The owner maps everything. A device reads the configuration, its own rings and the others' status; it writes its own
+/// status and the common section, in which all processes sleep, wake and keep the time of links. The owner uses what a
+/// device writes as sizes, positions or pointers only after comparing it with its own data.
 
 #include <array>
 #include <atomic>
@@ -36,7 +36,7 @@ struct command {
   std::uint32_t cluster[3] = {};       // launch
   bool cooperative = false;            // launch
   std::uint32_t team = 0;              // launch: the devices whose kernels wait for each other, bit d; 0: none
-  std::uint64_t number = 0;            // launch: among those of all devices
+  std::uint64_t number = 0;            // launch: its number among the launches of all devices
   std::uint32_t timeline = 0;          // wait
   std::uint32_t value = 0;             // fill
   std::uint64_t point = 0;             // wait
@@ -61,9 +61,9 @@ struct command_ring {
   }
 };
 
-/// Written by the device, and by the owner when the device is dead.
+/// Written by the device, and by the owner after the device has died.
 struct device_status {
-  std::atomic<std::uint64_t> output{0};  // bytes of the file of what kernels printed
+  std::atomic<std::uint64_t> output{0};  // bytes in the file of kernel output
   std::array<char, 256> last_words{};    // why the device ended its own process
   std::array<timeline, max_streams> timelines{};
 };
@@ -73,15 +73,15 @@ struct fabric_configuration {
   uvas_layout layout;
   topology shape;
   unsigned threads = 1;        // of each device
-  unsigned core_shares = 0;    // into which the cores are divided, one for the kernels of each device; 0: not at all
-  bool interpret_ptx = false;  // instead of compiling it
+  unsigned core_shares = 0;    // parts into which the cores are divided, one for each device's kernels; 0: not divided
+  bool interpret_ptx = false;  // interpret PTX instead of compiling it
   link_limit host_limit;
   link_limit peer_limit;
-  std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // how many there are
-  std::atomic<std::uint32_t> lost{0};                             // bit d
+  std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // number of streams, by device
+  std::atomic<std::uint32_t> lost{0};                             // lost devices, bit d
 };
 
-/// Written by everybody.
+/// Written by all processes.
 struct fabric_common {
   std::atomic<std::uint64_t> failure_order{0};
   gate_bells gates{};
@@ -95,11 +95,11 @@ struct fabric_common {
 
 class fabric {
  public:
-  /// Differs between programs that lay the fabric out differently, as far as sizes tell.
+  /// Differs between programs whose layouts of the fabric differ, as far as sizes tell.
   static constexpr std::uint32_t stamp = static_cast<std::uint32_t>(
       1'000'003 * (sizeof(fabric_configuration) + sizeof(fabric_common)) + sizeof(device_status) + sizeof(command));
 
-  /// For the owner: makes the file, and an empty state with nothing but the number of devices known.
+  /// For the owner: makes the file, with an empty state of which only the topology is set.
   explicit fabric(const topology& shape);
   /// For a device: maps the owner's file.
   fabric(os::file_descriptor file, unsigned device);
@@ -111,10 +111,10 @@ class fabric {
   [[nodiscard]] fabric_configuration& configuration() const noexcept { return *configuration_; }
   [[nodiscard]] fabric_common& common() const noexcept { return *common_; }
   [[nodiscard]] device_status& status(unsigned device) const noexcept { return *status_[device]; }
-  /// For the owner, and for the device itself.
+  /// For the owner, and for the device of the ring.
   [[nodiscard]] command_ring& ring(unsigned device, unsigned stream) const noexcept { return rings_[device][stream]; }
 
-  /// For the owner: adds a stream. Not for two threads at once. Throws HPE_ERROR_NOT_SUPPORTED when the device has
+  /// For the owner: adds a stream. Not thread-safe. Throws HPE_ERROR_NOT_SUPPORTED if the device has
   /// max_streams.
   unsigned create_stream(unsigned device, priority level);
 
@@ -129,7 +129,7 @@ class fabric {
 
   /// Waits until the point of an existing timeline is reached. False at the deadline.
   bool wait(std::uint32_t timeline, std::uint64_t value, doorbell::deadline until) const noexcept;
-  /// Tells everybody how far a timeline is.
+  /// Publishes how far a timeline is, and wakes its waiters.
   void complete(std::uint32_t timeline, std::uint64_t value) const noexcept;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t late_wakeup = 60'000;   // how late a sleep may end
-constexpr std::uint64_t return_time = 100'000;  // how soon a claimant is back for its next piece
+constexpr std::uint64_t return_time = 100'000;  // a claimant returns for its next piece within this time
 
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
   std::uint64_t seen = value.load();
@@ -20,7 +20,7 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
   }
 }
 
-// When the claims of more urgent users end; 0 if there are none.
+// The end of the claims of more urgent users; 0 if there are none.
 std::uint64_t urgent_until(std::span<link_clock* const> path, priority level) noexcept {
   std::uint64_t end = 0;
   for (const link_clock* link : path)

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Links with a bandwidth and a latency, kept as clocks in shared memory. Only copies are charged: a kernel that reads
-/// a peer's memory runs at the speed of the machine.
+/// Links with a bandwidth and a latency, kept as clocks in shared memory. Only copies take time on links: a kernel that
+/// reads a peer's memory runs at the speed of the machine.
 
 #include <array>
 #include <atomic>
@@ -17,30 +17,30 @@ inline constexpr unsigned priorities = 4;
 
 /// One direction of one link. Times are nanoseconds of steady_clock.
 ///
-/// Who uses the link reserves it piece by piece. A user with more pieces to come claims its priority for a moment
-/// beyond the piece, and users of lower priority let it pass; a claim runs out by itself, so that a process that dies
-/// holds up nobody.
+/// Users reserve the link piece by piece. A user with more pieces to come claims its priority for a moment beyond the
+/// piece, and users of lower priority let it go first. A claim expires by itself, so a process that dies holds up no
+/// other.
 struct link_clock {
   alignas(64) std::atomic<std::uint64_t> busy_until{0};
   std::array<std::atomic<std::uint64_t>, priorities> claimed_until{};
 };
 
-/// Bytes of one piece: a quarter of a millisecond of the link, at most 1 MiB.
+/// The bytes of one piece: a quarter of a millisecond of the link, at most 1 MiB.
 [[nodiscard]] std::uint64_t piece_size(const link_limit& limit) noexcept;
 
-/// Takes the links of a path (all of one limit) for the next piece of a copy; waits while somebody more urgent wants
-/// one. The piece is ready at a time, which may have passed: a copy whose sleep ended late catches up. Returns when the
-/// piece will have arrived, latency not counted.
+/// Reserves the links of a path (all with one limit) for the next piece of a copy. Waits while a more urgent user
+/// claims one of them. ready: when the piece can start; it may have passed, so that a copy whose sleep ended late
+/// catches up. Returns when the piece will have arrived, without latency.
 [[nodiscard]] std::uint64_t reserve_path(std::span<link_clock* const> path, const link_limit& limit,
                                          std::uint64_t bytes, std::uint64_t ready, priority level,
                                          bool more_to_come) noexcept;
 
-/// The time now, as links count it.
+/// The current time, as links count it.
 [[nodiscard]] std::uint64_t link_time() noexcept;
 
 /// Sleeps until shortly before a time, because sleeps end late.
 void approach(std::uint64_t time) noexcept;
-/// The same, and stays awake for the rest.
+/// Sleeps until shortly before a time, and spins for the rest.
 void wait_until(std::uint64_t time) noexcept;
 
 }  // namespace hpe::device::soft

@@ -16,7 +16,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// In front of each text.
+// Precedes each text.
 struct header {
   std::uint64_t launch = 0;
   std::uint64_t size = 0;
@@ -57,7 +57,7 @@ std::string read_all(int file, std::uint64_t offset, std::uint64_t size) {
 void output_writer::append(std::uint64_t launch, std::string_view text, bool is_error) {
   if (text.empty()) return;
   const header head{launch, text.size(), is_error ? 1U : 0U};
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uint64_t at = written_.load(std::memory_order_relaxed);
   write_all(file_.get(), text, at + sizeof head);
   write_all(file_.get(), {reinterpret_cast<const char*>(&head), sizeof head}, at);
@@ -91,7 +91,7 @@ bool output_reader::take_from(unsigned device, std::vector<record>& records) {
 
 std::vector<printed> output_reader::take() {
   std::vector<record> records;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (unsigned d = 0; d < files_.size(); ++d) {
     if (taken_[d] == ended || take_from(d, records)) continue;
     taken_[d] = ended;

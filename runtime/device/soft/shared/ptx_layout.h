@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the owner and the devices know alike about a module of PTX: its texts, and where its variables lie in its parts
-/// of memory.
+/// The data of a module of PTX that the owner and the devices share: its texts, and the places of its variables in its
+/// parts of memory.
 
 #include <cstddef>
 #include <string>
@@ -16,7 +16,7 @@ namespace hpe::device::soft {
 struct ptx_layout {
   struct place_in_part {
     ptx_part part = ptx_part::global;
-    bool is_there = false;  // false: shared, or empty
+    bool is_there = false;  // false: in shared memory, or empty
     std::size_t offset = 0;
   };
   std::vector<place_in_part> places;                // by symbol of the program
@@ -27,7 +27,7 @@ struct ptx_layout {
 
 [[nodiscard]] ptx_layout lay_out(const ptx::program& program);
 
-/// The texts in a memory file, and back.
+/// Packs texts into a memory file, and unpacks them.
 [[nodiscard]] os::file_descriptor pack_texts(const std::vector<std::string>& texts, std::size_t& bytes);
 [[nodiscard]] std::vector<std::string> unpack_texts(int file, std::size_t bytes);
 

@@ -73,7 +73,7 @@ link_limit parse_link(const std::string& variable, const std::string& text) {
 
 std::vector<int> parse_nodes(const std::string& text, unsigned devices) {
   if (text.empty()) return std::vector<int>(devices, unknown_node);
-  constexpr std::uint64_t largest = 1023;  // of Linux
+  constexpr std::uint64_t largest = 1023;  // the limit of Linux
   std::vector<int> named;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the user can say about soft devices, as text: how many there are on how many switches, and how fast links are.
+/// Parsers of the user's options for soft devices: their number, their switches, and the speed of links.
 
 #include <chrono>
 #include <cstdint>
@@ -22,21 +22,21 @@ struct topology {
   [[nodiscard]] bool peers(unsigned a, unsigned b) const noexcept { return switch_of(a) == switch_of(b); }
 };
 
-/// Reads "soft:N" (one switch), "soft:SxN" (S switches of N devices) or "" (soft:2). Throws HPE_ERROR_INITIALIZATION
-/// with what was wrong and what is possible.
+/// Parses "soft:N" (one switch), "soft:SxN" (S switches of N devices) or "" (soft:2). Throws HPE_ERROR_INITIALIZATION
+/// with the error and the possible forms.
 [[nodiscard]] topology parse_topology(const std::string& text);
 
-/// What one direction of a link carries. bytes_per_second 0 means no limit, and that no time is kept.
+/// The limits of one direction of a link. bytes_per_second 0 means no limit, and that no time is kept.
 struct link_limit {
   std::uint64_t bytes_per_second = 0;
   std::uint64_t latency_ns = 0;
 };
 
-/// Reads "bandwidth:latency" or "bandwidth", as 12G:5 (bytes per second with k, M, G, T of 1024; microseconds), or ""
-/// for no limit. `variable` names the option in the sentence of HPE_ERROR_INITIALIZATION.
+/// Parses "bandwidth:latency" or "bandwidth", as 12G:5 (bytes per second with k, M, G, T of 1024; microseconds), or ""
+/// for no limit. `variable` names the option in the message of HPE_ERROR_INITIALIZATION.
 [[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
 
-/// Reads HPE_SOFT_NODES, "0,1" or "", into the node of each device; unknown_node where it names none. Throws
+/// Parses HPE_SOFT_NODES, "0,1" or "", into the node of each device; unknown_node if it is empty. Throws
 /// HPE_ERROR_INITIALIZATION.
 [[nodiscard]] std::vector<int> parse_nodes(const std::string& text, unsigned devices);
 

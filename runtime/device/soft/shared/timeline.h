@@ -1,8 +1,8 @@
 #pragma once
 
-/// How far a stream is, in memory shared by the owner and all devices. Commands of a stream are numbered from 1.
+/// The progress of a stream, in memory shared by the owner and all devices. Commands of a stream are numbered from 1.
 ///
-/// Written by: the owner (submitted), the stream's device (completed, failures), and, once that device is dead, the
+/// Writers: the owner (submitted), the stream's device (completed, failures), and, once that device is dead, the
 /// owner's monitor (completed, lost_after).
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace hpe::device::soft {
 
-/// A failed command. Text that does not fit is cut.
+/// A failed command. Text that is too long is cut.
 struct failure {
   std::uint64_t value = 0;  // the command's number
   std::uint64_t order = 0;  // among the failures of all streams
@@ -27,7 +27,7 @@ struct failure {
   hpeFault fault = HPE_FAULT_NONE;
 };
 
-/// The last failures of one stream. One writer, any readers; a record that is being overwritten is skipped.
+/// The last failures of one stream. One writer, any number of readers; a record that is being overwritten is skipped.
 class failure_log {
  public:
   static constexpr std::uint64_t kept = 128;
@@ -42,7 +42,7 @@ class failure_log {
 
  private:
   struct record {
-    mutable std::atomic<std::uint64_t> value{0};  // 0 while it is written
+    mutable std::atomic<std::uint64_t> value{0};  // 0 while the record is written
     std::uint64_t order = 0;
     hpeStatus status = HPE_SUCCESS;
     hpeFault fault = HPE_FAULT_NONE;
@@ -53,7 +53,7 @@ class failure_log {
   std::array<record, kept> records_{};
 };
 
-/// Sleeping places that a completion can ring; a timeline has one bit for each.
+/// The doorbells of gates that a completion can ring; a timeline has one bit for each.
 inline constexpr unsigned max_gates = 64;
 using gate_bells = std::array<doorbell, max_gates>;
 
@@ -63,8 +63,8 @@ struct timeline {
   alignas(64) std::atomic<std::uint64_t> submitted{0};
   doorbell work;                                        // rung when submitted grows
   alignas(64) std::atomic<std::uint64_t> completed{0};  // fabric::complete
-  std::atomic<std::uint64_t> gates{0};                  // which gates ring when completed grows
-  std::atomic<std::uint64_t> lost_after{all};           // once the device is lost: how far it was
+  std::atomic<std::uint64_t> gates{0};                  // the gates to ring when completed grows
+  std::atomic<std::uint64_t> lost_after{all};           // once the device is lost: the last completed command
   failure_log failures;
 
   [[nodiscard]] bool reached(std::uint64_t value) const noexcept { return completed.load() >= value; }

@@ -13,7 +13,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// The links between two places; none when both are the same.
+// The links between two places; none if both are the same.
 struct path {
   std::array<link_clock*, 2> links{};
   unsigned length = 0;
@@ -23,8 +23,8 @@ struct path {
   [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
 };
 
-// `self` copies. Of the links to a device of another process, the one at this end is known and charged: the port of the
-// device here. Between such a device and the host, that is the port of the device that copies.
+// `self` is the device that copies. Of the links to a device of another process, only the one at this end is known and
+// charged: the port of this process's device. Between such a device and the host, that is the port of `self`.
 path find_path(fabric& shared, unsigned self, int from, int to) {
   fabric_common& state = shared.common();
   const fabric_configuration& limits = shared.configuration();
@@ -75,7 +75,7 @@ address_table::piece copy_engine::find(std::uintptr_t address) const {
 
 void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
   std::uint64_t latency = 0;  // paid once
-  std::uint64_t arrival = 0;  // of what is on its way, in the links' time; 0 before the first limited link
+  std::uint64_t arrival = 0;  // of the last piece reserved, in link time; 0 before the first limited link
   while (bytes > 0) {
     const auto to = find(destination);
     const auto from = find(source);
@@ -88,8 +88,8 @@ void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::s
       arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
     }
     memory_.prepare_for_writing(local(destination, to), piece);
-    // What is short stays in the caches. Staging buffers are emptied while they are there; what is longer, or goes to a
-    // device, is not.
+    // Short pieces are written through the caches. The limit is higher for host memory, because staging buffers are
+    // emptied while they are in the caches.
     constexpr std::size_t is_short = std::size_t{256} << 10;
     const bool through_caches = piece < (to.where.device == host_location ? granule_size : is_short);
     guarded([&] {

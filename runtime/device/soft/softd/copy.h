@@ -12,8 +12,8 @@ class copy_engine {
   copy_engine(unsigned device, fabric& shared, address_space& memory)
       : device_(device), shared_(shared), memory_(memory) {}
 
-  /// Addresses are the program's. What travels over links with a limit takes its time, and pieces of copies
-  /// with a more urgent level go first. Throws hpe::error.
+  /// Addresses are those of the program. A copy over links with a limit takes the time of the links, and pieces of
+  /// copies with a more urgent level go first. Throws hpe::error.
   void copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const;
   void fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const;
 

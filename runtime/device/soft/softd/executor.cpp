@@ -36,7 +36,7 @@ class executor {
 
   [[noreturn]] void run() {
     ::pthread_setname_np(::pthread_self(), "softd-stream");
-    // Links keep time by sleeping; by default a sleep may end 50 us late.
+    // Links keep time by sleeping, and by default a sleep may end 50 us late.
     constexpr unsigned long slack_ns = 1000;
     ::prctl(PR_SET_TIMERSLACK, slack_ns);
     for (std::uint64_t value = 1;; ++value) {
@@ -98,7 +98,7 @@ class executor {
               trouble->signal ? describe(engines_, *trouble->signal) : "it threw " + trouble->exception);
   }
 
-  // The owner lets everybody through whose device is lost.
+  // When a device is lost, the owner completes its timelines, which ends waits for them.
   void wait(const command& what) {
     HPE_INVARIANT(engines_.shared.find_timeline(what.timeline) != nullptr);
     engines_.shared.wait(what.timeline, what.point, doorbell::deadline::max());

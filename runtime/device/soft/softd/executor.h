@@ -12,7 +12,7 @@
 
 namespace hpe::device::soft {
 
-/// What the executors of a device work with.
+/// The objects that the executors of a device use.
 struct device_engines {
   unsigned device;
   fabric& shared;
@@ -21,8 +21,8 @@ struct device_engines {
   const kernel_table& kernels;
   tile_pool& pool;
   ptx_runner& ptx;
-  // Order between streams comes through the owner, in another process. This says it inside this one, for
-  // ThreadSanitizer: a command that begins is after every command that ended before.
+  // The owner, in another process, orders streams. This variable tells ThreadSanitizer in this process: a command that
+  // begins happens after every command that ended before.
   std::atomic<std::uint64_t> order{0};
 };
 

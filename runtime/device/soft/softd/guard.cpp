@@ -34,7 +34,7 @@ doorbell* recovery_bell = nullptr;
   siglongjmp(guard.place, 1);
 }
 
-// A kernel that overflows its stack needs another one for the handler.
+// The handler needs a stack of its own, because a kernel may overflow its stack.
 class alternate_stack {
  public:
   alternate_stack() {
@@ -108,12 +108,12 @@ std::optional<crash> run_guarded(void (*body)(void*), void* argument, const std:
   landing* const outer = current;
   if (sigsetjmp(guard.place, 0) != 0) {
     current = outer;
-    // The handler was left by a jump that restores no mask, because saving it would cost a system call per guarded run.
-    // A device's threads block nothing.
+    // The jump out of the handler restores no mask, because saving one would cost a system call for each guarded run.
+    // So the mask is set here: a device's threads block nothing.
     sigset_t none;
     sigemptyset(&none);
     ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-    // Takes every lock of malloc once; if the body has left one locked, the thread stays here.
+    // Takes every lock of malloc once. If the body has left one locked, the thread hangs here.
     static_cast<void>(::mallinfo2());
     ended.fetch_add(1);
     return guard.what;

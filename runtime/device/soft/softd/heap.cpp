@@ -15,7 +15,7 @@ void* kernel_heap::allocate(std::size_t bytes) {
   constexpr std::size_t alignment = 16;
   if (bytes == 0 || bytes > space_.size()) return nullptr;
   const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto& piece) { return piece.second >= size; });
   if (found == free_.end()) return nullptr;
   const auto [offset, available] = *found;
@@ -27,7 +27,7 @@ void* kernel_heap::allocate(std::size_t bytes) {
 
 void kernel_heap::release(void* memory) {
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - space_.data());
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = in_use_.find(offset);
   if (found == in_use_.end()) return;
   std::size_t begin = offset, size = found->second;

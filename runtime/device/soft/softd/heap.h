@@ -1,27 +1,27 @@
 #pragma once
 
-/// The heap of a device, for malloc and free in kernels. What is free is recorded outside of it, so that a kernel that
-/// writes past its memory damages no more than the program's own data.
+/// The heap of a device, for malloc and free in kernels. Its records lie outside of it, so that a kernel that writes
+/// past its memory damages only the program's own data.
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
 
 class kernel_heap {
  public:
-  static constexpr std::size_t default_size = std::size_t{8} << 20;  // as of a CUDA device
+  static constexpr std::size_t default_size = std::size_t{8} << 20;  // as on a CUDA device
 
   explicit kernel_heap(std::size_t bytes = default_size);
 
-  /// 16-aligned; null where there is no room, or for 0 bytes. Any thread.
+  /// Aligned to 16 bytes; nullptr if there is no room, or for 0 bytes. Thread-safe.
   [[nodiscard]] void* allocate(std::size_t bytes);
-  /// What is no allocation is ignored. Any thread.
+  /// Ignores addresses that are not allocations. Thread-safe.
   void release(void* memory);
 
   [[nodiscard]] bool contains(std::uintptr_t address, std::size_t bytes) const noexcept {
@@ -31,9 +31,9 @@ class kernel_heap {
 
  private:
   os::reservation space_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;              // size by offset; no two touch
-  std::unordered_map<std::size_t, std::size_t> in_use_;  // size by offset
+  mutex mutex_;
+  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);              // size by offset; neighbours are joined
+  std::unordered_map<std::size_t, std::size_t> in_use_ HPE_GUARDED_BY(mutex_);  // size by offset
 };
 
 }  // namespace hpe::device::soft

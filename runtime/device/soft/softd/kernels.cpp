@@ -11,7 +11,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// dlsym also looks in what the module links, where "printf" is found.
+// Whether the module itself defines the symbol. dlsym also finds symbols of libraries that it links, such as printf.
 bool defined_in(void* module, void* symbol) {
   link_map* of_module = nullptr;
   link_map* of_symbol = nullptr;
@@ -26,17 +26,17 @@ bool defined_in(void* module, void* symbol) {
 void kernel_table::load(std::uint32_t module, const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_NOT_FOUND, "loading kernels: {}", ::dlerror());
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   modules_[module] = handle;
 }
 
 void kernel_table::load(std::uint32_t module, std::shared_ptr<loaded_ptx_module> ptx) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   ptx_[module] = std::move(ptx);
 }
 
 void kernel_table::unload(std::uint32_t module) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = ptx_.find(module);
   if (found == ptx_.end()) return;
   std::erase_if(functions_, [&](const auto& entry) { return entry.second.ptx == found->second; });
@@ -44,7 +44,7 @@ void kernel_table::unload(std::uint32_t module) {
 }
 
 void kernel_table::find(std::uint32_t module, std::uint32_t function, const std::string& name) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (const auto ptx = ptx_.find(module); ptx != ptx_.end()) {
     functions_[function] = {nullptr, ptx->second, name};
     return;
@@ -59,7 +59,7 @@ void kernel_table::find(std::uint32_t module, std::uint32_t function, const std:
 }
 
 const kernel_table::kernel& kernel_table::at(std::uint32_t function) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   const auto found = functions_.find(function);
   HPE_REQUIRE(found != functions_.end(), HPE_ERROR_NOT_FOUND, "there is no kernel number {}", function);
   return found->second;

@@ -1,5 +1,5 @@
-// hpe-softd: the process that a soft device is. The owner starts it with the device's number, the place of the UVAS and
-// its own number of process; everything else comes over the socket that is descriptor 3.
+// hpe-softd: the process of a soft device. Its arguments are the device's number, the address and size of the UVAS, and
+// the owner's process number; everything else comes over the socket at descriptor 3.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,13 +19,13 @@ namespace hpe::device::soft {
 
 namespace {
 
-// No destructors, no exit handlers: other threads are still at work.
+// Runs no destructors and no exit handlers, because other threads still work.
 [[noreturn]] void end_process(int status) {
   std::fflush(nullptr);
   ::_exit(status);
 }
 
-// Everything a joined device has. Lives until the process ends.
+// All parts of a device that has joined. Lives until the process ends.
 class server {
  public:
   server(unsigned device, address_space& memory, std::vector<os::file_descriptor> descriptors)
@@ -89,8 +89,8 @@ reply reply_of(Action action) {
 
 }  // namespace
 
-/// Serves requests until the owner asks to quit or is dead, and ends the process. `memory` holds the address space; if
-/// that could not be taken, `refusal` is what the owner is told instead.
+/// Serves requests until the owner asks to quit or is dead, and ends the process. `memory` is the address space; if it
+/// could not be reserved, the owner gets the message `refusal` instead.
 [[noreturn]] void serve(unsigned device, std::unique_ptr<address_space> memory, const std::string& refusal) {
   std::unique_ptr<server> joined;
   request what;
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   start_below_keeper(argv[1]);
-  // The address space first, before threads, heaps and libraries of kernels can be in its way.
+  // Reserve the address space first, before threads, heaps and libraries of kernels can occupy it.
   const hpe::uvas_layout layout{std::strtoull(argv[2], nullptr, 0), std::strtoull(argv[3], nullptr, 0), 1};
   std::unique_ptr<address_space> memory;
   std::string refusal;
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
     memory.reset();
     refusal = e.what();
   }
-  // What kernels print is seen line by line, also from a device that is killed.
+  // Output of kernels appears line by line, also from a device that is killed.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);
 }

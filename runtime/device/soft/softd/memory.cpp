@@ -16,14 +16,14 @@ void* pointer(std::uintptr_t address) {
 }  // namespace
 
 bool page_tables::filled(std::uintptr_t number) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return filled_.contains(number);
 }
 
 void page_tables::prepare(void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t last = (begin + bytes) / unit;
-  // Units that are written in part are left to faults.
+  // Units that are written only in part are left to page faults.
   for (std::uintptr_t number = (begin + unit - 1) / unit; number < last;) {
     if (filled(number)) {
       ++number;
@@ -32,14 +32,14 @@ void page_tables::prepare(void* address, std::size_t bytes) {
     const std::uintptr_t first = number;
     while (number < last && !filled(number)) ++number;
     os::populate_for_writing(reinterpret_cast<void*>(first * unit), (number - first) * unit);  // NOLINT
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     for (std::uintptr_t n = first; n < number; ++n) filled_.insert(n);
   }
 }
 
 void page_tables::forget(const void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (filled_.empty()) return;
   for (std::uintptr_t number = begin / unit; number * unit < begin + bytes; ++number) filled_.erase(number);
 }
@@ -83,8 +83,8 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
     table_.insert(address, bytes, {});
     return;
   }
-  // Well below the UVAS, where programs have nothing by default: a kernel that is given a pointer to ordinary memory of
-  // the program shall fault, and not find other memory there.
+  // Well below the UVAS, where programs have nothing mapped by default: a kernel that gets a pointer to ordinary memory
+  // of the program must fault, and not find other memory there.
   constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;

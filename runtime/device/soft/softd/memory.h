@@ -1,14 +1,14 @@
 #pragma once
 
-/// The address space of a device process: the UVAS at the addresses that the owner knows, with memory behind the parts
-/// that this device can access and nothing behind the rest, so that a stray access faults; and host memory that was
-/// registered, wherever it fits.
+/// The address space of a device process. The UVAS lies at the owner's addresses, with memory behind the parts that
+/// this device can access and nothing behind the rest, so that a stray access faults. Registered host memory lies
+/// wherever it fits.
 
 #include <map>
-#include <shared_mutex>
 #include <unordered_set>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/shared/address_table.h"
 #include "runtime/os/file_descriptor.h"
@@ -16,14 +16,14 @@
 
 namespace hpe::device::soft {
 
-/// Fills this process's page tables ahead of large writes, once for each part of its memory: filling them in one call
-/// costs half of what the page faults cost, and asking for what is filled already costs more than a look-up here.
+/// Fills this process's page tables ahead of large writes, once for each part of its memory. Filling them in one call
+/// costs half as much as page faults do; a call for tables that are filled already costs more than a look-up here.
 class page_tables {
  public:
-  /// What follows writes [address, address + bytes) of mapped memory. Any thread.
+  /// Prepares [address, address + bytes) for the write that the caller is about to make. Thread-safe.
   void prepare(void* address, std::size_t bytes);
 
-  /// The range is mapped anew, or no more.
+  /// To be called when the range is unmapped, or mapped anew.
   void forget(const void* address, std::size_t bytes);
 
  private:
@@ -31,19 +31,19 @@ class page_tables {
 
   [[nodiscard]] bool filled(std::uintptr_t number) const;
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_set<std::uintptr_t> filled_;  // numbers of units that were wholly written
+  mutable shared_mutex mutex_;
+  std::unordered_set<std::uintptr_t> filled_ HPE_GUARDED_BY(mutex_);  // numbers of units whose page tables are filled
 };
 
 class address_space {
  public:
-  /// Takes the address space. First thing in the process, before anything else may lie there. Throws
+  /// Reserves the address space. To be called first in the process, before anything else can lie there. Throws
   /// HPE_ERROR_INITIALIZATION.
   explicit address_space(const uvas_layout& layout);
 
   void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
 
-  // Requests of the owner, which asks for one at a time.
+  // Requests of the owner, which sends one at a time.
   void map(unsigned device, std::uintptr_t address, std::size_t bytes);
   void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
   void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
@@ -51,11 +51,11 @@ class address_space {
   void import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void drop_import(std::uintptr_t address, std::size_t bytes);
 
-  /// What is behind an address of the program. Any thread.
+  /// The memory behind an address of the program. Thread-safe.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
-  /// Whether kernels may touch these bytes. Any thread.
+  /// Whether kernels may access these bytes. Thread-safe.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;
-  /// What follows writes to mapped memory, at addresses of this process. Any thread.
+  /// Prepares addresses of this process for the write that the caller is about to make. Thread-safe.
   void prepare_for_writing(void* local, std::size_t bytes) { pages_.prepare(local, bytes); }
 
   [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {

@@ -1,5 +1,5 @@
-// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in under the
-// lock, so once it is off the list and the count is zero, nobody has it.
+// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in `helpers`
+// under the lock. So once it is off the list and the count is zero, no other thread uses it.
 #include "runtime/device/soft/softd/pool.h"
 
 #include <pthread.h>
@@ -20,23 +20,23 @@ struct tile_pool::job {
   std::uint32_t team;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
-  std::vector<pthread_t> threads{};     // of a team's launch: those that run tiles; under the pool's lock
-  unsigned helpers = 0;                 // under the pool's lock
-  std::optional<trouble> went_wrong{};  // under `reporting`
-  std::mutex reporting{};
+  std::vector<pthread_t> threads{};  // threads that run tiles of a team's launch; guarded by the pool's mutex_
+  unsigned helpers = 0;              // guarded by the pool's mutex_
+  mutex reporting{};
+  std::optional<trouble> went_wrong HPE_GUARDED_BY(reporting){};
 
   [[nodiscard]] bool begun() const { return next.load(std::memory_order_relaxed) >= tiles; }
 
   void report(trouble what) {
     next.store(tiles);
-    const std::lock_guard lock(reporting);
+    const lock_guard lock(reporting);
     if (!went_wrong) went_wrong = std::move(what);
   }
 };
 
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {
-  // They live as long as the process.
+  // The threads live as long as the process.
   for (unsigned i = 1; i < threads; ++i) std::thread([this] { help(); }).detach();
 }
 
@@ -46,32 +46,33 @@ std::optional<tile_pool::trouble> tile_pool::run(hpeHostKernel body, const void*
   job task{body, parameters, grid, std::uint64_t{grid[0]} * grid[1] * grid[2], team};
   const bool shared = threads_ > 1 && task.tiles > 1;
   if (team != 0) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     teams_.push_back(&task);
   }
   if (shared) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     open_.push_back(&task);
     wanted_.notify_all();
   }
   work(task);
   if (shared) {
-    std::unique_lock lock(mutex_);
+    unique_lock lock(mutex_);
     open_.remove(&task);
     left_.wait(lock, [&] { return task.helpers == 0; });
   }
   if (team != 0) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     teams_.remove(&task);
-    if (task.stop && !task.went_wrong) task.went_wrong = trouble{make_stop(), {}};
+    if (task.stop) task.report({make_stop(), {}});
   }
+  const lock_guard lock(task.reporting);
   return std::move(task.went_wrong);
 }
 
 void tile_pool::help() {
   ::pthread_setname_np(::pthread_self(), "softd-unit");
   keep_to_cores();
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   for (;;) {
     const auto found = std::find_if(open_.begin(), open_.end(), [](const job* task) { return !task->begun(); });
     if (found == open_.end()) {
@@ -94,7 +95,7 @@ void tile_pool::keep_to_cores() const {
 }
 
 bool tile_pool::stop_teams(std::uint32_t lost) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   bool left = false;
   for (job* const task : teams_) {
     if ((task->team & lost) == 0) continue;
@@ -109,11 +110,11 @@ bool tile_pool::stop_teams(std::uint32_t lost) {
 void tile_pool::work(job& task) {
   if (task.team == 0) return run_tiles(task);
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     task.threads.push_back(::pthread_self());
   }
   run_tiles(task);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase(task.threads, ::pthread_self());
 }
 

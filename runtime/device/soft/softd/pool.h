@@ -2,38 +2,37 @@
 
 /// The compute units of a soft device: threads that share the tiles of launches.
 
-#include <condition_variable>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "hpe/kernel.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/softd/guard.h"
 
 namespace hpe::device::soft {
 
 class tile_pool {
  public:
-  /// How a launch went wrong: by a signal (is_stop: it was stopped), or by an exception with these words.
+  /// How a launch failed: by a signal (is_stop: it was stopped), or by an exception with this message.
   struct trouble {
     std::optional<crash> signal;
     std::string exception;
   };
 
-  /// `threads` counts the caller of run, which works as well. All of them keep to share `share` of the cores, which are
-  /// divided into `shares`; 0: they run anywhere.
+  /// `threads` includes the caller of run, which works as well. All threads are bound to share `share` of the cores,
+  /// which are divided into `shares`; with 0 shares they are not bound.
   tile_pool(unsigned threads, unsigned share, unsigned shares);
 
-  /// Runs all tiles and returns when they are done. After trouble in one tile no further ones are begun. Any thread;
+  /// Runs all tiles and returns when they are done. After trouble in one tile no further tile begins. Thread-safe;
   /// launches that run at the same time share the threads.
-  /// `team`: the devices that run parts of the launch, bit d; 0: this one alone.
+  /// `team`: the devices that run parts of the launch, bit d; 0: this device alone.
   std::optional<trouble> run(hpeHostKernel body, const void* parameters, const std::uint32_t (&grid)[3],
                              std::uint32_t team = 0);
 
-  /// Stops the launches whose teams have one of these devices. True if none of them is left. Any thread.
+  /// Stops launches whose teams include one of these devices. Returns true if none of them is left. Thread-safe.
   bool stop_teams(std::uint32_t lost);
 
  private:
@@ -45,11 +44,11 @@ class tile_pool {
   void keep_to_cores() const;
 
   unsigned threads_, share_, shares_;
-  std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::condition_variable left_;
-  std::list<job*> teams_;  // launches of teams
-  std::list<job*> open_;   // launches with tiles that nobody has begun, perhaps
+  mutex mutex_;
+  condition_variable wanted_;
+  condition_variable left_;
+  std::list<job*> teams_ HPE_GUARDED_BY(mutex_);  // launches of teams
+  std::list<job*> open_ HPE_GUARDED_BY(mutex_);   // launches that may have tiles which are not begun
 };
 
 }  // namespace hpe::device::soft

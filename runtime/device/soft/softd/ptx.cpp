@@ -1,10 +1,11 @@
-// The first thread with a fault leaves it in the launch and stops the pool's other threads by an exception.
+// The first thread with a fault stores it in the launch, and throws an exception that stops the pool's other threads.
 #include "runtime/device/soft/softd/ptx.h"
 
 #include <csignal>
 #include <exception>
 
 #include "runtime/base/error.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
 #include "runtime/ptx/interpreter.h"
 #include "runtime/ptx/launch.h"
@@ -44,9 +45,9 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
-  std::mutex mutex{};
-  std::optional<ptx::trap> trap{};  // under the mutex
-  std::string printed{};            // likewise
+  hpe::mutex mutex{};
+  std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
+  std::string printed HPE_GUARDED_BY(mutex){};
 
   [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
 
@@ -54,7 +55,7 @@ struct running_launch {
     auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
                              : ptx::run_blocks(*make_engine(), configuration, first, last);
     if (!found) return;
-    const std::lock_guard lock(mutex);
+    const lock_guard lock(mutex);
     if (!trap) trap = std::move(found);
     throw stopped{};
   }
@@ -83,13 +84,13 @@ hpeFault fault_of(ptx::trap::reason why) noexcept {
   return HPE_FAULT_OTHER;
 }
 
-// Names of C++ can be long, and what follows them is to be read.
+// C++ names can be long, and the words behind the name must stay readable.
 std::string shortened(const std::string& name) {
   constexpr std::size_t most = 200;
   return name.size() <= most ? name : name.substr(0, most) + "...";
 }
 
-// Outside of the kernel's own code: in a function that it called, as printf with a pointer to nothing.
+// A failure outside of the kernel's own code: in a function that it called, such as printf with a null pointer.
 ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& kernel) {
   if (!what.signal) return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", kernel, what.exception)};
   const bool is_access = what.signal->signal == SIGSEGV || what.signal->signal == SIGBUS;
@@ -108,13 +109,13 @@ ptx_runner::trouble describe(ptx::trap what) {
 std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, const std::string& kernel,
                                                    const command& what, const void* parameters) {
   const ptx::function& function = module.find(kernel);
-  // Compiled here, so that what is wrong with it is no fault of a block.
+  // Compile here, so that an error of the compilation is not a fault of a block.
   static_cast<void>(module.engine_for(function));
 
   ptx::surroundings around;
   running_launch launch{module, {}, what.cooperative};
   around.print = [&launch](std::string_view text) {
-    const std::lock_guard lock(launch.mutex);
+    const lock_guard lock(launch.mutex);
     launch.printed += text;
   };
   around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
@@ -138,6 +139,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
 
+  const lock_guard lock(launch.mutex);
   output_.append(what.number, launch.printed, false);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
     output_.append(what.number, launch.trap->detail + "\n", true);

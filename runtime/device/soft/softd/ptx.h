@@ -18,17 +18,17 @@
 
 namespace hpe::device::soft {
 
-/// A module of PTX in a device process: parsed when its first kernel is launched. Any thread.
+/// A module of PTX in a device process. It is parsed when its first kernel is launched. Thread-safe.
 class loaded_ptx_module {
  public:
-  /// texts: as pack_texts made it. parts: where its variables are.
+  /// texts: a file of pack_texts. parts: the addresses of the module's variables.
   loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts, bool interpret);
 
-  /// Throws HPE_ERROR_NOT_FOUND.
+  /// Finds a kernel. Throws HPE_ERROR_NOT_FOUND.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
-  /// After find.
+  /// To be called after find.
   [[nodiscard]] const ptx::image& image() const { return *image_; }
-  /// Runs blocks of a kernel in one thread. Compiles it when it is first asked for. After find.
+  /// The engine that runs a kernel's blocks in one thread; the first call compiles the kernel. To be called after find.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel);
 
  private:
@@ -43,7 +43,7 @@ class loaded_ptx_module {
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
 };
 
-/// Runs kernels of PTX on the threads of a device. Any thread.
+/// Runs kernels of PTX on the threads of a device. Thread-safe.
 class ptx_runner {
  public:
   ptx_runner(const address_space& memory, tile_pool& pool, output_writer& output)
@@ -55,7 +55,7 @@ class ptx_runner {
     std::string sentence;
   };
 
-  /// What the kernel printed is in the output when this returns. Throws hpe::error where it cannot be started.
+  /// Runs a kernel; its output has been appended when this returns. Throws hpe::error if the kernel cannot be started.
   std::optional<trouble> run(loaded_ptx_module& module, const std::string& kernel, const command& what,
                              const void* parameters);
 

@@ -11,7 +11,7 @@
 
 #include "runtime/device/soft/softd/guard.h"
 
-// Nothing here may call malloc once a kernel has crashed: its lock may be held for ever.
+// After a kernel has crashed, nothing here may call malloc: its lock may be held forever.
 
 namespace hpe::device::soft {
 
@@ -29,13 +29,14 @@ class watchdog {
     for (;;) {
       constexpr std::chrono::milliseconds between_attempts{20};
       const std::uint32_t seen = trouble.rings();
-      const bool calm = check_teams() & check_recoveries();
+      const bool teams_calm = check_teams();
+      const bool calm = check_recoveries() && teams_calm;
       trouble.sleep(seen, calm ? clock::time_point::max() : clock::now() + between_attempts);
     }
   }
 
  private:
-  /// Since when there was trouble, and at which state of affairs.
+  /// When the current trouble was first seen, and the state that it was in; a new state begins a new wait.
   struct patience {
     clock::time_point since = clock::time_point::max();
     std::uint64_t state = 0;

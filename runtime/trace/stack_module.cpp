@@ -1,7 +1,8 @@
-// With libdwfl of elfutils: this process is looked at as any other. One thread, at the end of the process.
-#include "runtime/trace/source_lines.h"
+#include "runtime/trace/stack_module.h"
 
+#define UNW_LOCAL_ONLY
 #include <elfutils/libdwfl.h>
+#include <libunwind.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 namespace {
 
+// libdwfl looks at this process as at any other.
 Dwfl* own_process() {
   static char* debug_path = nullptr;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &debug_path};
@@ -19,6 +21,12 @@ Dwfl* own_process() {
 }
 
 }  // namespace
+
+// unw_backtrace remembers how each return address unwinds, in a table of the thread: about 20 times as fast as
+// libgcc's.
+__attribute__((visibility("default"))) int hpe_take_stack(void** frames, int capacity) {
+  return unw_backtrace(frames, capacity);
+}
 
 __attribute__((visibility("default"))) bool hpe_source_line(const void* instruction, char* text, std::size_t capacity) {
   static Dwfl* const process = own_process();

@@ -1,0 +1,208 @@
+#include "apps/hpe/running.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "runtime/trace/status_page.h"
+
+namespace hpe::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using trace::status_page;
+
+std::string contents(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// The command line with blanks between the words.
+std::string command_of(pid_t process) {
+  std::string words = contents(fmt::format("/proc/{}/cmdline", process));
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  std::replace_if(
+      words.begin(), words.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  return words;
+}
+
+/// The same variables as runtime/base/rank.cpp, of another process.
+std::string rank_of(pid_t process) {
+  const std::string environment = '\0' + contents(fmt::format("/proc/{}/environ", process));
+  for (const std::string variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const std::string before = '\0' + variable + '=';
+    if (const std::size_t at = environment.find(before); at != std::string::npos)
+      return environment.c_str() + at + before.size();
+  }
+  return "";
+}
+
+/// A page of the calling user, mapped for reading.
+class mapped_page {
+ public:
+  explicit mapped_page(const fs::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return;
+    struct stat about {};
+    if (::fstat(file, &about) == 0 && about.st_uid == ::getuid() && about.st_size == sizeof(status_page)) {
+      void* const memory = ::mmap(nullptr, sizeof(status_page), PROT_READ, MAP_SHARED, file, 0);
+      if (memory != MAP_FAILED) page_ = static_cast<const status_page*>(memory);
+    }
+    ::close(file);
+  }
+  ~mapped_page() {
+    if (page_ != nullptr) ::munmap(const_cast<status_page*>(page_), sizeof(status_page));
+  }
+  mapped_page(const mapped_page&) = delete;
+  mapped_page& operator=(const mapped_page&) = delete;
+
+  /// nullptr if there is none of this version of hpe.
+  [[nodiscard]] const status_page* get() const noexcept {
+    const bool complete =
+        page_ != nullptr && page_->version.load(std::memory_order_acquire) == status_page::current_version;
+    return complete ? page_ : nullptr;
+  }
+
+ private:
+  const status_page* page_ = nullptr;
+};
+
+running_process read(const status_page& page) {
+  const auto sum = [](const counters::counter& c) { return c.load(std::memory_order_relaxed); };
+  running_process p;
+  p.number = static_cast<pid_t>(page.process);
+  p.started = page.started;
+  p.command = command_of(p.number);
+  p.rank = rank_of(p.number);
+  p.to_device = sum(page.count.bytes_to_device);
+  p.to_host = sum(page.count.bytes_to_host);
+  p.between_devices = sum(page.count.bytes_peer);
+  p.faults = sum(page.count.faults_read) + sum(page.count.faults_write);
+  p.launches = sum(page.count.launches);
+  const unsigned devices = std::min(page.devices.load(std::memory_order_acquire), counters::most_devices);
+  for (unsigned d = 0; d < devices; ++d) {
+    const status_page::device& device = page.device_table[d];
+    p.devices.push_back({device.name.data(), device.memory, std::min(sum(page.count.device_memory[d]), device.memory)});
+  }
+  return p;
+}
+
+std::string in_units(double number) {
+  constexpr const char* units[] = {"", "k", "M", "G", "T"};
+  unsigned unit = 0;
+  for (; number >= 999.5 && unit < 4; ++unit) number /= 1000;
+  return unit == 0 ? fmt::format("{:.0f}", number) : fmt::format("{:.3g}{}", number, units[unit]);
+}
+
+std::string memory_of(const running_process& p) {
+  std::string text;
+  for (const auto& d : p.devices) text += fmt::format("{}{}", text.empty() ? "" : " ", in_units(double(d.used)));
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+std::vector<running_process> running_processes() {
+  std::vector<running_process> found;
+  const std::string prefix = trace::status_prefix(::getuid());
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(trace::status_folder, ignored)) {
+    if (!entry.path().filename().native().starts_with(prefix)) continue;
+    const mapped_page page(entry.path());
+    if (page.get() == nullptr) continue;
+    if (trace::start_of_process(static_cast<pid_t>(page.get()->process)) != page.get()->started) {
+      fs::remove(entry.path(), ignored);
+      continue;
+    }
+    found.push_back(read(*page.get()));
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  return found;
+}
+
+process_rates rates_between(const running_process& before, const running_process& now, double seconds) {
+  const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {
+    return to > from && seconds > 0 ? double(to - from) / seconds : 0;  // less: hpeResetStatistics
+  };
+  return {rate(before.to_device, now.to_device), rate(before.to_host, now.to_host),
+          rate(before.between_devices, now.between_devices), rate(before.faults, now.faults),
+          rate(before.launches, now.launches)};
+}
+
+std::vector<process_and_rates> with_rates(const std::vector<running_process>& before,
+                                          const std::vector<running_process>& now, double seconds) {
+  std::vector<process_and_rates> result;
+  for (const running_process& p : now) {
+    const auto same = std::find_if(before.begin(), before.end(), [&](const running_process& b) {
+      return b.number == p.number && b.started == p.started;
+    });
+    result.push_back({p, same != before.end() ? rates_between(*same, p, seconds) : process_rates{}});
+  }
+  return result;
+}
+
+std::string table_of(const std::vector<process_and_rates>& processes, unsigned columns) {
+  std::vector<std::string> lines;
+  process_rates all;
+  for (const auto& [p, r] : processes) {
+    all.to_device += r.to_device;
+    all.to_host += r.to_host;
+    all.between_devices += r.between_devices;
+    all.faults += r.faults;
+    all.launches += r.launches;
+  }
+  const auto rates = [](const process_rates& r) {
+    return fmt::format("{:>9} {:>9} {:>9} {:>9} {:>9}", in_units(r.to_device), in_units(r.to_host),
+                       in_units(r.between_devices), in_units(r.faults), in_units(r.launches));
+  };
+  lines.push_back(fmt::format("hpe top: {} process{}", processes.size(), processes.size() == 1 ? "" : "es"));
+  lines.emplace_back();
+  lines.push_back(fmt::format("{:>8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<16} {}", "process", "rank", "up B/s",
+                              "down B/s", "peer B/s", "faults/s", "launch/s", "device bytes", "command"));
+  for (const auto& [p, r] : processes)
+    lines.push_back(fmt::format("{:>8} {:>4} {}  {:<16} {}", p.number, p.rank.empty() ? "-" : p.rank, rates(r),
+                                memory_of(p), p.command));
+  if (processes.size() > 1) lines.push_back(fmt::format("{:>13} {}", "all", rates(all)));
+  std::string text;
+  for (const std::string& line : lines) text += line.substr(0, columns) + '\n';
+  return text;
+}
+
+std::string json_of(const std::vector<process_and_rates>& processes) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [p, r] : processes) {
+    nlohmann::json devices = nlohmann::json::array();
+    for (const auto& d : p.devices)
+      devices.push_back({{"name", d.name}, {"memory_bytes", d.memory}, {"used_bytes", d.used}});
+    all.push_back({{"process", p.number},
+                   {"rank", p.rank.empty() ? nlohmann::json() : nlohmann::json(p.rank)},
+                   {"command", p.command},
+                   {"devices", devices},
+                   {"totals",
+                    {{"bytes_to_device", p.to_device},
+                     {"bytes_to_host", p.to_host},
+                     {"bytes_between_devices", p.between_devices},
+                     {"faults", p.faults},
+                     {"launches", p.launches}}},
+                   {"per_second",
+                    {{"bytes_to_device", r.to_device},
+                     {"bytes_to_host", r.to_host},
+                     {"bytes_between_devices", r.between_devices},
+                     {"faults", r.faults},
+                     {"launches", r.launches}}}});
+  }
+  constexpr int indent = 1;
+  // A command line may have bytes that are no UTF-8.
+  return nlohmann::json{{"processes", all}}.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace hpe::cli

@@ -1,0 +1,127 @@
+// The screen is drawn with plain escape sequences on the terminal's second screen, so that the first is as it was when
+// the command ends.
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "apps/hpe/command.h"
+#include "apps/hpe/running.h"
+
+namespace hpe::cli {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds between_looks{1};
+
+constexpr const char* usage =
+    "usage: hpe top [options]\n\n"
+    "Shows the processes of yours that use hpe now on this machine: bytes/s to devices, to the host and between\n"
+    "devices, touches of device memory that waited, launches, and the bytes of each device that back allocations.\n"
+    "q ends it.\n\n"
+    "  --once   prints one second and ends; so it does where standard output is no terminal\n"
+    "  --json   the same as a JSON object\n";
+
+volatile std::sig_atomic_t stopped = 0;
+
+/// The terminal while the screen is shown: its second screen, keys at once and unseen.
+class screen {
+ public:
+  screen() {
+    ::tcgetattr(STDIN_FILENO, &before_);
+    termios now = before_;
+    now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, [](int) { stopped = 1; });
+    fmt::print("\x1b[?1049h\x1b[?25l");
+  }
+  ~screen() {
+    fmt::print("\x1b[?25h\x1b[?1049l");
+    std::fflush(stdout);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  screen(const screen&) = delete;
+  screen& operator=(const screen&) = delete;
+
+  static void draw(const std::string& text) {
+    std::string lines;
+    for (const char c : text) lines += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
+    fmt::print("\x1b[H{}\nq: quit\x1b[K\x1b[J", lines);
+    std::fflush(stdout);
+  }
+  static unsigned columns() {
+    winsize size{};
+    constexpr unsigned usual = 80;
+    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
+  }
+  /// Waits until the next look. False if the user wants to go.
+  static bool wait() {
+    pollfd keys{STDIN_FILENO, POLLIN, 0};
+    constexpr int milliseconds = std::chrono::milliseconds(between_looks).count();
+    if (::poll(&keys, 1, milliseconds) <= 0) return stopped == 0;
+    char key = 0;
+    return ::read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && stopped == 0;
+  }
+
+ private:
+  termios before_{};
+};
+
+/// Looks at the processes again and again, with rates since the look before.
+class observer {
+ public:
+  std::vector<process_and_rates> look() {
+    const clock::time_point now = clock::now();
+    std::vector<running_process> found = running_processes();
+    auto result = with_rates(last_, found, std::chrono::duration<double>(now - then_).count());
+    last_ = std::move(found);
+    then_ = now;
+    return result;
+  }
+
+ private:
+  std::vector<running_process> last_;
+  clock::time_point then_;
+};
+
+int show_once(bool json) {
+  observer it;
+  static_cast<void>(it.look());
+  std::this_thread::sleep_for(between_looks);
+  const auto processes = it.look();
+  fmt::print("{}", json ? json_of(processes) : table_of(processes, unsigned(-1)));
+  return 0;
+}
+
+}  // namespace
+
+int top(int argc, char** argv) {
+  bool once = ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0;
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--help" || word == "-h") {
+      fmt::print("{}", usage);
+      return 0;
+    }
+    if (word != "--once" && word != "--json") return refuse("option", word, {"--once", "--json"});
+    once = true;
+    json = json || word == "--json";
+  }
+  if (once) return show_once(json);
+  const screen shown;
+  observer it;
+  do {
+    screen::draw(table_of(it.look(), screen::columns()));
+  } while (screen::wait());
+  return 0;
+}
+
+}  // namespace hpe::cli

@@ -1,0 +1,80 @@
+#include "runtime/trace/call_stack.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "runtime/base/own_files.h"
+
+namespace hpe::trace {
+
+namespace {
+
+void* stack_module() {
+  static void* const module = [] {
+    const std::string name = "libhpe-stacks.so";
+    for (const std::string& folder : own_folders())
+      for (const char* const from_there : {"/", "/../lib/"})
+        if (void* const found =
+                ::dlopen(fmt::format("{}{}{}", folder, from_there, name).c_str(), RTLD_NOW | RTLD_LOCAL))
+          return found;
+    return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }();
+  return module;
+}
+
+template <class Function>
+Function* function_of_module(const char* name) {
+  void* const module = stack_module();
+  return module != nullptr ? reinterpret_cast<Function*>(::dlsym(module, name)) : nullptr;
+}
+
+using stack_function = decltype(hpe_take_stack);
+
+constinit std::atomic<stack_function*> take_stack{nullptr};
+constinit thread_local bool prepared = false;  // this thread has called take_stack
+
+}  // namespace
+
+call_stack call_stack::here() noexcept {
+  call_stack result;
+  result.count = prepared ? take_stack.load(std::memory_order_relaxed)(result.frames.data(), depth)
+                          : ::backtrace(result.frames.data(), depth);
+  return result;
+}
+
+void call_stack::prepare() {
+  if (prepared) return;
+  static stack_function* const found = [] {
+    void* frame = nullptr;
+    ::backtrace(&frame, 1);  // loads libgcc's unwinder
+    stack_function* const function = function_of_module<stack_function>("hpe_take_stack");
+    take_stack.store(function, std::memory_order_relaxed);
+    return function;
+  }();
+  if (found == nullptr) return;
+  call_stack first;
+  found(first.frames.data(), depth);
+  prepared = true;
+}
+
+decltype(&hpe_source_line) source_line_function() {
+  static auto* const found = function_of_module<decltype(hpe_source_line)>("hpe_source_line");
+  return found;
+}
+
+std::string demangled(const char* symbol) {
+  if (!std::string_view(symbol).starts_with("_Z")) return symbol;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
+                                                         &std::free);
+  return text != nullptr ? text.get() : symbol;
+}
+
+}  // namespace hpe::trace

@@ -1,0 +1,240 @@
+// Each slot is written by its own thread alone, as a sequence lock: the version is odd meanwhile. Slots of threads that
+// have ended are taken by others.
+#include "runtime/trace/stalls.h"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "runtime/base/log.h"
+#include "runtime/os/thread.h"
+#include "runtime/trace/call_sites.h"
+#include "runtime/trace/location.h"
+
+namespace hpe::trace {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+class slot {
+ public:
+  std::atomic<pid_t> thread{0};
+
+  // By the thread itself.
+  [[nodiscard]] const noted_wait& now() const noexcept { return now_; }
+  [[nodiscard]] std::uint64_t next_number() noexcept { return ++last_number_; }
+  void note(const noted_wait& wait) noexcept {
+    const std::uint32_t version = version_.load(std::memory_order_relaxed);
+    version_.store(version + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    now_ = wait;
+    version_.store(version + 2, std::memory_order_release);
+  }
+
+  // By the thread that looks. None if it is being written.
+  [[nodiscard, gnu::no_sanitize("thread")]] std::optional<noted_wait> read() const noexcept {
+    const std::uint32_t before = version_.load(std::memory_order_acquire);
+    const noted_wait copy = now_;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 != 0 || version_.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return copy;
+  }
+
+ private:
+  std::atomic<std::uint32_t> version_{0};
+  std::uint64_t last_number_ = 0;
+  noted_wait now_;
+};
+
+// Threads beyond these are not watched.
+constinit std::array<slot, 512> slots;
+constinit std::atomic<bool> watched{false};
+
+bool has_ended(pid_t thread) noexcept { return ::tgkill(::getpid(), thread, 0) != 0 && errno == ESRCH; }
+
+slot* take_slot() noexcept {
+  const int saved = errno;
+  const pid_t me = ::gettid();
+  slot* taken = nullptr;
+  const auto take = [&](auto may_be_taken) {
+    for (std::size_t i = 0; i < slots.size() && taken == nullptr; ++i) {
+      slot& s = slots[(static_cast<std::size_t>(me) + i) % slots.size()];
+      pid_t owner = s.thread.load(std::memory_order_relaxed);
+      if (may_be_taken(owner) && s.thread.compare_exchange_strong(owner, me)) taken = &s;
+    }
+  };
+  take([&](pid_t owner) { return owner == 0 || owner == me; });
+  if (taken == nullptr) take([](pid_t owner) { return has_ended(owner); });
+  if (taken != nullptr) taken->note({});
+  errno = saved;
+  return taken;
+}
+
+// That of the calling thread; nullptr if there is none left.
+slot* my_slot() noexcept {
+  static constinit thread_local slot* mine = nullptr;
+  static constinit thread_local bool asked = false;
+  if (!asked) [[unlikely]] {
+    asked = true;
+    mine = take_slot();
+  }
+  return mine;
+}
+
+// ---- the stack of another thread ------------------------------------------------------------------------------------
+
+constexpr pid_t nobody = -2;
+constexpr pid_t being_written = -1;
+constexpr pid_t answered = 0;
+
+struct question {
+  std::atomic<pid_t> to{nobody};  // the thread whose stack is wanted, or one of the above
+  call_stack stack;
+  std::uintptr_t top = 0;
+};
+constinit question asked;
+
+void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
+  const int saved = errno;
+  pid_t me = ::gettid();
+  if (asked.to.compare_exchange_strong(me, being_written, std::memory_order_acquire)) {
+    asked.stack = call_stack::here();
+    asked.top = static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+    asked.to.store(answered, std::memory_order_release);
+  }
+  errno = saved;
+}
+
+// False if the thread does not answer.
+bool ask_for_stack(pid_t thread) {
+  struct sigaction before {};
+  struct sigaction ours {};
+  ours.sa_sigaction = answer;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  if (::sigaction(SIGURG, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return false;  // the program's
+  if (::sigaction(SIGURG, &ours, nullptr) != 0) return false;
+  asked.to.store(thread, std::memory_order_release);
+  const auto state = [] { return asked.to.load(std::memory_order_acquire); };
+  const auto end = clock::now() + std::chrono::milliseconds(500);
+  if (::tgkill(::getpid(), thread, SIGURG) == 0)
+    while (state() != answered && clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  pid_t silent = thread;
+  if (!asked.to.compare_exchange_strong(silent, nobody))
+    while (state() != answered) std::this_thread::yield();
+  ::sigaction(SIGURG, &before, nullptr);
+  return state() == answered;
+}
+
+// ---- the thread that looks ------------------------------------------------------------------------------------------
+
+std::string name_of(pid_t thread) {
+  std::array<char, 32> name{};
+  const std::string file = fmt::format("/proc/self/task/{}/comm", thread);
+  if (std::FILE* const f = std::fopen(file.c_str(), "re")) {
+    const bool read = std::fgets(name.data(), name.size(), f) != nullptr;
+    std::fclose(f);
+    if (read) return std::string(name.data()).substr(0, std::string_view(name.data()).find('\n'));
+  }
+  return "?";
+}
+
+std::string time_of_day(std::time_t when) {
+  std::tm parts{};
+  std::array<char, 16> text{};
+  ::localtime_r(&when, &parts);
+  std::strftime(text.data(), text.size(), "%H:%M:%S", &parts);
+  return text.data();
+}
+
+// A long jump may have left the wait: the stack is above it then.
+bool was_left(const noted_wait& wait, std::uintptr_t top) {
+  constexpr std::uintptr_t one_stack = 1 << 20;
+  return top > wait.frame && top - wait.frame < one_stack;
+}
+
+void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::time_t since) {
+  const pid_t thread = s.thread.load(std::memory_order_relaxed);
+  if (has_ended(thread)) return;
+  std::string place = "an unknown place";
+  if (ask_for_stack(thread)) {
+    if (was_left(wait, asked.top)) return;
+    place = location_of(std::span(asked.stack.frames).first(static_cast<std::size_t>(std::max(0, asked.stack.count))));
+  }
+  const std::string what = wait.what.describe(wait.what.about, wait.what.first, wait.what.second);
+  const auto still = s.read();
+  if (still && still->number != wait.number) return;
+  log(log_level::warn, "thread {} ({}) waits since {}, for more than {} s, at {}: {}", thread, name_of(thread),
+      time_of_day(since), seconds, place, what);
+}
+
+[[noreturn]] void look(std::uint64_t seconds) {
+  struct seen_wait {
+    std::uint64_t number = 0;
+    clock::time_point since;
+    std::time_t time = 0;
+    bool told = false;
+  };
+  static std::array<seen_wait, slots.size()> seen;
+  const std::chrono::seconds limit(seconds);
+  constexpr std::chrono::milliseconds shortest{50};
+  constexpr std::chrono::milliseconds longest{1000};
+  const auto turn = std::clamp<std::chrono::milliseconds>(limit / 10, shortest, longest);
+  for (;;) {
+    std::this_thread::sleep_for(turn);
+    const auto now = clock::now();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const auto wait = slots[i].read();
+      if (!wait) continue;
+      seen_wait& last = seen[i];
+      if (wait->number != last.number) {
+        last = {wait->number, now, std::time(nullptr), false};
+      } else if (wait->number != 0 && !last.told && now - last.since >= limit) {
+        last.told = true;
+        tell(slots[i], *wait, seconds, last.time);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+awaited::awaited(const awaited_thing& what) noexcept : noted_(watched.load(std::memory_order_relaxed)) {
+  if (!noted_) return;
+  slot* const mine = my_slot();
+  noted_ = mine != nullptr;
+  if (!noted_) return;
+  outer_ = mine->now();
+  mine->note({what, mine->next_number(), reinterpret_cast<std::uintptr_t>(this)});
+}
+
+awaited::~awaited() {
+  if (noted_) my_slot()->note(outer_);
+}
+
+void tell_of_stalls(std::uint64_t seconds) {
+  static std::once_flag once;
+  std::call_once(once, [seconds] {
+    if (seconds == 0) return;
+    static_cast<void>(call_stack::here());  // the first call loads the unwinder, which a handler must not
+    try {
+      os::start_thread("hpe-stalls", [seconds] { look(seconds); }).detach();
+      watched.store(true, std::memory_order_relaxed);
+    } catch (const std::exception& e) {
+      log(log_level::info, "waits that take long are not told: {}", e.what());
+    }
+  });
+}
+
+}  // namespace hpe::trace

@@ -1,0 +1,121 @@
+// Waits that take longer than HPE_STALL_AFTER. The kernels here end in the end, so that their programs do.
+#include <unistd.h>
+
+#include <csetjmp>
+#include <csignal>
+
+#include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
+#include "tests/failure/child.h"
+
+namespace {
+
+using namespace failure_test;
+using numbers = hpe::array<std::uint32_t>;
+
+const variables soon{{"HPE_STALL_AFTER", "1"}};
+constexpr std::uint32_t long_time = 3'000'000;
+
+std::size_t stalls_told(const ended& child) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = child.text.find("waits since", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// The innermost line of the program that waits.
+[[gnu::noinline]] std::uint32_t touched(const volatile std::uint32_t* at) { return *at; }
+
+void launch_long_kernel(const numbers& data) {
+  hpe::launch_on(1, test_kernel().increment, hpe::grid(1), {data.data(), data.size(), 1, long_time}, hpe::inout(data));
+}
+
+TEST(Stalls, OfATouchNameTheKernelAndTheLine) {
+  const ended child = run_child(
+      [] {
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        check(touched(&data[7]) == 1);
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 1U) << child;
+  EXPECT_TRUE(child.said("its read of 0x")) << child;
+  EXPECT_TRUE(child.said("waits for kernel \"increment\" on device 1")) << child;
+  EXPECT_TRUE(child.said("stalls.cpp:")) << child;
+}
+
+TEST(Stalls, OfASynchronizationNameTheKernelAndTheLine) {
+  const ended child = run_child(
+      [] {
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        check(hpeSynchronize() == HPE_SUCCESS);
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 1U) << child;
+  EXPECT_TRUE(child.said("it waits for kernel \"increment\" on device 1")) << child;
+  EXPECT_TRUE(child.said("stalls.cpp:")) << child;
+}
+
+TEST(Stalls, OfTwoThreadsAreTwo) {
+  const ended child = run_child(
+      [] {
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        std::thread other([&] { check(data[1] == 1); });
+        check(data[7] == 1);
+        other.join();
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 2U) << child;
+}
+
+TEST(Stalls, AreNotToldToWhoDoesNotWantToKnow) {
+  const ended child = run_child(
+      [] {
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        check(data[7] == 1);
+      },
+      {{"HPE_STALL_AFTER", "0"}});
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 0U) << child;
+}
+
+sigjmp_buf out_of_the_wait;
+
+TEST(Stalls, AreNotToldOfAWaitThatWasLeft) {
+  const ended child = run_child(
+      [] {
+        const auto& data = *new numbers(1000, hpe::on_device(1));  // to give it back would be a wait
+        launch_long_kernel(data);
+        ::signal(SIGALRM, [](int) { siglongjmp(out_of_the_wait, 1); });
+        if (sigsetjmp(out_of_the_wait, 1) == 0) {
+          ::ualarm(300'000, 0);
+          check(data[7] == 1);
+        }
+        ::signal(SIGALRM, SIG_DFL);
+        std::this_thread::sleep_for(2000ms);
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 0U) << child;
+}
+
+// The program's handler is its own, so the place is not known.
+TEST(Stalls, AreToldToAProgramThatHandlesTheSignal) {
+  const ended child = run_child(
+      [] {
+        ::signal(SIGURG, [](int) { ::_exit(9); });
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        hpe::synchronize();
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_TRUE(child.said("an unknown place")) << child;
+}
+
+}  // namespace

@@ -1,0 +1,35 @@
+// libFuzzer: PTX. Any text is parsed, linked with itself and given addresses, or refused with an error of hpe.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hpe/error.hpp"
+#include "runtime/ptx/image.h"
+#include "runtime/ptx/parser.h"
+
+namespace {
+
+void load(std::vector<std::string> texts) {
+  try {
+    const std::shared_ptr<const hpe::ptx::program> program = hpe::ptx::parse(std::move(texts));
+    std::vector<std::uint64_t> addresses;
+    for (const auto& symbol : program->symbols) addresses.push_back(symbol.is_defined ? 0x10000 : 0);
+    const hpe::ptx::image placed(program, addresses);
+    for (std::uint32_t s = 0; s < program->symbols.size(); ++s)
+      if (program->symbols[s].where != hpe::ptx::symbol::space::shared) static_cast<void>(placed.contents_of(s));
+  } catch (const hpe::error&) {
+    // Refused, as it should be.
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  load({text});
+  load({text, text});
+  return 0;
+}
