@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -134,19 +133,15 @@ void overheads(unsigned repeats, std::vector<result>& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string largest_text = "256";
+  std::size_t largest_mib = 256;
   std::string folder = ".";
   std::string picture;
   const auto arguments = hpe::bench::parse(
       argc, argv, "a file to and from a device, in the page cache and past it, hpe beside code written by hand",
-      {{"--largest", "MIB", "the largest transfer (default 256)", &largest_text},
-       {"--folder", "PATH", "where the file is made (default: here)", &folder},
-       {"--svg", "FILE", "draw the speed-ups over the naive way", &picture}});
-  const std::size_t largest = std::strtoull(largest_text.c_str(), nullptr, 10) * mebi;
-  if (largest < mebi || largest > 16384 * mebi) {
-    fmt::print(stderr, "--largest {}: not a number of MiB from 1 to 16384\n", largest_text);
-    return 2;
-  }
+      {{"--largest", "MIB", "the largest transfer (256)", hpe::bench::to_whole(largest_mib, 1, 16384)},
+       {"--folder", "PATH", "where the file is made (here)", hpe::bench::to_text(folder)},
+       {"--svg", "FILE", "draw the speed-ups over the naive way", hpe::bench::to_text(picture)}});
+  const std::size_t largest = largest_mib * mebi;
 
   const bool gpus = hpe::bench::on_gpus();
   hand_made by_hand(gpus ? "cuda:1" : "soft:1", largest);

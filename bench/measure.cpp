@@ -1,20 +1,17 @@
 #include "bench/measure.h"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <ctime>
+#include <exception>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "bench/commit.h"
-#include "bench/plot.h"
+#include "apps/command_line/program.h"
 #include "bench/processor_time.h"
 
 namespace hpe::bench {
@@ -40,21 +37,13 @@ timing summary(std::vector<sample> values) {
   return {middle->seconds, values.front().seconds, values.back().seconds, processor};
 }
 
-/// The processor's name and the number of cores.
-std::string this_machine() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string name = "unknown processor";
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
-      name = line.substr(line.find(": ") + 2);
-      break;
-    }
-  return fmt::format("{}, {} cores", name, std::thread::hardware_concurrency());
-}
-
-nlohmann::json as_json(const result& r) {
-  return {{"what", r.what},     {"value", r.value}, {"unit", r.unit},
-          {"spread", r.spread}, {"bar", r.bar},     {"reached", r.reached}};
+/// Ends a benchmark that an exception leaves, as commands end: with a sentence and status 1.
+[[noreturn]] void end_with_its_sentence() {
+  if (std::current_exception() == nullptr) std::abort();
+  std::fflush(stdout);
+  const int status = command_line::guarded(::program_invocation_short_name,
+                                           []() -> int { std::rethrow_exception(std::current_exception()); });
+  std::_Exit(status);
 }
 
 }  // namespace
@@ -101,62 +90,42 @@ std::string load_of_machine() {
   return fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency());
 }
 
-arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more) {
+arguments parse(int argc, char** argv, const char* sentence, const std::vector<command_line::option>& more) {
+  using namespace command_line;
+  std::set_terminate(end_with_its_sentence);
   arguments result;
   result.about = sentence;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--describe") {
-      fmt::print("{}\n", sentence);
-      std::exit(0);  // NOLINT(concurrency-mt-unsafe)
-    }
-    if (word == "--help") {
-      fmt::print(
-          "{}\n\n  --repeats N   counted runs of each measurement (default {})\n  --json FILE   write the table as "
-          "JSON too\n  --enforce     exit with status 1 if a figure misses its bar\n",
-          sentence, result.repeats);
-      for (const option& o : more) fmt::print("  {:<13} {}\n", o.name + " " + o.value, o.help);
-      std::exit(0);  // NOLINT(concurrency-mt-unsafe)
-    }
-    const auto own = std::find_if(more.begin(), more.end(), [&](const option& o) { return o.name == word; });
-    if (own != more.end() && own->value.empty()) {
-      *own->place = "yes";
-    } else if (own != more.end() && i + 1 < argc) {
-      *own->place = argv[++i];
-    } else if (word == "--repeats" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
-      result.repeats = static_cast<unsigned>(std::atoi(argv[++i]));
-    } else if (word == "--json" && i + 1 < argc) {
-      result.json = argv[++i];
-    } else if (word == "--enforce") {
-      result.enforce = true;
-    } else {
-      fmt::print(stderr, "{}: unknown or incomplete option {}; --help lists what there is\n", argv[0], word);
-      std::exit(2);  // NOLINT(concurrency-mt-unsafe)
-    }
-  }
-  return result;
+  bool describe = false, help = false;
+  std::int64_t repeats = result.repeats;
+  std::vector<option> table{repeats_option(repeats), json_option(result.json), quiet_option(result.quiet)};
+  table.push_back({"--enforce", "", "exit with status 1 if a figure misses its bar", to_flag(result.enforce)});
+  table.insert(table.end(), more.begin(), more.end());
+  table.push_back({"--describe", "", "tell in a line what is measured", to_flag(describe)});
+  table.push_back(help_option(help));
+  const int status = guarded(::program_invocation_short_name, [&] {
+    read(table, argc, argv);
+    check_writable(result.json);
+    return 0;
+  });
+  if (status != 0) std::exit(status);  // NOLINT(concurrency-mt-unsafe)
+  result.repeats = static_cast<unsigned>(repeats);
+  if (!describe && !help) return result;
+  fmt::print("{}\n", sentence);
+  if (help) fmt::print("\nUsage: {} [options]\n\n{}", ::program_invocation_short_name, lines_of_help(table));
+  std::exit(0);  // NOLINT(concurrency-mt-unsafe)
 }
 
 int report(const std::string& title, const std::vector<result>& results, const arguments& given) {
-  fmt::print("{}\n", title);
+  std::string text = title + "\n";
   for (const result& r : results)
-    fmt::print("  {:<66} {:>10.3f} {:<5} {:<17} {:<10} {}\n", r.what, r.value, r.unit, r.spread, r.bar,
-               r.bar.empty() ? "" : (r.reached ? "reached" : "MISSED"));
-  if (!given.json.empty()) {
-    nlohmann::json table{{"program", ::program_invocation_short_name},
-                         {"about", given.about},
-                         {"title", title},
-                         {"commit", HPE_COMMIT},
-                         {"machine", this_machine()},
-                         {"time", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
-                         {"repeats", given.repeats},
-                         {"results", nlohmann::json::array()}};
-    for (const result& r : results) table["results"].push_back(as_json(r));
-    write_file(given.json, table.dump(2) + '\n');
-  }
+    text += fmt::format("  {:<66} {:>10.3f} {:<5} {:<17} {:<10} {}\n", r.what, r.value, r.unit, r.spread, r.bar,
+                        r.bar.empty() ? "" : (r.reached ? "reached" : "MISSED"));
+  command_line::answer({::program_invocation_short_name, given.about, title, given.repeats, {}, results}, text,
+                       given.json, given.quiet);
   const bool missed =
       std::any_of(results.begin(), results.end(), [](const result& r) { return !r.bar.empty() && !r.reached; });
-  return given.enforce && missed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return command_line::with_output_written(::program_invocation_short_name,
+                                           given.enforce && missed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 }  // namespace hpe::bench

@@ -7,7 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "apps/command_line/report.h"
+#include "apps/command_line/values.h"
+
 namespace hpe::bench {
+
+using command_line::to_flag;
+using command_line::to_text;
+using command_line::to_whole;
+using command_line::to_word;
 
 /// Seconds on a monotonic clock.
 [[nodiscard]] double now();
@@ -46,37 +54,28 @@ struct pair_of_timings {
 /// As text, for titles: how many threads wanted to run in the last minute, of all programs.
 [[nodiscard]] std::string load_of_machine();
 
-/// A line of the result table. bar: what is asked for, as text. spread: of the repeats, likewise.
-struct result {
-  std::string what;
-  double value;
-  std::string unit;
-  std::string bar;
-  bool reached;
-  std::string spread = {};
-};
+/// A line of the result table.
+using result = command_line::figure;
 
 /// What every benchmark's command line understands. --describe prints one sentence and ends the program; --help
 /// likewise.
 struct arguments {
   std::string about;  ///< the sentence that says what the benchmark measures
   unsigned repeats = 7;
-  std::string json;      ///< a file for the table as JSON; empty: none
+  std::string json;      ///< a file for the table as JSON; empty: none; "-": standard output
   bool enforce = false;  ///< a bar that is missed is a failure
+  bool quiet = false;    ///< no table
 };
 
-/// An option of one benchmark alone: --name VALUE.
-struct option {
-  std::string name;   ///< with its dashes
-  std::string value;  ///< what kind of value, for --help; empty: it has none, and the place becomes "yes"
-  std::string help;
-  std::string* place;
-};
-[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence, const std::vector<option>& more = {});
+/// Reads the command line; `more` are the options of this benchmark alone. Ends the program with status 2 and a
+/// sentence if the command line cannot be meant, and from then on with status 1 and a sentence if an exception is not
+/// caught.
+[[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
+                              const std::vector<command_line::option>& more = {});
 
-/// Prints the table and writes its JSON, with the program, the commit, the machine and the time: an object that
-/// scripts/measurements reads. Gives the program's exit status: 1 if bars are enforced and one was missed, else 0. A
-/// JSON file that cannot be written ends the program with status 1.
+/// Prints the table and writes its JSON (apps/command_line/report.h), which scripts/measurements reads. Gives the
+/// program's exit status: 1 if bars are enforced and one was missed, else 0. A JSON file that cannot be written ends
+/// the program with status 1.
 [[nodiscard]] int report(const std::string& title, const std::vector<result>& results, const arguments& given);
 
 }  // namespace hpe::bench

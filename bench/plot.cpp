@@ -11,6 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_line/report.h"
 
 namespace hpe::bench {
 
@@ -201,28 +204,25 @@ std::string draw(const std::string& title, const std::vector<chart>& charts) {
   return s + "</svg>\n";
 }
 
-std::string as_json(const std::vector<chart>& charts) {
-  const auto quoted = [](const std::string& words) {
-    std::string result = "\"";
-    for (const char c : words) {
-      if (c == '"' || c == '\\') result += '\\';
-      result += c;
-    }
-    return result + '"';
-  };
-  std::string s;
+std::string as_json(const std::string& title, const std::vector<chart>& charts) {
+  nlohmann::json object{{"program", ::program_invocation_short_name}, {"title", title},
+                        {"commit", command_line::commit()},           {"machine", command_line::machine()},
+                        {"time", command_line::time_now()},           {"charts", nlohmann::json::array()}};
   for (const chart& c : charts)
     for (const line& l : c.lines) {
-      std::string xs, ys;
+      nlohmann::json row{{"chart", c.title},
+                         {"line", l.name},
+                         {"x_label", c.x.label},
+                         {"y_label", c.y.label},
+                         {"x", nlohmann::json::array()},
+                         {"y", nlohmann::json::array()}};
       for (const auto& [x, y] : l.points) {
-        xs += fmt::format("{}{}", xs.empty() ? "" : ", ", x);
-        ys += fmt::format("{}{}", ys.empty() ? "" : ", ", y);
+        row["x"].push_back(x);
+        row["y"].push_back(y);
       }
-      s += fmt::format(
-          "{}  {{\"chart\": {}, \"line\": {}, \"x_label\": {}, \"y_label\": {}, \"x\": [{}], \"y\": [{}]}}",
-          s.empty() ? "" : ",\n", quoted(c.title), quoted(l.name), quoted(c.x.label), quoted(c.y.label), xs, ys);
+      object["charts"].push_back(std::move(row));
     }
-  return "[\n" + s + "\n]\n";
+  return object.dump(1) + '\n';
 }
 
 void write_file(const std::string& path, const std::string& text) {

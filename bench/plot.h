@@ -34,8 +34,8 @@ struct chart {
 /// The picture as text. Lines of one name look alike in all charts. Charts without points are drawn empty.
 [[nodiscard]] std::string draw(const std::string& title, const std::vector<chart>& charts);
 
-/// The numbers of the charts: [{"chart": ..., "line": ..., "x": [...], "y": [...]}, ...].
-[[nodiscard]] std::string as_json(const std::vector<chart>& charts);
+/// The numbers of the charts, with program, machine, commit and time (docs/schemas/charts.json).
+[[nodiscard]] std::string as_json(const std::string& title, const std::vector<chart>& charts);
 
 /// Writes text to a file; ends the program with a message if that fails.
 void write_file(const std::string& path, const std::string& text);

@@ -211,30 +211,21 @@ void measure_without_peers(figure& f, bool gpus, std::size_t largest, unsigned r
   if (pclose(child) != 0) fmt::print(stderr, "the measurement without peer access failed\n");
 }
 
-std::size_t parse_size(const std::string& text, std::size_t otherwise) {
-  if (text.empty()) return otherwise;
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double factor = unit == "K" ? kibi : unit == "M" ? mebi : unit == "G" ? gibi : unit.empty() ? 1 : 0;
-  if (number * factor >= smallest && number * factor <= 16 * static_cast<double>(gibi))
-    return static_cast<std::size_t>(number * factor);
-  fmt::print(stderr, "--largest {}: not a size from 4K to 16G\n", text);
-  std::exit(2);  // NOLINT(concurrency-mt-unsafe)
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string largest_text, picture, only;
+  std::size_t largest = 0;
+  std::string picture, only;
   const auto arguments = hpe::bench::parse(
       argc, argv, "throughput of transfers of 4 KiB to 1 GiB, hpe beside copies written by hand, as table and pictures",
-      {{"--largest", "SIZE", "the largest transfer, as in 64M (default 1G; 256M for soft devices)", &largest_text},
-       {"--svg", "PREFIX", "draw PREFIX-to-device.svg and its sisters", &picture},
-       {"--only", "PART", "without-peers: hpe between two devices, as bare numbers", &only}});
+      {{"--largest", "SIZE", "the largest transfer, as in 64M (1G; 256M for soft devices)",
+        hpe::bench::to_whole(largest, smallest, 16 * gibi)},
+       {"--svg", "PREFIX", "draw PREFIX-to-device.svg and its sisters", hpe::bench::to_text(picture)},
+       {"--only", "PART", "without-peers: hpe between two devices, as bare numbers",
+        hpe::bench::to_word(only, {"without-peers"})}});
   const int devices = hpe::device_count();
   const bool gpus = hpe::bench::on_gpus();
-  const std::size_t largest = parse_size(largest_text, gpus ? gibi : 256 * mebi);
+  if (largest == 0) largest = gpus ? gibi : 256 * mebi;
   partner second;
   arrays data(largest);
   const scheme hpe_itself = through_hpe(data);
@@ -277,13 +268,13 @@ int main(int argc, char** argv) {
     if (!between && driver.exists()) schemes.push_back(&pageable);
     for (const scheme* s : schemes) measure(f, *s, it.way, largest, arguments.repeats, second);
     if (between) measure_without_peers(f, gpus, largest, arguments.repeats);
-    print(f);
+    if (!arguments.quiet && arguments.json != "-") print(f);
     if (!picture.empty())
       hpe::bench::write_file(
           fmt::format("{}-{}.svg", picture, it.file),
           hpe::bench::draw(fmt::format("Transfers, {}: {}", it.name, hpe::device_info(0).name), f.charts));
     all.insert(all.end(), f.charts.begin(), f.charts.end());
   }
-  if (!arguments.json.empty()) hpe::bench::write_file(arguments.json, hpe::bench::as_json(all));
+  hpe::command_line::write_text(hpe::bench::as_json(arguments.about, all), arguments.json);
   return 0;
 }

@@ -5,8 +5,8 @@
     manual.py <hpe> completion FOLDER   bash completion: hpe
     manual.py <hpe> markdown FOLDER     pages of the manual: command-line.md, options.md
 
-A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", also after a line
-"Options:"), or, after the line "Examples:", command lines.
+A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", "  WORD  text", also
+after a line "Options:"), or, after the line "Examples:", command lines.
 """
 
 import re
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-OPTION = re.compile(r"  (-[\w,-]+)(?: (\S.*?))?(?:  +(\S.*))?$")
+OPTION = re.compile(r"  (-[\w,-]+|[A-Z|]+)(?: (\S.*?))?(?:  +(\S.*))?$")
 COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
 VARIABLE = re.compile(r"  (\w+) \(default: (.*)\)$")
 WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
@@ -194,8 +194,9 @@ complete -o bashdefault -o default -F _hpe hpe
 
 
 def completion(manual):
-    options = {command.name: [option.name for option in command.options] for command in manual.commands}
-    options["run"] += ["--", "--help"]
+    options = {command.name: [option.name for option in command.options if option.name.startswith("-")]
+               for command in manual.commands}
+    options["run"].append("--")
     yield "hpe", COMPLETION.format(
         commands=" ".join(name for name, _ in manual.summaries),
         options="\n".join(f'    [{name}]="{" ".join(names)}"' for name, names in options.items()),
@@ -207,7 +208,7 @@ def completion(manual):
 
 def markdown(manual):
     lines = ["# The command line", "", "What `hpe help` and `hpe COMMAND --help` print. The same is in the man pages hpe(1) and "
-             "hpe-COMMAND(1).", "", "| command | |", "|---|---|"]
+             "hpe-COMMAND(1). The folder docs/schemas describes the JSON that `--json` writes.", "", "| command | |", "|---|---|"]
     pages = {command.name for command in manual.commands}
     lines += [f"| {f'[{name}](#hpe-{name})' if name in pages else name} | {summary} |" for name, summary in manual.summaries]
     for command in manual.commands:
@@ -216,7 +217,8 @@ def markdown(manual):
             lines += ["", text.replace("<", "&lt;")]
         if command.options:
             lines += ["", "| option | |", "|---|---|"]
-            lines += [f"| `{' '.join(filter(None, option[:2]))}` | {option.text} |" for option in command.options]
+            lines += [f"| `{' '.join(filter(None, option[:2]))}` | {option.text} |".replace("SIZE|FILE", "SIZE\\|FILE")
+                      for option in command.options]
         if command.examples:
             lines += ["", "```", *command.examples, "```"]
         lines += ["", f"Exit status: {exit_statuses(command.name)}"]

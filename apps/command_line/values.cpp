@@ -55,6 +55,11 @@ std::int64_t whole_number(const std::string& name, const std::string& text, std:
   return *value;
 }
 
+bool is_size(const std::string& word) {
+  return !word.empty() && word[0] >= '0' && word[0] <= '9' &&
+         word.find_first_not_of("0123456789^kKMGx") == std::string::npos;
+}
+
 double real_number(const std::string& name, const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);

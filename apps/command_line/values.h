@@ -20,6 +20,9 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] std::int64_t whole_number(const std::string& name, const std::string& text, std::int64_t least = 0,
                                         std::int64_t most = no_limit);
 
+/// Whether a word is written as a size, as in 2^20, 64M or 4096x4096, and not as the name of a file.
+[[nodiscard]] bool is_size(const std::string& word);
+
 /// A finite number. Throws bad_input.
 [[nodiscard]] double real_number(const std::string& name, const std::string& text);
 

@@ -5,33 +5,41 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <exception>
 #include <string>
 
-#include "apps/command_line/values.h"
+#include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
 #include "apps/fdtd/field.h"
+#include "apps/fdtd/frame.h"
 
 namespace hpe::fdtd {
 
 namespace {
 
 struct request {
-  bool help = false;
+  bool help = false, quiet = false;
   triple cells{0, 0, 0};
-  std::int64_t order = 8, steps = 100, devices = 0;
+  std::int64_t order = 8, steps = 100, every = 0, devices = 0;
   cut how = cut::slabs;
   bool check = false;
+  std::string output, json;
 };
 
+/// A size as 512 or 512x256x128.
 triple size(const std::string& name, const std::string& text) {
   constexpr std::int64_t most = 100000;
   triple cells{};
+  if (text.find('x') == std::string::npos) {
+    cells.fill(command_line::whole_number(name, text, 1, most));
+    return cells;
+  }
   std::size_t begin = 0;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::size_t end = axis < 2 ? text.find('x', begin) : text.size();
-    if (end == std::string::npos) throw bad_input(fmt::format("{} \"{}\": it looks like 512x512x512", name, text));
+    if (end == std::string::npos)
+      throw bad_input(fmt::format("{} \"{}\": it looks like 512 or 512x512x512", name, text));
     cells[axis] = command_line::whole_number(name, text.substr(begin, end - begin), 1, most);
     begin = end + 1;
   }
@@ -41,31 +49,34 @@ triple size(const std::string& name, const std::string& text) {
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   constexpr std::int64_t most = 1000000000;
+  const setter to_cells = [&r](const std::string& name, const std::string& text) { r.cells = size(name, text); };
   return {
-      {"--size", "NXxNYxNZ", "cells (256x256x256; 512x512x512 on GPUs)",
-       [&r](const std::string& name, const std::string& text) { r.cells = size(name, text); }},
+      {"SIZE", "", "cells, as in 400x300x200, or 300 along all axes (256; 512 on GPUs)", to_cells},
+      {"--size", "NXxNYxNZ", "the same as an option", to_cells},
       {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::fdtd_most_radius)},
       {"--steps", "N", "time steps (100)", to_whole(r.steps, 1, most)},
-      {"--devices", "N", "how many devices share the grid (all)", to_whole(r.devices, 1, most)},
+      devices_option(r.devices),
       {"--cut", "HOW", "slabs: along x; pencils: along x and y; boxes: along all axes (slabs)",
        to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
       {"--check", "", "compute it once more on one device, and compare every bit", to_flag(r.check)},
-      {"--help", "", "this text", to_flag(r.help)},
+      {"--output", "NAME",
+       "write frames, the middle plane across y: NAME-STEP.png and NAME-STEP.npy, float32, x before z",
+       to_text(r.output)},
+      {"--every", "STEPS", "from one frame to the next (a tenth of the steps)", to_whole(r.every, 1, most)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help),
   };
 }
 
 std::string help_text() {
-  constexpr std::size_t column = 20;
   request defaults;
-  return "Usage: hpe wave [options]\n\n"
+  return "Usage: hpe wave [options] [SIZE]\n\n"
          "Computes a wave on a grid of cells, by a finite-difference stencil, on several devices.\n\n" +
-         command_line::lines_of_help(options_of(defaults), column);
-}
-
-request parse(int argc, char** argv) {
-  request r;
-  command_line::read(options_of(r), argc, argv);
-  return r;
+         command_line::lines_of_help(options_of(defaults)) +
+         "\nExamples:\n"
+         "  hpe wave 400x300x200 --steps 500 --output wave\n"
+         "  HPE_DEVICES=soft:4 hpe wave --cut pencils --order 4 --check\n";
 }
 
 /// Two layers; the wave begins as a round hill near the middle.
@@ -89,29 +100,69 @@ field make_field(const triple& cells, std::int64_t order, const triple& parts) {
   return f;
 }
 
+/// Runs all steps; gives the seconds that they took, without those for the frames.
+double run_steps(field& f, const request& r) {
+  constexpr std::int64_t least = 10, pauses = 50;
+  // A pause waits for the devices: for the progress, and for a frame.
+  const std::int64_t pause = std::max(least, r.steps / pauses);
+  const std::int64_t frame =
+      r.output.empty() ? r.steps + 1 : (r.every > 0 ? r.every : std::max<std::int64_t>(1, r.steps / 10));
+  command_line::progress progress("step", static_cast<double>(r.steps), r.quiet);
+  double seconds = 0;
+  synchronize();
+  auto begin = std::chrono::steady_clock::now();
+  for (std::int64_t t = 1; t <= r.steps; ++t) {
+    f.step();
+    const bool last = t == r.steps, shown = t % frame == 0;
+    if (!last && !shown && t % pause != 0) continue;
+    synchronize();
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (shown) write_frame(r.output, t, r.cells, f.values(r.cells[1] / 2, r.cells[1] / 2 + 1));
+    progress.at(static_cast<double>(t));
+    begin = std::chrono::steady_clock::now();
+  }
+  return seconds;
+}
+
 int run(request r) {
-  const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
-  if (r.cells[0] == 0) r.cells = gpus ? triple{512, 512, 512} : triple{256, 256, 256};
-  if (r.devices == 0) r.devices = device_count();
-  const triple parts = arrange(static_cast<int>(std::min<std::int64_t>(r.devices, 1 << 20)), r.how);
+  const int devices = command_line::devices_of(r.devices);
+  const std::int64_t usual = device_info(0).kind == HPE_DEVICE_CUDA ? 512 : 256;
+  if (r.cells[0] == 0) r.cells.fill(usual);
+  const triple parts = arrange(devices, r.how);
+  const std::string size = fmt::format("{} x {} x {} cells", r.cells[0], r.cells[1], r.cells[2]);
+  constexpr double arrays = 3;
+  const double cells =
+      static_cast<double>(r.cells[0]) * static_cast<double>(r.cells[1]) * static_cast<double>(r.cells[2]);
+  command_line::check_room(size, {arrays * cells * sizeof(float), r.check ? 2 * cells * sizeof(float) : 0}, devices);
+  if (r.check)
+    command_line::check_room(size + " once more on one device", {.on_devices = arrays * cells * sizeof(float)}, 1);
+  if (!r.output.empty()) command_line::check_writable(name_of_frame(r.output, r.steps) + ".png");
+  command_line::check_writable(r.json);
+
   field f = make_field(r.cells, r.order, parts);
-  synchronize();
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::int64_t t = 0; t < r.steps; ++t) f.step();
-  synchronize();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const double points = static_cast<double>(r.cells[0] * r.cells[1] * r.cells[2]) * static_cast<double>(r.steps);
-  fmt::print("{} x {} x {} cells on {} x {} x {} devices, order {}, {} steps: {:.3f} s\n", r.cells[0], r.cells[1],
-             r.cells[2], parts[0], parts[1], parts[2], r.order, r.steps, seconds);
-  fmt::print("{:.1f} million points a second, {:.1f} GB/s at 16 bytes a point\n", points / seconds * 1e-6,
-             16 * points / seconds * 1e-9);
-  if (!r.check) return 0;
-  field one = make_field(r.cells, r.order, {1, 1, 1});
-  for (std::int64_t t = 0; t < r.steps; ++t) one.step();
-  const std::vector<float> got = f.values(), wanted = one.values();
-  const bool same = std::memcmp(got.data(), wanted.data(), got.size() * sizeof(float)) == 0;
-  fmt::print("{}\n", same ? "the same bits as on one device" : "NOT the same bits as on one device");
-  return same ? 0 : 1;
+  const double seconds = run_steps(f, r);
+  const double rate = cells * static_cast<double>(r.steps) / seconds;
+  const std::string title = fmt::format("{} on {} x {} x {} devices, order {}, {} steps", size, parts[0], parts[1],
+                                        parts[2], r.order, r.steps);
+  bool same = true;
+  if (r.check) {
+    field one = make_field(r.cells, r.order, {1, 1, 1});
+    for (std::int64_t t = 0; t < r.steps; ++t) one.step();
+    const std::vector<float> got = f.values(), wanted = one.values();
+    same = std::memcmp(got.data(), wanted.data(), got.size() * sizeof(float)) == 0;
+  }
+  std::string text = fmt::format("{}: {:.3f} s\n{:.1f} million points a second, {:.1f} GB/s at 16 bytes a point\n",
+                                 title, seconds, rate * 1e-6, 16 * rate * 1e-9);
+  if (r.check) text += same ? "the same bits as on one device\n" : "NOT the same bits as on one device\n";
+  command_line::report told{"hpe wave",
+                            "a wave on a grid of cells, by a stencil",
+                            title,
+                            1,
+                            command_line::names_of_devices(devices),
+                            {{"time", seconds, "s"}, {"points a second", rate * 1e-6, "M/s"}}};
+  if (r.check) told.figures.push_back({"the same bits as on one device", same ? 1. : 0., "", "1", same});
+  command_line::answer(told, text, r.json, r.quiet);
+  return same ? 0 : command_line::failed;
 }
 
 }  // namespace
@@ -119,18 +170,11 @@ int run(request r) {
 }  // namespace hpe::fdtd
 
 int fdtd_main(int argc, char** argv) {
-  try {
-    const hpe::fdtd::request r = hpe::fdtd::parse(argc, argv);
-    if (r.help) {
-      std::fputs(hpe::fdtd::help_text().c_str(), stdout);
-      return 0;
-    }
-    return hpe::fdtd::run(r);
-  } catch (const hpe::fdtd::bad_input& e) {
-    std::fprintf(stderr, "hpe wave: %s\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "hpe wave: %s\n", e.what());
-    return 1;
-  }
+  return hpe::command_line::guarded("hpe wave", [&] {
+    hpe::fdtd::request r;
+    hpe::command_line::read(hpe::fdtd::options_of(r), argc, argv);
+    if (!r.help) return hpe::fdtd::run(r);
+    fmt::print("{}", hpe::fdtd::help_text());
+    return 0;
+  });
 }

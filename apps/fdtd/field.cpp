@@ -162,18 +162,19 @@ void field::step() {
   for (part& p : parts_) std::swap(p.now, p.next);
 }
 
-std::vector<float> field::values() const {
-  std::vector<float> all(static_cast<std::size_t>(cells_[0] * cells_[1] * cells_[2]));
+std::vector<float> field::values(std::int64_t from, std::int64_t to) const {
+  const std::int64_t rows = to - from;
+  std::vector<float> some(static_cast<std::size_t>(cells_[0] * rows * cells_[2]));
   for (std::size_t n = 0; n < boxes_.size(); ++n) {
     const box& b = boxes_[n];
     for (std::int64_t x = 0; x < b.cells[0]; ++x)
-      for (std::int64_t y = 0; y < b.cells[1]; ++y) {
-        const float* const row = parts_[n].now.data() + b.layout.index(x, y, 0);
+      for (std::int64_t y = std::max(from, b.origin[1]); y < std::min(to, b.origin[1] + b.cells[1]); ++y) {
+        const float* const row = parts_[n].now.data() + b.layout.index(x, y - b.origin[1], 0);
         std::copy(row, row + b.cells[2],
-                  all.begin() + (((b.origin[0] + x) * cells_[1] + b.origin[1] + y) * cells_[2] + b.origin[2]));
+                  some.begin() + (((b.origin[0] + x) * rows + y - from) * cells_[2] + b.origin[2]));
       }
   }
-  return all;
+  return some;
 }
 
 }  // namespace hpe::fdtd

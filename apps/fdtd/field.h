@@ -30,7 +30,9 @@ class field {
   void step();
 
   /// The present field for the host, z fastest.
-  [[nodiscard]] std::vector<float> values() const;
+  [[nodiscard]] std::vector<float> values() const { return values(0, cells_[1]); }
+  /// The present field for the host, only the rows [from, to) along y.
+  [[nodiscard]] std::vector<float> values(std::int64_t from, std::int64_t to) const;
 
   [[nodiscard]] const std::vector<box>& boxes() const { return boxes_; }
 

@@ -6,13 +6,15 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
 #include "apps/fft/request.h"
+#include "apps/files/element_file.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::fft {
@@ -22,58 +24,34 @@ namespace {
 template <class T>
 using data = array<std::complex<T>>;
 
-struct closer {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using file = std::unique_ptr<std::FILE, closer>;
+using command_line::failed;
 
-file open(const std::string& path, const char* how) {
-  file opened(std::fopen(path.c_str(), how));
-  if (!opened) throw bad_input(path + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  return opened;
+/// The name of the element's type in files.
+std::string type_of(const request& r) { return r.twice ? "c128" : "c64"; }
+
+/// The file gives the size, unless it was said.
+void measure_input(request& r, const files::description& file, std::size_t size) {
+  const auto there = static_cast<std::int64_t>(file.elements(size));
+  const auto& shape = file.shape;
+  const auto axis = [&](std::size_t from_last) { return static_cast<std::int64_t>(shape[shape.size() - from_last]); };
+  if (shape.size() > 3)
+    throw bad_input(fmt::format("{} has {} axes; fft takes one, two, or a batch of two", r.input, shape.size()));
+  const bool first_is_batch = shape.size() == 3 || (shape.size() == 2 && r.what.batch > 1);
+  if (first_is_batch && r.what.batch == 1) r.what.batch = axis(shape.size());
+  if (!r.sized) r.what.rows = shape.size() - (first_is_batch ? 1 : 0) == 2 ? axis(2) : 1;
+  if (!r.sized) r.what.length = shape.empty() ? there / r.what.batch : axis(1);
+  if (static_cast<double>(r.what.batch) * static_cast<double>(r.what.rows) * static_cast<double>(r.what.length) !=
+      static_cast<double>(there))
+    throw bad_input(fmt::format("{} has {} elements, and a batch of {} times {} x {} are more or fewer", r.input, there,
+                                r.what.batch, r.what.rows, r.what.length));
 }
 
-/// A file whose size is known gives the length, unless it was said.
-template <class T>
-void measure_input(request& r) {
-  std::error_code failure;
-  const auto bytes = std::filesystem::file_size(r.input, failure);
-  if (failure) throw bad_input(r.input + ": " + failure.message());
-  const auto there = static_cast<std::int64_t>(bytes / sizeof(std::complex<T>));
-  if (!r.sized) r.what.length = there / r.what.batch;
-  if (there == 0 || bytes != static_cast<std::size_t>(r.what.elements()) * sizeof(std::complex<T>))
-    throw bad_input(fmt::format("{} has {} bytes, and {} x {} elements in a batch of {} are {} bytes", r.input, bytes,
-                                r.what.rows, r.what.length, r.what.batch,
-                                static_cast<std::size_t>(r.what.elements()) * sizeof(std::complex<T>)));
-}
-
-/// Through ordinary memory, which every way of reading and writing files can take.
-constexpr std::size_t piece = std::size_t{1} << 18;
-
-template <class T>
-void read_input(const request& r, const data<T>& x) {
-  const file opened = open(r.input, "rb");
-  std::vector<std::complex<T>> part(std::min(piece, x.size()));
-  for (std::size_t at = 0; at < x.size(); at += part.size()) {
-    const std::size_t count = std::min(part.size(), x.size() - at);
-    if (std::fread(part.data(), sizeof(part[0]), count, opened.get()) != count)
-      throw bad_input(r.input + " ended early");
-    std::copy_n(part.begin(), count, x.begin() + at);
-  }
-}
-
-template <class T>
-void write_output(const request& r, const data<T>& x) {
-  const file opened = open(r.output, "wb");
-  std::vector<std::complex<T>> part(std::min(piece, x.size()));
-  for (std::size_t at = 0; at < x.size(); at += part.size()) {
-    const std::size_t count = std::min(part.size(), x.size() - at);
-    std::copy_n(x.begin() + at, count, part.begin());
-    if (std::fwrite(part.data(), sizeof(part[0]), count, opened.get()) != count)
-      throw std::runtime_error(r.output + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  }
-  if (std::fflush(opened.get()) != 0)
-    throw std::runtime_error(r.output + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+std::vector<std::uint64_t> shape_of(const problem& what) {
+  std::vector<std::uint64_t> shape;
+  if (what.batch > 1) shape.push_back(static_cast<std::uint64_t>(what.batch));
+  if (what.rows > 1) shape.push_back(static_cast<std::uint64_t>(what.rows));
+  shape.push_back(static_cast<std::uint64_t>(what.length));
+  return shape;
 }
 
 template <class T>
@@ -104,31 +82,41 @@ double distance(const data<T>& back, const data<T>& x, double scale) {
 template <class T>
 double median_seconds(const request& r, plan<T>& how, const data<T>& x, const data<T>& y) {
   std::vector<double> times;
+  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
   for (std::int64_t i = 0; i <= r.repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     r.inverse ? how.inverse(x.data(), y.data()) : how.forward(x.data(), y.data());
     synchronize();
     if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress.at(static_cast<double>(i));
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return command_line::median(std::move(times));
 }
 
 template <class T>
-int run(request r) {
-  if (!r.input.empty()) measure_input<T>(r);
-  if (!r.output.empty()) static_cast<void>(open(r.output, "ab"));  // now, and not after the work
+int run(request r, const files::description& file) {
+  r.how.devices = command_line::devices_of(r.devices);
+  if (!r.input.empty()) measure_input(r, file, sizeof(std::complex<T>));
+  constexpr double arrays = 4;  // input, result, back again, and the plan's own
+  const double elements =
+      static_cast<double>(r.what.batch) * static_cast<double>(r.what.rows) * static_cast<double>(r.what.length);
+  command_line::check_room(fmt::format("{} x {} complex numbers of {} bytes in a batch of {}", r.what.rows,
+                                       r.what.length, sizeof(std::complex<T>), r.what.batch),
+                           {.on_devices = arrays * elements * sizeof(std::complex<T>)}, r.how.devices);
+  command_line::check_writable(r.output);
+  command_line::check_writable(r.json);
+
   plan<T> how(r.what, r.how);
   const auto count = static_cast<std::size_t>(r.what.elements());
   const data<T> x(count, block_distribution()), y(count, block_distribution()), back(count, block_distribution());
   if (r.input.empty())
     fill_randomly(x, r.seed);
   else
-    read_input(r, x);
+    files::read(file, x.data());
 
   const double seconds = median_seconds(r, how, x, y);
   r.inverse ? how.forward(y.data(), back.data()) : how.inverse(y.data(), back.data());
-  if (!r.output.empty()) write_output(r, y);
+  if (!r.output.empty()) files::write(r.output, type_of(r), shape_of(r.what), y.data(), sizeof(std::complex<T>));
 
   const auto one = static_cast<double>(r.what.rows * r.what.length);
   const double operations = 5 * static_cast<double>(count) * std::log2(one);
@@ -137,17 +125,40 @@ int run(request r) {
   const double error = distance(back, x, one);
   constexpr double allowed_units = 8;
   const double allowed = allowed_units * std::numeric_limits<T>::epsilon() * std::max(1.0, std::log2(one));
-  fmt::print("{}{}{} complex numbers of {} precision{}\n{}\n",
-             r.what.batch > 1 ? fmt::format("{} times ", r.what.batch) : "",
-             r.what.rows > 1 ? fmt::format("{} x ", r.what.rows) : "", r.what.length, r.twice ? "double" : "single",
-             r.inverse ? ", inverse" : "", how.explain());
-  fmt::print("{:.3f} ms, {:.2f} Gflop/s\n", seconds * 1e3, operations / seconds / 1e9);
-  fmt::print("there and back: relative error {:.2e} (up to {:.2e} is right); Parseval: {:.2e}\n", error, allowed,
-             parseval);
+  const std::string title = fmt::format("{}{}{} complex numbers of {} precision{}",
+                                        r.what.batch > 1 ? fmt::format("{} times ", r.what.batch) : "",
+                                        r.what.rows > 1 ? fmt::format("{} x ", r.what.rows) : "", r.what.length,
+                                        r.twice ? "double" : "single", r.inverse ? ", inverse" : "");
+  const double rate = operations / seconds / 1e9;
   // Not (error > allowed): a result that is no number is wrong too.
-  if (error <= allowed && parseval <= allowed) return 0;
+  const bool good = error <= allowed && parseval <= allowed;
+  const std::string bar = fmt::format("<= {:.2e}", allowed);
+  command_line::answer(
+      {"hpe fft",
+       "Fourier transforms over all devices",
+       title,
+       r.repeats,
+       command_line::names_of_devices(r.how.devices),
+       {{"time", seconds * 1e3, "ms"},
+        {"operations", rate, "Gflop/s"},
+        {"there and back: relative error", error, "", bar, error <= allowed},
+        {"Parseval: relative error", parseval, "", bar, parseval <= allowed}}},
+      fmt::format(
+          "{}\n{}\n{:.3f} ms, {:.2f} Gflop/s\nthere and back: relative error {:.2e} (up to {:.2e} is right); Parseval: "
+          "{:.2e}\n",
+          title, how.explain(), seconds * 1e3, rate, error, allowed, parseval),
+      r.json, r.quiet);
+  if (good) return 0;
   fmt::print(stderr, "hpe fft: the result is not as exact as it has to be\n");
-  return 1;
+  return failed;
+}
+
+int run_type(request r) {
+  files::description file;
+  if (!r.input.empty()) file = files::describe(r.input);
+  if (file.type == "c128") r.twice = true;
+  file.must_hold(type_of(r));
+  return r.twice ? run<double>(r, file) : run<float>(r, file);
 }
 
 }  // namespace
@@ -155,21 +166,10 @@ int run(request r) {
 }  // namespace hpe::fft
 
 int fft_main(int argc, char** argv) {
-  try {
+  return hpe::command_line::guarded("hpe fft", [&] {
     const hpe::fft::request r = hpe::fft::parse(argc, argv);
-    if (r.help) {
-      fmt::print("{}", hpe::fft::help_text());
-      return 0;
-    }
-    return r.twice ? hpe::fft::run<double>(r) : hpe::fft::run<float>(r);
-  } catch (const hpe::fft::bad_input& e) {
-    fmt::print(stderr, "hpe fft: {}\n", e.what());
-    return 2;
-  } catch (const hpe::error& e) {
-    fmt::print(stderr, "hpe fft: {}\n", e.what());
-    return e.status() == HPE_ERROR_INVALID_ARGUMENT ? 2 : 1;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "hpe fft: {}\n", e.what());
-    return 1;
-  }
+    if (!r.help) return hpe::fft::run_type(r);
+    fmt::print("{}", hpe::fft::help_text());
+    return 0;
+  });
 }

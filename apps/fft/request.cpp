@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/command_line/values.h"
+#include "apps/command_line/program.h"
 #include "apps/fft/choice.h"
 
 namespace hpe::fft {
@@ -27,9 +27,19 @@ std::vector<std::pair<std::string, form>> forms() {
 
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
-  constexpr std::int64_t most_devices = 16, most_repeats = 1000000;
   return {
-      {"--size", "N or ROWSxCOLUMNS", "elements of one array, in one or two dimensions; 2^K may be written (2^20)",
+      {"SIZE|FILE", "",
+       "so many random elements, as in 1000, 2^20 or 4096x4096 (2^20); or the elements of a file: .npy, or raw\npairs "
+       "of "
+       "real and imaginary parts, float32, or float64 with --double",
+       [&r](const std::string& name, const std::string& word) {
+         if (command_line::is_size(word))
+           set_size(r, name, word);
+         else
+           r.input = word;
+       }},
+      {"--size", "N or ROWSxCOLUMNS",
+       "elements of one array of the file, in one or two dimensions (the axes of a .npy file)",
        [&r](const std::string& name, const std::string& v) { set_size(r, name, v); }},
       {"--batch", "B", "transform B arrays that follow each other (1)", to_whole(r.what.batch, 1)},
       {"--double", "", "double precision instead of single", to_flag(r.twice)},
@@ -41,17 +51,16 @@ std::vector<command_line::option> options_of(request& r) {
        to_one_of(r.how.how, forms())},
       {"--scrambled", "", "leave the elements in the order that is quickest",
        [&r](const std::string&, const std::string&) { r.how.elements = order::scrambled; }},
-      {"--devices", "N", "use the first N devices (all; HPE_DEVICES=soft:N makes N)",
-       to_whole(r.how.devices, 1, most_devices)},
+      devices_option(r.devices),
       {"--effort", "EFFORT", "soft devices: how FFTW looks for its plans: estimate (default), measure, patient",
        to_one_of<effort>(r.how.soft_effort,
                          {{"estimate", effort::estimate}, {"measure", effort::measure}, {"patient", effort::patient}})},
-      {"--repeats", "N", "timed transforms, of which the median is told (5)", to_whole(r.repeats, 1, most_repeats)},
+      repeats_option(r.repeats),
       {"--seed", "N", "of the random input (1)", to_whole(r.seed, 0)},
-      {"--input", "FILE", "transform this file: pairs of real and imaginary parts, float32, or float64 with --double",
-       to_text(r.input)},
-      {"--output", "FILE", "write the result, likewise", to_text(r.output)},
-      {"--help", "", "this text", to_flag(r.help)},
+      {"--output", "FILE", "write the result there, as .npy if the name ends so, or raw", to_text(r.output)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help),
   };
 }
 
@@ -64,9 +73,8 @@ request parse(int argc, char** argv) {
 }
 
 std::string help_text() {
-  constexpr std::size_t column = 27;
   request defaults;
-  return "Usage: hpe fft [options]\n"
+  return "Usage: hpe fft [options] [SIZE|FILE]\n"
          "\n"
          "Transforms complex numbers by the fast Fourier transform over all devices, goes back, and tells how long it "
          "took\n"
@@ -74,12 +82,12 @@ std::string help_text() {
          "its\n"
          "length. Without options it transforms 2^20 random numbers.\n"
          "\n" +
-         command_line::lines_of_help(options_of(defaults), column) +
+         command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe fft\n"
-         "  hpe fft --size 1000003 --double\n"
-         "  hpe fft --size 4096x4096 --form transpose\n"
-         "  hpe fft --input signal.c64 --output spectrum.c64\n";
+         "  hpe fft 1000003 --double\n"
+         "  hpe fft 4096x4096 --form transpose\n"
+         "  hpe fft signal.npy --output spectrum.npy\n";
 }
 
 }  // namespace hpe::fft

@@ -12,16 +12,15 @@ using command_line::bad_input;
 
 /// The values of the command line.
 struct request {
-  bool help = false;
-  bool sized = false;  ///< --size was given
+  bool help = false, quiet = false;
+  bool sized = false;  ///< the size was given
   problem what{.length = std::int64_t{1} << 20};
   settings how{.soft_effort = effort::estimate};
   bool twice = false;  ///< double precision
   bool inverse = false;
-  std::int64_t repeats = 5;
+  std::int64_t devices = 0, repeats = 5;
   std::int64_t seed = 1;
-  std::string input;
-  std::string output;
+  std::string input, output, json;
 };
 
 /// Reads the options. Throws bad_input for an unknown option or an invalid value.

@@ -61,9 +61,11 @@ std::string describe(const std::string& name) {
 }
 
 int list(const std::vector<std::string>& names) {
-  fmt::print("usage: hpe bench <name> [arguments]\n\n");
+  fmt::print("Usage: hpe bench <name> [arguments]\n\n");
   if (names.empty()) fmt::print("There are no benchmarks beside {}.\n", own_folder().string());
-  for (const std::string& name : names) fmt::print("  {:<12}{}\n", name, describe(name));
+  std::size_t width = 10;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  for (const std::string& name : names) fmt::print("  {:<{}}  {}\n", name, width, describe(name));
   return 0;
 }
 
@@ -71,7 +73,8 @@ int list(const std::vector<std::string>& names) {
 
 int bench(int argc, char** argv) {
   const std::vector<std::string> names = find_benchmarks();
-  if (argc < 2 || asks_for_help(argc, argv)) return list(names);
+  const std::string_view first = argc < 2 ? "--help" : argv[1];
+  if (first == "--help" || first == "-h") return list(names);
   if (std::find(names.begin(), names.end(), argv[1]) == names.end()) return refuse("benchmark", argv[1], names);
   const std::string program = program_of(argv[1]);
   execv(program.c_str(), argv + 1);

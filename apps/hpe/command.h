@@ -11,11 +11,8 @@
 
 namespace hpe::cli {
 
-/// What main returns when the command line cannot be meant.
-inline constexpr int usage_error = 2;
-
 /// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status of the program. It may
-/// throw; main prints the sentence and returns 1.
+/// throw; main prints the sentence, and returns 2 for bad_input and 1 for others.
 struct command {
   const char* name;
   const char* summary;
@@ -31,15 +28,9 @@ int help(int argc, char** argv);
 int run_program(int argc, char** argv);
 int top(int argc, char** argv);
 
-/// True if the only argument is --help or -h.
-[[nodiscard]] bool asks_for_help(int argc, char** argv);
-
 /// Complains on standard error about a word that names none of the known things, with the one that was probably
-/// meant, and returns usage_error. kind says what it should have named, as in "command".
+/// meant, and returns 2. kind says what it should have named, as in "command".
 int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known);
-
-/// The known word nearest to word in single-letter changes; empty if none is near.
-[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 /// The lines of `hpe info` about one device.
 [[nodiscard]] std::string describe_device(int number, const hpeDeviceInfo& device);

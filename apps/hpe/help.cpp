@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
 #include "hpe/hpe.hpp"
 
@@ -8,7 +9,7 @@ namespace hpe::cli {
 namespace {
 
 int print_commands() {
-  fmt::print("usage: hpe <command> [arguments]\n\n");
+  fmt::print("Usage: hpe <command> [arguments]\n\n");
   for (const command& c : commands()) fmt::print("  {:<8}{}\n", c.name, c.summary);
   fmt::print("\n`hpe <command> --help` tells about one of them, `hpe --version` the version.\n");
   return 0;
@@ -28,9 +29,25 @@ int print_options() {
 
 }  // namespace
 
+int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known) {
+  fmt::print(stderr, "hpe: there is no {} \"{}\".", kind, word);
+  if (const std::string meant = command_line::nearest(word, known); !meant.empty()) {
+    fmt::print(stderr, " Did you mean \"{}\"?", meant);
+  } else if (!known.empty()) {
+    fmt::print(stderr, " There are:");
+    for (const std::string& candidate : known) fmt::print(stderr, " {}", candidate);
+  }
+  fmt::print(stderr, "\n");
+  return command_line::usage_error;
+}
+
 int help(int argc, char** argv) {
-  if (argc < 2 || asks_for_help(argc, argv)) return print_commands();
-  const std::string_view topic = argv[1];
+  bool wanted = false;
+  std::string topic;
+  command_line::read(
+      {{"TOPIC", "", "a command, or options", command_line::to_text(topic)}, command_line::help_option(wanted)}, argc,
+      argv);
+  if (wanted || topic.empty()) return print_commands();
   std::vector<std::string> known{"options"};
   if (topic == "options") return print_options();
   for (const command& c : commands()) {

@@ -1,8 +1,15 @@
+#include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
+#include "apps/command_line/program.h"
+#include "apps/command_line/report.h"
 #include "apps/hpe/command.h"
+#include "apps/hpe/machine.h"
 #include "hpe/hpe.hpp"
 #include "hpe/placement.h"
 
@@ -35,25 +42,158 @@ std::string describe_device(int number, const hpeDeviceInfo& device) {
   return text;
 }
 
-int info(int argc, char** argv) {
-  if (argc > 1) {
-    fmt::print(asks_for_help(argc, argv) ? stdout : stderr,
-               "usage: hpe info\nStarts the runtime as a program would and tells what it finds.\n");
-    return asks_for_help(argc, argv) ? 0 : usage_error;
-  }
+namespace {
+
+struct feature {
+  std::string name;
+  bool built_in;
+};
+
+/// What the build took in, as apps/hpe/CMakeLists.txt lists it: "NAME=ON NAME=OFF ...".
+std::vector<feature> features() {
+  std::vector<feature> all;
+  std::istringstream list(HPE_FEATURES);
+  for (std::string word; list >> word;) all.push_back({word.substr(0, word.find('=')), word.ends_with("=ON")});
+  return all;
+}
+
+/// The version of CUDA that the driver is for, as in "13.0"; empty if there is no driver.
+std::string version_of_cuda() {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  auto* const get =
+      driver != nullptr ? reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion")) : nullptr;
+  int version = 0;
+  if (get == nullptr || get(&version) != 0) return "";
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string first_line_of(const char* path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
+int node_of(int device) {
+  int node = -1;
+  hpe::check(hpeGetDeviceNumaNode(device, &node));
+  return node;
+}
+
+nlohmann::json as_json(int number, const hpeDeviceInfo& device) {
+  nlohmann::json object{{"number", number},
+                        {"name", device.name},
+                        {"kind", device.kind == HPE_DEVICE_SOFT ? "soft" : "cuda"},
+                        {"lost", device.lost != 0}};
+  if (device.lost != 0) return object;
+  const int node = node_of(number);
+  object["memory_total"] = device.memory_total;
+  object["memory_free"] = device.memory_free;
+  object["compute_units"] = device.compute_units;
+  object["numa_node"] = node < 0 ? nlohmann::json() : nlohmann::json(node);
+  object["reaches"] = nlohmann::json::array();
+  for (int d = 0; d < 64; ++d)
+    if (d != number && (device.peers >> d & 1) != 0) object["reaches"].push_back(d);
+  return object;
+}
+
+nlohmann::json as_json() {
+  nlohmann::json object{{"program", "hpe info"},
+                        {"version", HPE_PACKAGE_VERSION},
+                        {"commit", command_line::commit()},
+                        {"machine", command_line::machine()},
+                        {"kernel", first_line_of("/proc/sys/kernel/osrelease")},
+                        {"time", command_line::time_now()},
+                        {"cuda", version_of_cuda()},
+                        {"driver", first_line_of("/sys/module/nvidia/version")},
+                        {"granularity", granularity()}};
+  for (const feature& f : features()) object["features"][f.name] = f.built_in;
+  for (int d = 0; d < device_count(); ++d) object["devices"].push_back(as_json(d, device_info(d)));
+  object["gpus"] = nlohmann::json::array();
+  for (const gpu& g : gpus_of_machine())
+    object["gpus"].push_back({{"model", g.model},
+                              {"bus", g.bus},
+                              {"link_speed", g.link_speed},
+                              {"link_width", g.link_width},
+                              {"numa_node", g.numa_node < 0 ? nlohmann::json() : nlohmann::json(g.numa_node)}});
+  for (const limit& l : limits_of_machine())
+    object["limits"].push_back(
+        {{"name", l.name}, {"value", l.value}, {"enough", l.advice.empty()}, {"advice", l.advice}});
+  return object;
+}
+
+std::string names_of(const std::vector<feature>& all, bool built_in) {
+  std::string names;
+  for (const feature& f : all)
+    if (f.built_in == built_in) names += (names.empty() ? "" : ", ") + f.name;
+  return names.empty() ? "none" : names;
+}
+
+std::string devices_as_text() {
   const int count = device_count();
-  fmt::print("hpe {}, {} device{}\n", HPE_PACKAGE_VERSION, count, count == 1 ? "" : "s");
+  std::string text = fmt::format("hpe {}, {} device{}\n", HPE_PACKAGE_VERSION, count, count == 1 ? "" : "s");
   for (int d = 0; d < count; ++d) {
     const hpeDeviceInfo device = device_info(d);
-    fmt::print("\n{}", describe_device(d, device));
+    text += fmt::format("\n{}", describe_device(d, device));
     if (device.lost != 0) continue;
     const array<char> probe(1, on_device(d));
-    int node = -1;
-    hpe::check(hpeGetDeviceNumaNode(d, &node));
-    fmt::print("  NUMA node      {}\n", node < 0 ? "any" : std::to_string(node));
-    fmt::print("  addresses      from {}\n", static_cast<void*>(probe.data()));
+    const int node = node_of(d);
+    text += fmt::format("  NUMA node      {}\n  addresses      from {}\n", node < 0 ? "any" : std::to_string(node),
+                        static_cast<void*>(probe.data()));
   }
-  fmt::print("\nOne address space; memory is placed in units of {} KiB.\n", granularity() >> 10);
+  return text;
+}
+
+/// What can be told without the runtime.
+std::string machine_as_text() {
+  const std::string cuda = version_of_cuda(), driver = first_line_of("/sys/module/nvidia/version");
+  const std::vector<feature> all = features();
+  std::string text =
+      fmt::format("machine          {}, Linux {}\ncommit           {}\nbuilt in         {}\nnot built in     {}\n",
+                  command_line::machine(), first_line_of("/proc/sys/kernel/osrelease"), command_line::commit(),
+                  names_of(all, true), names_of(all, false));
+  text += fmt::format(
+      "CUDA driver      {}\n",
+      cuda.empty() ? "none" : fmt::format("for CUDA {}{}", cuda, driver.empty() ? "" : ", version " + driver));
+  for (const gpu& g : gpus_of_machine())
+    text += fmt::format("GPU {}  {}, {} x {}, NUMA node {}\n", g.bus, g.model, g.link_width, g.link_speed,
+                        g.numa_node < 0 ? "any" : std::to_string(g.numa_node));
+  text += "\n";
+  for (const limit& l : limits_of_machine())
+    text += fmt::format("{:<21}{}{}\n", l.name, l.value, l.advice.empty() ? "" : "   LOW: " + l.advice);
+  return text;
+}
+
+std::string as_text() {
+  return devices_as_text() + "\n" + machine_as_text() +
+         fmt::format("\nOne address space; memory is placed in units of {} KiB.\n", granularity() >> 10);
+}
+
+}  // namespace
+
+int info(int argc, char** argv) {
+  bool help = false;
+  std::string json;
+  const std::vector<command_line::option> options{command_line::json_option(json), command_line::help_option(help)};
+  command_line::read(options, argc, argv);
+  if (help) {
+    fmt::print(
+        "Usage: hpe info [options]\n\nStarts the runtime as a program would, and tells the devices and what they "
+        "reach, the "
+        "features that hpe was\nbuilt with, the driver, and limits of the machine that are too low.\n\n{}",
+        command_line::lines_of_help(options));
+    return 0;
+  }
+  command_line::check_writable(json);
+  try {
+    static_cast<void>(device_count());
+  } catch (const error&) {
+    // A limit may be the reason.
+    if (json != "-") fmt::print("{}\n", machine_as_text());
+    throw;
+  }
+  if (json != "-") fmt::print("{}", as_text());
+  command_line::write_text(json.empty() ? "" : as_json().dump(2) + "\n", json);
   return 0;
 }
 

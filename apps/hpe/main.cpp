@@ -1,11 +1,8 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <exception>
 
+#include "apps/command_line/program.h"
 #include "apps/fdtd/fdtd_main.h"
 #include "apps/fft/fft_main.h"
 #include "apps/hpe/command.h"
@@ -33,7 +30,7 @@ constexpr std::array table{
 int run(int argc, char** argv) {
   if (argc < 2) {
     help(1, argv);
-    return usage_error;
+    return command_line::usage_error;
   }
   const std::string_view word = argv[1];
   if (word == "--version") {
@@ -56,14 +53,6 @@ std::span<const command> commands() { return table; }
 }  // namespace hpe::cli
 
 int main(int argc, char** argv) {
-  try {
-    const int status = hpe::cli::run(argc, argv);
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    fmt::print(stderr, "hpe: standard output cannot be written: {}\n",
-               std::strerror(errno));  // NOLINT(concurrency-mt-unsafe): one thread
-    return status != 0 ? status : 1;
-  } catch (const std::exception& failure) {
-    fmt::print(stderr, "hpe: {}\n", failure.what());
-    return 1;
-  }
+  using namespace hpe::command_line;
+  return with_output_written("hpe", guarded("hpe", [&] { return hpe::cli::run(argc, argv); }));
 }

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
 #include "hpe/hpe.hpp"
 
@@ -47,18 +48,32 @@ constexpr std::array options{
 /// Where CUDA programs run: what HPE_CUDA may say.
 constexpr std::array<const char*, 3> cuda_places{"auto", "driver", "soft"};
 
+void set_variable(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+}
+
+/// The rows of the table, and --help. Each sets its variable.
+std::vector<command_line::option> rows(bool& help) {
+  std::vector<command_line::option> all;
+  for (const run_option& o : options)
+    all.push_back({o.name, o.value != nullptr ? o.value : "", fmt::format("{} ({})", o.sentence, o.variable),
+                   [&o](const std::string&, const std::string& value) {
+                     set_variable(o.variable, o.value != nullptr ? value : "1");
+                   }});
+  all.push_back(command_line::help_option(help));
+  return all;
+}
+
 int print_usage() {
+  bool help = false;
   fmt::print(
-      "usage: hpe run [options] -- <program> [arguments]\n\n"
+      "Usage: hpe run [options] -- <program> [arguments]\n\n"
       "Runs a program with hpe inside. The program is not changed: it may be a CUDA program linked in any way, an MPI\n"
       "program, or mpirun with either. Its exit status, signals and streams are its own. Without NVIDIA's driver, "
       "CUDA\n"
-      "programs run on soft devices if they are linked with -cudart shared and carry PTX.\n\n");
-  for (const run_option& o : options)
-    fmt::print("  {:<18}{} ({})\n",
-               fmt::format("{}{}{}", o.name, o.value != nullptr ? " " : "", o.value != nullptr ? o.value : ""),
-               o.sentence, o.variable);
-  fmt::print("\n`hpe help options` tells more of the variables in parentheses, and of others.\n");
+      "programs run on soft devices if they are linked with -cudart shared and carry PTX.\n\n"
+      "{}\n`hpe help options` tells more of the variables in parentheses, and of others.\n",
+      command_line::lines_of_help(rows(help)));
   return 0;
 }
 
@@ -73,10 +88,6 @@ std::filesystem::path library() {
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
   return value != nullptr ? value : "";
-}
-
-void set_variable(const char* name, const std::string& value) {
-  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 /// hpe's own CUDA runtime library, which is not in builds without the CUDA toolkit, and CUDA 12's form of it.
@@ -150,45 +161,28 @@ int prepare_cuda() {
   if (place == "soft" && variable("HPE_DEVICES").starts_with("cuda")) {
     fmt::print(stderr, "hpe run: --cuda soft and HPE_DEVICES={} do not go together; say soft:2, or nothing\n",
                variable("HPE_DEVICES"));
-    return usage_error;
+    return command_line::usage_error;
   }
   preload(place == "soft" || !driver, driver);
   return 0;
 }
 
-}  // namespace
-
-int run_program(int argc, char** argv) {
-  int at = 1;
-  for (; at < argc && argv[at][0] == '-'; ++at) {
-    const std::string_view word = argv[at];
-    if (word == "--") {
-      ++at;
-      break;
-    }
-    if (word == "--help" || word == "-h") return print_usage();
-    std::vector<std::string> known;
-    const run_option* option = nullptr;
-    for (const run_option& o : options) {
-      known.emplace_back(o.name);
-      if (word == o.name) option = &o;
-    }
-    if (option == nullptr) return refuse("option", word, known);
-    if (option->value != nullptr && ++at == argc) {
-      fmt::print(stderr, "hpe run: {} needs a value\n", option->name);
-      return usage_error;
-    }
-    set_variable(option->variable, option->value != nullptr ? argv[at] : "1");
-  }
-  if (at >= argc) {
-    fmt::print(stderr, "hpe run: which program? `hpe run --help` tells more.\n");
-    return usage_error;
-  }
+int run_within(int argc, char** argv) {
+  bool help = false;
+  const int at = command_line::read_before_program(rows(help), argc, argv);
+  if (help) return print_usage();
+  if (at >= argc) throw command_line::bad_input("which program? `hpe run --help` tells more.");
   if (const int status = prepare_cuda(); status != 0) return status;
   ::execvp(argv[at], argv + at);
   const int why = errno;
   fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[at], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)
   return why == ENOENT ? not_found : cannot_run;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  return command_line::guarded("hpe run", [&] { return run_within(argc, argv); });
 }
 
 }  // namespace hpe::cli

@@ -122,7 +122,8 @@ void migration::report(const std::string& what, std::int64_t done) const {
   constexpr std::int64_t interval = 200;
   if (done % interval != 0 && done != settings_.steps) return;
   synchronize();
-  if (tell_) tell_(what, static_cast<double>(done) / static_cast<double>(settings_.steps));
+  constexpr int passes = 3;
+  if (tell_) tell_(what, (pass_ + static_cast<double>(done) / static_cast<double>(settings_.steps)) / passes);
 }
 
 void migration::forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
@@ -173,8 +174,10 @@ void migration::run(const shot& s) {
   for (const float w : wavelet) signatures.insert(signatures.end(), at.size(), w);
   source.write(signatures);
 
+  pass_ = 0;
   forward(truth_, source, receivers, "recording", false);
   std::vector<float> data = receivers.read();
+  pass_ = 1;
   forward(smooth_, source, receivers, "propagating", true);
   if (settings_.data == preparation::residual) {
     const std::vector<float> predicted = receivers.read();
@@ -183,6 +186,7 @@ void migration::run(const shot& s) {
     mute(data, s);
   }
   receivers.write(adjoint_source(data, settings_.steps, settings_.time_step));
+  pass_ = 2;
   backward(receivers);
 }
 

@@ -42,7 +42,7 @@ struct migration_settings {
 /// made with the smooth ones only.
 class migration {
  public:
-  /// Called with the name of the step and its progress from 0 to 1.
+  /// Called with the name of the step and its progress within the shot, from 0 to 1.
   using progress = std::function<void(const std::string& what, double part)>;
 
   /// Throws bad_input for settings that are not possible: a time step above the stable one, or too little memory.
@@ -73,6 +73,7 @@ class migration {
   propagator<float> wave_;
   kept_fields<float> kept_;
   stack<float> stack_;
+  int pass_ = 0;  ///< of the present shot
 };
 
 /// The source of the backward pass, for an image in phase with the reflectors: minus the time derivative of each trace,

@@ -1,16 +1,15 @@
 #include "apps/rtm/picture.h"
 
-#include <png.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace hpe::rtm {
 
 namespace {
 
-using colour = std::array<double, 3>;  // 0 to 255
+using pictures::colour;
 
 /// Dark blue over green to yellow, as value goes from 0 to 1.
 colour velocity_colour(double value) {
@@ -69,57 +68,45 @@ bool jumps(const section& velocity, std::int64_t x, std::int64_t z) {
   return change > 0.04 * here;
 }
 
+/// Panels one above the other, each with axes.
 class panels {
  public:
   panels(const section& s, double spacing, std::int64_t count, std::int64_t width)
-      : zoom_(std::max(0.05, std::min(3.0, static_cast<double>(width - 2 * margin) / static_cast<double>(s.nx)))),
+      : zoom_(std::clamp(
+            static_cast<double>(width - pictures::room_left - pictures::room_right) / static_cast<double>(s.nx), 0.05,
+            3.0)),
         across_(std::max<std::int64_t>(1, static_cast<std::int64_t>(zoom_ * static_cast<double>(s.nx)))),
         down_(std::max<std::int64_t>(1, static_cast<std::int64_t>(zoom_ * static_cast<double>(s.nz)))),
-        spacing_(spacing) {
-    picture_.width = across_ + 2 * margin;
-    picture_.height = count * (down_ + margin) + margin;
-    picture_.rgb.assign(static_cast<std::size_t>(picture_.width * picture_.height * 3), 255);
+        kilometres_per_pixel_(spacing / zoom_ / 1000),
+        picture_(pictures::room_left + across_ + pictures::room_right, count * (pictures::room_above + down_) + below) {
   }
 
   /// Draws panel `number`, counted from the top; shade gives the colour at a place in cells.
   template <class Shade>
   void draw(std::int64_t number, Shade shade) {
-    const std::int64_t top = margin + number * (down_ + margin);
+    const pictures::area where{pictures::room_left, pictures::room_above + number * (down_ + pictures::room_above),
+                               across_, down_};
     for (std::int64_t j = 0; j < down_; ++j)
       for (std::int64_t i = 0; i < across_; ++i)
-        put(margin + i, top + j,
-            shade((static_cast<double>(i) + 0.5) / zoom_ - 0.5, (static_cast<double>(j) + 0.5) / zoom_ - 0.5));
-    const double half_kilometre = 500 / spacing_ * zoom_;
-    for (std::int64_t n = 0; static_cast<double>(n) * half_kilometre < static_cast<double>(std::max(across_, down_));
-         ++n) {
-      const auto place = static_cast<std::int64_t>(static_cast<double>(n) * half_kilometre);
-      const std::int64_t length = n % 2 == 0 ? margin / 2 : margin / 4;
-      for (std::int64_t k = 1; k <= length; ++k) {
-        if (place < across_) put(margin + place, top - k, {0, 0, 0});
-        if (place < down_) put(margin - k, top + place, {0, 0, 0});
-      }
-    }
+        picture_.put(where.left + i, where.top + j,
+                     shade((static_cast<double>(i) + 0.5) / zoom_ - 0.5, (static_cast<double>(j) + 0.5) / zoom_ - 0.5));
+    pictures::draw_axes(picture_, where, {kilometres_per_pixel_, "km"});
   }
 
-  [[nodiscard]] picture take() { return std::move(picture_); }
+  [[nodiscard]] pictures::picture take() { return std::move(picture_); }
 
  private:
-  static constexpr std::int64_t margin = 14;
-
-  void put(std::int64_t x, std::int64_t y, const colour& c) {
-    std::uint8_t* p = &picture_.rgb[static_cast<std::size_t>(3 * (y * picture_.width + x))];
-    for (std::size_t k = 0; k < 3; ++k) p[k] = static_cast<std::uint8_t>(std::clamp(c[k], 0.0, 255.0));
-  }
+  static constexpr std::int64_t below = 8;
 
   double zoom_;
   std::int64_t across_, down_;
-  double spacing_;
-  picture picture_;
+  double kilometres_per_pixel_;
+  pictures::picture picture_;
 };
 
 }  // namespace
 
-picture draw(const volume& velocity, const volume& image, double gain, std::int64_t width) {
+pictures::picture draw(const volume& velocity, const volume& image, double gain, std::int64_t width) {
   const section ground = middle(velocity);
   section reflectors = middle(image);
   normalise(reflectors, gain);
@@ -137,16 +124,6 @@ picture draw(const volume& velocity, const volume& image, double gain, std::int6
     return jumps(ground, std::lround(x), std::lround(z)) ? colour{230, 60, 30} : grey(x, z);
   });
   return p.take();
-}
-
-void write_png(const std::string& path, const picture& p) {
-  png_image header{};
-  header.version = PNG_IMAGE_VERSION;
-  header.width = static_cast<png_uint_32>(p.width);
-  header.height = static_cast<png_uint_32>(p.height);
-  header.format = PNG_FORMAT_RGB;
-  if (png_image_write_to_file(&header, path.c_str(), 0, p.rgb.data(), 0, nullptr) == 0)
-    throw bad_input("cannot write " + path + ": " + header.message);
 }
 
 }  // namespace hpe::rtm

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "apps/command_line/values.h"
+#include "apps/command_line/program.h"
 
 namespace hpe::rtm {
 
@@ -11,6 +11,8 @@ namespace {
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
+      {"SIZE|FILE", "", "cells of a built-in model, as --size; or the file of --model marmousi or raw",
+       [&r](const std::string&, const std::string& word) { (is_size(word) ? r.size : r.file) = word; }},
       {"--model", "NAME",
        "salt: built in, layers and a salt body (default); flat: built in, one flat reflector;\n"
        "marmousi: FILE is the Marmousi section, 1601 x 401 cells of 7.5 m, float32, km/s;\n"
@@ -47,14 +49,15 @@ std::vector<command_line::option> options_of(request& r) {
       {"--free-surface", "", "the surface reflects instead of absorbing", to_flag(r.free_surface)},
       {"--keep-every", "STEPS", "steps between kept wave fields (6 in a period of the highest frequency)",
        to_whole(r.keep_every, 1, 1000000)},
-      {"--devices", "N", "use the first N devices (all; HPE_DEVICES=soft:N makes N)", to_whole(r.devices, 1, 64)},
+      devices_option(r.devices),
       {"--output", "NAME", "write NAME.png and NAME.f32 (rtm)", to_text(r.output)},
       {"--raw-image", "", "leave the background in NAME.f32 and the picture: no Laplacian filter",
        to_flag(r.raw_image)},
       {"--gain", "POWER", "amplify the picture, not the data, by depth to this power (0.5)", to_not_negative(r.gain)},
       {"--width", "PIXELS", "widest picture (1240)", to_whole(r.width, 100, 20000)},
-      {"--quiet", "", "no progress", to_flag(r.quiet)},
-      {"--help", "", "this text", to_flag(r.help)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help),
   };
 }
 
@@ -62,14 +65,13 @@ std::vector<command_line::option> options_of(request& r) {
 
 request parse(int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv, &r.file);
+  command_line::read(options_of(r), argc, argv);
   return r;
 }
 
 std::string help_text() {
-  constexpr std::size_t column = 27;
   request defaults;
-  return "Usage: hpe rtm [options] [FILE]\n"
+  return "Usage: hpe rtm [options] [SIZE|FILE]\n"
          "\n"
          "Makes a seismic image by reverse time migration: models what receivers at the surface record over the true\n"
          "velocities, sends it back into smooth ones, and correlates both wave fields. Wave fields are spread over "
@@ -77,12 +79,12 @@ std::string help_text() {
          "devices along x. Writes the image as float32, depth fastest (NAME.f32), and as a picture (NAME.png).\n"
          "Without options it images the built-in salt model.\n"
          "\n" +
-         command_line::lines_of_help(options_of(defaults), column) +
+         command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe rtm\n"
          "  hpe rtm --model marmousi vp_marmousi_bi --output marmousi\n"
          "  hpe rtm --model raw --size 300x1x200 --spacing 12.5 velocity.bin --shots 20\n"
-         "  HPE_DEVICES=soft:4 hpe rtm --size 120x60x90 --shots 3x1\n";
+         "  HPE_DEVICES=soft:4 hpe rtm 120x60x90 --shots 3x1\n";
 }
 
 std::vector<double> numbers(const std::string& text, char separator, std::size_t least, std::size_t most,

@@ -30,7 +30,7 @@ struct request {
   bool free_surface = false;
   std::int64_t keep_every = 0;
   std::int64_t devices = 0;
-  std::string output = "rtm";
+  std::string output = "rtm", json;
   bool raw_image = false;
   double gain = 0.5;
   std::int64_t width = 1240;

@@ -1,18 +1,14 @@
 #include "apps/rtm/rtm_main.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <filesystem>
 #include <string>
 
+#include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
 #include "apps/rtm/migration.h"
 #include "apps/rtm/picture.h"
 #include "apps/rtm/request.h"
@@ -28,6 +24,14 @@ std::int64_t whole(double value, const std::string& what) {
   return static_cast<std::int64_t>(value);
 }
 
+/// Throws bad_input for a model that the host has no memory for: the model, the smooth one, the image, and copies.
+void check_size(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
+  constexpr double copies = 6;
+  const double cells = static_cast<double>(nx) * static_cast<double>(ny) * static_cast<double>(nz);
+  command_line::check_room(fmt::format("models of {} x {} x {} cells", nx, ny, nz),
+                           {.on_host = copies * cells * sizeof(float)}, 0);
+}
+
 volume velocities(const request& r) {
   const bool needs_file = r.model == "marmousi" || r.model == "raw";
   if (needs_file && r.file.empty()) throw bad_input("--model " + r.model + " needs the file with the velocities");
@@ -39,6 +43,7 @@ volume velocities(const request& r) {
   if (!r.size.empty()) {
     const std::vector<double> size = numbers(r.size, 'x', 3, 3, "--size");
     for (std::size_t i = 0; i < 3; ++i) n[i] = whole(size[i], "--size");
+    check_size(n[0], n[1], n[2]);
   }
   if (r.model == "raw") {
     if (r.size.empty() || r.spacing <= 0) throw bad_input("--model raw needs --size and --spacing");
@@ -75,6 +80,10 @@ std::vector<kernels::point> receivers(const request& r, const volume& v) {
   if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing || range[2] <= 0)
     throw bad_input("--receivers " + r.receivers + ": they must lie from 0 to " + std::to_string(last) +
                     " m, in rising order, with a step above 0");
+  // Receivers nearer than that would be several in a cell. A little less is allowed, for decimal fractions.
+  if (range[2] < 0.999 * v.spacing)
+    throw bad_input(
+        fmt::format("--receivers {}: the step must not be below the side of a cell, {} m", r.receivers, v.spacing));
   const bool thin = v.ny <= boundaries{}.thin;
   const auto y_step = thin ? 1 : std::max<std::int64_t>(1, std::lround(range[2] / v.spacing));
   std::vector<kernels::point> all;
@@ -112,7 +121,6 @@ migration_settings settings(const request& r, const volume& v) {
   const double highest = 2.5 * s.frequency;
   s.keep_every =
       r.keep_every > 0 ? r.keep_every : std::max<std::int64_t>(1, std::lround(1 / (6 * highest * s.time_step)));
-  s.devices = r.devices > 0 ? static_cast<int>(r.devices) : device_count();
   s.edges.sponge = r.sponge;
   s.edges.free_surface = r.free_surface;
   if (r.data != "mute" && r.data != "residual")
@@ -121,72 +129,55 @@ migration_settings settings(const request& r, const volume& v) {
   return s;
 }
 
-/// Throws bad_input if the file cannot be written: now, and not after the work. Leaves no file that was not there.
-void check_writable(const std::string& path) {
-  const bool is_new = !std::filesystem::exists(path);
-  std::FILE* file = std::fopen(path.c_str(), "ab");
-  if (file == nullptr) throw bad_input("cannot write " + path + ": " + std::strerror(errno));
-  std::fclose(file);
-  if (is_new) std::filesystem::remove(path);
-}
-
-/// Tells on standard error how far the work is: a line that changes on a terminal, a line for each shot elsewhere.
-class progress_line {
- public:
-  progress_line(std::size_t shots, bool quiet)
-      : shots_(shots), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), begin_(std::chrono::steady_clock::now()) {}
-
-  [[nodiscard]] double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  void tell(const std::string& what, double part) const {
-    if (!quiet_ && terminal_)
-      fmt::print(stderr, "\rshot {} of {}: {:<11} {:3.0f} %   {:.0f} s ", done_ + 1, shots_, what, 100 * part,
-                 elapsed());
-  }
-  void shot_done() {
-    ++done_;
-    if (!quiet_ && !terminal_) fmt::print(stderr, "shot {} of {} done, {:.0f} s\n", done_, shots_, elapsed());
-    if (!quiet_ && terminal_ && done_ == shots_) fmt::print(stderr, "\n");
-  }
-
- private:
-  const std::size_t shots_;
-  const bool quiet_, terminal_;
-  const std::chrono::steady_clock::time_point begin_;
-  std::size_t done_ = 0;
-};
-
 int run(const request& r) {
+  const int devices = command_line::devices_of(r.devices);
   const volume given = velocities(r);
+  if (r.extrude > 1) check_size(given.nx, r.extrude, given.nz);
   const volume truth = r.extrude > 1 ? extrude(given, r.extrude) : given;
   const std::vector<kernels::point> listening = receivers(r, truth), firing = sources(r, truth);
-  const migration_settings s = settings(r, truth);
+  migration_settings s = settings(r, truth);
+  s.devices = devices;
+  // Each sample of a trace twice on the devices, and on the host while the data are prepared.
+  const double record = 2.0 * static_cast<double>(listening.size()) * static_cast<double>(s.steps) * sizeof(float);
+  command_line::check_room(fmt::format("records of {} receivers and {} steps", listening.size(), s.steps),
+                           {record, record}, devices);
   const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing : r.smooth, 6 * truth.spacing);
   const std::string image_file = r.output + ".f32", picture_file = r.output + ".png";
-  check_writable(image_file);
-  check_writable(picture_file);
+  for (const std::string& file : {image_file, picture_file, r.json}) command_line::check_writable(file);
 
-  progress_line progress(firing.size(), r.quiet);
-  if (!r.quiet)
-    fmt::print(stderr,
-               "{} x {} x {} cells of {} m, {} shots, {} receivers, {} steps of {:.3g} ms, {:.3g} Hz, {} device{}\n",
-               truth.nx, truth.ny, truth.nz, truth.spacing, firing.size(), listening.size(), s.steps, s.time_step * 1e3,
-               s.frequency, s.devices, s.devices == 1 ? "" : "s");
-  migration work(truth, smoothed, s, [&progress](const std::string& what, double part) { progress.tell(what, part); });
+  const std::string title =
+      fmt::format("{} x {} x {} cells of {} m, {} shots, {} receivers, {} steps of {:.3g} ms, {:.3g} Hz, {} device{}",
+                  truth.nx, truth.ny, truth.nz, truth.spacing, firing.size(), listening.size(), s.steps,
+                  s.time_step * 1e3, s.frequency, s.devices, s.devices == 1 ? "" : "s");
+  if (!r.quiet) fmt::print(stderr, "{}\n", title);
+  command_line::progress progress("shot", static_cast<double>(firing.size()), r.quiet);
+  std::size_t done = 0;
+  migration work(truth, smoothed, s,
+                 [&](const std::string& what, double part) { progress.at(static_cast<double>(done) + part, what); });
   for (const kernels::point& source : firing) {
     work.run({source, listening});
-    progress.shot_done();
+    progress.at(static_cast<double>(++done));
   }
+  const double seconds = progress.seconds();
 
   volume image = work.image();
   if (!r.raw_image) image = without_background(image);
   write_raw(image_file, image);
-  write_png(picture_file, draw(truth, image, r.gain, r.width));
-  fmt::print(
-      "{}: velocities, image, and image with the model's interfaces\n{}: {} x {} x {} float32, depth fastest\n{:.1f} "
-      "s\n",
-      picture_file, image_file, image.nx, image.ny, image.nz, progress.elapsed());
+  pictures::write_png(picture_file, draw(truth, image, r.gain, r.width));
+  const double points =
+      static_cast<double>(truth.cells()) * static_cast<double>(s.steps) * static_cast<double>(firing.size());
+  command_line::answer({"hpe rtm",
+                        "a seismic image by reverse time migration",
+                        title,
+                        1,
+                        command_line::names_of_devices(devices),
+                        {{"time", seconds, "s"},
+                         {"a shot", seconds / static_cast<double>(firing.size()), "s"},
+                         {"cells of a record", points / seconds * 1e-6, "M/s"}}},
+                       fmt::format("{}: velocities, image, and image with the model's interfaces\n{}: {} x {} x {} "
+                                   "float32, depth fastest\n{:.1f} s\n",
+                                   picture_file, image_file, image.nx, image.ny, image.nz, seconds),
+                       r.json, r.quiet);
   return 0;
 }
 
@@ -195,18 +186,10 @@ int run(const request& r) {
 }  // namespace hpe::rtm
 
 int rtm_main(int argc, char** argv) {
-  try {
+  return hpe::command_line::guarded("hpe rtm", [&] {
     const hpe::rtm::request r = hpe::rtm::parse(argc, argv);
-    if (r.help) {
-      std::fputs(hpe::rtm::help_text().c_str(), stdout);
-      return 0;
-    }
-    return hpe::rtm::run(r);
-  } catch (const hpe::rtm::bad_input& e) {
-    std::fprintf(stderr, "hpe rtm: %s\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "hpe rtm: %s\n", e.what());
-    return 1;
-  }
+    if (!r.help) return hpe::rtm::run(r);
+    fmt::print("{}", hpe::rtm::help_text());
+    return 0;
+  });
 }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "apps/files/element_file.h"
+
 namespace hpe::rtm {
 
 namespace {
@@ -88,11 +90,7 @@ volume read_raw(const std::string& path, const raw_format& format) {
 }
 
 void write_raw(const std::string& path, const volume& v) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(v.values.data()),
-             static_cast<std::streamsize>(v.values.size() * sizeof(float)));
-  file.close();
-  if (!file) throw bad_input("cannot write " + path + ": " + std::strerror(errno));
+  files::write(path, "f32", {static_cast<std::uint64_t>(v.cells())}, v.values.data(), sizeof(float));
 }
 
 volume extrude(const volume& section, std::int64_t planes) {

@@ -39,7 +39,7 @@ struct raw_format {
 /// velocity.
 volume read_raw(const std::string& path, const raw_format& format);
 
-/// Writes the values as they lie in memory. Throws bad_input if the file cannot be written.
+/// Writes the values as they lie in memory, as apps/files does.
 void write_raw(const std::string& path, const volume& v);
 
 /// Repeats a section of one plane along y. Throws bad_input for a volume of more planes.

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "apps/command_line/values.h"
+#include "apps/command_line/program.h"
 
 namespace hpe::scan {
 
@@ -11,10 +11,22 @@ namespace {
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
-      {"--length", "N", "elements of a problem, as in 1000, 2^28 or 64M (what the file has, or 2^24)",
-       to_whole(r.length)},
-      {"--problems", "G", "problems, one behind the other, scanned in one call (1)", to_whole(r.problems)},
-      {"--type", "TYPE", "i32, i64, f32 or f64 (i32)", to_word(r.type, {"i32", "i64", "f32", "f64"})},
+      {"SIZE|FILE", "",
+       "random elements, so many in a problem, as in 1000, 2^28 or 64M (2^24); or the elements of a file:\n.npy, or "
+       "raw "
+       "as they lie in memory",
+       [&r](const std::string& name, const std::string& word) {
+         if (is_size(word))
+           r.length = static_cast<std::uint64_t>(whole_number(name, word, 1));
+         else
+           r.file = word;
+       }},
+      {"--size", "N", "elements of a problem of the file (the last axis of a .npy file; else an equal part)",
+       to_whole(r.length, 1)},
+      {"--problems", "G", "problems, one behind the other, scanned in one call (1, or the first axis of a .npy file)",
+       to_whole(r.problems, 1)},
+      {"--type", "TYPE", "i32, i64, f32 or f64 (that of a .npy file, or i32)",
+       to_word(r.type, {"i32", "i64", "f32", "f64"})},
       {"--operator", "OP", "sum, min or max (sum)", to_word(r.op, {"sum", "min", "max"})},
       {"--exclusive", "", "element i gets what is before it, and not itself", to_flag(r.exclusive)},
       {"--in-place", "", "write over the input", to_flag(r.in_place)},
@@ -26,12 +38,14 @@ std::vector<command_line::option> options_of(request& r) {
        to_word(r.spread, {"auto", "problems", "mps", "mp-pc"})},
       {"--iterations", "K", "three stages: iterations over a chunk, a power of two (searched for, and kept)",
        to_whole(r.iterations)},
-      {"--devices", "N", "use the first N devices (all; HPE_DEVICES=soft:N makes N)", to_whole(r.devices)},
-      {"--repeats", "N", "timed runs; the median is told (5)", to_whole(r.repeats, 1)},
-      {"--output", "FILE", "write the result there, as it lies in memory", to_text(r.output)},
+      devices_option(r.devices),
+      repeats_option(r.repeats),
+      {"--output", "FILE", "write the result there, as .npy if the name ends so, or raw", to_text(r.output)},
       {"--explain", "", "tell what was chosen, and why", to_flag(r.explain)},
       {"--no-check", "", "do not compare the result with a scan on the host", to_flag(r.no_check)},
-      {"--help", "", "this text", to_flag(r.help)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help),
   };
 }
 
@@ -39,7 +53,7 @@ std::vector<command_line::option> options_of(request& r) {
 
 request parse(int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv, &r.file);
+  command_line::read(options_of(r), argc, argv);
   return r;
 }
 
@@ -50,12 +64,14 @@ built_in operator_named(const std::string& name) {
 }
 
 std::string help_text() {
-  constexpr std::size_t column = 24;
   request defaults;
-  return "usage: hpe scan [FILE] [options]\n"
-         "Batched prefix sums, minima or maxima on all devices: of the elements of FILE, or of random ones.\n\n" +
-         command_line::lines_of_help(options_of(defaults), column) +
-         "\nK of three stages is kept in HPE_SCAN_CACHE (~/.cache/hpe/scan).\n";
+  return "Usage: hpe scan [options] [SIZE|FILE]\n\n"
+         "Batched prefix sums, minima or maxima on all devices: of random elements, or of those of a file.\n\n" +
+         command_line::lines_of_help(options_of(defaults)) +
+         "\nK of three stages is kept in HPE_SCAN_CACHE (~/.cache/hpe/scan).\n"
+         "\nExamples:\n"
+         "  hpe scan 2^28 --type f32\n"
+         "  hpe scan in.npy --operator max --output out.npy\n";
 }
 
 }  // namespace hpe::scan

@@ -12,20 +12,19 @@ using command_line::bad_input;
 
 /// The values of the command line.
 struct request {
-  bool help = false;
-  std::string file;  ///< elements to scan, as they lie in memory; empty: random ones
-  std::string type = "i32";
+  bool help = false, quiet = false;
+  std::string file;  ///< elements to scan, .npy or raw; empty: random ones
+  std::string type;  ///< empty: that of the file, or i32
   std::string op = "sum";
   bool exclusive = false;
-  std::uint64_t length = 0;  ///< N; 0: the whole file, or 2^24
-  std::uint64_t problems = 1;
+  std::uint64_t length = 0;    ///< N; 0: what the file has, or 2^24
+  std::uint64_t problems = 0;  ///< 0: what the file has, or 1
   std::string how = "auto";
   std::string spread = "auto";
   std::uint64_t iterations = 0;
-  std::uint64_t devices = 0;
+  std::int64_t devices = 0, repeats = 5;
   bool in_place = false;
-  std::uint64_t repeats = 5;
-  std::string output;
+  std::string output, json;
   bool explain = false;
   bool no_check = false;
 };

@@ -10,12 +10,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <limits>
-#include <memory>
+#include <numeric>
 #include <random>
 
+#include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
+#include "apps/files/element_file.h"
 #include "apps/scan/check.h"
 #include "apps/scan/plan.h"
 #include "apps/scan/request.h"
@@ -24,68 +27,29 @@ namespace hpe::scan {
 
 namespace {
 
-using file_pointer = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+using command_line::check_room;
 
-file_pointer open(const std::string& path, const char* mode) {
-  file_pointer file(std::fopen(path.c_str(), mode), std::fclose);
-  if (!file)
-    throw bad_input(
-        fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
-  return file;
-}
-
-std::uint64_t size_of(std::FILE* file) {
-  std::fseek(file, 0, SEEK_END);
-  const long size = std::ftell(file);
-  std::rewind(file);
-  return size < 0 ? 0 : static_cast<std::uint64_t>(size);
-}
-
+/// How many problems of which length the request means, with the elements that the file has.
 template <class T>
-batch size_up(const request& r) {
+batch size_up(const request& r, const files::description& file) {
   constexpr std::uint64_t usual = std::uint64_t{1} << 24;
-  batch work{r.length, r.problems, !r.exclusive};
-  if (r.file.empty()) {
-    if (work.length == 0) work.length = usual;
-    return work;
-  }
-  const std::uint64_t bytes = size_of(open(r.file, "rb").get()), elements = bytes / sizeof(T);
-  if (work.length == 0 && work.problems != 0) work.length = elements / work.problems;
-  if (bytes % sizeof(T) != 0 || work.length * work.problems > elements || elements == 0)
-    throw bad_input(fmt::format("{} has {} bytes; {} problems of {} elements of {} bytes are wanted", r.file, bytes,
-                                work.problems, work.length, sizeof(T)));
-  return work;
-}
-
-// System calls do not wait for data of devices, so files go through ordinary memory.
-constexpr std::size_t piece_length = std::size_t{1} << 20;
-
-template <class T>
-void write_to(const std::string& path, const array<T>& data) {
-  const file_pointer file = open(path, "wb");
-  std::vector<T> piece(piece_length);
-  bool written = true;
-  for (std::size_t at = 0; at < data.size() && written; at += piece.size()) {
-    const std::size_t size = std::min(piece.size(), data.size() - at);
-    copy(piece.data(), data.data() + at, size * sizeof(T));
-    written = std::fwrite(piece.data(), sizeof(T), size, file.get()) == size;
-  }
-  if (!written || std::fflush(file.get()) != 0) throw bad_input(path + " cannot be written");
+  if (r.file.empty()) return {r.length != 0 ? r.length : usual, std::max<std::uint64_t>(r.problems, 1), !r.exclusive};
+  if (file.shape.size() > 2)
+    throw bad_input(fmt::format("{} has {} axes; scan takes one, or problems and elements", r.file, file.shape.size()));
+  const std::uint64_t elements = file.elements(sizeof(T));
+  const std::uint64_t rows = file.shape.size() == 2 ? file.shape[0] : 1;
+  const std::uint64_t problems = r.problems != 0 ? r.problems : rows;
+  const std::uint64_t length = r.length != 0 ? r.length : elements / problems;
+  if (static_cast<double>(problems) * static_cast<double>(length) != static_cast<double>(elements))
+    throw bad_input(fmt::format("{} has {} elements, and {} problem{} of {} are {}", r.file, elements, problems,
+                                problems == 1 ? "" : "s", length,
+                                static_cast<double>(problems) * static_cast<double>(length)));
+  return {length, problems, !r.exclusive};
 }
 
 template <class T>
-void fill_with(const request& r, const array<T>& data) {
-  if (!r.file.empty()) {
-    const file_pointer file = open(r.file, "rb");
-    std::vector<T> piece(piece_length);
-    for (std::size_t at = 0; at < data.size(); at += piece.size()) {
-      const std::size_t wanted = std::min(piece.size(), data.size() - at);
-      if (std::fread(piece.data(), sizeof(T), wanted, file.get()) != wanted)
-        throw bad_input(r.file + " cannot be read to the end");
-      copy(data.data() + at, piece.data(), wanted * sizeof(T));
-    }
-    return;
-  }
+void fill_with(const request& r, const files::description& file, const array<T>& data) {
+  if (!r.file.empty()) return files::read(file, data.data());
   std::minstd_rand random(1);
   constexpr int half = 100;
   for (T& v : data) v = static_cast<T>(static_cast<int>(random() % (2 * half + 1)) - half);
@@ -104,9 +68,8 @@ wishes wished_by(const request& r) {
   if (r.how != "auto") w.how = r.how == "single-pass" ? algorithm::single_pass : algorithm::three_stages;
   if (r.spread != "auto")
     w.spread = r.spread == "problems" ? split::problems : (r.spread == "mps" ? split::mps : split::mp_pc);
-  if (r.devices > static_cast<std::uint64_t>(device_count()))
-    throw bad_input(fmt::format("--devices {}: there are {}", r.devices, device_count()));
-  for (std::uint64_t d = 0; d < r.devices; ++d) w.devices.push_back(static_cast<int>(d));
+  w.devices.resize(static_cast<std::size_t>(command_line::devices_of(r.devices)));
+  std::iota(w.devices.begin(), w.devices.end(), 0);
   return w;
 }
 
@@ -128,37 +91,67 @@ bool one_of_several_ranks() {
 }
 
 template <class T>
-int run(const request& r) {
-  const batch work = size_up<T>(r);
+int run(const request& r, const files::description& file) {
+  const int devices = command_line::devices_of(r.devices);
+  const batch work = size_up<T>(r, file);
+  const double bytes = static_cast<double>(work.length) * static_cast<double>(work.problems) * sizeof(T);
+  check_room(fmt::format("{} problem{} of {} elements of {} bytes", work.problems, work.problems == 1 ? "" : "s",
+                         work.length, sizeof(T)),
+             {(r.in_place ? 1 : 2) * bytes, r.no_check ? 0 : bytes}, devices);
+  command_line::check_writable(r.output);
+  command_line::check_writable(r.json);
+
   plan scan(operation_for<T>(operator_named(r.op)), work, wished_by(r));
   const std::uint64_t count = work.length * work.problems;
   const array<T> input(count, scan.where());
   const array<T> other(r.in_place ? 0 : count, scan.where());
   const array<T>& output = r.in_place ? input : other;
-  fill_with(r, input);
+  fill_with(r, file, input);
   const std::vector<T> given(r.no_check ? input.end() : input.begin(), input.end());
 
   scan.run(input.data(), output.data());
   synchronize();
   if (!r.no_check && !check_result(r, given, output, work)) {
     fmt::print(stderr, "hpe scan: the result is wrong\n");
-    return 1;
+    return command_line::failed;
   }
-  if (!r.output.empty()) write_to(r.output, output);
+  if (!r.output.empty())
+    files::write(r.output, r.type, work.problems == 1 ? std::vector{count} : std::vector{work.problems, work.length},
+                 output.data(), sizeof(T));
 
   std::vector<double> times;
-  for (std::uint64_t i = 0; i < r.repeats; ++i) {
+  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
+  for (std::int64_t i = 0; i < r.repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     scan.run(input.data(), output.data());
     synchronize();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress.at(static_cast<double>(i + 1));
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const double time = times[times.size() / 2];
-  if (r.explain) fmt::print("{}", scan.explain());
-  fmt::print("{} element{} in {:.3f} ms, {:.2f} GB/s read and written{}\n", count, count == 1 ? "" : "s", 1e3 * time,
-             2e-9 * static_cast<double>(count * sizeof(T)) / time, r.no_check ? "" : "; the result is right");
+  const double time = command_line::median(times), rate = 2e-9 * static_cast<double>(count * sizeof(T)) / time;
+  command_line::answer(
+      {"hpe scan",
+       "batched scans over all devices",
+       fmt::format("{}: {} x {} elements of the type {}", r.op, work.problems, work.length, r.type),
+       r.repeats,
+       command_line::names_of_devices(devices),
+       {{"time", 1e3 * time, "ms"}, {"read and written", rate, "GB/s"}}},
+      fmt::format("{}{} element{} in {:.3f} ms, {:.2f} GB/s read and written{}\n", r.explain ? scan.explain() : "",
+                  count, count == 1 ? "" : "s", 1e3 * time, rate, r.no_check ? "" : "; the result is right"),
+      r.json, r.quiet);
   return 0;
+}
+
+int run_type(request r) {
+  files::description file;
+  if (!r.file.empty()) file = files::describe(r.file);
+  if (r.type.empty()) r.type = file.npy ? file.type : "i32";
+  file.must_hold(r.type);
+  if (r.type == "i32") return run<std::int32_t>(r, file);
+  if (r.type == "i64") return run<std::int64_t>(r, file);
+  if (r.type == "f32") return run<float>(r, file);
+  if (r.type == "f64") return run<double>(r, file);
+  throw bad_input(fmt::format("{} holds elements of the type {}; scan takes i32, i64, f32 and f64", r.file, r.type));
 }
 
 }  // namespace
@@ -166,22 +159,11 @@ int run(const request& r) {
 }  // namespace hpe::scan
 
 int scan_main(int argc, char** argv) {
-  try {
+  return hpe::command_line::guarded("hpe scan", [&] {
     if (hpe::scan::one_of_several_ranks()) hpe::scan::become_a_rank(argv);
     const hpe::scan::request r = hpe::scan::parse(argc, argv);
-    if (r.help) {
-      std::fputs(hpe::scan::help_text().c_str(), stdout);
-      return 0;
-    }
-    if (r.type == "i64") return hpe::scan::run<std::int64_t>(r);
-    if (r.type == "f32") return hpe::scan::run<float>(r);
-    if (r.type == "f64") return hpe::scan::run<double>(r);
-    return hpe::scan::run<std::int32_t>(r);
-  } catch (const hpe::scan::bad_input& e) {
-    std::fprintf(stderr, "hpe scan: %s\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "hpe scan: %s\n", e.what());
-    return 1;
-  }
+    if (!r.help) return hpe::scan::run_type(r);
+    fmt::print("{}", hpe::scan::help_text());
+    return 0;
+  });
 }

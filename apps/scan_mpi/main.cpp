@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <numeric>
 
+#include "apps/command_line/program.h"
+#include "apps/command_line/report.h"
 #include "apps/scan/check.h"
 #include "apps/scan/distributed_plan.h"
 #include "apps/scan/request.h"
@@ -27,18 +30,21 @@ void refuse_what_is_not_possible(const request& r) {
   if (!r.file.empty() || !r.output.empty())
     throw bad_input("a scan over ranks makes its elements itself: no FILE and no --output are possible");
   if (r.how == "single-pass") throw bad_input("--algorithm single-pass: a scan over ranks has three stages");
-  if (r.devices > static_cast<std::uint64_t>(device_count()))
-    throw bad_input(fmt::format("--devices {}: there are {}", r.devices, device_count()));
 }
 
 template <class T>
 int run(const request& r, ranks& all, std::uint64_t size) {
   constexpr std::uint64_t usual = std::uint64_t{1} << 24;
   const auto rank = static_cast<std::uint64_t>(all.rank());
-  const batch whole{r.length == 0 ? usual : r.length, r.problems, !r.exclusive};
+  const batch whole{r.length == 0 ? usual : r.length, std::max<std::uint64_t>(r.problems, 1), !r.exclusive};
+  // The same on all ranks, for a rank that ends alone leaves the others waiting.
+  constexpr double most = 0x1p46;
+  if (static_cast<double>(whole.length) * static_cast<double>(whole.problems) * sizeof(T) > most)
+    throw bad_input(fmt::format("{} problems of {} elements of {} bytes are more than 64 TiB", whole.problems,
+                                whole.length, sizeof(T)));
   const std::uint64_t from = whole.length * rank / size, to = whole.length * (rank + 1) / size;
-  std::vector<int> devices;
-  for (std::uint64_t d = 0; d < r.devices; ++d) devices.push_back(static_cast<int>(d));
+  std::vector<int> devices(static_cast<std::size_t>(command_line::devices_of(r.devices)));
+  std::iota(devices.begin(), devices.end(), 0);
   const built_in op = operator_named(r.op);
   distributed_plan scan(operation_for<T>(op), {to - from, whole.problems, whole.inclusive}, all, devices, r.iterations);
   const std::uint64_t count = (to - from) * whole.problems;
@@ -53,7 +59,7 @@ int run(const request& r, ranks& all, std::uint64_t size) {
       r.no_check || is_right<T>(
                         op, [](std::uint64_t number) { return element<T>(number); }, output.data(), whole, from, to);
   std::vector<double> times;
-  for (std::uint64_t i = 0; i < r.repeats; ++i) {
+  for (std::int64_t i = 0; i < r.repeats; ++i) {
     synchronize();
     static_cast<void>(all.all_of(0));  // all begin together
     const auto begin = std::chrono::steady_clock::now();
@@ -62,17 +68,25 @@ int run(const request& r, ranks& all, std::uint64_t size) {
     static_cast<void>(all.all_of(0));
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  std::sort(times.begin(), times.end());
-  const double time = times[times.size() / 2];
+  const double time = command_line::median(times);
   const std::vector<std::uint64_t> good = all.all_of(right ? 1 : 0);
   if (r.explain) fmt::print("{}", scan.explain());
   if (rank == 0) {
     const std::uint64_t elements = whole.length * whole.problems;
     for (std::size_t other_rank = 0; other_rank < good.size(); ++other_rank)
       if (good[other_rank] == 0) fmt::print(stderr, "hpe scan: the result of rank {} is wrong\n", other_rank);
-    fmt::print("{} element{} on {} ranks in {:.3f} ms, {:.2f} GB/s read and written{}\n", elements,
-               elements == 1 ? "" : "s", size, 1e3 * time, 2e-9 * static_cast<double>(elements * sizeof(T)) / time,
-               r.no_check || std::count(good.begin(), good.end(), 0) > 0 ? "" : "; the result is right");
+    const double rate = 2e-9 * static_cast<double>(elements * sizeof(T)) / time;
+    command_line::answer(
+        {"hpe scan",
+         "batched scans over several ranks",
+         fmt::format("{}: {} x {} elements on {} ranks", r.op, whole.problems, whole.length, size),
+         r.repeats,
+         command_line::names_of_devices(static_cast<int>(devices.size())),
+         {{"time", 1e3 * time, "ms"}, {"read and written", rate, "GB/s"}}},
+        fmt::format("{} element{} on {} ranks in {:.3f} ms, {:.2f} GB/s read and written{}\n", elements,
+                    elements == 1 ? "" : "s", size, 1e3 * time, rate,
+                    r.no_check || std::count(good.begin(), good.end(), 0) > 0 ? "" : "; the result is right"),
+        r.json, r.quiet);
   }
   return std::count(good.begin(), good.end(), 0) > 0 ? 1 : 0;
 }

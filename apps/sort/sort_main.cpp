@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <exception>
+#include <cstring>
+#include <numeric>
 #include <random>
 
-#include "apps/command_line/values.h"
+#include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
+#include "apps/files/element_file.h"
 #include "apps/sort/sorter.h"
 
 namespace hpe::sort {
@@ -17,12 +21,14 @@ namespace {
 
 using command_line::bad_input;
 
+constexpr const char* about = "stable sorts over all devices";
+
 struct request {
-  bool help = false;
-  std::string type = "u32";
+  bool help = false, quiet = false;
   std::uint64_t length = std::uint64_t{1} << 22;
-  std::uint64_t devices = 0;
-  std::uint64_t repeats = 5;
+  std::string input, output, json;
+  std::string type;  // empty: that of the file, or u32
+  std::int64_t devices = 0, repeats = 5;
   bool explain = false;
   bool no_check = false;
 };
@@ -38,33 +44,40 @@ std::vector<std::string> types() {
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
-      {"--length", "N", "elements, as in 1000, 2^28 or 64M (4194304)", to_whole(r.length)},
-      {"--type", "TYPE", "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32 (u32)",
+      {"SIZE|FILE", "",
+       "so many random elements, as in 1000, 2^28 or 64M (4194304); or the elements of a file: .npy, or raw\nas they "
+       "lie "
+       "in memory",
+       [&r](const std::string& name, const std::string& word) {
+         if (is_size(word))
+           r.length = static_cast<std::uint64_t>(whole_number(name, word, 1));
+         else
+           r.input = word;
+       }},
+      {"--type", "TYPE",
+       "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32\n(that of a .npy file, or u32)",
        to_word(r.type, types())},
-      {"--devices", "N", "use the first N devices (all; HPE_DEVICES=soft:N makes N)", to_whole(r.devices)},
-      {"--repeats", "N", "timed runs; the median is told (5)", to_whole(r.repeats, 1)},
+      {"--output", "FILE", "write the sorted elements there, as .npy if the name ends so, or raw", to_text(r.output)},
+      devices_option(r.devices),
+      repeats_option(r.repeats),
       {"--explain", "", "tell what was chosen, and why", to_flag(r.explain)},
       {"--no-check", "", "do not compare the result with a sort on the host", to_flag(r.no_check)},
-      {"--help", "", "this text", to_flag(r.help)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help),
   };
 }
 
 std::string help_text() {
-  constexpr std::size_t column = 17;
   request defaults;
-  return "usage: hpe sort [options]\n"
-         "Sorts random elements on all devices: each sorts a part, then parts are merged two by two. Equal elements "
-         "keep\n"
-         "their order.\n\n" +
-         command_line::lines_of_help(options_of(defaults), column);
-}
-
-request parse(int argc, char** argv) {
-  request r;
-  command_line::read(options_of(r), argc, argv);
-  if (!r.help && r.devices > static_cast<std::uint64_t>(device_count()))
-    throw bad_input(fmt::format("--devices {}: there are {}", r.devices, device_count()));
-  return r;
+  return "Usage: hpe sort [options] [SIZE|FILE]\n\n"
+         "Sorts elements on all devices: each device sorts a part, then groups of up to four parts are merged. Equal "
+         "elements\n"
+         "keep their order.\n\n" +
+         command_line::lines_of_help(options_of(defaults)) +
+         "\nExamples:\n"
+         "  hpe sort 2^28 --type f32\n"
+         "  hpe sort in.npy --output out.npy\n";
 }
 
 template <class T>
@@ -73,6 +86,14 @@ void set(T& element, std::uint64_t key, std::size_t place) {
     element = {static_cast<decltype(element.key)>(key), static_cast<decltype(element.value)>(place)};
   else
     element = static_cast<T>(key);
+}
+
+template <class T>
+auto key_of(const T& element) {
+  if constexpr (requires { element.key; })
+    return element.key;
+  else
+    return element;
 }
 
 /// Few enough kinds of keys that some are equal.
@@ -84,53 +105,88 @@ std::vector<T> random_elements(std::size_t count) {
   return all;
 }
 
+/// By their bits, which a sort does not change: zeros of both signs differ, and a NaN is itself.
 template <class T>
 bool same(const T& a, const T& b) {
-  if constexpr (requires { a.value; })
-    return a.key == b.key && a.value == b.value;
-  else
-    return a == b;
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+/// The elements to sort, in ordinary memory, from where each run takes them anew.
+template <class T>
+std::vector<T> given_elements(const request& r, const files::description& file) {
+  if (r.input.empty()) return random_elements<T>(r.length);
+  std::vector<T> all(r.length);
+  files::read(file, all.data());
+  const auto nan = std::find_if(all.begin(), all.end(), [](const T& v) { return key_of(v) != key_of(v); });
+  if (nan != all.end())
+    throw bad_input(
+        fmt::format("{}: element {} is no number (NaN) and has no place in the order", r.input, nan - all.begin()));
+  return all;
 }
 
 template <class T>
-int run(const request& r) {
-  std::vector<int> devices;
-  for (std::uint64_t d = 0; d < r.devices; ++d) devices.push_back(static_cast<int>(d));
-  sorter work(element_of<T>(), r.length, devices);
-  std::vector<T> given = random_elements<T>(r.length);
+int run(request r, const files::description& file) {
+  const int devices = command_line::devices_of(r.devices);
+  if (!r.input.empty()) r.length = file.elements(sizeof(T));
+  if (file.shape.size() > 1) throw bad_input(fmt::format("{} has {} axes; sort takes one", r.input, file.shape.size()));
+  const double bytes = static_cast<double>(r.length) * sizeof(T);
+  command_line::check_room(fmt::format("{} elements of {} bytes", r.length, sizeof(T)),
+                           {2 * bytes, (r.no_check ? 1 : 2) * bytes}, devices);
+  command_line::check_writable(r.output);
+  command_line::check_writable(r.json);
+
+  std::vector<int> numbers(static_cast<std::size_t>(devices));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  sorter work(element_of<T>(), r.length, numbers);
+  std::vector<T> given = given_elements<T>(r, file);
   const array<T> data(r.length, work.where());
   std::vector<double> times;
-  for (std::uint64_t i = 0; i < r.repeats + 1; ++i) {
+  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
+  for (std::int64_t i = 0; i < r.repeats + 1; ++i) {
     copy(data.data(), given.data(), r.length * sizeof(T));
     synchronize();
     const auto begin = std::chrono::steady_clock::now();
     work.run(data.data());
     synchronize();
     if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress.at(static_cast<double>(i));
   }
   if (!r.no_check) {
     std::stable_sort(given.begin(), given.end(), kernels::by_key{});
     if (!std::equal(given.begin(), given.end(), data.begin(), same<T>)) {
       fmt::print(stderr, "hpe sort: the result is wrong\n");
-      return 1;
+      return command_line::failed;
     }
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const double time = times[times.size() / 2];
-  if (r.explain) fmt::print("{}\n", work.explain());
-  fmt::print("{} elements in {:.3f} ms, {:.1f} million a second{}\n", r.length, 1e3 * time,
-             1e-6 * static_cast<double>(r.length) / time, r.no_check ? "" : "; the result is right");
+  if (!r.output.empty()) files::write(r.output, r.type, {r.length}, data.data(), sizeof(T));
+  const double time = command_line::median(times), rate = static_cast<double>(r.length) / time;
+  const std::string title = fmt::format("{} elements of the type {}", r.length, r.type);
+  command_line::answer(
+      {"hpe sort",
+       about,
+       title,
+       r.repeats,
+       command_line::names_of_devices(devices),
+       {{"time", 1e3 * time, "ms"}, {"elements a second", 1e-6 * rate, "M/s"}}},
+      fmt::format("{}{} elements in {:.3f} ms, {:.1f} million a second{}\n", r.explain ? work.explain() + "\n" : "",
+                  r.length, 1e3 * time, 1e-6 * rate, r.no_check ? "" : "; the result is right"),
+      r.json, r.quiet);
   return 0;
 }
 
-int run_type(const request& r) {
+int run_type(request r) {
+  files::description file;
+  if (!r.input.empty()) file = files::describe(r.input);
+  if (r.type.empty()) r.type = file.npy ? file.type : "u32";
+  file.must_hold(r.type);
 #define HPE_SORT_PAIR(K, V) kernels::sort_pair<K, V>
 #define HPE_SORT(name, ...) \
-  if (r.type == #name) return run<__VA_ARGS__>(r);
+  if (r.type == #name) return run<__VA_ARGS__>(r, file);
 #include "kernels/sort.def"
 #undef HPE_SORT
 #undef HPE_SORT_PAIR
-  throw bad_input("--type " + r.type + ": it is among the types, but there are no kernels for it");
+  throw bad_input(fmt::format("{} holds elements of the type {}, which sort has no kernels for; --help lists the types",
+                              r.input, r.type));
 }
 
 }  // namespace
@@ -138,18 +194,11 @@ int run_type(const request& r) {
 }  // namespace hpe::sort
 
 int sort_main(int argc, char** argv) {
-  try {
-    const hpe::sort::request r = hpe::sort::parse(argc, argv);
-    if (r.help) {
-      std::fputs(hpe::sort::help_text().c_str(), stdout);
-      return 0;
-    }
-    return hpe::sort::run_type(r);
-  } catch (const hpe::sort::bad_input& e) {
-    std::fprintf(stderr, "hpe sort: %s\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "hpe sort: %s\n", e.what());
-    return 1;
-  }
+  return hpe::command_line::guarded("hpe sort", [&] {
+    hpe::sort::request r;
+    hpe::command_line::read(hpe::sort::options_of(r), argc, argv);
+    if (!r.help) return hpe::sort::run_type(r);
+    fmt::print("{}", hpe::sort::help_text());
+    return 0;
+  });
 }

@@ -168,20 +168,18 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
 
 int main(int argc, char** argv) {
   std::string svg;
-  std::string from = "8";
-  std::string to = std::to_string(largest);
+  std::size_t smallest = 8;
+  std::size_t last = largest;
   std::string against = "all";
   const auto arguments = hpe::bench::parse(
       argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
-      {{"--svg", "FILE", "draw latency and bandwidth by size", &svg},
-       {"--from", "BYTES", "the smallest message (default 8)", &from},
-       {"--to", "BYTES", "the largest message (default and at most 256 MiB)", &to},
-       {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory", &against}});
-  const std::size_t smallest = std::strtoull(from.c_str(), nullptr, 10);
-  const std::size_t last = std::strtoull(to.c_str(), nullptr, 10);
-  if (smallest < 1 || smallest > last || last > largest || (against != "all" && against != "pinned")) {
-    fmt::print(stderr, "--from {} --to {} --against {}: sizes go from 1 to {}, and it is all or pinned\n", from, to,
-               against, largest);
+      {{"--svg", "FILE", "draw latency and bandwidth by size", hpe::bench::to_text(svg)},
+       {"--from", "BYTES", "the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
+       {"--to", "BYTES", "the largest message (256M, which is the most)", hpe::bench::to_whole(last, 1, largest)},
+       {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory",
+        hpe::bench::to_word(against, {"all", "pinned"})}});
+  if (smallest > last) {
+    fmt::print(stderr, "--from {} --to {}: the smallest message is larger than the largest\n", smallest, last);
     return 2;
   }
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) start_two_ranks(argv);

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   std::string only;
   const auto arguments =
       parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
-            {{"--only", "PARTS", "some of managed,reads,writes,copies,touches,launches,peers", &only}});
+            {{"--only", "PARTS", "some of managed,reads,writes,copies,touches,launches,peers", to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
     fmt::print("transfers: there are no GPUs\n");

@@ -11,7 +11,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "apps/command_line/options.h"
 #include "apps/hpe/command.h"
+#include "apps/hpe/machine.h"
 
 namespace {
 
@@ -69,11 +71,11 @@ TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
 
 TEST(command, nearest_needs_a_real_likeness) {
   const std::vector<std::string> known{"info", "fft", "rtm", "bench"};
-  EXPECT_EQ(hpe::cli::nearest("rtn", known), "rtm");
-  EXPECT_EQ(hpe::cli::nearest("benhc", known), "bench");
-  EXPECT_EQ(hpe::cli::nearest("xyz", known), "");
-  EXPECT_EQ(hpe::cli::nearest("", known), "");
-  EXPECT_EQ(hpe::cli::nearest("info", {}), "");
+  EXPECT_EQ(hpe::command_line::nearest("rtn", known), "rtm");
+  EXPECT_EQ(hpe::command_line::nearest("benhc", known), "bench");
+  EXPECT_EQ(hpe::command_line::nearest("xyz", known), "");
+  EXPECT_EQ(hpe::command_line::nearest("", known), "");
+  EXPECT_EQ(hpe::command_line::nearest("info", {}), "");
 }
 
 TEST(help, tells_about_every_command) {
@@ -136,6 +138,52 @@ TEST(info, says_which_option_is_wrong) {
   EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
   EXPECT_TRUE(contains(o, "HPE_DEVICES")) << o.text;
   EXPECT_TRUE(contains(o, "nonsense")) << o.text;
+}
+
+TEST(info, tells_which_limits_are_too_low) {
+  const auto judged = [](std::optional<double> value, bool bytes) {
+    return hpe::cli::judge({"a limit", value, 1 << 20, bytes, "raise it"});
+  };
+  EXPECT_EQ(judged(std::nullopt, true).value, "unlimited");
+  EXPECT_EQ(judged(std::nullopt, true).advice, "");
+  EXPECT_EQ(judged(1 << 20, false).value, "1048576");
+  EXPECT_EQ(judged(1 << 20, false).advice, "");
+  EXPECT_EQ(judged(65530, false).advice, "raise it");
+  EXPECT_EQ(judged(1 << 19, true).value, "512 KiB");
+  // A limit of this process, as the shell sets it.
+  const outcome low = shell(fmt::format("ulimit -n 512; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
+  EXPECT_EQ(low.status, 0) << low.text;
+  EXPECT_TRUE(contains(low, "open files           512   LOW: several devices")) << low.text;
+}
+
+TEST(info, tells_the_limits_that_keep_the_runtime_from_starting) {
+  const outcome o = shell(fmt::format("ulimit -f 1000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
+  EXPECT_EQ(o.status, 1) << o.text;
+  EXPECT_TRUE(contains(o, "LOW: large sparse files of hpe do not fit: ulimit -f unlimited")) << o.text;
+  EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
+}
+
+TEST(info, tells_the_gpus_that_the_kernel_drives) {
+  const auto root = std::filesystem::path(::testing::TempDir()) / fmt::format("hpe gpus {}", getpid());
+  EXPECT_TRUE(hpe::cli::gpus_of_machine(root).empty());
+  for (const char* bus : {"0000:b7:00.0", "0000:17:00.0"}) {
+    const auto told = root / "proc/driver/nvidia/gpus" / bus, device = root / "sys/bus/pci/devices" / bus;
+    std::filesystem::create_directories(told);
+    std::filesystem::create_directories(device);
+    std::ofstream(told / "information") << "Model: \t\t NVIDIA H200\nIRQ:   \t\t 120\n";
+    std::ofstream(device / "current_link_speed") << "32.0 GT/s PCIe\n";
+    std::ofstream(device / "current_link_width") << "16\n";
+    std::ofstream(device / "numa_node") << (bus[5] == 'b' ? "1\n" : "-1\n");
+  }
+  const std::vector<hpe::cli::gpu> found = hpe::cli::gpus_of_machine(root);
+  std::filesystem::remove_all(root);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].bus, "0000:17:00.0");
+  EXPECT_EQ(found[0].model, "NVIDIA H200");
+  EXPECT_EQ(found[0].link_speed, "32.0 GT/s PCIe");
+  EXPECT_EQ(found[0].link_width, "16");
+  EXPECT_EQ(found[0].numa_node, -1);
+  EXPECT_EQ(found[1].numa_node, 1);
 }
 
 TEST(info, takes_no_arguments) { EXPECT_EQ(hpe("info all").status, 2); }

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "apps/command_line/values.h"
+#include "apps/command_line/program.h"
 
 namespace hpe::command_line {
 namespace {
@@ -20,8 +20,8 @@ struct request {
   colour paint = colour::red;
 };
 
-std::vector<option> options_of(request& r) {
-  return {
+std::vector<option> options_of(request& r, bool with_word = true) {
+  std::vector<option> all{
       {"--count", "N", "how many", to_whole(r.count, 0, 100)},
       {"--parts", "N", "of it\nin two lines", to_whole(r.parts, 1)},
       {"--width", "METRES", "across", to_positive(r.width)},
@@ -30,22 +30,24 @@ std::vector<option> options_of(request& r) {
       {"--how", "HOW", "auto or hand", to_word(r.how, {"auto", "hand"})},
       {"--paint", "COLOUR", "red or blue", to_one_of<colour>(r.paint, {{"red", colour::red}, {"blue", colour::blue}})},
       {"--fast", "", "not slow", to_flag(r.fast)},
-      {"--help", "", "this text", to_flag(r.help)},
+      help_option(r.help),
   };
+  if (with_word) all.insert(all.begin(), {"SIZE|FILE", "", "which", to_text(r.file)});
+  return all;
 }
 
-request read_words(std::vector<std::string> words, bool with_file = true) {
+request read_words(std::vector<std::string> words, bool with_word = true) {
   words.insert(words.begin(), "program");
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());
   request r;
-  read(options_of(r), static_cast<int>(argv.size()), argv.data(), with_file ? &r.file : nullptr);
+  read(options_of(r, with_word), static_cast<int>(argv.size()), argv.data());
   return r;
 }
 
-std::string complaint(const std::vector<std::string>& words, bool with_file = true) {
+std::string complaint(const std::vector<std::string>& words, bool with_word = true) {
   try {
-    read_words(words, with_file);
+    read_words(words, with_word);
   } catch (const bad_input& e) {
     return e.what();
   }
@@ -70,7 +72,6 @@ TEST(options, values_follow_or_are_attached) {
 TEST(options, nothing_leaves_the_defaults_and_the_last_one_counts) {
   EXPECT_EQ(read_words({}).name, "none");
   EXPECT_EQ(read_words({"--count=1", "--count=2"}).count, 2);
-  EXPECT_EQ(read_words({"--name="}).name, "");
   EXPECT_EQ(read_words({"--name", "--fast"}).name, "--fast") << "a value may look like an option";
   EXPECT_TRUE(read_words({"-h"}).help);
 }
@@ -79,8 +80,11 @@ TEST(options, what_cannot_be_meant_is_refused_with_what_is_possible) {
   EXPECT_EQ(complaint({"--colour"}), "unknown option --colour; --help lists them");
   EXPECT_EQ(complaint({"--colour=red"}), "unknown option --colour; --help lists them");
   EXPECT_EQ(complaint({"--fast=yes"}), "--fast takes no value");
+  EXPECT_EQ(complaint({"--fsat"}), "unknown option --fsat; is --fast meant?");
+  EXPECT_EQ(complaint({"--fsat", "--count", "wrong"}), "unknown option --fsat; is --fast meant?");
   EXPECT_EQ(complaint({"--count"}), "--count needs a value: N");
-  EXPECT_EQ(complaint({"a", "b"}), "one file is enough: \"a\" or \"b\"?");
+  EXPECT_EQ(complaint({"--name="}), "--name needs a value: TEXT");
+  EXPECT_EQ(complaint({"a", "b"}), "\"b\" is one word too many; --help tells what is read");
   EXPECT_EQ(complaint({"a"}, false), "\"a\" is no option, and no file is read; --help lists the options");
   EXPECT_EQ(complaint({"--how", "foot"}), "--how foot: possible are auto, hand");
   EXPECT_EQ(complaint({"--paint", "green"}), "--paint green: possible are red, blue");
@@ -107,14 +111,39 @@ TEST(options, whole_numbers) {
     EXPECT_THROW(static_cast<void>(whole_number("x", wrong)), bad_input) << wrong;
 }
 
+TEST(options, a_word_is_a_size_or_a_file) {
+  for (const char* size : {"5", "2^28", "64M", "4096x4096", "1k"}) EXPECT_TRUE(is_size(size)) << size;
+  for (const char* file : {"in.npy", "./5", "5.raw", "", "m", "2^2/a"}) EXPECT_FALSE(is_size(file)) << file;
+}
+
+TEST(options, a_program_follows_the_options) {
+  const auto place = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "run");
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    request r;
+    return read_before_program(options_of(r, false), static_cast<int>(argv.size()), argv.data());
+  };
+  EXPECT_EQ(place({"env"}), 1);
+  EXPECT_EQ(place({"--fast", "env", "--fast", "--unknown"}), 2);
+  EXPECT_EQ(place({"--count", "3", "--", "env", "--", "x"}), 4);
+  EXPECT_EQ(place({"--", "--odd-name", "--help"}), 2);
+  EXPECT_EQ(place({"--fast"}), 2);
+  EXPECT_EQ(place({"--fast", "--"}), 3);
+  EXPECT_THROW(static_cast<void>(place({"--fsat", "env"})), bad_input);
+  EXPECT_THROW(static_cast<void>(place({"--count"})), bad_input);
+}
+
 TEST(options, help_has_two_columns) {
   request r;
-  const std::string help = lines_of_help(options_of(r), 18);
+  const std::string help = lines_of_help(options_of(r, false));
   EXPECT_NE(help.find("  --count N       how many\n"), std::string::npos) << help;
   EXPECT_NE(help.find("  --parts N       of it\n                  in two lines\n"), std::string::npos) << help;
   EXPECT_NE(help.find("  --fast          not slow\n"), std::string::npos) << help;
   // A row that is too long for the first column.
-  EXPECT_NE(lines_of_help(options_of(r), 10).find("  --width METRES\n          across\n"), std::string::npos);
+  const option wide{"--width-of-a-cell", "KILOMETRES", "across", to_positive(r.width)};
+  EXPECT_NE(lines_of_help({help_option(r.help), wide}).find("  --width-of-a-cell KILOMETRES\n          across\n"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -180,6 +180,21 @@ TEST(coherence, HostMemoryIsSharedByAll) {
 }
 
 // A touch of host memory does not wait here, so the host synchronises.
+TEST(coherence, AWriterIsUploadedBehindAgainAfterALaunch) {
+  const hpe::array<std::uint32_t> a(std::size_t{8} << 20);
+  const auto uploaded_behind_a_pass = [&](std::uint32_t value) {
+    const std::uint64_t before = hpe::statistics().bytes_to_device;
+    std::fill(a.span().begin(), a.span().end(), value);
+    return hpe::statistics().bytes_to_device - before;
+  };
+  EXPECT_GT(uploaded_behind_a_pass(1), a.size() * 2) << "half of the bytes";
+  // A writer that comes back is left alone, sooner or later.
+  int passes = 0;
+  while (uploaded_behind_a_pass(2) != 0) ASSERT_LT(++passes, 50);
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
+  EXPECT_GT(uploaded_behind_a_pass(3), a.size() * 2) << "the launch has begun the count anew";
+}
+
 TEST(coherence, SynchronizingWaitsForKernels) {
   constexpr std::chrono::microseconds duration{50000};
   const hpe::array<std::uint32_t> a(1, hpe::on_host());

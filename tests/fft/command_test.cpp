@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "apps/files/element_file.h"
 #include "tests/fft/reference.h"
 
 namespace hpe::fft {
@@ -41,9 +42,8 @@ TEST(command, help_tells_how_it_is_scaled) {
 }
 
 TEST(command, does_any_size_and_form) {
-  for (const char* arguments :
-       {"--size 2^16", "--size 10007 --double --form convolution", "--size 1000 --form exchange --devices 2",
-        "--size 60x50 --batch 2 --inverse", "--size 2^10 --form transpose --scrambled", "--size 1 --repeats 1"}) {
+  for (const char* arguments : {"2^16", "10007 --double --form convolution", "1000 --form exchange --devices 2",
+                                "60x50 --batch 2 --inverse", "2^10 --form transpose --scrambled", "1 --repeats 1"}) {
     const outcome o = command(arguments);
     EXPECT_EQ(o.status, 0) << arguments << "\n" << o.text;
     EXPECT_TRUE(says(o, "there and back: relative error")) << o.text;
@@ -56,8 +56,7 @@ TEST(command, transforms_files) {
   const auto x = reference::random_vector<double>(300, 5);
   std::ofstream(folder / "in", std::ios::binary)
       .write(reinterpret_cast<const char*>(x.data()), static_cast<std::streamsize>(x.size() * sizeof(x[0])));
-  const outcome o =
-      command("--double --input '" + (folder / "in").string() + "' --output '" + (folder / "out").string() + "'");
+  const outcome o = command("--double '" + (folder / "in").string() + "' --output '" + (folder / "out").string() + "'");
   EXPECT_EQ(o.status, 0) << o.text;
   reference::vector<double> y(x.size() + 1);
   std::ifstream out(folder / "out", std::ios::binary);
@@ -65,9 +64,25 @@ TEST(command, transforms_files) {
   EXPECT_EQ(static_cast<std::size_t>(out.gcount()), x.size() * sizeof(x[0]));
   y.pop_back();
   EXPECT_LT(reference::error_of(y, reference::transform(x, 1, 300, -1), 300), 1);
-  const outcome wrong = command("--double --size 301 --input '" + (folder / "in").string() + "'");
+  const outcome wrong = command("--double --size 301 '" + (folder / "in").string() + "'");
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_TRUE(says(wrong, "has 4800 bytes")) << wrong.text;
+  EXPECT_TRUE(says(wrong, "has 300 elements")) << wrong.text;
+  // The same as .npy, which tells its type and size.
+  const std::string npy = (folder / "in.npy").string(), spectrum = (folder / "out.npy").string();
+  files::write(npy, "c128", {300}, x.data(), sizeof(x[0]));
+  const outcome told = command("'" + npy + "' --output '" + spectrum + "'");
+  EXPECT_EQ(told.status, 0) << told.text;
+  const files::description made = files::describe(spectrum);
+  EXPECT_EQ(made.type, "c128");
+  EXPECT_EQ(made.shape, (std::vector<std::uint64_t>{300}));
+  reference::vector<double> z(x.size());
+  files::read(made, z.data());
+  EXPECT_EQ(z, y);
+  std::vector<float> reals(20);
+  files::write(npy, "f32", {20}, reals.data(), sizeof(float));
+  const outcome refused = command("'" + npy + "'");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(says(refused, "holds elements of the type f32, but c64 are wanted")) << refused.text;
   std::filesystem::remove_all(folder);
 }
 
@@ -80,14 +95,16 @@ TEST(command, refuses_what_cannot_be_meant) {
   refused("--sise 4", "unknown option --sise");
   refused("--size", "--size needs a value");
   refused("--size 0", "a whole number from 1");
+  refused("0", "a whole number from 1");
+  refused("2^60", "complex numbers of 8 bytes in a batch of 1: they take");
   refused("--size 12y", "a whole number from 1");
   refused("--size 2^63", "a whole number from 1");
   refused("--double=1", "takes no value");
   refused("--form fastest", "possible are automatic, local");
   refused("--effort none", "possible are estimate");
-  refused("--devices 9", "9 devices: there are 3");
-  refused("--size 7 --form exchange", "an even length");
-  refused("--input /nowhere/at/all", "No such file");
+  refused("--devices 9", "--devices 9: there are 3");
+  refused("7 --form exchange", "an even length");
+  refused("/nowhere/at/all", "No such file");
   refused("--output /nowhere/at/all", "No such file");
 }
 

@@ -64,21 +64,21 @@ TEST(Image, SettingsThatCannotRunSaySo) {
 
 TEST(Picture, CanBeReadBack) {
   const volume v = salt_model(60, 1, 30, 100);
-  const picture drawn = draw(v, v, 0.5, 400);
+  const pictures::picture drawn = draw(v, v, 0.5, 400);
   const std::string path =
       (std::filesystem::temp_directory_path() / ("hpe-picture-" + std::to_string(getpid()) + ".png")).string();
-  write_png(path, drawn);
+  pictures::write_png(path, drawn);
   png_image header{};
   header.version = PNG_IMAGE_VERSION;
   ASSERT_NE(png_image_begin_read_from_file(&header, path.c_str()), 0) << header.message;
   header.format = PNG_FORMAT_RGB;
   std::vector<std::uint8_t> pixels(PNG_IMAGE_SIZE(header));
   ASSERT_NE(png_image_finish_read(&header, nullptr, pixels.data(), 0, nullptr), 0) << header.message;
-  EXPECT_EQ(header.width, drawn.width);
-  EXPECT_EQ(header.height, drawn.height);
-  EXPECT_EQ(pixels, drawn.rgb);
+  EXPECT_EQ(header.width, drawn.width());
+  EXPECT_EQ(header.height, drawn.height());
+  EXPECT_EQ(pixels, drawn.rgb());
   std::filesystem::remove(path);
-  EXPECT_THROW(write_png("/nonexistent/picture.png", drawn), bad_input);
+  EXPECT_THROW(pictures::write_png("/nonexistent/picture.png", drawn), bad_input);
 }
 
 TEST(Volume, RawFilesInAnyAxisOrder) {

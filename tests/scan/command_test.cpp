@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "apps/files/element_file.h"
 #include "apps/scan/request.h"
 #include "apps/scan/scan_main.h"
 #include "tests/scan/support.h"
@@ -32,7 +33,7 @@ outcome run(std::vector<std::string> words) {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(scan_command, has_defaults_for_everything) {
-  const outcome o = run({"--length", "100000", "--repeats", "1"});
+  const outcome o = run({"100000", "--repeats", "1"});
   EXPECT_EQ(o.status, 0) << o.err;
   EXPECT_TRUE(contains(o.out, "100000 elements in ")) << o.out;
   EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
@@ -42,7 +43,7 @@ TEST(scan_command, every_type_and_operator) {
   for (const char* type : {"i32", "i64", "f32", "f64"})
     for (const char* op : {"sum", "min", "max"})
       for (const char* how : {"single-pass", "three-stages"}) {
-        const outcome o = run({"--type", type, "--operator", op, "--algorithm", how, "--length=777", "--problems=9",
+        const outcome o = run({"--type", type, "--operator", op, "--algorithm", how, "777", "--problems=9",
                                "--repeats=1", "--exclusive", "--iterations=1"});
         EXPECT_EQ(o.status, 0) << o.err;
         EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
@@ -50,7 +51,7 @@ TEST(scan_command, every_type_and_operator) {
 }
 
 TEST(scan_command, explains_what_it_chose) {
-  const outcome o = run({"--length=2^16", "--problems=3", "--explain", "--repeats=1", "--split", "mps", "--in-place"});
+  const outcome o = run({"2^16", "--problems=3", "--explain", "--repeats=1", "--split", "mps", "--in-place"});
   EXPECT_EQ(o.status, 0) << o.err;
   EXPECT_TRUE(contains(o.out, "3 problems of 65536 elements of 4 bytes, inclusive, i32_sum\n")) << o.out;
   EXPECT_TRUE(contains(o.out, "MPS was asked for")) << o.out;
@@ -68,19 +69,33 @@ TEST(scan_command, files_come_and_go) {
   std::vector<double> found(3000);
   std::ifstream(to, std::ios::binary).read(reinterpret_cast<char*>(found.data()), 3000 * sizeof(double));
   EXPECT_EQ(first_difference(found.data(), reference(values, 1000, built_in::max, true)), 3000U);
-  EXPECT_EQ(run({from, "--type=f64", "--length=3001"}).status, 2);
+  EXPECT_EQ(run({from, "--type=f64", "--size=3001"}).status, 2);
   EXPECT_EQ(run({folder / "none"}).status, 2);
+  EXPECT_EQ(run({folder}).status, 2);
+  // As .npy, whose axes are problems and elements.
+  const std::string npy = folder / "in.npy", result = folder / "out.npy";
+  files::write(npy, "f64", {3, 1000}, values.data(), sizeof(double));
+  EXPECT_EQ(run({npy, "--operator=max", "--output", result, "--repeats=1"}).status, 0);
+  const files::description made = files::describe(result);
+  EXPECT_EQ(made.shape, (std::vector<std::uint64_t>{3, 1000}));
+  std::vector<double> again(3000);
+  files::read(made, again.data());
+  EXPECT_EQ(again, found);
+  const outcome wrong = run({npy, "--type=i32"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_TRUE(contains(wrong.err, "holds elements of the type f64, but i32 are wanted")) << wrong.err;
   EXPECT_EQ(run({from, "--output", folder / "no" / "place", "--type=f64", "--repeats=1"}).status, 2);
   std::filesystem::remove_all(folder);
 }
 
 TEST(scan_command, refuses_what_cannot_be_meant) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--lenght", "3"},
-                                                                                     {"--length"},
-                                                                                     {"--length", "many"},
-                                                                                     {"--length", "3^2"},
-                                                                                     {"--length", "2^63"},
-                                                                                     {"--length", "99999999999G"},
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--sise", "3"},
+                                                                                     {"--size"},
+                                                                                     {"--size", "many"},
+                                                                                     {"--size", "3^2"},
+                                                                                     {"2^63"},
+                                                                                     {"2^60"},
+                                                                                     {"99999999999G"},
                                                                                      {"--type", "i16"},
                                                                                      {"--operator", "product"},
                                                                                      {"--split", "half"},
@@ -93,8 +108,8 @@ TEST(scan_command, refuses_what_cannot_be_meant) {
     EXPECT_EQ(o.status, 2) << words.front() << ": " << o.err;
     EXPECT_TRUE(contains(o.err, "hpe scan: ")) << o.err;
   }
-  EXPECT_EQ(run({"--iterations", "3", "--algorithm", "three-stages"}).status, 1);
-  EXPECT_TRUE(contains(run({"--help"}).out, "usage: hpe scan"));
+  EXPECT_EQ(run({"--iterations", "3", "--algorithm", "three-stages"}).status, 2);
+  EXPECT_TRUE(contains(run({"--help"}).out, "Usage: hpe scan"));
 }
 
 }  // namespace

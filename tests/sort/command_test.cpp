@@ -1,7 +1,13 @@
 // `hpe sort` as users call it.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "apps/files/element_file.h"
 #include "apps/sort/sort_main.h"
 
 namespace {
@@ -27,7 +33,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 TEST(sort_command, sorts_every_type_and_says_so) {
   for (const char* type : {"i32", "u32", "i64", "u64", "f32", "f64", "u32_u32", "u64_u64", "f32_u32"}) {
-    const outcome o = run({"--type", type, "--length", "20001", "--repeats", "1"});
+    const outcome o = run({"20001", "--type", type, "--repeats", "1"});
     EXPECT_EQ(o.status, 0) << o.err;
     EXPECT_TRUE(contains(o.out, "20001 elements in ")) << o.out;
     EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
@@ -35,15 +41,55 @@ TEST(sort_command, sorts_every_type_and_says_so) {
 }
 
 TEST(sort_command, explains) {
-  const outcome o = run({"--length=30011", "--repeats=1", "--explain"});
+  const outcome o = run({"30011", "--repeats=1", "--explain"});
   EXPECT_EQ(o.status, 0) << o.err;
   EXPECT_TRUE(contains(o.out, " parts, merged in ")) << o.out;
 }
 
+TEST(sort_command, files_come_and_go) {
+  namespace files = hpe::files;
+  const auto folder = std::filesystem::path(::testing::TempDir()) / ("hpe-sort-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string in = folder / "in.npy", out = folder / "out.npy", raw = folder / "out.raw";
+  std::vector<float> values(5001);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 7919) % 5003) - 100;
+  files::write(in, "f32", {values.size()}, values.data(), sizeof(float));
+  for (const std::string& to : {out, raw}) {
+    const outcome o = run({in, "--output", to, "--repeats=1"});
+    EXPECT_EQ(o.status, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "5001 elements in ")) << o.out;
+    const files::description made = files::describe(to);
+    ASSERT_EQ(made.elements(sizeof(float)), values.size());
+    std::vector<float> sorted(values.size());
+    files::read(made, sorted.data());
+    std::vector<float> wanted = values;
+    std::stable_sort(wanted.begin(), wanted.end());
+    EXPECT_EQ(sorted, wanted);
+  }
+  EXPECT_EQ(files::describe(out).type, "f32");
+  EXPECT_EQ(run({raw, "--type", "f32", "--repeats=1"}).status, 0);
+  const auto refused = [](const std::vector<std::string>& words, const std::string& because) {
+    const outcome o = run(words);
+    EXPECT_EQ(o.status, 2) << o.err;
+    EXPECT_TRUE(contains(o.err, because)) << o.err;
+  };
+  refused({in, "--type", "u64"}, "in.npy holds elements of the type f32, but u64 are wanted");
+  refused({raw, "--type", "u64_u64"}, "is no number of elements of 16 bytes");
+  refused({in, "--output", "/nowhere/at/all"}, "cannot write /nowhere/at/all");
+  values[17] = std::nanf("");
+  files::write(in, "f32", {values.size()}, values.data(), sizeof(float));
+  refused({in}, "element 17 is no number (NaN)");
+  files::write(in, "f32", {50, 100}, values.data(), sizeof(float));
+  refused({in}, "has 2 axes");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(sort_command, refuses_what_cannot_be_meant) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--lenght", "3"},
-                                                                                     {"--length"},
-                                                                                     {"--length", "many"},
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--tpye", "u32"},
+                                                                                     {"--type"},
+                                                                                     {"/nowhere/at/all"},
+                                                                                     {"2^60"},
+                                                                                     {"0"},
                                                                                      {"--type", "i16"},
                                                                                      {"--repeats", "0"},
                                                                                      {"--devices", "99"}}) {
@@ -51,7 +97,7 @@ TEST(sort_command, refuses_what_cannot_be_meant) {
     EXPECT_EQ(o.status, 2) << words.front();
     EXPECT_TRUE(contains(o.err, "hpe sort: ")) << o.err;
   }
-  EXPECT_TRUE(contains(run({"--help"}).out, "usage: hpe sort"));
+  EXPECT_TRUE(contains(run({"--help"}).out, "Usage: hpe sort"));
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Checks what the commands of hpe have in common: JSON by the schemas in docs/schemas, exit statuses, --quiet, --help.
+
+    json_test.py <hpe>
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import jsonschema
+
+HPE = sys.argv.pop(1)
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+
+# A small run of each command, and the schema of its JSON.
+RUNS = {
+    "info": ([], "info"),
+    "fft": (["60x50", "--repeats", "1"], "report"),
+    "rtm": (["40x1x30", "--shots", "1", "--time", "0.2"], "report"),
+    "wave": (["24", "--steps", "3", "--check"], "report"),
+    "scan": (["1000", "--repeats", "1"], "report"),
+    "sort": (["1000", "--repeats", "1"], "report"),
+}
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def hpe(self, *words):
+        return subprocess.run([HPE, *words], capture_output=True, text=True, check=False, cwd=self.folder.name)
+
+    def check(self, text, schema):
+        found = json.loads(text)
+        schema = json.loads((SCHEMAS / f"{schema}.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.validate(found, schema)
+        return found
+
+    def test_json_has_its_schema(self):
+        for command, (words, schema) in RUNS.items():
+            with self.subTest(command):
+                done = self.hpe(command, *words, "--json", "-")
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertEqual(f"hpe {command}", self.check(done.stdout, schema)["program"])
+                done = self.hpe(command, *words, "--json", "a.json")
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertNotEqual("", done.stdout)
+                self.check((Path(self.folder.name) / "a.json").read_text(), schema)
+
+    def test_the_schema_refuses_what_is_missing(self):
+        found = json.loads(self.hpe("sort", "1000", "--repeats", "1", "--json", "-").stdout)
+        for name in ("commit", "machine", "time"):
+            with self.assertRaises(jsonschema.ValidationError):
+                self.check(json.dumps({key: found[key] for key in found if key != name}), "report")
+
+    def test_progress_is_one_line_of_a_terminal(self):
+        lines, steps = [], 250
+        while not lines and steps < 100000:  # until the work takes longer than the first line waits
+            steps *= 2
+            script = ["script", "--quiet", "--return", "--command", f"{HPE} wave 24 --steps {steps}", "/dev/null"]
+            done = subprocess.run(script, capture_output=True, check=True, cwd=self.folder.name, stdin=subprocess.DEVNULL)
+            lines = [line for line in done.stdout.decode().replace("\r\n", "\n").split("\n") if "\033[K" in line]
+        self.assertEqual(1, len(lines), done.stdout)
+        told = lines[0].split("\r\033[K")[1:]
+        self.assertRegex(told[0], rf"^\d+ of {steps} steps, \d+ %, .* left$")
+        self.assertRegex(told[-1], rf"^{steps} of {steps} steps in \d+ s$")
+
+    def test_quiet_prints_nothing(self):
+        for command, (words, _) in RUNS.items():
+            if command != "info":
+                done = self.hpe(command, *words, "--quiet")
+                self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr), command)
+
+    def test_the_same_options_mean_the_same(self):
+        common = ["--json FILE", "--quiet", "--devices N", "--help"]
+        lines = {}
+        for command in RUNS:
+            text = self.hpe(command, "--help").stdout
+            for option in common:
+                if command == "info" and option in ("--quiet", "--devices N"):
+                    continue
+                line = next((line.split(option, 1)[1].strip() for line in text.splitlines() if f"  {option} " in line), None)
+                self.assertIsNotNone(line, f"{command} {option}")
+                self.assertEqual(lines.setdefault(option, line), line, command)
+
+    def test_a_command_line_that_cannot_be_meant_is_status_2(self):
+        for command, (words, _) in RUNS.items():
+            for wrong in (["--no-such-option"], ["--json"], ["--json", "/nowhere/at/all"], [*words, "one", "more"]):
+                done = self.hpe(command, *wrong)
+                self.assertEqual(2, done.returncode, (command, wrong, done.stderr))
+                self.assertRegex(done.stderr, "^hpe( [a-z]+)?: .", (command, wrong))
+                self.assertEqual("", done.stdout, (command, wrong))
+
+    def test_sizes_are_checked_before_memory_is_asked_for(self):
+        for words in (["sort", "2^60"], ["scan", "2^60"], ["fft", "2^60"], ["wave", "100000"], ["rtm", "1000000x1000000x1000000"],
+                      ["rtm", "--receivers", "0:3000:1e-6"]):
+            done = self.hpe(*words)
+            self.assertEqual(2, done.returncode, done.stderr)
+            self.assertEqual(1, done.stderr.count("\n"), done.stderr)
+            self.assertNotIn("bad_alloc", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

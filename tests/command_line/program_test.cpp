@@ -1,0 +1,153 @@
+// What all programs do alike: exit statuses, room for data, progress, reports.
+
+#include "apps/command_line/program.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
+#include "hpe/hpe.hpp"
+
+namespace hpe::command_line {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(program, exit_statuses) {
+  const auto status = [](auto thrown) {
+    testing::internal::CaptureStderr();
+    const int result = guarded("hpe test", [&]() -> int { throw thrown; });
+    EXPECT_EQ(testing::internal::GetCapturedStderr().rfind("hpe test: ", 0), 0U);
+    return result;
+  };
+  EXPECT_EQ(guarded("hpe test", [] { return 7; }), 7);
+  EXPECT_EQ(status(bad_input("no")), 2);
+  EXPECT_EQ(status(error(HPE_ERROR_INVALID_ARGUMENT, "no")), 2);
+  EXPECT_EQ(status(error(HPE_ERROR_DEVICE_LOST, "no")), 1);
+  EXPECT_EQ(status(std::runtime_error("no")), 1);
+  EXPECT_EQ(status(std::bad_alloc()), 1);
+}
+
+TEST(program, room_is_looked_for_before_memory_is_asked_for) {
+  EXPECT_NO_THROW(check_room("elements", {.on_devices = 1e6, .on_host = 1e6}, 2));
+  const auto complaint = [](const demand& need) {
+    try {
+      check_room("10 elements", need, 2);
+    } catch (const bad_input& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint({.on_devices = 0x1p60}), "10 elements: they take 1.0 EiB on 2 devices, where 8.0 GiB are free");
+  EXPECT_EQ(complaint({.on_host = 0x1p80}).rfind("10 elements: they take 1048576.0 EiB on the host, where ", 0), 0U);
+  EXPECT_EQ(devices_of(0), 2);
+  EXPECT_EQ(devices_of(1), 1);
+  EXPECT_THROW(static_cast<void>(devices_of(3)), bad_input);
+}
+
+TEST(program, files_are_looked_at_before_the_work) {
+  const std::string path = std::filesystem::path(testing::TempDir()) / ("hpe-writable-" + std::to_string(getpid()));
+  EXPECT_NO_THROW(check_writable(path));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_NO_THROW(check_writable(""));
+  EXPECT_NO_THROW(check_writable("-"));
+  EXPECT_THROW(check_writable("/nowhere/at/all"), bad_input);
+}
+
+/// A clock that stands, and a file to write to.
+class progress_test : public testing::Test {
+ protected:
+  progress::place place(bool terminal) {
+    return {.stream = file_, .terminal = terminal, .now = [this] {
+              return std::chrono::steady_clock::time_point() + seconds_;
+            }};
+  }
+  void after(double seconds) { seconds_ = std::chrono::milliseconds(static_cast<int>(1000 * seconds)); }
+  std::string told() {
+    std::string text(static_cast<std::size_t>(std::ftell(file_)), ' ');
+    std::rewind(file_);
+    EXPECT_EQ(std::fread(text.data(), 1, text.size(), file_), text.size());
+    return text;
+  }
+  void TearDown() override { std::fclose(file_); }
+
+ private:
+  std::FILE* file_ = std::tmpfile();
+  std::chrono::milliseconds seconds_{0};
+};
+
+TEST_F(progress_test, lines_every_five_seconds_with_rate_and_time_left) {
+  {
+    progress p("shot", 8, false, place(false));
+    after(4);
+    p.at(1);  // too soon
+    after(10);
+    p.at(2, "migrating");
+    after(12);
+    p.at(3);
+    after(200);
+    p.at(4.5);
+    after(320);
+    p.at(8);
+  }
+  EXPECT_EQ(told(),
+            "2 of 8 shots, migrating, 25 %, 5 s a shot, 30 s left\n"
+            "4 of 8 shots, 56 %, 44 s a shot, 2 min 36 s left\n"
+            "8 of 8 shots in 5 min 20 s\n");
+}
+
+TEST_F(progress_test, one_line_on_a_terminal_which_the_end_closes) {
+  {
+    progress p("step", 100, false, place(true));
+    after(2);
+    p.at(20);
+    after(2.05);
+    p.at(21);  // too soon
+  }
+  EXPECT_EQ(told(), "\r\033[K20 of 100 steps, 20 %, 10.0 steps/s, 8 s left\n");
+}
+
+TEST_F(progress_test, nothing_is_open_after_an_error) {
+  try {
+    progress p("step", 100, false, place(true));
+    after(3);
+    p.at(50);
+    throw bad_input("the device died");
+  } catch (const bad_input&) {
+  }
+  EXPECT_TRUE(told().ends_with("\n"));
+}
+
+TEST_F(progress_test, quiet_and_short_work_tells_nothing) {
+  progress quiet("step", 2, true, place(true)), of_a_moment("step", 2, false, place(false));
+  after(4);
+  of_a_moment.at(2);
+  after(100);
+  quiet.at(1);
+  quiet.at(2);
+  EXPECT_EQ(told(), "");
+}
+
+TEST(report, names_where_the_figures_come_from) {
+  const std::string path = std::filesystem::path(testing::TempDir()) / ("hpe-report-" + std::to_string(getpid()));
+  write_json({"hpe test", "about \"it\"", "title", 3, {"soft"}, {{"time", 0.5, "ms"}}}, path);
+  const std::string text = text_of(path);
+  for (const std::string& part : {std::string("\"program\": \"hpe test\""), std::string("about \\\"it\\\""), machine(),
+                                  commit(), std::string("\"value\": 0.5")})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  std::filesystem::remove(path);
+  EXPECT_THROW(write_json({}, "/nowhere/at/all"), std::runtime_error);
+  EXPECT_EQ(median({3, 1, 2}), 2);
+}
+
+}  // namespace
+}  // namespace hpe::command_line
