@@ -11,6 +11,10 @@
 
 namespace hpe::cli {
 
+/// What `hpe run` returns, as shells do, if the program cannot be run, and if there is none.
+inline constexpr int cannot_run = 126;
+inline constexpr int not_found = 127;
+
 /// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status of the program. It may
 /// throw; main prints the sentence, and returns 2 for bad_input and 1 for others.
 struct command {

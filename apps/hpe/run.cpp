@@ -19,14 +19,12 @@
 
 #include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
+#include "apps/hpe/report/command.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::cli {
 
 namespace {
-
-constexpr int cannot_run = 126;
-constexpr int not_found = 127;  // both as shells have it
 
 struct run_option {
   const char* name;
@@ -42,6 +40,7 @@ constexpr std::array options{
     run_option{"--scope", "WHICH", "HPE_SCOPE", "what kernels may use of the device memory that CPU code has touched"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "tells at the end where the data's time went"},
     run_option{"--trace", "FILE", "HPE_TRACE", "a picture of what happened when, for ui.perfetto.dev"},
+    run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},
     run_option{"--log", "LEVEL", "HPE_LOG", "what hpe tells on standard error"},
 };
 
@@ -52,13 +51,14 @@ void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// The rows of the table, and --help. Each sets its variable.
-std::vector<command_line::option> rows(bool& help) {
+/// The rows of the table, and --help. Each sets its variable; that of --report is kept too.
+std::vector<command_line::option> rows(bool& help, std::string& report) {
   std::vector<command_line::option> all;
   for (const run_option& o : options)
     all.push_back({o.name, o.value != nullptr ? o.value : "", fmt::format("{} ({})", o.sentence, o.variable),
-                   [&o](const std::string&, const std::string& value) {
+                   [&](const std::string& name, const std::string& value) {
                      set_variable(o.variable, o.value != nullptr ? value : "1");
+                     if (name == "--report") report = value;
                    }});
   all.push_back(command_line::help_option(help));
   return all;
@@ -66,6 +66,7 @@ std::vector<command_line::option> rows(bool& help) {
 
 int print_usage() {
   bool help = false;
+  std::string report;
   fmt::print(
       "Usage: hpe run [options] -- <program> [arguments]\n\n"
       "Runs a program with hpe inside. The program is not changed: it may be a CUDA program linked in any way, an MPI\n"
@@ -73,7 +74,7 @@ int print_usage() {
       "CUDA\n"
       "programs run on soft devices if they are linked with -cudart shared and carry PTX.\n\n"
       "{}\n`hpe help options` tells more of the variables in parentheses, and of others.\n",
-      command_line::lines_of_help(rows(help)));
+      command_line::lines_of_help(rows(help, report)));
   return 0;
 }
 
@@ -169,10 +170,12 @@ int prepare_cuda() {
 
 int run_within(int argc, char** argv) {
   bool help = false;
-  const int at = command_line::read_before_program(rows(help), argc, argv);
+  std::string report;
+  const int at = command_line::read_before_program(rows(help, report), argc, argv);
   if (help) return print_usage();
   if (at >= argc) throw command_line::bad_input("which program? `hpe run --help` tells more.");
   if (const int status = prepare_cuda(); status != 0) return status;
+  if (!report.empty()) return run_with_report(report, argv + at);
   ::execvp(argv[at], argv + at);
   const int why = errno;
   fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[at], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)

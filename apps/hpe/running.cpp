@@ -12,6 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/rank.h"
 #include "runtime/trace/status_page.h"
 
 namespace hpe::cli {
@@ -35,22 +36,31 @@ std::string command_of(pid_t process) {
   return words;
 }
 
-/// The same variables as runtime/base/rank.cpp, of another process.
 std::string rank_of(pid_t process) {
   const std::string environment = '\0' + contents(fmt::format("/proc/{}/environ", process));
-  for (const std::string variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    const std::string before = '\0' + variable + '=';
+  for (const char* const variable : rank_variables) {
+    const std::string before = '\0' + std::string(variable) + '=';
     if (const std::size_t at = environment.find(before); at != std::string::npos)
       return environment.c_str() + at + before.size();
   }
   return "";
 }
 
+/// The page of a process, a file in its folder of /proc; empty if it has none, or is another user's.
+fs::path status_file_of(const fs::path& process) {
+  const std::string target = fmt::format("/memfd:{} (deleted)", trace::status_file);
+  std::error_code ignored;
+  for (fs::directory_iterator files(process / "fd", ignored); files != fs::directory_iterator();
+       files.increment(ignored))
+    if (fs::read_symlink(files->path(), ignored) == target) return files->path();
+  return {};
+}
+
 /// A page of the calling user, mapped for reading.
 class mapped_page {
  public:
   explicit mapped_page(const fs::path& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     struct stat about {};
     if (::fstat(file, &about) == 0 && about.st_uid == ::getuid() && about.st_size == sizeof(status_page)) {
@@ -113,17 +123,11 @@ std::string memory_of(const running_process& p) {
 
 std::vector<running_process> running_processes() {
   std::vector<running_process> found;
-  const std::string prefix = trace::status_prefix(::getuid());
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(trace::status_folder, ignored)) {
-    if (!entry.path().filename().native().starts_with(prefix)) continue;
-    const mapped_page page(entry.path());
-    if (page.get() == nullptr) continue;
-    if (trace::start_of_process(static_cast<pid_t>(page.get()->process)) != page.get()->started) {
-      fs::remove(entry.path(), ignored);
-      continue;
-    }
-    found.push_back(read(*page.get()));
+  for (const auto& process : fs::directory_iterator("/proc", ignored)) {
+    const mapped_page page(status_file_of(process.path()));
+    if (page.get() != nullptr && std::to_string(page.get()->process) == process.path().filename())
+      found.push_back(read(*page.get()));  // else a child made by fork, which has the descriptors of its parent
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return found;

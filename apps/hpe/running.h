@@ -40,7 +40,7 @@ struct process_rates {
   double launches = 0;
 };
 
-/// Those of the calling user, by number. Removes the pages of processes that have ended.
+/// Those of the calling user, by number.
 [[nodiscard]] std::vector<running_process> running_processes();
 
 [[nodiscard]] process_rates rates_between(const running_process& before, const running_process& now, double seconds);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/running.h"
 
@@ -20,14 +21,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds between_looks{1};
-
-constexpr const char* usage =
-    "usage: hpe top [options]\n\n"
-    "Shows the processes of yours that use hpe now on this machine: bytes/s to devices, to the host and between\n"
-    "devices, touches of device memory that waited, launches, and the bytes of each device that back allocations.\n"
-    "q ends it.\n\n"
-    "  --once   prints one second and ends; so it does where standard output is no terminal\n"
-    "  --json   the same as a JSON object\n";
 
 volatile std::sig_atomic_t stopped = 0;
 
@@ -100,28 +93,40 @@ int show_once(bool json) {
   return 0;
 }
 
-}  // namespace
-
-int top(int argc, char** argv) {
-  bool once = ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0;
-  bool json = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--help" || word == "-h") {
-      fmt::print("{}", usage);
-      return 0;
-    }
-    if (word != "--once" && word != "--json") return refuse("option", word, {"--once", "--json"});
-    once = true;
-    json = json || word == "--json";
-  }
-  if (once) return show_once(json);
+int show_until_key() {
   const screen shown;
   observer it;
   do {
     screen::draw(table_of(it.look(), screen::columns()));
   } while (screen::wait());
   return 0;
+}
+
+}  // namespace
+
+int top(int argc, char** argv) {
+  return command_line::guarded("hpe top", [&] {
+    bool help = false;
+    bool once = ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0;
+    bool json = false;
+    const std::vector<command_line::option> table{
+        {"--once", "", "prints one second and ends; so it does where standard output is no terminal",
+         command_line::to_flag(once)},
+        {"--json", "", "the same as a JSON object", command_line::to_flag(json)},
+        command_line::help_option(help)};
+    command_line::read(table, argc, argv);
+    if (help) {
+      fmt::print(
+          "Usage: hpe top [options]\n\n"
+          "Shows the processes of yours that use hpe now on this machine: bytes/s to devices, to the host and between\n"
+          "devices, touches of device memory that waited, launches, and the bytes of each device that back "
+          "allocations.\n"
+          "q ends it.\n\n{}",
+          command_line::lines_of_help(table));
+      return 0;
+    }
+    return once || json ? show_once(json) : show_until_key();
+  });
 }
 
 }  // namespace hpe::cli

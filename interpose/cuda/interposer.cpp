@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
+#include "runtime/trace/report_part.h"
 
 namespace hpe::cuda_hooks {
 
@@ -25,6 +26,7 @@ interposer::interposer()
               "HPE_SCOPE=\"{}\" is neither all nor args", option_.scope);
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
+  trace::start_report(option_.report);
 }
 
 interposer* interposer::started() noexcept { return the_interposer.load(std::memory_order_acquire); }

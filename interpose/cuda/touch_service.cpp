@@ -56,7 +56,7 @@ touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(st
 }
 
 fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
-  trace::measured measure(trace::way::touch, 0);
+  trace::measured measure(trace::way::touch, 0, address);
   const trace::awaited here({words_for_touch, nullptr, reinterpret_cast<std::uintptr_t>(address), write ? 1U : 0U});
   const fault::verdict result = board_->ask(0, address, write);
   if (result != fault::verdict::retry) {

@@ -14,6 +14,7 @@
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
+#include "runtime/trace/report_part.h"
 #include "runtime/trace/stalls.h"
 #include "runtime/trace/status_page.h"
 
@@ -91,6 +92,7 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
   trace::tell_of_stalls(option_.stall_after);
+  trace::start_report(option_.report);
   devices_ = device::open_devices(option_.devices, space_->layout());
   if (trace::recorder* const to = trace::recorder::active())
     trace_ = std::make_unique<device::traced::watcher>(*devices_, space_->layout(), *to);

@@ -51,7 +51,7 @@ std::string service::words_for_touch(const void* of, std::uint64_t address, std:
 }
 
 verdict service::resolve(std::byte* address, bool write) noexcept {
-  trace::measured measure(trace::way::touch, 0);
+  trace::measured measure(trace::way::touch, 0, address);
   coherence::announced_thread& thread = coherence::this_announced_thread();
   thread.used_a_view = thread.at_work;
   const unsigned lane = env_.granules.find(address).region % lanes_.size();

@@ -41,7 +41,8 @@ call_sites::slot& call_sites::find(std::uint64_t key, unsigned kind, void* const
   return slots_[capacity];
 }
 
-void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from) noexcept {
+void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from,
+                     const void* address) noexcept {
   call_stack all = counted_for != nullptr ? *counted_for : call_stack::here();
   void** const begin = all.frames.data();
   void** const end = begin + std::max(1, all.count);
@@ -52,6 +53,14 @@ void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanosecond
   s.calls.fetch_add(1, std::memory_order_relaxed);
   s.bytes.fetch_add(bytes, std::memory_order_relaxed);
   s.nanoseconds.fetch_add(time.count(), std::memory_order_relaxed);
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (at == 0) return;
+  for (std::uintptr_t low = s.lowest.load(std::memory_order_relaxed);
+       (low == 0 || at < low) && !s.lowest.compare_exchange_weak(low, at, std::memory_order_relaxed);) {
+  }
+  for (std::uintptr_t high = s.highest.load(std::memory_order_relaxed);
+       at > high && !s.highest.compare_exchange_weak(high, at, std::memory_order_relaxed);) {
+  }
 }
 
 std::vector<site> call_sites::all() const {
@@ -65,7 +74,9 @@ std::vector<site> call_sites::all() const {
                       s.kind,
                       calls,
                       s.bytes.load(std::memory_order_relaxed),
-                      std::chrono::nanoseconds(s.nanoseconds.load(std::memory_order_relaxed))});
+                      std::chrono::nanoseconds(s.nanoseconds.load(std::memory_order_relaxed)),
+                      s.lowest.load(std::memory_order_relaxed),
+                      s.highest.load(std::memory_order_relaxed)});
   }
   std::sort(result.begin(), result.end(),
             [](const site& a, const site& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.time > b.time; });

@@ -19,6 +19,8 @@ struct site {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds time{};
+  std::uintptr_t lowest = 0;  ///< of the addresses that it was counted for; 0: of none
+  std::uintptr_t highest = 0;
 };
 
 /// While the calling thread does what another place has asked for, it counts for that place; nullptr, or an empty
@@ -32,8 +34,9 @@ class call_sites {
   call_sites();
 
   /// Counts for the stack of the calling thread (see count_for), from the return address `from` outwards; nullptr: all
-  /// of it.
-  void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr) noexcept;
+  /// of it. address: of the memory that it is about; nullptr: none.
+  void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr,
+           const void* address = nullptr) noexcept;
 
   /// All that was counted, by bytes and then by time. What has no place comes with an empty stack.
   [[nodiscard]] std::vector<site> all() const;
@@ -48,6 +51,8 @@ class call_sites {
     std::atomic<std::uint64_t> calls{0};
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::int64_t> nanoseconds{0};
+    std::atomic<std::uintptr_t> lowest{0};
+    std::atomic<std::uintptr_t> highest{0};
   };
 
   slot& find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept;

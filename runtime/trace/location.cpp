@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "runtime/trace/call_stack.h"
@@ -36,6 +37,8 @@ bool is_between(const std::string& file) {
 }  // namespace
 
 std::string location_of(std::span<void* const> stack) {
+  static std::mutex one_at_a_time;  // elfutils asks for it
+  const std::lock_guard lock(one_at_a_time);
   const auto line_of = source_line_function();
   std::string fallback = "somewhere";
   bool named = false;

@@ -9,8 +9,9 @@ namespace hpe::trace {
 /// if there is neither. May be used in signal handlers.
 class measured {
  public:
-  measured(way how, std::uint64_t bytes) noexcept
-      : how_(how), bytes_(bytes), profile_(profile::active()), recorder_(recorder::active()) {
+  /// address: of a touch.
+  measured(way how, std::uint64_t bytes, const void* address = nullptr) noexcept
+      : how_(how), bytes_(bytes), address_(address), profile_(profile::active()), recorder_(recorder::active()) {
     if (wanted()) begin_ = clock::now();
   }
   [[gnu::always_inline]] ~measured() {
@@ -33,6 +34,7 @@ class measured {
 
   way how_;
   std::uint64_t bytes_;
+  const void* address_;
   profile* profile_;
   recorder* recorder_;
   clock::time_point begin_;

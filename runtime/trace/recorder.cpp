@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::array<const char*, 6> categories{"kernel", "copy", "fault", "call", "mpi", "file"};
 
+std::mutex starting;
 pid_t writer = 0;
 
 [[gnu::destructor]] void write_at_exit() {
@@ -39,18 +40,6 @@ std::int64_t nanoseconds(clock::time_point t) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
 }
 
-std::string quoted(std::string_view s) {
-  std::string result = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < ' ')
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      result += c;
-  }
-  return result + '"';
-}
-
 // Viewers show a group as a process. The program's threads are rows of its own process; devices need numbers that no
 // process has.
 std::uint64_t process_of(std::uint32_t group) {
@@ -62,6 +51,18 @@ std::uint64_t process_of(std::uint32_t group) {
 }  // namespace
 
 std::atomic<recorder*> recorder::the_active{nullptr};
+
+std::string json_text(std::string_view s) {
+  std::string result = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < ' ')
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      result += c;
+  }
+  return result + '"';
+}
 
 std::string name_of_trace(const std::string& wanted, int process, const char* rank) {
   if (const auto at = wanted.find("%p"); at != std::string::npos)
@@ -75,11 +76,15 @@ std::string name_of_trace(const std::string& wanted, int process, const char* ra
 }
 
 void recorder::start(const std::string& file) {
-  static std::mutex starting;
   const std::lock_guard lock(starting);
   if (file.empty() || active() != nullptr) return;
   writer = ::getpid();
   the_active.store(new recorder(name_of_trace(file, writer, rank_by_environment())), std::memory_order_release);
+}
+
+void recorder::start_without_file(std::size_t capacity) {
+  const std::lock_guard lock(starting);
+  if (active() == nullptr) the_active.store(new recorder("", capacity), std::memory_order_release);
 }
 
 recorder::recorder(std::string file, std::size_t capacity) : file_(std::move(file)), capacity_(capacity) {
@@ -95,7 +100,7 @@ recorder::~recorder() { ::munmap(events_, capacity_ * sizeof(event)); }
 void recorder::add(category what, const char* name, track where, clock::time_point begin, clock::time_point end,
                    std::uint64_t bytes) noexcept {
   const std::size_t mine = used_.fetch_add(1, std::memory_order_relaxed);
-  if (mine >= capacity_) return;
+  if (mine >= capacity_) return leave_out(what, name, nanoseconds(end) - nanoseconds(begin));
   event& e = events_[mine];
   e.what = what;
   e.where = where;
@@ -103,6 +108,17 @@ void recorder::add(category what, const char* name, track where, clock::time_poi
   e.end = std::max(e.begin, nanoseconds(end));
   e.bytes = bytes;
   e.name.store(name, std::memory_order_release);
+}
+
+void recorder::leave_out(category what, const char* name, std::int64_t nanoseconds) noexcept {
+  for (left_out& sum : left_out_) {
+    const char* its = nullptr;
+    if (!sum.name.compare_exchange_strong(its, name, std::memory_order_relaxed) && its != name) continue;
+    sum.what.store(what, std::memory_order_relaxed);
+    sum.calls.fetch_add(1, std::memory_order_relaxed);
+    sum.nanoseconds.fetch_add(nanoseconds, std::memory_order_relaxed);
+    return;
+  }
 }
 
 const char* recorder::keep(const std::string& name) {
@@ -135,13 +151,13 @@ std::string recorder::text() const {
   const std::lock_guard lock(mutex_);
   for (const auto& [group, name] : groups_) {
     line(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process_of(group),
-                     quoted(name)));
+                     json_text(name)));
     line(fmt::format(R"({{"ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})",
                      process_of(group), group));
   }
   for (const auto& [where, name] : rows_)
     line(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
-                     process_of(where.first), where.second, quoted(name)));
+                     process_of(where.first), where.second, json_text(name)));
   const std::size_t used = used_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < std::min(used, capacity_); ++i) {
     const event& e = events_[i];
@@ -149,21 +165,35 @@ std::string recorder::text() const {
     if (name == nullptr) continue;
     line(fmt::format(
         R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{}}}}})",
-        quoted(name), categories[static_cast<std::size_t>(e.what)], process_of(e.where.group), e.where.row,
+        json_text(name), categories[static_cast<std::size_t>(e.what)], process_of(e.where.group), e.where.row,
         static_cast<double>(e.begin) / 1e3, static_cast<double>(e.end - e.begin) / 1e3, e.bytes));
   }
   const std::size_t lost = used - std::min(used, capacity_);
-  return result + fmt::format("\n],\"otherData\":{{\"events_without_room\":{}}}}}\n", lost);
+  std::string sums;
+  for (const left_out& sum : left_out_) {
+    const char* const name = sum.name.load(std::memory_order_relaxed);
+    if (name == nullptr) break;
+    sums += fmt::format(R"({}{{"name":{},"cat":"{}","calls":{},"seconds":{:.9f}}})", sums.empty() ? "" : ",",
+                        json_text(name), categories[static_cast<std::size_t>(sum.what.load(std::memory_order_relaxed))],
+                        sum.calls.load(std::memory_order_relaxed),
+                        static_cast<double>(sum.nanoseconds.load(std::memory_order_relaxed)) / 1e9);
+  }
+  return result + fmt::format("\n],\"otherData\":{{\"events_without_room\":{},\"without_room\":[{}]}}}}\n", lost, sums);
 }
 
-void recorder::write() {
+std::string recorder::complete_text() {
   std::vector<std::function<void()>> tellers;
   {
     const std::lock_guard lock(mutex_);
     tellers = tellers_;
   }
   for (const auto& tell : tellers) tell();
-  const std::string all = text();
+  return text();
+}
+
+void recorder::write() {
+  if (file_.empty()) return;
+  const std::string all = complete_text();
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(file_.c_str(), "we"), &std::fclose);
   const bool written =
       file && std::fwrite(all.data(), 1, all.size(), file.get()) == all.size() && std::fflush(file.get()) == 0;

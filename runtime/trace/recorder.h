@@ -6,6 +6,7 @@
 /// is a table of fixed size: recording takes no lock and no memory, so signal handlers may record. What finds no room
 /// is counted and left out.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hpe/hpe.h"
@@ -43,6 +45,9 @@ class HPE_API recorder {
   /// nullptr if nothing is recorded.
   [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
+  /// The same without a file, unless there is a recorder already; who wants the text asks for it.
+  static void start_without_file(std::size_t capacity);
+
   explicit recorder(std::string file, std::size_t capacity = most_events);
   ~recorder();
   recorder(const recorder&) = delete;
@@ -58,8 +63,10 @@ class HPE_API recorder {
   /// Called before the file is written, by who still knows of something. Not by signal handlers.
   void before_writing(std::function<void()> tell);
 
-  /// Writes the file. Throws HPE_ERROR_SYSTEM if it cannot.
+  /// Writes the file, if there is to be one. Throws HPE_ERROR_SYSTEM if it cannot.
   void write();
+  /// What was recorded, with what before_writing's functions add, as JSON.
+  [[nodiscard]] std::string complete_text();
   [[nodiscard]] std::string text() const;
 
  private:
@@ -72,12 +79,22 @@ class HPE_API recorder {
     std::uint64_t bytes = 0;
   };
 
+  /// The sums of the events of one name that found no room.
+  struct left_out {
+    std::atomic<const char*> name{nullptr};
+    std::atomic<category> what{};
+    std::atomic<std::uint64_t> calls{0};
+    std::atomic<std::int64_t> nanoseconds{0};
+  };
+  void leave_out(category what, const char* name, std::int64_t nanoseconds) noexcept;
+
   static std::atomic<recorder*> the_active;
 
   const std::string file_;
   const std::size_t capacity_;
   event* events_;  // pages come with use
   std::atomic<std::size_t> used_{0};
+  std::array<left_out, 64> left_out_;  // names beyond it are not summed
 
   mutable std::mutex mutex_;  // guards what follows
   std::set<std::string> names_;
@@ -85,6 +102,9 @@ class HPE_API recorder {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rows_;
   std::vector<std::function<void()>> tellers_;
 };
+
+/// A string of JSON.
+[[nodiscard]] std::string json_text(std::string_view s);
 
 /// The row of the calling thread.
 [[nodiscard]] HPE_API track this_thread() noexcept;

@@ -1,23 +1,91 @@
 #include "runtime/trace/stack_module.h"
 
 #define UNW_LOCAL_ONLY
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <libunwind.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 namespace {
 
-// libdwfl looks at this process as at any other.
+// How many libraries this process has loaded so far.
+unsigned long long libraries_loaded() {
+  unsigned long long loaded = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<unsigned long long*>(to) = info->dlpi_adds;
+        return 1;  // the first one has the sum
+      },
+      &loaded);
+  return loaded;
+}
+
+// libdwfl looks at this process as at any other. It has to look again after the process has loaded a library.
 Dwfl* own_process() {
   static char* debug_path = nullptr;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &debug_path};
-  Dwfl* const result = dwfl_begin(&callbacks);
-  if (result == nullptr) return nullptr;
-  const bool read = dwfl_linux_proc_report(result, getpid()) == 0 && dwfl_report_end(result, nullptr, nullptr) == 0;
-  return read ? result : nullptr;
+  static Dwfl* const process = dwfl_begin(&callbacks);
+  static unsigned long long seen = 0;
+  const unsigned long long loaded = libraries_loaded();
+  if (process == nullptr || loaded == seen) return process;
+  seen = loaded;
+  dwfl_report_begin_add(process);
+  const bool read = dwfl_linux_proc_report(process, getpid()) == 0 && dwfl_report_end(process, nullptr, nullptr) == 0;
+  return read ? process : nullptr;
+}
+
+struct place {
+  const char* file = nullptr;
+  int line = 0;
+
+  // The headers of hpe are not the program's.
+  [[nodiscard]] bool is_of_the_program() const {
+    return file != nullptr && std::strstr(file, "/include/hpe/") == nullptr;
+  }
+};
+
+place place_of(Dwfl* process, Dwarf_Addr instruction) {
+  place result;
+  if (Dwfl_Line* const line = dwfl_getsrc(process, instruction); line != nullptr)
+    result.file = dwfl_lineinfo(line, nullptr, &result.line, nullptr, nullptr, nullptr);
+  return result;
+}
+
+place call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0;
+  Dwarf_Word line = 0;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0 ||
+      dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) != 0)
+    return {};
+  return {dwarf_filesrc(files, file, nullptr, nullptr), static_cast<int>(line)};
+}
+
+// Where the program calls the inline functions that the instruction is part of: the innermost such place.
+place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* const unit = dwfl_addrdie(process, instruction, &bias);
+  Dwarf_Files* files = nullptr;
+  std::size_t file_count = 0;
+  Dwarf_Die* innermost = nullptr;
+  if (unit == nullptr || dwarf_getsrcfiles(unit, &files, &file_count) != 0 ||
+      dwarf_getscopes(unit, instruction - bias, &innermost) <= 0)
+    return {};
+  Dwarf_Die* scopes = nullptr;
+  const int count = dwarf_getscopes_die(innermost, &scopes);  // as they are nested in the code, not in the source
+  place result;
+  for (int i = 0; i < count && !result.is_of_the_program(); ++i)
+    if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine) result = call_of(&scopes[i], files);
+  std::free(scopes);
+  std::free(innermost);
+  return result;
 }
 
 }  // namespace
@@ -29,12 +97,12 @@ __attribute__((visibility("default"))) int hpe_take_stack(void** frames, int cap
 }
 
 __attribute__((visibility("default"))) bool hpe_source_line(const void* instruction, char* text, std::size_t capacity) {
-  static Dwfl* const process = own_process();
+  Dwfl* const process = own_process();
   if (process == nullptr) return false;
-  Dwfl_Line* const line = dwfl_getsrc(process, reinterpret_cast<std::uintptr_t>(instruction));
-  int number = 0;
-  const char* const file = line != nullptr ? dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr) : nullptr;
-  if (file == nullptr) return false;
-  std::snprintf(text, capacity, "%s:%d", file, number);
+  const auto address = reinterpret_cast<std::uintptr_t>(instruction);
+  place found = place_of(process, address);
+  if (found.file != nullptr && !found.is_of_the_program()) found = call_of_inlined(process, address);
+  if (!found.is_of_the_program()) return false;
+  std::snprintf(text, capacity, "%s:%d", found.file, found.line);
   return true;
 }

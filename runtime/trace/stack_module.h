@@ -11,7 +11,8 @@ extern "C" {
 /// first call of a thread may call malloc; later ones are safe in signal handlers.
 int hpe_take_stack(void** frames, int capacity);
 
-/// Writes "file:line" of an instruction of this process into text. Returns false, and writes nothing, if there is no
-/// debug information for it. One thread at a time.
+/// Writes "file:line" of an instruction of this process into text; for one of an inline function of hpe's headers, that
+/// of the call. Returns false, and writes nothing, if there is no debug information for it, or no place outside of
+/// hpe's headers. One thread at a time.
 bool hpe_source_line(const void* instruction, char* text, std::size_t capacity);
 }

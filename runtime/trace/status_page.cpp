@@ -1,6 +1,5 @@
 #include "runtime/trace/status_page.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,53 +10,25 @@
 #include <memory>
 #include <new>
 
+#include "runtime/os/virtual_memory.h"
+
 namespace hpe::trace {
 
 namespace {
 
-struct own_file {
-  pid_t process = 0;  // the one that made it: a child made by fork has another number
-  std::string path;
-};
-
-own_file& made() {
-  static auto* const file = new own_file;  // outlives all static objects
-  return *file;
-}
-
-[[gnu::destructor]] void remove_own_file() {
-  const own_file& file = made();
-  if (!file.path.empty() && file.process == ::getpid()) ::unlink(file.path.c_str());
-}
-
-/// Zeroed memory for the page, in a new file if there can be one.
-void* memory_of_page(const std::string& path) noexcept {
-  // A file of that name is one of a dead process, or else not ours: then it cannot be removed.
-  ::unlink(path.c_str());
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return MAP_FAILED;
-  void* memory = MAP_FAILED;
-  // posix_fallocate, because a full /dev/shm would make the first count a bus error.
-  if (::posix_fallocate(file, 0, sizeof(status_page)) == 0)
-    memory = ::mmap(nullptr, sizeof(status_page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED) ::unlink(path.c_str());
-  ::close(file);
-  return memory;
-}
-
 status_page* make_page() noexcept {
-  const pid_t process = ::getpid();
   try {
-    const std::string path = std::string(status_folder) + '/' + status_prefix(::getuid()) + std::to_string(process);
-    if (void* const memory = memory_of_page(path); memory != MAP_FAILED) {
+    // Open to the end: `hpe top` finds the page by it.
+    static const os::file_descriptor file = os::create_memory_file(status_file, sizeof(status_page));
+    void* const memory = ::mmap(nullptr, sizeof(status_page), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory != MAP_FAILED) {
       auto* const page = new (memory) status_page;
-      page->process = process;
-      page->started = start_of_process(process);
+      page->process = ::getpid();
+      page->started = start_of_process(::getpid());
       page->version.store(status_page::current_version, std::memory_order_release);
-      made() = {process, path};
       return page;
     }
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the process goes on unpublished
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the process goes on unpublished
   }
   static constinit status_page unpublished;
   return &unpublished;

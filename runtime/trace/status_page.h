@@ -1,7 +1,8 @@
 #pragma once
 
-/// What `hpe top` shows of a process: a page of shared memory, /dev/shm/hpe-status.USER.PROCESS. The runtime counts
-/// directly in it, so publishing costs nothing. Only the same user can read it.
+/// What `hpe top` shows of a process: a page in a memory file, which `hpe top` opens through /proc/PROCESS/fd. The
+/// runtime counts directly in it, so publishing costs nothing. The kernel lets only the same user open it, and it goes
+/// with the process, however that ends.
 
 #include <sys/types.h>
 
@@ -9,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "hpe/hpe.h"
 #include "runtime/base/counters.h"
@@ -32,16 +32,15 @@ struct status_page {
   counters count;
 
   /// The page of this process, made by the first call. If no file can be made for it, its memory is private: the
-  /// process counts as ever, and `hpe top` does not show it. The file is removed when the process exits.
+  /// process counts as ever, and `hpe top` does not show it.
   [[nodiscard]] HPE_API static status_page& own() noexcept;
 
   /// Tells the devices. Once, by one thread.
   void tell_devices(const device* first, std::uint32_t how_many) noexcept;
 };
 
-/// The folder and the beginning of the names of the pages of a user.
-inline constexpr const char* status_folder = "/dev/shm";
-[[nodiscard]] inline std::string status_prefix(uid_t user) { return "hpe-status." + std::to_string(user) + "."; }
+/// The name of the memory file.
+inline constexpr const char* status_file = "hpe-status";
 
 /// When a process started, in clock ticks since the machine did; 0 if there is no such process. Tells a process from a
 /// later one of the same number.

@@ -1,5 +1,7 @@
 #include "runtime/work/block_copies.h"
 
+#include <algorithm>
+
 #include "runtime/base/error.h"
 #include "runtime/trace/profile.h"
 
@@ -26,6 +28,7 @@ std::vector<timepoint> upload(const resources& with, region& r, block_run run, d
       return with.engine.upload(home, r.layout.base + part.begin, part.size(), after.points(), level);
     }));
     trace::moved(r.layout.base, r.layout.bytes, part.size(), true);
+    trace::used(r.layout.base, r.layout.bytes, part.begin, std::min(part.end, r.layout.bytes));
     r.mutex.assert_held();
     const block_run sent = r.blocks_within({bytes.begin, part.end});
     r.transition({run.begin, sent.end}, block_event::flush);
@@ -42,6 +45,7 @@ void download(const resources& with, region& r, block_run run, device::priority 
     const device_access access{&r, part, HPE_IN};
     record(std::span(&access, 1), std::span(&copied, 1), with.devices);
     trace::moved(r.layout.base, r.layout.bytes, part.size(), false);
+    trace::used(r.layout.base, r.layout.bytes, part.begin, std::min(part.end, r.layout.bytes));
     copies.push_back(copied);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/trace/profile.h"
 
 // Invariants:
 //  - Several regions are locked only here, in the order of their numbers, so threads that queue work on the same
@@ -63,6 +64,7 @@ void submission::unlock_regions() noexcept {
 void submission::release(const device_access& access) {
   region& r = *access.region;
   r.mutex.assert_held();
+  trace::used(r.layout.base, r.layout.bytes, access.range.begin, std::min(access.range.end, r.layout.bytes));
   if (r.blocks().off_device() == 0) return;
   // Host memory has one copy. The program orders concurrent work on it and CPU code itself.
   if (access.concurrent && r.single_copy()) return;

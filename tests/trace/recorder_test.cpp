@@ -38,12 +38,16 @@ TEST(recorder, tells_what_when_and_where) {
   EXPECT_EQ(count(text, R"("name":"device 2: \"quoted\"")"), 1U) << text;
 }
 
-TEST(recorder, keeps_the_first_and_counts_the_rest) {
+TEST(recorder, keeps_the_first_and_sums_the_rest_by_name) {
   constexpr std::size_t room = 8;
   recorder r(scratch("unused"), room);
-  for (int i = 0; i < 13; ++i) r.add(category::call, i < 8 ? "early" : "late", {}, at(i), at(i + 1), 0);
+  for (int i = 0; i < 12; ++i) r.add(category::mpi, i < 8 ? "early" : "late", {}, at(i), at(i + 1), 0);
+  r.add(category::call, "last", {}, at(20), at(22), 0);
   EXPECT_EQ(count(r.text(), "early"), room);
-  EXPECT_EQ(count(r.text(), "late"), 0U);
+  EXPECT_EQ(count(r.text(), R"([{"name":"late","cat":"mpi","calls":4,"seconds":0.000004000},)"
+                            R"({"name":"last","cat":"call","calls":1,"seconds":0.000002000}])"),
+            1U)
+      << r.text();
   EXPECT_EQ(count(r.text(), R"("events_without_room":5)"), 1U) << r.text();
 }
 

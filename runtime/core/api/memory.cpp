@@ -3,6 +3,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/core/api/guard.h"
 #include "runtime/core/runtime.h"
+#include "runtime/trace/profile.h"
 
 using hpe::coherence::block_state;
 using hpe::core::guarded;
@@ -16,7 +17,9 @@ hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function 
   const auto body = [&] {
     HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "an allocation was asked for without a place for its address");
-    *pointer = allocate(runtime::instance());
+    void* const made = allocate(runtime::instance());
+    hpe::trace::allocated(made);
+    *pointer = made;
   };
   return guarded(body, function);
 }

@@ -1,0 +1,71 @@
+#pragma once
+
+/// What a report advises: rules that are functions of what the processes recorded, and of nothing else.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hpe::cli {
+
+/// What a place of the program caused, in one way (runtime/trace/profile.h).
+struct recorded_place {
+  std::string way;    ///< as profiles call it
+  std::string where;  ///< "file:line", or a function
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  std::uint64_t lowest = 0;  ///< of touches: the lowest and the highest address; 0: not known
+  std::uint64_t highest = 0;
+};
+
+/// An allocation of device memory whose data moved, or that kernels used.
+struct recorded_allocation {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::string made_at;        ///< "file:line"; empty: not known
+  std::uint64_t to_host = 0;  ///< bytes moved
+  std::uint64_t to_device = 0;
+  std::uint64_t moves_to_host = 0;
+  std::uint64_t moves_to_device = 0;
+  std::uint64_t used_begin = 0;  ///< what launches and CPU code used lies between these offsets; both 0: not known
+  std::uint64_t used_end = 0;
+};
+
+/// Calls of one function of MPI or of libc.
+struct recorded_calls {
+  std::string function;
+  std::uint64_t calls = 0;
+  double seconds = 0;
+};
+
+struct recorded_process {
+  std::string name;    ///< "rank 3", or "process 4711"
+  double seconds = 0;  ///< its life with hpe
+  std::vector<recorded_place> places;
+  std::vector<recorded_allocation> allocations;
+  std::vector<recorded_calls> mpi;
+  std::uint64_t faults_read = 0;
+  std::uint64_t faults_write = 0;
+  std::uint64_t blocks_prefetched = 0;
+  std::uint64_t degraded = 0;
+};
+
+struct advice {
+  std::string rule;    ///< its name, for tests and scripts
+  std::string where;   ///< the place or the allocation; empty: the whole process
+  std::string text;    ///< a paragraph
+  double seconds = 0;  ///< that the process spent on it
+};
+
+/// For one process, what takes longest first. Empty if no rule applies.
+[[nodiscard]] std::vector<advice> advise(const recorded_process& process);
+
+/// The allocation in which the touches of a place lie; nullptr if none is known.
+[[nodiscard]] const recorded_allocation* allocation_of(const recorded_place& place, const recorded_process& process);
+
+/// About how many bytes the touches of a place brought to the host: its share, by touches, of what moved there from
+/// the allocation.
+[[nodiscard]] std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_process& process);
+
+}  // namespace hpe::cli

@@ -1,0 +1,178 @@
+// In a rank of MPI (mpirun -n 4 hpe run --report page.html program) each rank's hpe makes the page anew of all parts
+// that are there, and the last one has all. Parts of an earlier job are removed by the rank that they belong to.
+
+#include "apps/hpe/report/command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "apps/command_line/program.h"
+#include "apps/hpe/command.h"
+#include "apps/hpe/report/parts.h"
+#include "runtime/base/rank.h"
+#include "runtime/trace/report_part.h"
+
+namespace hpe::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t program = 0;
+
+/// Until it ends, the program gets the signals that are sent to hpe. Those of a terminal it gets itself.
+class forwarded_signals {
+ public:
+  forwarded_signals() {
+    for (const int s : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) std::signal(s, [](int n) { ::kill(program, n); });
+    for (const int s : {SIGINT, SIGQUIT}) std::signal(s, SIG_IGN);
+  }
+  ~forwarded_signals() {
+    for (const int s : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT}) std::signal(s, SIG_DFL);
+  }
+  forwarded_signals(const forwarded_signals&) = delete;
+  forwarded_signals& operator=(const forwarded_signals&) = delete;
+};
+
+std::string joined_words(char** argv) {
+  std::string line = *argv;
+  while (*++argv != nullptr) line.append(" ").append(*argv);
+  return line;
+}
+
+std::string ending_of(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));  // NOLINT: one thread
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+/// Writes the page beside its place and then puts it there, so that nobody sees half of one.
+void write_page(const fs::path& page, const std::string& text) {
+  const fs::path unfinished = fmt::format("{}.{}", page.string(), ::getpid());
+  std::ofstream file(unfinished, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::system_error(errno, std::generic_category(), unfinished.string());
+  fs::rename(unfinished, page);
+}
+
+/// One process at a time makes the page.
+class page_lock {
+ public:
+  explicit page_lock(const fs::path& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder_ >= 0) ::flock(folder_, LOCK_EX);
+  }
+  ~page_lock() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+  page_lock(const page_lock&) = delete;
+  page_lock& operator=(const page_lock&) = delete;
+
+ private:
+  int folder_;
+};
+
+bool make_page(const std::string& page, const std::string& command, const std::string& ending) {
+  const fs::path folder = trace::folder_of_parts(page);
+  const page_lock lock(folder);
+  const auto parts = read_parts(folder);
+  write_page(page, page_of(parts, command, ending));
+  return !parts.empty();
+}
+
+/// What an earlier run has left.
+void remove_old_parts(const fs::path& folder) {
+  const char* const own = rank_by_environment();
+  std::error_code ignored;
+  if (own == nullptr) {
+    fs::remove_all(folder, ignored);
+    return;
+  }
+  const std::string prefix = fmt::format("{}.", own);
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().filename().native().starts_with(prefix)) fs::remove(entry.path(), ignored);
+}
+
+}  // namespace
+
+int run_with_report(const std::string& page, char** argv) {
+  const std::string place = fs::absolute(page);
+  const fs::path folder = trace::folder_of_parts(place);
+  if (!fs::is_directory(fs::path(place).parent_path())) {
+    fmt::print(stderr, "hpe run: --report {}: there is no folder {}\n", page, fs::path(place).parent_path().string());
+    return command_line::usage_error;
+  }
+  remove_old_parts(folder);
+  ::setenv("HPE_REPORT", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  pid_t child = 0;
+  if (const int why = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv, environ); why != 0) {
+    fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[0], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)
+    return why == ENOENT ? not_found : cannot_run;
+  }
+  program = child;
+  int status = 0;
+  {
+    const forwarded_signals forwarding;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (!make_page(place, joined_words(argv), ending_of(status)))
+    fmt::print(stderr, "hpe run: no process of the program used hpe, so {} is empty\n", page);
+  std::error_code ignored;
+  if (rank_by_environment() == nullptr) fs::remove_all(folder, ignored);
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  // A core file is the program's, not this process's.
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::raise(WTERMSIG(status));
+  constexpr int ended_by_signal = 128;
+  return ended_by_signal + WTERMSIG(status);
+}
+
+int report(int argc, char** argv) {
+  return command_line::guarded("hpe report", [&] {
+    bool help = false;
+    std::string page;
+    const std::vector<command_line::option> table{
+        {"PAGE", "", "where the page goes; its parts are in PAGE.parts", command_line::to_text(page)},
+        command_line::help_option(help)};
+    command_line::read(table, argc, argv);
+    if (help) {
+      fmt::print(
+          "Usage: hpe report PAGE\n\n"
+          "Makes the page of the parts that processes have written to the folder PAGE.parts. `hpe run --report` does "
+          "so\n"
+          "itself; this is for jobs on several machines, and for programs that were started with HPE_REPORT=PAGE "
+          "alone.\n\n{}",
+          command_line::lines_of_help(table));
+      return 0;
+    }
+    if (page.empty()) throw command_line::bad_input("which page? `hpe report --help` tells more.");
+    const std::string place = fs::absolute(page);
+    const fs::path folder = trace::folder_of_parts(place);
+    const auto parts = read_parts(folder);
+    if (parts.empty()) {
+      fmt::print(stderr, "hpe report: there are no parts of a report in {}\n", folder.string());
+      return command_line::failed;
+    }
+    write_page(place, page_of(parts, parts.front().at("command"), fmt::format("{} parts", parts.size())));
+    return 0;
+  });
+}
+
+}  // namespace hpe::cli

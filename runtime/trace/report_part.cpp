@@ -1,0 +1,187 @@
+#include "runtime/trace/report_part.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/rank.h"
+#include "runtime/os/thread.h"
+#include "runtime/trace/profile.h"
+#include "runtime/trace/recorder.h"
+#include "runtime/trace/status_page.h"
+
+namespace hpe::trace {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// A page with more would not open in a browser.
+constexpr std::size_t most_events = std::size_t{1} << 16;
+constexpr std::size_t most_samples = 512;
+
+double seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
+
+/// The counters of this process as they were at one time.
+struct sample {
+  clock::time_point when;
+  std::vector<std::uint64_t> values;
+};
+
+std::vector<std::uint64_t> values_now() {
+  const status_page& page = status_page::own();
+  const counters& c = page.count;
+  std::vector<std::uint64_t> values;
+  for (const counters::counter* it : {&c.bytes_to_device, &c.bytes_to_host, &c.bytes_peer, &c.faults_read,
+                                      &c.faults_write, &c.blocks_prefetched, &c.launches, &c.degraded})
+    values.push_back(it->load(std::memory_order_relaxed));
+  for (unsigned d = 0; d < page.devices.load(std::memory_order_acquire); ++d)
+    values.push_back(c.device_memory[d].load(std::memory_order_relaxed));
+  return values;
+}
+
+// In the order of values_now; the memory of the devices follows.
+constexpr const char* names_of_values =
+    R"(["bytes_to_device","bytes_to_host","bytes_between_devices","faults_read","faults_write","blocks_prefetched",)"
+    R"("launches","degraded"])";
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string words(std::istreambuf_iterator<char>(file), {});
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words;
+}
+
+std::string list(const std::vector<std::uint64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); }
+
+class report_part {
+ public:
+  explicit report_part(const std::string& folder)
+      : process_(::getpid()), rank_(rank_by_environment() != nullptr ? rank_by_environment() : "") {
+    file_ = fmt::format("{}/{}.{}.json", folder, rank_.empty() ? "-" : rank_, process_);
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    host_ = host;
+    os::start_thread("hpe-report", [this] { run(); }).detach();
+  }
+
+  /// Not in a child made by fork.
+  void finish() noexcept {
+    if (::getpid() != process_) return;
+    write(true);
+  }
+
+ private:
+  /// Samples, and writes the file when it has grown old. A process may be killed at any time.
+  void run() {
+    auto next_file = began_ + std::chrono::seconds(1);
+    for (;;) {
+      std::this_thread::sleep_for(between_samples_);
+      take_sample();
+      const auto now = clock::now();
+      if (now < next_file) continue;
+      write(false);
+      next_file = now + (now - began_);
+    }
+  }
+
+  void take_sample() {
+    const std::lock_guard lock(mutex_);
+    samples_.push_back({clock::now(), values_now()});
+    if (samples_.size() < most_samples) return;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < samples_.size(); i += 2) samples_[kept++] = std::move(samples_[i]);
+    samples_.resize(kept);
+    between_samples_ *= 2;
+  }
+
+  /// A new file in place of the last one. Failures are logged: the program goes on.
+  void write(bool complete) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      if (finished_) return;
+      finished_ = complete;
+      samples_.push_back({clock::now(), values_now()});
+      const std::string all = text(complete);
+      const std::string unfinished = file_ + ".new";
+      {
+        const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(unfinished.c_str(), "we"), &std::fclose);
+        const bool written =
+            file && std::fwrite(all.data(), 1, all.size(), file.get()) == all.size() && std::fflush(file.get()) == 0;
+        if (!written) throw_system_error("writing " + unfinished);
+      }
+      if (::rename(unfinished.c_str(), file_.c_str()) != 0) throw_system_error("renaming " + unfinished);
+    } catch (const std::exception& e) {
+      log(log_level::error, "the report lacks this process: {}", e.what());
+    }
+  }
+
+  [[nodiscard]] std::string text(bool complete) const {
+    const auto now = clock::now();
+    const auto since_epoch = std::chrono::system_clock::now().time_since_epoch() - (now - began_);
+    std::string devices;
+    const status_page& page = status_page::own();
+    for (unsigned d = 0; d < page.devices.load(std::memory_order_acquire); ++d)
+      devices += fmt::format(R"({}{{"name":{},"memory":{}}})", d == 0 ? "" : ",",
+                             json_text(page.device_table[d].name.data()), page.device_table[d].memory);
+    std::string rows;
+    for (const sample& s : samples_)
+      rows += fmt::format(R"({}{{"seconds":{:.6f},"values":{}}})", rows.empty() ? "" : ",", seconds(s.when - began_),
+                          list(s.values));
+    return fmt::format(
+        R"({{"process":{},"rank":{},"host":{},"command":{},"complete":{},"began":{:.6f},"seconds":{:.6f},)"
+        R"("began_ticks":{:.3f},"devices":[{}],"value_names":{},"samples":[{}],"profile":{},"trace":{}}})"
+        "\n",
+        process_, json_text(rank_), json_text(host_), json_text(command_), complete, seconds(since_epoch),
+        seconds(now - began_), std::chrono::duration<double, std::micro>(began_.time_since_epoch()).count(), devices,
+        names_of_values, rows, profile::active()->json(), recorder::active()->complete_text());
+  }
+
+  const pid_t process_;
+  const std::string rank_;
+  const std::string command_ = command_line();
+  const clock::time_point began_ = clock::now();
+  std::string host_;
+  std::string file_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<sample> samples_;
+  bool finished_ = false;
+  milliseconds between_samples_{50};  // changed by the one thread that reads it
+};
+
+std::atomic<report_part*> the_part{nullptr};
+
+[[gnu::destructor]] void finish_at_exit() {
+  if (report_part* const it = the_part.load(std::memory_order_acquire)) it->finish();
+}
+
+}  // namespace
+
+void start_report(const std::string& page) {
+  static std::mutex starting;
+  const std::lock_guard lock(starting);
+  if (page.empty() || the_part.load(std::memory_order_relaxed) != nullptr) return;
+  const std::string folder = folder_of_parts(page);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_system_error("making the folder " + folder);
+  profile::start_untold();
+  recorder::start_without_file(most_events);
+  the_part.store(new report_part(folder), std::memory_order_release);
+}
+
+}  // namespace hpe::trace
