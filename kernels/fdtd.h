@@ -32,7 +32,7 @@ inline constexpr int64_t fdtd_most_radius = 8;
   return w / double(k * k);
 }
 
-/// Where the cells of a box are. Counts and distances in elements.
+/// The memory layout of the cells of a box. Counts and distances are in elements.
 struct box_layout {
   int64_t nx, ny, nz;
   int64_t radius;

@@ -32,7 +32,7 @@ inline constexpr double stencil_weights[stencil_radius + 1] = {-205.0 / 72, 8.0 
 /// Kernel bodies process whole vectors of this many cells; rows are padded to a multiple of it.
 inline constexpr int64_t row_multiple = 16;
 
-/// Where the cells of a wave field are. Counts and distances in elements.
+/// The memory layout of the cells of a wave field. Counts and distances are in elements.
 struct field_layout {
   int64_t nx, ny, nz;
   int64_t lead;   ///< elements before the first cell of a row: 0, or row_multiple under a free surface
@@ -46,7 +46,7 @@ struct field_layout {
   [[nodiscard]] constexpr int64_t size() const { return (nx + 2 * stencil_radius) * plane; }
 };
 
-/// What lies beyond the first and the last row of a plane.
+/// The neighbours beyond the first and the last row of a plane.
 enum class y_ends : int32_t {
   flat,      ///< nothing varies along y: there is no derivative along y (two dimensions)
   periodic,  ///< the last row is the neighbour of the first

@@ -29,7 +29,7 @@ void write_frame(const std::string& name, std::int64_t step, const triple& cells
   float largest = 0;
   for (const float v : plane) largest = std::max(largest, std::abs(v));
   if (largest == 0) largest = 1;
-  // Whole pixels for small grids, every so many cells of large ones.
+  // A cell of a small grid becomes several pixels; of a large grid, only every n-th cell is drawn.
   constexpr std::int64_t widest = 1200;
   const std::int64_t longest = std::max(cells[0], cells[2]);
   const std::int64_t pixels = std::max<std::int64_t>(1, std::min<std::int64_t>(4, widest / longest));

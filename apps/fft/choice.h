@@ -31,8 +31,8 @@ struct factors {
   std::int64_t first, second;
 };
 [[nodiscard]] factors nearest_factors(std::int64_t n);
-/// Multiples of four, for which libraries have their fastest transforms, that are nearly as near to each other; the
-/// nearest factors if there are none.
+/// Factors that are multiples of four, for which libraries have their fastest transforms, and nearly as near to each
+/// other; the nearest factors if there are none.
 [[nodiscard]] factors convenient_factors(std::int64_t n);
 
 /// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.

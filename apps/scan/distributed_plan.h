@@ -31,7 +31,7 @@ class distributed_plan {
   /// one rank refuses its arrays, all throw.
   void run(const void* input, void* output);
 
-  /// Where this rank's input and output are best placed.
+  /// The best placement of this rank's input and output.
   [[nodiscard]] placement where() const;
 
   /// The choices, in lines.

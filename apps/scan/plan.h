@@ -35,7 +35,7 @@ class plan {
   /// searches for the best K if none is given or kept: it takes as long as some twenty scans, and waits for them.
   void run(const void* input, void* output);
 
-  /// Where input and output are best placed.
+  /// The best placement of input and output.
   [[nodiscard]] placement where() const;
 
   /// The choices and their reasons, in lines.

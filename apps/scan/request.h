@@ -14,11 +14,11 @@ using command_line::bad_input;
 struct request {
   bool help = false, quiet = false;
   std::string file;  ///< elements to scan, .npy or raw; empty: random ones
-  std::string type;  ///< empty: that of the file, or i32
+  std::string type;  ///< empty: the type of the file, or i32
   std::string op = "sum";
   bool exclusive = false;
-  std::uint64_t length = 0;    ///< N; 0: what the file has, or 2^24
-  std::uint64_t problems = 0;  ///< 0: what the file has, or 1
+  std::uint64_t length = 0;    ///< N; 0: the length in the file, or 2^24
+  std::uint64_t problems = 0;  ///< 0: the number in the file, or 1
   std::string how = "auto";
   std::string spread = "auto";
   std::uint64_t iterations = 0;

@@ -64,7 +64,7 @@ class sorter {
   /// The steps of run: the sorts of parts, and each round of merges.
   [[nodiscard]] std::vector<step> steps(void* data);
 
-  /// Where data is best placed.
+  /// The best placement of the data.
   [[nodiscard]] placement where() const;
 
   /// The chosen form and the reason, in a sentence.

@@ -11,8 +11,8 @@
 
 namespace hpe::kernels::gpu {
 
-/// As merge_shape. The first two runs are merged to one half, the last two to the other, and the halves to the outputs.
-/// Each half is a ring, and each step adds as many elements to the halves as the previous step took from them.
+/// Like merge_shape. The first two runs are merged to one half, the last two to the other, and the halves to the
+/// outputs. Each half is a ring, and each step adds as many elements to the halves as the previous step took from them.
 template <class T>
 struct merge_four_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");

@@ -8,9 +8,9 @@
 ///
 ///   loader      takes tickets and starts bulk copies into free stages, several tiles ahead
 ///   reducers    combine the segments of a tile as soon as it is there
-///   publisher   combines the segments' totals, tells the tile's total to all blocks (look_back.cuh)
-///   look-back   waits for the totals of the tiles before
-///   scanners    scan one segment each, behind what the last two found, and write it
+///   publisher   combines the segments' totals, publishes the tile's total to all blocks (look_back.cuh)
+///   look-back   waits for the totals of earlier tiles, and combines them
+///   scanners    scan one segment each, continuing from the results of publisher and look-back, and write it
 ///
 /// So totals are published long before they are needed, and the memory is always busy.
 

@@ -67,8 +67,8 @@ TEST(calls, StatisticsCountEachTouchOnce) {
   EXPECT_EQ(hpe::statistics().faults_write, 1U);
 }
 
-/// A struct as a program has it that was compiled with the header of another version: `bytes` long, with 0xAB behind
-/// it.
+/// A struct as in a program that was compiled with the header of another version: `bytes` long, followed by
+/// 0xAB.
 template <class Struct>
 struct of_another_version {
   explicit of_another_version(std::size_t bytes) {

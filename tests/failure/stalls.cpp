@@ -1,4 +1,4 @@
-// Waits that take longer than HPE_STALL_AFTER. The kernels here end in the end, so that their programs do.
+// Waits that take longer than HPE_STALL_AFTER. The kernels here end at last, so that their programs end too.
 #include <unistd.h>
 
 #include <csetjmp>
@@ -22,7 +22,7 @@ std::size_t stalls_told(const ended& child) {
   return count;
 }
 
-// The innermost line of the program that waits.
+// Has the innermost line of the program that waits.
 [[gnu::noinline]] std::uint32_t touched(const volatile std::uint32_t* at) { return *at; }
 
 void launch_long_kernel(const numbers& data) {
@@ -89,7 +89,7 @@ sigjmp_buf out_of_the_wait;
 TEST(Stalls, AreNotToldOfAWaitThatWasLeft) {
   const ended child = run_child(
       [] {
-        const auto& data = *new numbers(1000, hpe::on_device(1));  // to give it back would be a wait
+        const auto& data = *new numbers(1000, hpe::on_device(1));  // freeing it would be another wait
         launch_long_kernel(data);
         ::signal(SIGALRM, [](int) { siglongjmp(out_of_the_wait, 1); });
         if (sigsetjmp(out_of_the_wait, 1) == 0) {
@@ -104,7 +104,7 @@ TEST(Stalls, AreNotToldOfAWaitThatWasLeft) {
   EXPECT_EQ(stalls_told(child), 0U) << child;
 }
 
-// The program's handler is its own, so the place is not known.
+// The program handles SIGURG itself, so the place is not known.
 TEST(Stalls, AreToldToAProgramThatHandlesTheSignal) {
   const ended child = run_child(
       [] {

@@ -1,4 +1,5 @@
-// libFuzzer: containers of nvcc. Any bytes are read and their PTX decompressed, or refused with an error of hpe.
+// libFuzzer: containers of nvcc. For any bytes, hpe reads them and decompresses their PTX, or refuses them with an
+// error.
 
 #include "runtime/ptx/fat_binary.h"
 

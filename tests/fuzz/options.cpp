@@ -1,5 +1,5 @@
-// libFuzzer: the environment. The input is lines VARIABLE=value; whatever they say, options are read, and texts about
-// devices and links are understood, or refused with an error of hpe.
+// libFuzzer: the environment. The input is lines VARIABLE=value. For any values, hpe reads the options and parses the
+// texts about devices and links, or refuses them with an error.
 
 #include "runtime/base/options.h"
 

@@ -1,4 +1,4 @@
-// libFuzzer: PTX. Any text is parsed, linked with itself and given addresses, or refused with an error of hpe.
+// libFuzzer: PTX. hpe parses any text, links it with itself and assigns addresses, or refuses it with an error.
 
 #include <cstddef>
 #include <cstdint>

@@ -67,7 +67,7 @@ bool world::may_be_gone(const memory& m, std::size_t block) const {
   hpePointerInfo info{};
   const std::size_t at = block * model_block;
   if (hpeGetPointerInfo(m.data + at, &info) != HPE_SUCCESS || info.device < 0 || !is_lost(info.device)) return false;
-  // Perhaps the only valid bytes were those that the operation queued on the device.
+  // Without a host copy, or after an operation that succeeded, only the device may have had the valid bytes.
   if (m.host_valid.size() <= block || !m.host_valid[block] || succeeded()) return true;
   const accepted_work work = accepted();
   const auto begin = reinterpret_cast<std::uintptr_t>(m.data + at);

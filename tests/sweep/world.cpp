@@ -147,7 +147,7 @@ void world::end_operation(const char* name, const changes& writes) {
 void world::mark_late_failure(const changes& writes) {
   accounted_ = true;
   await_late_command();
-  // The operation computed these bytes from bytes that did not arrive.
+  // The operation may have used bytes that did not arrive, so its results may have any value.
   for (const auto& [p, bytes] : writes) set_known(p, knowledge::unknown);
   const device_write late = late_command();
   for (auto& m : all_)

@@ -1,5 +1,5 @@
 // A program that is linked with the CUDA driver: prints the devices, and copies 80 MiB to a device and back. With an
-// argument it waits for kernels of the stand-in that take seconds, in a synchronization, for an event and at a touch.
+// argument it waits for kernels of the stand-in that take seconds: in a synchronization, for an event and at a touch.
 #include <cuda.h>
 #include <unistd.h>
 

@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-// What programs call that are compiled with --default-stream per-thread.
+// Functions that programs call if compiled with --default-stream per-thread.
 // NOLINTBEGIN(readability-identifier-naming): the names that nvcc gives them
 extern "C" cudaError_t cudaMemcpy_ptds(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 extern "C" cudaError_t cudaMemsetAsync_ptsz(void* to, int value, std::size_t bytes, cudaStream_t stream);

@@ -12,7 +12,7 @@ struct packet {
 };
 
 const void* kernel_add();            // (const float* a, const float* b, float* sum, int count)
-const void* kernel_parameters();     // (char, double, packet, short, std::int64_t* out): out[0..8) tells what came
+const void* kernel_parameters();     // (char, double, packet, short, std::int64_t* out): writes them to out[0..8)
 const void* kernel_shared();         // (int* out): dynamic shared memory, reversed through it
 const void* kernel_static_shared();  // (int* out): 1024 ints of static shared memory
 const void* kernel_bounded();        // (): at most 128 threads
