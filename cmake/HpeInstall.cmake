@@ -1,10 +1,10 @@
-# What `cmake --install` leaves: the headers, the examples of the tutorial, the library, the hpe command with its
+# What `cmake --install` leaves: the headers, the examples of the tutorial, the schemas of JSON, the library, the hpe command with its
 # benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe). What the library starts and loads
 # (hpe-softd, libhpe-kernels.so) is installed where it is built, because the library knows where it looks for it.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN .clang-format EXCLUDE)
+install(DIRECTORY docs/examples docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN .clang-format EXCLUDE)
 
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET hpe-mpi)
