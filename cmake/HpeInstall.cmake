@@ -1,4 +1,4 @@
-# What `cmake --install` leaves: the headers, the manual and the examples of the tutorial, the library, the hpe command with
+# What `cmake --install` leaves: the headers, the manual, the examples of the tutorial, the schemas of JSON, the library, the hpe command with
 # its benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe). What the library starts and loads
 # (hpe-softd, libhpe-kernels.so) is installed where it is built, because the library knows where it looks for it.
 #
@@ -6,7 +6,7 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
-install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN .clang-format EXCLUDE)
+install(DIRECTORY docs/examples docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN .clang-format EXCLUDE)
 # The site, if scripts/docs has built it, else the pages that it is made of.
 install(CODE "set(site \"${PROJECT_SOURCE_DIR}/build/docs/site\")
   set(sources \"${PROJECT_SOURCE_DIR}\")

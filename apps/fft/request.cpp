@@ -29,9 +29,8 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "so many random elements, as in 1000, 2^20 or 4096x4096 (2^20); or the elements of a file: .npy, or raw\npairs "
-       "of "
-       "real and imaginary parts, float32, or float64 with --double",
+       "so many random elements, as in 1000, 2^20 or 4096x4096 (2^20); or the elements of a file: .npy, or raw\n"
+       "pairs of real and imaginary parts, float32, or float64 with --double",
        [&r](const std::string& name, const std::string& word) {
          if (command_line::is_size(word))
            set_size(r, name, word);

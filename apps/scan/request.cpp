@@ -12,9 +12,8 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "random elements, so many in a problem, as in 1000, 2^28 or 64M (2^24); or the elements of a file:\n.npy, or "
-       "raw "
-       "as they lie in memory",
+       "random elements, so many in a problem, as in 1000, 2^28 or 64M (2^24); or the elements of a file:\n"
+       ".npy, or raw as they lie in memory",
        [&r](const std::string& name, const std::string& word) {
          if (is_size(word))
            r.length = static_cast<std::uint64_t>(whole_number(name, word, 1));

@@ -45,9 +45,8 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "so many random elements, as in 1000, 2^28 or 64M (4194304); or the elements of a file: .npy, or raw\nas they "
-       "lie "
-       "in memory",
+       "so many random elements, as in 1000, 2^28 or 64M (4194304); or the elements of a file: .npy, or raw\n"
+       "as they lie in memory",
        [&r](const std::string& name, const std::string& word) {
          if (is_size(word))
            r.length = static_cast<std::uint64_t>(whole_number(name, word, 1));
@@ -105,7 +104,7 @@ std::vector<T> random_elements(std::size_t count) {
   return all;
 }
 
-/// By their bits, which a sort does not change: zeros of both signs differ, and a NaN is itself.
+/// By their bits: zeros of both signs differ.
 template <class T>
 bool same(const T& a, const T& b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0;
