@@ -6,13 +6,21 @@ pinned_ring::pinned_ring(const device::cuda::driver& cu) : cu_(cu) {
   void* memory = nullptr;
   cu_.check(cu_.cuMemHostAlloc(&memory, buffer_bytes * buffer_count, CU_MEMHOSTALLOC_PORTABLE), "pinning buffers");
   memory_ = static_cast<std::byte*>(memory);
-  for (std::size_t i = 0; i < buffer_count; ++i) {
-    free_.push_back({memory_ + i * buffer_bytes, nullptr});
-    cu_.check(cu_.cuEventCreate(&free_.back().done, CU_EVENT_DISABLE_TIMING), "creating an event");
+  try {
+    for (std::size_t i = 0; i < buffer_count; ++i) {
+      CUevent done = nullptr;
+      cu_.check(cu_.cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), "creating an event");
+      free_.push_back({memory_ + i * buffer_bytes, done});
+    }
+  } catch (...) {
+    release();
+    throw;
   }
 }
 
-pinned_ring::~pinned_ring() {
+pinned_ring::~pinned_ring() { release(); }
+
+void pinned_ring::release() noexcept {
   for (const buffer& b : free_) {
     cu_.cuEventSynchronize(b.done);
     cu_.cuEventDestroy(b.done);

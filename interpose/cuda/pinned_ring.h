@@ -37,6 +37,9 @@ class pinned_ring {
   void give_back(buffer used);
 
  private:
+  /// Destroys the events and frees the memory.
+  void release() noexcept;
+
   const device::cuda::driver& cu_;
   std::byte* memory_ = nullptr;
   std::mutex mutex_;

@@ -99,6 +99,7 @@ void graph_exec::change(const Change& how) {
 }
 
 cudaGraphExecUpdateResult graph_exec::update(const graph& from, graph_node** differing) {
+  if (differing != nullptr) *differing = nullptr;
   plan given = make_plan(from);
   auto result = cudaGraphExecUpdateSuccess;
   change([&](plan& steps) {

@@ -65,7 +65,6 @@ void awake_seats::leave(seat& taken, clock::time_point until) noexcept {
 }
 
 request_board::request_board(std::span<device::gate* const> gates) : lanes_(gates.size()) {
-  (void)patient_threads();  // so that no signal handler is the first caller
   for (std::size_t i = 0; i < gates.size(); ++i) lanes_[i].gate = gates[i];
 }
 

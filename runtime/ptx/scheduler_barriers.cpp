@@ -13,6 +13,7 @@ bool scheduler::meet_barriers() {
     std::uint32_t waiting = 0;
     std::uint32_t wanted = 0;  // 0: all threads that have not ended
     bool all = true, some = false;
+    bool complete = false;
     std::uint32_t holding = 0;
   };
   std::array<gathering, 16> barriers;
@@ -50,7 +51,7 @@ bool scheduler::meet_barriers() {
     const instruction& what = engine_.at(next_[t]);
     if (what.kind != kind::barrier || what.has(modifier::cluster)) continue;
     const std::uint64_t number = number_of(t, what);
-    const gathering& b = barriers[number];
+    gathering& b = barriers[number];
     if (b.wanted == 0 ? b.waiting != alive
                       : b.waiting + arrived_[number] < std::min(b.wanted, alive + arrived_[number]))
       continue;
@@ -60,12 +61,11 @@ bool scheduler::meet_barriers() {
                  : what.has(modifier::op_and) ? b.all
                                               : b.some);
     release(t);
+    b.complete = true;
     any = true;
   }
   for (std::size_t n = 0; n < barriers.size(); ++n)
-    if (barriers[n].waiting > 0 && any && barriers[n].wanted != 0 &&
-        barriers[n].waiting + arrived_[n] >= barriers[n].wanted)
-      arrived_[n] = 0;
+    if (barriers[n].complete) arrived_[n] = 0;
   return any;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace hpe::ptx {
 
@@ -34,12 +35,15 @@ class argument_reader {
     T value{};
     std::memcpy(&value, at_ + offset_, sizeof value);
     offset_ += sizeof value;
+    ++taken_;
     return value;
   }
+  [[nodiscard]] std::uint32_t taken() const noexcept { return taken_; }
 
  private:
   const std::uint8_t* at_;
   std::size_t offset_ = 0;
+  std::uint32_t taken_ = 0;
 };
 
 template <class T>
@@ -120,7 +124,7 @@ const char* convert(std::string& to, const char* from, argument_reader& argument
 
 }  // namespace
 
-std::string format_message(const char* format, const void* arguments) {
+message format_message(const char* format, const void* arguments) {
   std::string text;
   argument_reader reader(arguments);
   for (const char* at = format; *at != '\0';) {
@@ -130,18 +134,19 @@ std::string format_message(const char* format, const void* arguments) {
       text += *at++;
     }
   }
-  return text;
+  return {std::move(text), reader.taken()};
 }
 
 void call_system(block_context& block, const function& callee, std::uint8_t* formals) {
   const surroundings& around = *block.configuration->surroundings;
   switch (callee.system_call) {
     case builtin::print: {
-      const std::string text =
-          format_message(argument_at<const char*>(formals, callee, 0), argument_at<const void*>(formals, callee, 1));
-      if (around.print) around.print(text);
-      set_result(formals, callee, text.size());
-      return;
+      // CUDA's printf returns the number of arguments, and -1 without a format.
+      const auto* const format = argument_at<const char*>(formals, callee, 0);
+      if (format == nullptr) return set_result(formals, callee, std::uint64_t(-1));
+      const message printed = format_message(format, argument_at<const void*>(formals, callee, 1));
+      if (around.print) around.print(printed.text);
+      return set_result(formals, callee, printed.arguments);
     }
     case builtin::allocate: {
       const auto bytes = argument_at<std::uint64_t>(formals, callee, 0);

@@ -230,12 +230,9 @@ void imports::copy_in(void* destination, const imported_memory& from, std::uint6
 void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from,
                             std::uint64_t source, std::size_t bytes) {
   region& r = *to.region;
-  unsigned reader = 0;  // for homes that do not reach the memory
   bool all_reach = true;
-  for (unsigned d = with_.devices.size(); d-- > 0;) {
-    all_reach = all_reach && from.reached_by(d);
-    if (from.reached_by(d) && !with_.devices.at(d).lost()) reader = d;
-  }
+  for (unsigned d = 0; d < with_.devices.size(); ++d) all_reach = all_reach && from.reached_by(d);
+  const unsigned reader = all_reach ? 0 : reader_of(from);  // for homes that do not reach the memory
   std::vector<timepoint> copies;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t first = done;
@@ -267,11 +264,16 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
   work::require_success(copies, with_.devices);
 }
 
-void imports::copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes) {
+unsigned imports::reader_of(const imported_memory& from) const {
   unsigned reader = 0;
   while (reader < with_.devices.size() && (!from.reached_by(reader) || with_.devices.at(reader).lost())) ++reader;
   HPE_REQUIRE(reader < with_.devices.size(), HPE_ERROR_DEVICE_LOST,
               "no device is left that reaches the memory of the other process");
+  return reader;
+}
+
+void imports::copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes) {
+  const unsigned reader = reader_of(from);
   arrivals under_way(with_.engine);
   for (std::size_t done = 0; done < bytes;) {
     transfer::staged buffer = under_way.next_buffer(reader);

@@ -45,6 +45,8 @@ class imports {
   void copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from, std::uint64_t source,
                      std::size_t bytes);
   void copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes);
+  /// The first device that is not lost and reaches the memory. Throws HPE_ERROR_DEVICE_LOST if there is none.
+  [[nodiscard]] unsigned reader_of(const imported_memory& from) const;
   void copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes);
 
   const work::resources with_;

@@ -135,8 +135,6 @@ class fabric {
  private:
   struct mappings;
 
-  void map(unsigned device, bool owner);
-
   os::file_descriptor file_;
   std::unique_ptr<mappings> mappings_;
   fabric_configuration* configuration_ = nullptr;

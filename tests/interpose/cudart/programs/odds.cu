@@ -185,6 +185,22 @@ __global__ void sample(cudaTextureObject_t texture, float* out, int width, int h
   if (x < width && y < height) out[y * width + x] = tex2D<float>(texture, x + 0.5f, y + 0.5f);
 }
 
+__global__ void print(int* results, const char* no_format) {
+  results[0] = printf("%d and %s, 100%%\n", 1, "two");
+  results[1] = printf("without arguments\n");
+  results[2] = printf(no_format);
+}
+
+static void results_of_printf() {
+  int* device;
+  CHECK(cudaMalloc(&device, 3 * sizeof(int)));
+  print<<<1, 1>>>(device, nullptr);
+  int results[3];
+  CHECK(cudaMemcpy(results, device, sizeof results, cudaMemcpyDeviceToHost));
+  demand(results[0] == 2 && results[1] == 0 && results[2] == -1, "the number of arguments, or -1");
+  CHECK(cudaFree(device));
+}
+
 static void textures() {
   constexpr int width = 100, height = 37;
   std::vector<float> in(width * height), out(in.size());
@@ -229,7 +245,7 @@ static void abrupt() {
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> all{
       {"abrupt", abrupt}, {"between_processes", between_processes}, {"children", children}, {"host_functions", host_functions},
-      {"mapped", mapped}, {"peers", peers}, {"textures", textures}, {"threads", threads}, {"timing", timing}};
+      {"mapped", mapped}, {"peers", peers}, {"printf", results_of_printf}, {"textures", textures}, {"threads", threads}, {"timing", timing}};
   const auto found = all.find(argc > 1 ? argv[1] : "");
   if (found == all.end()) return 2;
   found->second();
