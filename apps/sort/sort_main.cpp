@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -104,10 +103,12 @@ std::vector<T> random_elements(std::size_t count) {
   return all;
 }
 
-/// By their bits: zeros of both signs differ.
 template <class T>
 bool same(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  if constexpr (requires { a.value; })
+    return a.key == b.key && a.value == b.value;
+  else
+    return a == b;
 }
 
 /// The elements to sort, in ordinary memory, from where each run takes them anew.
