@@ -19,7 +19,6 @@ namespace hpe::work {
 using coherence::apply;
 using coherence::block_event;
 using coherence::block_run;
-using coherence::block_state;
 using coherence::byte_range;
 using coherence::region;
 
