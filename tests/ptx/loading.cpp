@@ -75,8 +75,12 @@ TEST(Parsing, RefusesWhatIsNoPtx) {
   EXPECT_EQ(refusal("").first, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(refusal(".version 8.0\n.target sm_75\n.address_size 32\n").first, HPE_ERROR_NOT_SUPPORTED);
   const std::string whole = text_with("add.s32 %r1, %r2, %r3;");
-  for (std::size_t n = 0; n + 3 < whole.size(); n += 7)
-    EXPECT_NO_FATAL_FAILURE(static_cast<void>(refusal(whole.substr(0, n))));
+  // Cut off inside of a word, it may name an instruction or a directive that hpe does not know.
+  for (std::size_t n = whole.find(".visible") + 1; n + 3 < whole.size(); ++n) {
+    const auto [status, sentence] = refusal(whole.substr(0, n));
+    EXPECT_TRUE(status == HPE_ERROR_INVALID_ARGUMENT || status == HPE_ERROR_NOT_SUPPORTED) << whole.substr(0, n);
+    EXPECT_NE(sentence.find("line "), std::string::npos) << sentence;
+  }
 }
 
 TEST(Parsing, LinksTexts) {
@@ -156,7 +160,7 @@ TEST(FatBinary, SurvivesDamage) {
   std::string bad = good;
   bad[bad.size() - 20] = static_cast<char>(bad[bad.size() - 20] ^ 0x55);
   try {
-    static_cast<void>(read_fat_binary(bad.data(), bad.size()));
+    EXPECT_NE(choose_ptx(read_fat_binary(bad.data(), bad.size())).text, text_with("add.s32 %r1, %r2, %r3;"));
   } catch (const error& e) {
     EXPECT_EQ(e.status(), HPE_ERROR_INVALID_ARGUMENT);
   }
