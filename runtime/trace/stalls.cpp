@@ -28,26 +28,43 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+// A value that another thread may read while it changes; whether it did, the version of the slot tells. Release and
+// acquire keep the accesses between those of the version.
+template <class Value>
+class watched_value {
+ public:
+  void set(Value to) noexcept { value_.store(to, std::memory_order_release); }
+  [[nodiscard]] Value get() const noexcept { return value_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<Value> value_{};
+};
+
 class slot {
  public:
   std::atomic<pid_t> thread{0};
 
   // By the thread itself.
-  [[nodiscard]] const noted_wait& now() const noexcept { return now_; }
+  [[nodiscard]] noted_wait now() const noexcept {
+    return {{describe_.get(), about_.get(), first_.get(), second_.get()}, number_.get(), frame_.get()};
+  }
   [[nodiscard]] std::uint64_t next_number() noexcept { return ++last_number_; }
   void note(const noted_wait& wait) noexcept {
     const std::uint32_t version = version_.load(std::memory_order_relaxed);
     version_.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    now_ = wait;
+    describe_.set(wait.what.describe);
+    about_.set(wait.what.about);
+    first_.set(wait.what.first);
+    second_.set(wait.what.second);
+    number_.set(wait.number);
+    frame_.set(wait.frame);
     version_.store(version + 2, std::memory_order_release);
   }
 
   // By the thread that looks. None if it is being written.
-  [[nodiscard, gnu::no_sanitize("thread")]] std::optional<noted_wait> read() const noexcept {
+  [[nodiscard]] std::optional<noted_wait> read() const noexcept {
     const std::uint32_t before = version_.load(std::memory_order_acquire);
-    const noted_wait copy = now_;
-    std::atomic_thread_fence(std::memory_order_acquire);
+    const noted_wait copy = now();
     if (before % 2 != 0 || version_.load(std::memory_order_relaxed) != before) return std::nullopt;
     return copy;
   }
@@ -55,7 +72,12 @@ class slot {
  private:
   std::atomic<std::uint32_t> version_{0};
   std::uint64_t last_number_ = 0;
-  noted_wait now_;
+  watched_value<awaited_thing::description> describe_;
+  watched_value<const void*> about_;
+  watched_value<std::uint64_t> first_;
+  watched_value<std::uint64_t> second_;
+  watched_value<std::uint64_t> number_;
+  watched_value<std::uintptr_t> frame_;
 };
 
 // Threads beyond these are not watched.

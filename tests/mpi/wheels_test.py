@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""`hpe run` of mpi4py on the MPI libraries that PyPI has: messages of ordinary memory and of hpe's, on two ranks.
+
+    wheels_test.py hpe
+
+The libraries come from PyPI into a temporary folder. Where pip cannot get them, the tests are skipped and say why; the status is
+77 if all are.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import venv
+from pathlib import Path
+
+HPE = str(Path(sys.argv[1]).resolve())
+SKIPPED = 77
+
+PROGRAM = """
+import ctypes
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, other = comm.rank, 1 - comm.rank
+hpe = ctypes.CDLL("libhpe.so.0")  # the one that is loaded
+
+def exchange(mine, got):
+    for i in range(0, len(mine), 997):
+        mine[i] = (i + rank) % 251
+    requests = [comm.Irecv([got, MPI.BYTE], source=MPI.ANY_SOURCE, tag=5), comm.Isend([mine, MPI.BYTE], dest=other, tag=5)]
+    status = [MPI.Status(), MPI.Status()]
+    MPI.Request.Waitall(requests, status)
+    assert status[0].Get_count(MPI.BYTE) == len(got) and status[0].source == other
+    assert all(got[i] == (i + other) % 251 for i in range(0, len(got), 997))
+
+def of_hpe(size):
+    place = ctypes.c_void_p()
+    assert hpe.hpeMalloc(ctypes.byref(place), ctypes.c_size_t(size)) == 0
+    return (ctypes.c_ubyte * size).from_address(place.value)
+
+for size in (1000, 3000000):
+    exchange(bytearray(size), bytearray(size))
+    if LIBRARY_IS_KNOWN:
+        exchange(of_hpe(size), of_hpe(size))
+assert comm.allreduce(rank + 1) == 3
+comm.Barrier()
+print("rank", rank, "all right:", MPI.Get_library_version().splitlines()[0])
+"""
+
+
+class Wheels(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_on(self, wheel, mpiexec, known):
+        place = Path(self.folder.name) / wheel
+        try:
+            venv.create(place, with_pip=True)
+        except subprocess.CalledProcessError as e:
+            self.skipTest(f"there is no pip for environments of Python (python3-venv): {e}")
+        pip = [place / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check"]
+        if (got := subprocess.run([*pip, "install", wheel, "mpi4py"], capture_output=True, text=True, timeout=300)).returncode != 0:
+            self.skipTest(f"pip cannot get {wheel}: {got.stderr}")
+        program = place / "program.py"
+        program.write_text(PROGRAM.replace("LIBRARY_IS_KNOWN", str(known)))
+        environment = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}", "HPE_SOFT_MEMORY": "256M",
+                       "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        result = subprocess.run([place / "bin" / mpiexec[0], *mpiexec[1:], "-n", "2", HPE, "run", "--devices", "soft:1", "--",
+                                 place / "bin/python", program], capture_output=True, text=True, timeout=120, env=environment)
+        output = result.stdout + result.stderr
+        self.assertEqual(result.returncode, 0, output)
+        self.assertEqual(output.count("all right"), 2, output)
+        self.assertEqual(output.count("is none of the MPI libraries that hpe knows"), 0 if known else 2, output)
+
+    def test_open_mpi_5(self):
+        self.run_on("openmpi", ["mpiexec", "--oversubscribe"], True)
+
+    def test_mpich(self):
+        self.run_on("mpich", ["mpiexec"], False)
+
+    def test_intel(self):
+        self.run_on("impi-rt", ["mpiexec"], False)
+
+
+if __name__ == "__main__":
+    done = unittest.main(argv=sys.argv[:1], exit=False).result
+    sys.exit(SKIPPED if len(done.skipped) == done.testsRun else not done.wasSuccessful())
