@@ -15,6 +15,8 @@
 #include <ctime>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <thread>
 
 #include "runtime/base/log.h"

@@ -26,6 +26,7 @@ struct awaited_thing {
   std::uint64_t second = 0;
 };
 
+/// A wait as its slot has it.
 struct noted_wait {
   awaited_thing what;
   std::uint64_t number = 0;  ///< of the thread's waits; 0: it waits for nothing
