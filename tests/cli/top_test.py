@@ -88,7 +88,7 @@ class Top(unittest.TestCase):
             try:
                 deadline = time.monotonic() + 60
                 screen = ""
-                while str(program.process.pid) not in screen and time.monotonic() < deadline:
+                while not (str(program.process.pid) in screen and "q: quit" in screen) and time.monotonic() < deadline:
                     screen = tmux("capture-pane", "-p")
                 self.assertRegex(screen, r"(?m)^hpe top: \d+ process")
                 self.assertIn("launch/s", screen)

@@ -200,7 +200,7 @@ std::string soft_device::words_for(const command& what) const {
 std::string soft_device::work_before(timepoint point) const {
   command current;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto its = std::find_if(streams_.begin(), streams_.end(),
                                   [&](const auto& stream) { return stream->number() == point.timeline; });
     if (its != streams_.end()) current = (*its)->current();

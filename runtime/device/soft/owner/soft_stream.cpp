@@ -115,7 +115,7 @@ std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_
 }
 
 command soft_stream::current() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return ring_.slot(std::min(completed() + 1, in_ring_));
 }
 
