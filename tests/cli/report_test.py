@@ -59,7 +59,7 @@ class Report(unittest.TestCase):
         cls.folder.cleanup()
 
     def test_a_program_prints_what_it_prints_without(self):
-        alone = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=120, check=True,
+        alone = subprocess.run([HPE, "run", "--", *PROGRAM], capture_output=True, text=True, timeout=120, check=True,
                                env={**os.environ, "HPE_DEVICES": "soft:2"})
 
         def without_times(text):
