@@ -1,5 +1,6 @@
-// The program replaces this one, so its exit status, signals, standard streams and process number are its own. What hpe
-// is to it comes through the environment, which its children inherit: mpirun's as well.
+// The program replaces this one (with --report it is a child, see report/command.h), so its exit status, signals,
+// standard streams and process number are its own. What hpe is to it comes through the environment, which its children
+// inherit: mpirun's as well.
 //
 // CUDA programs get one of two libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices,
 // hpe's own CUDA runtime. That one is preloaded, not only found: the dynamic linker then takes it for every
