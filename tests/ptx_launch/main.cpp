@@ -1,0 +1,12 @@
+// Runs the tests on two soft devices with memory for all of them, unless the environment says otherwise.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+  ::setenv("HPE_DEVICES", "soft:2", 0);  // NOLINT(concurrency-mt-unsafe): before hpe starts
+  ::setenv("HPE_SOFT_MEMORY", "3G", 0);  // NOLINT(concurrency-mt-unsafe)
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
