@@ -100,15 +100,22 @@ class HPE_API adopted_pointers {
 
   // ---- messages between processes of one machine
 
-  /// Names bytes of one allocation to other processes, which may read them as they are after all work that the program
-  /// has queued; waits for that. Empty where the driver has no handle for the memory; then nothing is waited for.
-  [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t from, std::size_t bytes) = 0;
   /// Stands for the work that the program has queued so far; 0: it is all done.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
+  /// Names bytes of one allocation to other processes, which may read or overwrite them as they are after the work that
+  /// `queued` stands for; waits for that. Empty where the driver has no handle for the memory; then nothing is waited
+  /// for.
+  enum class peer_use : std::uint8_t { read, overwrite };
+  [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                                        std::uint64_t queued) = 0;
   /// Begins to copy bytes of another process to memory of any kind, behind the work that `queued` stands for. They are
   /// there when the copy is done. Empty where this process cannot reach them.
   [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                                         std::uint64_t queued) = 0;
+  /// Begins to copy bytes of one allocation, which were shared, to memory that another process has shared. Empty where
+  /// this process cannot reach that.
+  [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
+                                                        const copied_rows& shape) = 0;
 
   /// Whether there can be such memory; if not, nothing else has to be asked.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }

@@ -75,6 +75,9 @@ class device_bytes {
   CUdeviceptr address_ = 0;
 };
 
+// Not with HPE_MPI_DIRECT=0: by way of the host.
+bool direct() { return std::getenv("HPE_MPI_DIRECT") == nullptr; }
+
 constexpr int tag = 5;
 const MPI_Comm world = MPI_COMM_WORLD;
 int other() { return 1 - rank; }
@@ -257,6 +260,92 @@ void rows() {
   }
 }
 
+// Columns and boxes of any width, at any alignment.
+void any_rows() {
+  constexpr std::size_t count = 30000;
+  std::mt19937_64 numbers(seed_of(0, 2));
+  const auto below = [&](unsigned n) { return static_cast<int>(numbers() % n); };
+  for (unsigned round = 0; round < 60; ++round) {
+    const int widths[] = {1, 2, 3, 4, 8, 16, 48, 64};
+    const int width = widths[below(8)];
+    const int pitches[2] = {width + below(3) * width + below(5), width + below(3) * width + below(2) * 16};
+    const int rows = 1 + below(40);
+    const int planes = 1 + below(4);
+    MPI_Datatype types[2];
+    MPI_Datatype plane;
+    for (int t = 0; t < 2; ++t) {
+      MPI_Type_vector(rows, width, pitches[t], MPI_BYTE, &plane);
+      MPI_Type_create_resized(plane, 0, static_cast<MPI_Aint>(pitches[t]) * rows + below(3) * 8, &types[t]);
+      MPI_Type_commit(&types[t]);
+      MPI_Type_free(&plane);
+    }
+    const int at[2] = {below(20), below(20)};
+    const bytes mine = random_bytes(count, seed_of(rank, 3) + round * 4);
+    const bytes theirs = random_bytes(count, seed_of(other(), 3) + round * 4);
+    bytes expected = random_bytes(count, round);
+    const device_bytes out(mine);
+    const device_bytes in(expected);
+    bytes packed(static_cast<std::size_t>(width) * rows * planes);
+    const int size = static_cast<int>(packed.size());
+    int position = 0;
+    MPI_Pack(theirs.data() + at[0], planes, types[0], packed.data(), size, &position, world);
+    position = 0;
+    MPI_Unpack(packed.data(), size, &position, expected.data() + at[1], planes, types[1], world);
+    MPI_Sendrecv(out.data() + at[0], planes, types[0], other(), tag, in.data() + at[1], planes, types[1], other(), tag,
+                 world, MPI_STATUS_IGNORE);
+    EXPECT(in.get() == expected);
+    MPI_Type_free(&types[0]);
+    MPI_Type_free(&types[1]);
+  }
+}
+
+unsigned copies() { return calls_of("cuMemcpyAsync"); }
+
+// Of a sender that waits the sender copies; of any other, the receiver.
+void sides() {
+  constexpr std::size_t count = 10000;
+  const device_bytes out(random_bytes(count, seed_of(rank, count)));
+  const device_bytes in(count);
+  const bytes theirs = random_bytes(count, seed_of(other(), count));
+  const bool sends = rank == 0;
+  for (int round = 0; round < 5; ++round) {
+    if (!sends) in.put(bytes(count, 1));
+    MPI_Barrier(world);
+    const unsigned before = copies();
+    MPI_Request request;
+    int over = 0;
+    if (!sends) {
+      MPI_Recv(in.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+    } else if (round % 2 == 0) {
+      MPI_Send(out.data(), count, MPI_BYTE, 1, tag, world);
+    } else {
+      MPI_Isend(out.data(), count, MPI_BYTE, 1, tag, world, &request);
+      while (over == 0) MPI_Test(&request, &over, MPI_STATUS_IGNORE);
+    }
+    const bool copied = copies() != before;
+    if (direct()) EXPECT(copied == (sends == (round % 2 == 0)));
+    if (!sends) EXPECT(in.get() == theirs);
+  }
+}
+
+// A sender that cannot write the receiver's memory leaves the copy to it; a receiver that can do neither gets chunks.
+void out_of_reach() {
+  constexpr std::size_t count = 10000;
+  const auto refuse = of_stand_in<stand_in::refuse_function>("stand_in_refuse_peers");
+  for (int round = 0; round < 2; ++round) {
+    const device_bytes out(random_bytes(count, seed_of(rank, count)));
+    const device_bytes in(count);
+    refuse(rank == 0 || round == 1 ? 1 : 0);
+    if (rank == 0) MPI_Send(out.data(), count, MPI_BYTE, 1, tag, world);
+    if (rank == 1) {
+      MPI_Recv(in.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+      EXPECT(in.get() == random_bytes(count, seed_of(0, count)));
+    }
+    MPI_Barrier(world);
+    refuse(0);
+  }
+}
+
 const stand_in::kernel fill{[](const std::uint64_t* parameters) {
                               auto* const p = static_cast<std::uint8_t*>(
                                   of_stand_in<stand_in::memory_function>("stand_in_memory")(parameters[0]));
@@ -352,11 +441,13 @@ int main(int argc, char** argv) {
   sent_before_it_is_received();
   synchronous();
   rows();
+  any_rows();
+  EXPECT(calls_of("cuModuleLoadData") == (direct() ? 1U : 0U));
   waits();
   touched();
-  // HPE_MPI_DIRECT=0: by way of the host.
-  const char* const direct = std::getenv("HPE_MPI_DIRECT");
-  EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == (direct == nullptr));
+  sides();
+  EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());
+  out_of_reach();
   int all = 0;
   MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, world);
   if (rank == 0 && all == 0) std::printf("adopted messages: all right\n");

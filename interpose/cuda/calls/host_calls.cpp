@@ -7,6 +7,7 @@
 
 #include "interpose/cuda/device_work.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
@@ -77,8 +78,10 @@ void host_calls::forget_contexts() noexcept {
   known_.forget_all();
   peers_.clear();
   std::map<CUcontext, std::shared_ptr<call_queue>> old;
+  std::map<CUcontext, std::shared_ptr<copy_kernels>> old_kernels;
   const std::lock_guard lock(mutex_);
   old.swap(queues_);
+  old_kernels.swap(kernels_);
 }
 
 std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) {
@@ -86,6 +89,27 @@ std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) {
   std::shared_ptr<call_queue>& queue = queues_[context];
   if (queue == nullptr) queue = std::make_shared<call_queue>(cu_, parts_.of(context));
   return queue;
+}
+
+std::shared_ptr<copy_kernels> host_calls::kernels_of(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = kernels_.try_emplace(context);
+  if (is_new) {
+    try {
+      found->second = std::make_shared<copy_kernels>(cu_, parts_.of(context));
+    } catch (const error& e) {
+      log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
+    }
+  }
+  return found->second;
+}
+
+std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const copied_rows& shape,
+                                    std::shared_ptr<void> kept) {
+  const auto kernels = copy_kernels::suit(shape) ? kernels_of(queue.parts()->context()) : nullptr;
+  if (kernels == nullptr) return queue.copy_rows(to, from, shape, std::move(kept));
+  return queue.add(shape.bytes(), std::move(kept),
+                   [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
 }
 
 // For copies to host memory, which any context can make. Empty if the program has none yet.
@@ -176,16 +200,17 @@ std::byte* host_calls::borrow(std::size_t bytes) {
 
 // ---- messages -----------------------------------------------------------------------------------------------------
 
-std::optional<peer_bytes> host_calls::share(std::uintptr_t from, std::size_t bytes) {
-  const auto found = known_.shared_at(from);
-  if (!found || from + bytes > found->what.base + found->what.bytes) return std::nullopt;
-  wait_for_program(found->what.context);
+std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                            std::uint64_t queued) {
+  const auto found = known_.shared_at(address);
+  if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
+  wait_for_program(found->what.context, queued);
   if (adopted_memory::any()) {
-    device_work release({{from, bytes, false}});
+    device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
     cu_.check(release.result(), "taking what CPU code has written to the device");
   }
-  peer_bytes result{process_, found->number, found->what.base, from - found->what.base, {}};
+  peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}};
   static_assert(sizeof result.handle == sizeof found->handle);
   std::memcpy(result.handle.data(), &found->handle, sizeof result.handle);
   return result;
@@ -200,7 +225,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   if (queue == nullptr) return std::nullopt;
   const auto memory = peers_.open(from, queue->parts());
   if (memory == nullptr) return std::nullopt;
-  if (queued > waits_over_.load()) wait_for_program(queue->parts()->context());
+  wait_for_program(queue->parts()->context(), queued);
   const entered here(cu_, queue->parts()->context());
   const CUdeviceptr source = memory->base() + from.offset;
   if (!on_device) {
@@ -214,7 +239,15 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
-  return device_copy{queue, queue->copy_rows(target, source, shape, memory)};
+  return device_copy{queue, copy_rows(*queue, target, source, shape, memory)};
+}
+
+std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
+  const auto queue = queue_of(require(from).context);
+  const auto memory = peers_.open(to, queue->parts());
+  if (memory == nullptr) return std::nullopt;
+  const entered here(cu_, queue->parts()->context());
+  return device_copy{queue, copy_rows(*queue, memory->base() + to.offset, from, shape, memory)};
 }
 
 }  // namespace hpe::cuda_hooks

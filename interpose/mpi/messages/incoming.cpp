@@ -155,10 +155,15 @@ void incoming::fetch(const envelope& head) {
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
   progress::of_process().owe(1);
+  left_ = false;
+  fetch_payload();
+}
+
+void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
-    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
+    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
     to = assembled_.get();
   }
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
@@ -171,11 +176,41 @@ bool incoming::fetch_rows() {
   const auto shape = shape_of(head_->rows, *rows_);
   if (!shape) return false;
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  return copy_directly(moved(what_.buffer, rows_->offset), head_->device, *shape, queued_,
-                       [self](const std::optional<error>& failure) {
-                         self->tell_done();
-                         self->fetched(failure);
-                       });
+  return copy(moved(what_.buffer, rows_->offset), *shape, [self](const std::optional<error>& failure) {
+    self->tell_done();
+    self->fetched(failure);
+  });
+}
+
+// Of an offer that is taken.
+bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over& then) {
+  return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
+}
+
+// Where the sender has nothing else to do meanwhile, and can write the memory.
+bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
+  offer_board* const board = offer_board::current();
+  adopted_pointers* const devices = adopted_pointers::of(to);
+  if (left_ || devices == nullptr || !board->is_awaited(head_->sender, head_->offer)) return false;
+  std::optional<peer_bytes> place;
+  first_failure failure;
+  failure.attempt([&] {
+    place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.extent(shape.to),
+                           adopted_pointers::peer_use::overwrite, queued_);
+  });
+  if (!place) return false;
+  board->ask(head_->sender, head_->offer, {*place, shape});
+  progress::of_process().repeat(
+      [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_push(); });
+  return true;
+}
+
+bool incoming::look_at_push() {
+  const offer_board::stage at = offer_board::current()->stage_of(head_->sender, head_->offer);
+  if (at == offer_board::stage::asked) return false;
+  left_ = at == offer_board::stage::left;
+  left_ ? fetch_payload() : fetched(std::nullopt);
+  return true;
 }
 
 bool incoming::fetch_directly(std::byte* to) {
@@ -186,7 +221,7 @@ bool incoming::fetch_directly(std::byte* to) {
     self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (taken_) return copy_directly(to, head_->device, *shape_of(head_->rows, {0, head_->bytes}), queued_, copied);
+  if (taken_) return copy(to, *shape_of(head_->rows, {0, head_->bytes}), copied);
   return head_->exported != 0 && copy_directly(to, head_->memory, head_->bytes, copied);
 }
 

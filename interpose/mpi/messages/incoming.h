@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "interpose/mpi/messages/channel.h"
+#include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/set_aside.h"
@@ -58,8 +59,12 @@ class incoming final : public message {
   [[nodiscard]] bool is_too_long(const MPI_Status& status) const;
   void put_in_place(const MPI_Status& status);
   void fetch(const envelope& head);
+  void fetch_payload();
   [[nodiscard]] bool fetch_directly(std::byte* to);
   [[nodiscard]] bool fetch_rows();
+  [[nodiscard]] bool copy(std::byte* to, const copied_rows& shape, const transfer_over& then);
+  [[nodiscard]] bool ask_for_push(std::byte* to, const copied_rows& shape);
+  [[nodiscard]] bool look_at_push();
   void fetch_chunks(std::byte* to, answer::verdict verdict = answer::verdict::chunks);
   void tell_done() const;
   void fetched(const std::optional<error>& failure);
@@ -75,6 +80,7 @@ class incoming final : public message {
   std::optional<matched> found_;             // instead of a message that MPI matches
   std::optional<envelope> head_;             // of what is being fetched
   bool taken_ = false;                       // its offer
+  bool left_ = false;                        // by a sender that was to copy
   std::uint64_t queued_ = 0;                 // work of the program before this start (adopted_pointers.h)
   bool too_long_ = false;                    // what a blocking call received
   MPI_Status status_{};

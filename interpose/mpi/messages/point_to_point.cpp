@@ -76,7 +76,8 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
   if (board == nullptr || !job::current()->is_near(rank) || board->is_of_no_use(rank) ||
       (bytes < envelope_bytes && !board->looks(rank)))
     return std::nullopt;
-  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent);
+  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent, adopted_pointers::peer_use::read,
+                      driver.queued_now());
 }
 
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -185,7 +186,7 @@ namespace {
 taken send_now(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, bool synchronous,
                const char* function) {
   return guarded(comm, [&]() -> taken {
-    const auto send = large(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = synchronous});
+    const auto send = large(buf, count, type, dest, tag, comm, {.synchronous = synchronous, .blocking = true});
     if (send == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
     return send->carry_out(MPI_STATUS_IGNORE);
@@ -215,17 +216,17 @@ taken large_ssend(const void* buf, int count, MPI_Datatype type, int dest, int t
 
 taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                   MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = false}, request);
+  return begin_send(buf, count, type, dest, tag, comm, {}, request);
 }
 
 taken large_issend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                    MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = true}, request);
+  return begin_send(buf, count, type, dest, tag, comm, {.synchronous = true}, request);
 }
 
 taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                       MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true, .synchronous = false}, request);
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true}, request);
 }
 
 taken large_ssend_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -290,7 +291,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, {});
+    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true});
     if (send != nullptr) {
       const trace::recorded here(trace::category::mpi, function);
       if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;

@@ -4,7 +4,7 @@
 /// has two devices, whose memory is host memory that nobody reads at the devices' addresses. Copies, fills and kernels
 /// run in a thread of their stream, a little after the call, in the order that CUDA gives and no other. A context that
 /// is reset or released for the last time takes its memory, streams and events along: calls that name them fail from
-/// then on. It counts the calls.
+/// then on. Kernels are functions of the test, or PTX of a module, which is interpreted. It counts the calls.
 ///
 /// Not for the CUDA runtime, which asks the driver whether it is NVIDIA's.
 
@@ -25,5 +25,6 @@ struct kernel {
 using count_function = unsigned(const char* symbol);  ///< stand_in_count: calls of an entry so far
 using memory_function = void*(CUdeviceptr address);   ///< stand_in_memory: where a byte of device memory is
 using pause_function = void(int paused);              ///< stand_in_pause: whether queued work waits
+using refuse_function = void(int refused);            ///< stand_in_refuse_peers: whether memory of others is opened
 
 }  // namespace stand_in

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "interpose/adopted_pointers.h"
+#include "interpose/cuda/calls/byte_places.h"
+#include "interpose/cuda/context_parts.h"
+
+namespace hpe::cuda_hooks {
+
+/// Kernels of hpe's own in a context of the program, for copies of bytes that are not in a row. Any thread.
+class copy_kernels {
+ public:
+  /// Throws what the driver refuses.
+  copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
+  ~copy_kernels();
+  copy_kernels(const copy_kernels&) = delete;
+  copy_kernels& operator=(const copy_kernels&) = delete;
+
+  /// Whether a kernel copies these faster than a copy engine.
+  [[nodiscard]] static bool suit(const interpose::copied_rows& shape) noexcept;
+
+  /// Queues a copy, with the context current. Both sides are memory that kernels of the context reach.
+  [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape, CUstream stream);
+
+ private:
+  static constexpr std::size_t unit_sizes = 5;  // 1, 2, 4, 8 and 16 bytes
+
+  CUresult launch(byte_places to, byte_places from, std::size_t bytes, CUstream stream);
+
+  const device::cuda::driver& cu_;
+  const std::shared_ptr<context_parts> parts_;
+  CUmodule module_ = nullptr;
+  std::array<CUfunction, unit_sizes> functions_{};
+};
+
+}  // namespace hpe::cuda_hooks
