@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "hpe/hpe.h"
 
@@ -24,6 +25,7 @@ struct peer_bytes {
   std::uint64_t base = 0;                  ///< its address there
   std::uint64_t offset = 0;                ///< of the first byte
   std::array<std::byte, 64> handle{};      ///< the driver's
+  std::array<std::byte, 16> device{};      ///< its UUID
 };
 
 /// Rows of bytes, and planes of such rows, at equal distances on either side.
@@ -56,6 +58,21 @@ struct copied_piece {
   copied_rows shape;  ///< both sides alike
 };
 
+/// Bytes that lie together.
+struct stretch {
+  std::ptrdiff_t offset = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const stretch&, const stretch&) = default;
+};
+
+/// Elements at equal distances, all of the same stretches.
+struct scattered_bytes {
+  std::shared_ptr<const std::vector<stretch>> element;  ///< in the order of the data; not empty
+  std::size_t element_bytes = 0;
+  std::ptrdiff_t extent = 0;  ///< from one element to the next
+};
+
 /// Copies that devices make one after the other. Any thread.
 class copy_queue {
  public:
@@ -71,6 +88,7 @@ struct device_copy {
   std::shared_ptr<copy_queue> queue;
   std::uint64_t number = 0;
   [[nodiscard]] bool done() const { return queue->reached(number); }
+  void wait() const { queue->wait(); }
 };
 
 /// Any thread. What throws, throws hpe::error.
@@ -116,6 +134,16 @@ class HPE_API adopted_pointers {
   /// this process cannot reach that.
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const copied_rows& shape) = 0;
+
+  /// Device memory of hpe's own, to be shared like an allocation of the program, in whose context it is. Empty where
+  /// there is none.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
+  /// Begins to copy the first `bytes` bytes of data to a row of such memory, or from there, behind the work that `queued`
+  /// stands for.
+  virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
+                             std::uint64_t queued) = 0;
+  virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
+                              std::uint64_t queued) = 0;
 
   /// Whether there can be such memory; if not, nothing else has to be asked.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -77,6 +78,9 @@ class device_bytes {
 
 // Not with HPE_MPI_DIRECT=0: by way of the host.
 bool direct() { return std::getenv("HPE_MPI_DIRECT") == nullptr; }
+
+bool one_device() { return std::getenv("HPE_TEST_ONE_DEVICE") != nullptr; }
+int device() { return one_device() ? 0 : rank; }
 
 constexpr int tag = 5;
 const MPI_Comm world = MPI_COMM_WORLD;
@@ -299,31 +303,115 @@ void any_rows() {
   }
 }
 
+// Stretches of any length in any order, of elements of some size, several elements, as many bytes as told.
+MPI_Datatype scattered_type(std::mt19937_64& numbers, int units, MPI_Datatype unit, int& room) {
+  std::vector<int> lengths;
+  std::vector<int> places;
+  int at = 0;
+  for (int left = units; left > 0; left -= lengths.back()) {
+    lengths.push_back(std::min(left, 1 + static_cast<int>(numbers() % 5)));
+    places.push_back(at += static_cast<int>(numbers() % 3));
+    at += lengths.back();
+  }
+  for (std::size_t i = lengths.size() - 1; i > 0; --i) {
+    const std::size_t other = numbers() % (i + 1);
+    std::swap(lengths[i], lengths[other]);
+    std::swap(places[i], places[other]);
+  }
+  MPI_Datatype indexed;
+  MPI_Datatype result;
+  MPI_Type_indexed(static_cast<int>(lengths.size()), lengths.data(), places.data(), unit, &indexed);
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  MPI_Type_get_extent(unit, &lower, &extent);
+  room = at + static_cast<int>(numbers() % 4);
+  MPI_Type_create_resized(indexed, 0, room * extent, &result);
+  MPI_Type_commit(&result);
+  MPI_Type_free(&indexed);
+  room *= static_cast<int>(extent);
+  return result;
+}
+
+void any_types() {
+  const MPI_Datatype units[] = {MPI_BYTE, MPI_SHORT, MPI_FLOAT, MPI_DOUBLE};
+  std::mt19937_64 numbers(seed_of(0, 4));
+  for (unsigned round = 0; round < 60; ++round) {
+    const MPI_Datatype unit = units[numbers() % 4];
+    const int elements = 1 + static_cast<int>(numbers() % 5);
+    int size = 0;
+    int room[2] = {};
+    const int in_each = 1 + static_cast<int>(numbers() % 300);
+    MPI_Type_size(unit, &size);
+    size *= in_each;
+    const MPI_Datatype types[] = {scattered_type(numbers, in_each, unit, room[0]),
+                                  scattered_type(numbers, in_each, unit, room[1])};
+    const int rows[] = {static_cast<int>(numbers() % 4), static_cast<int>(numbers() % 4)};  // 0: bytes in a row
+    const int counts[] = {rows[0] == 0 ? size * elements : elements, rows[1] == 0 ? size * elements : elements};
+    const MPI_Datatype used[] = {rows[0] == 0 ? MPI_BYTE : types[0], rows[1] == 0 ? MPI_BYTE : types[1]};
+    const std::size_t bytes_out = static_cast<std::size_t>(std::max(room[0], size)) * elements;
+    const std::size_t bytes_in = static_cast<std::size_t>(std::max(room[1], size)) * elements;
+    const device_bytes out(random_bytes(bytes_out, seed_of(rank, 5) + round * 4));
+    const bytes theirs = random_bytes(bytes_out, seed_of(other(), 5) + round * 4);
+    bytes expected = random_bytes(bytes_in, round);
+    const device_bytes in(expected);
+    bytes packed(static_cast<std::size_t>(size) * elements);
+    int position = 0;
+    MPI_Pack(theirs.data(), counts[0], used[0], packed.data(), size * elements, &position, world);
+    position = 0;
+    MPI_Unpack(packed.data(), size * elements, &position, expected.data(), counts[1], used[1], world);
+    MPI_Sendrecv(out.data(), counts[0], used[0], other(), tag, in.data(), counts[1], used[1], other(), tag, world,
+                 MPI_STATUS_IGNORE);
+    EXPECT(in.get() == expected);
+    // A persistent one reads what is there at each start, and less may come than there is room for.
+    MPI_Request send;
+    MPI_Send_init(out.data(), counts[0], used[0], other(), tag, world, &send);
+    for (unsigned start = 1; start < 3; ++start) {
+      out.put(random_bytes(bytes_out, seed_of(rank, 5) + round * 4 + start));
+      const bytes next = random_bytes(bytes_out, seed_of(other(), 5) + round * 4 + start);
+      position = 0;
+      MPI_Pack(next.data(), counts[0], used[0], packed.data(), size * elements, &position, world);
+      bytes all(bytes_in * 2, static_cast<std::uint8_t>(start));
+      const device_bytes twice(all);
+      position = 0;
+      MPI_Unpack(packed.data(), size * elements, &position, all.data(), counts[1], used[1], world);
+      MPI_Start(&send);
+      MPI_Recv(twice.data(), counts[1] * 2, used[1], other(), tag, world, MPI_STATUS_IGNORE);
+      MPI_Wait(&send, MPI_STATUS_IGNORE);
+      EXPECT(twice.get() == all);
+    }
+    MPI_Request_free(&send);
+    for (MPI_Datatype type : types) MPI_Type_free(&type);
+  }
+}
+
 unsigned copies() { return calls_of("cuMemcpyAsync"); }
 
-// Of a sender that waits the sender copies; of any other, the receiver.
+// Of a sender that waits the sender copies; of any other, the receiver. On one device the first rank copies what comes
+// from one that waits.
 void sides() {
   constexpr std::size_t count = 10000;
   const device_bytes out(random_bytes(count, seed_of(rank, count)));
   const device_bytes in(count);
   const bytes theirs = random_bytes(count, seed_of(other(), count));
-  const bool sends = rank == 0;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 8; ++round) {
+    const int sender = round / 4;
+    const bool sends = rank == sender;
     if (!sends) in.put(bytes(count, 1));
     MPI_Barrier(world);
     const unsigned before = copies();
     MPI_Request request;
     int over = 0;
     if (!sends) {
-      MPI_Recv(in.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+      MPI_Recv(in.data(), count, MPI_BYTE, sender, tag, world, MPI_STATUS_IGNORE);
     } else if (round % 2 == 0) {
-      MPI_Send(out.data(), count, MPI_BYTE, 1, tag, world);
+      MPI_Send(out.data(), count, MPI_BYTE, 1 - sender, tag, world);
     } else {
-      MPI_Isend(out.data(), count, MPI_BYTE, 1, tag, world, &request);
+      MPI_Isend(out.data(), count, MPI_BYTE, 1 - sender, tag, world, &request);
       while (over == 0) MPI_Test(&request, &over, MPI_STATUS_IGNORE);
     }
     const bool copied = copies() != before;
-    if (direct()) EXPECT(copied == (sends == (round % 2 == 0)));
+    const bool by_sender = round % 2 == 0 && (!one_device() || sender == 0);
+    if (direct()) EXPECT(copied == (sends == by_sender));
     if (!sends) EXPECT(in.get() == theirs);
   }
 }
@@ -431,7 +519,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(world, &rank);
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
   CUcontext context = nullptr;
-  EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);
   cuCtxSetCurrent(context);
   freed_and_allocated_again();
   for (const std::size_t count : {0, 1, 8, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
@@ -442,6 +530,7 @@ int main(int argc, char** argv) {
   synchronous();
   rows();
   any_rows();
+  any_types();
   EXPECT(calls_of("cuModuleLoadData") == (direct() ? 1U : 0U));
   waits();
   touched();

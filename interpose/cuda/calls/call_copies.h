@@ -60,6 +60,11 @@ class call_queue final : public interpose::copy_queue {
     const std::lock_guard lock(mutex_);
     return queued(queue_it(stream()), bytes, std::move(kept));
   }
+  /// How many copies are not known to be done.
+  [[nodiscard]] std::uint64_t unfinished() {
+    const std::lock_guard lock(mutex_);
+    return queued_ - done_;
+  }
   [[nodiscard]] bool reached(std::uint64_t number) override;
   void wait() override;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 
@@ -35,6 +36,11 @@ class host_calls final : public interpose::adopted_pointers {
                                                            std::uint64_t queued) override;
   [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
                                                            const interpose::copied_rows& shape) override;
+  [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
+  interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
+                                std::size_t bytes, std::uint64_t queued) override;
+  interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
+                                 std::size_t bytes, std::uint64_t queued) override;
 
   /// The program gives memory back.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
@@ -50,12 +56,18 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
+  /// For a message of so many bytes: another queue while the first ones have work, because copies between devices
+  /// overlap.
+  [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
   /// Empty where the driver does not load them, which is remembered and told in the log.
   [[nodiscard]] std::shared_ptr<copy_kernels> kernels_of(CUcontext context);
   /// Queues a copy between two addresses that kernels of the queue's context reach, with that current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
                           std::shared_ptr<void> kept);
+  template <class Copy>
+  interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
+                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
   void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
   /// Waits for all work of the program, unless it is known to be done.
   void wait_for_program(CUcontext also);
@@ -74,7 +86,8 @@ class host_calls final : public interpose::adopted_pointers {
   peer_memory peers_;
   call_buffers buffers_;
   std::mutex mutex_;
-  std::map<CUcontext, std::shared_ptr<call_queue>> queues_;
+  using context_queues = std::array<std::shared_ptr<call_queue>, 4>;
+  std::map<CUcontext, context_queues> queues_;
   std::map<CUcontext, std::shared_ptr<copy_kernels>> kernels_;
   std::atomic<std::uint64_t> waits_begun_{0};
   std::atomic<std::uint64_t> waits_over_{0};  // all with a number up to this, or a later one

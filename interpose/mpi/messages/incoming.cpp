@@ -159,12 +159,21 @@ void incoming::fetch(const envelope& head) {
   fetch_payload();
 }
 
+// Whose memory it goes to, if that is the driver's.
+adopted_pointers* incoming::driver() const {
+  const std::byte* const first = moved(what_.buffer, which_.begin());
+  return core::host_access::of(first) == nullptr ? adopted_pointers::of(first) : nullptr;
+}
+
 void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
-    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
-    to = assembled_.get();
+    // What hpe exports is copied by its own runtime, which knows nothing of such a row.
+    if (head_->exported == 0 && driver() != nullptr && which_.scattered())
+      row_ = driver()->borrow_beside(reinterpret_cast<std::uintptr_t>(to), head_->bytes);
+    if (row_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
+    to = row_ != nullptr ? row_.get() : assembled_.get();
   }
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
 }
@@ -187,7 +196,8 @@ bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over
   return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
 }
 
-// Where the sender has nothing else to do meanwhile, and can write the memory.
+// Where the sender has nothing else to do meanwhile, and can write the memory. On one device, which processes have in
+// turns, the lower rank makes the copies of both.
 bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
@@ -198,7 +208,7 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
     place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.extent(shape.to),
                            adopted_pointers::peer_use::overwrite, queued_);
   });
-  if (!place) return false;
+  if (!place || (place->device == head_->device.device && job::current()->rank < head_->sender)) return false;
   board->ask(head_->sender, head_->offer, {*place, shape});
   progress::of_process().repeat(
       [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_push(); });
@@ -206,7 +216,10 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
 }
 
 bool incoming::look_at_push() {
-  const offer_board::stage at = offer_board::current()->stage_of(head_->sender, head_->offer);
+  const offer_board& board = *offer_board::current();
+  const bool alone = progress::of_process().only_one();
+  const offer_board::stage at =
+      alone ? board.watch(head_->sender, head_->offer) : board.stage_of(head_->sender, head_->offer);
   if (at == offer_board::stage::asked) return false;
   left_ = at == offer_board::stage::left;
   left_ ? fetch_payload() : fetched(std::nullopt);
@@ -242,7 +255,17 @@ void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
 void incoming::fetched(const std::optional<error>& failure) {
   first_failure what;
   if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
+  if (row_ != nullptr && !failure) {
+    const auto to = *which_.scattered();
+    what.attempt([&] {
+      driver()
+          ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, row_.get(),
+                    head_->bytes, queued_)
+          .wait();
+    });
+  }
   assembled_.reset();
+  row_.reset();
   head_.reset();
   progress::of_process().owe(-1);
   conclude(status_, failure ? failure : what.what());

@@ -16,6 +16,14 @@ namespace {
 
 std::atomic<offer_board*> the_board{nullptr};
 
+template <class Look, class Holds>
+offer_board::stage watch_while(Look look, Holds holds) {
+  constexpr int looks = 20;
+  offer_board::stage at = look();
+  for (int i = 0; i < looks && holds(at); ++i, at = look()) __builtin_ia32_pause();
+  return at;
+}
+
 void* map_file(const std::string& name, std::size_t bytes) {
   const int file = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0) return nullptr;
@@ -74,6 +82,14 @@ void offer_board::ask(int rank, const offer& of, const target& wanted) noexcept 
 offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexcept {
   const std::uint64_t now = rows_[rank].of_offer[of.slot].state.load(std::memory_order_acquire);
   return now >> 32 == of.turn ? static_cast<stage>(now) : stage::done;
+}
+
+offer_board::stage offer_board::watch(const offer& of) const noexcept {
+  return watch_while([&] { return stage_of(of); }, [](stage at) { return at == stage::offered || at == stage::taken; });
+}
+
+offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
+  return watch_while([&] { return stage_of(rank, of); }, [](stage at) { return at == stage::asked; });
 }
 
 bool offer_board::change(int rank, const offer& of, stage from, stage to) noexcept {

@@ -48,6 +48,8 @@ class offer_board {
   /// The sender stays in MPI until the message is over.
   void await(const offer& of) noexcept;
   [[nodiscard]] stage stage_of(const offer& of) const noexcept { return stage_of(rank_, of); }
+  /// Looks for about a microsecond whether the other side has done its part.
+  [[nodiscard]] stage watch(const offer& of) const noexcept;
   /// Of one that is asked for.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }
   /// The bytes are there. Or they are not: the receiver is to fetch them.
@@ -70,6 +72,7 @@ class offer_board {
   void ask(int rank, const offer& of, const target& wanted) noexcept;
   /// `done` also when its slot is used again.
   [[nodiscard]] stage stage_of(int rank, const offer& of) const noexcept;
+  [[nodiscard]] stage watch(int rank, const offer& of) const noexcept;
   void done(int rank, const offer& of) noexcept { set(rank, of, stage::done); }
 
   // ---- receives with less room than an envelope. Any thread.

@@ -36,6 +36,11 @@ void require_device(const std::byte* p) {
 
 void outgoing::prepare() {
   if (what_.driver != nullptr) {
+    if (const auto& origin = what_.gathered)
+      what_.driver
+          ->gather(origin->row.get(), reinterpret_cast<std::uintptr_t>(origin->address), origin->which,
+                   what_.rows.bytes(), what_.driver->queued_now())
+          .wait();
     if (persistent && what_.shared)
       what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent(),
                                          adopted_pointers::peer_use::read, what_.driver->queued_now());
@@ -119,7 +124,7 @@ void outgoing::watch_offer() {
 bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
   if (!offer_) return true;  // answered in another way
-  const offer_board::stage at = board->stage_of(*offer_);
+  const offer_board::stage at = progress::of_process().only_one() ? board->watch(*offer_) : board->stage_of(*offer_);
   if (at == offer_board::stage::done) {
     end_offer();
     return true;

@@ -69,15 +69,34 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
+// Whether a rank may be able to copy memory of the driver.
+bool may_reach(int rank, std::size_t bytes) {
+  const offer_board* const board = offer_board::current();
+  return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
+         (bytes >= envelope_bytes || board->looks(rank));
+}
+
 // Names memory of the driver to another rank. Empty: it goes another way.
 std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
                                       std::size_t extent) {
-  offer_board* const board = offer_board::current();
-  if (board == nullptr || !job::current()->is_near(rank) || board->is_of_no_use(rank) ||
-      (bytes < envelope_bytes && !board->looks(rank)))
-    return std::nullopt;
+  if (!may_reach(rank, bytes)) return std::nullopt;
   return driver.share(reinterpret_cast<std::uintptr_t>(from), extent, adopted_pointers::peer_use::read,
                       driver.queued_now());
+}
+
+// Whether scattered bytes go by way of a row in device memory.
+bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
+  const auto scattered = which.scattered();
+  const bool few = which.size() < job::current()->large;
+  if (!scattered || (few && !may_reach(what.world_rank, which.size()))) return false;
+  const std::byte* const origin = moved(buf, scattered->displacement);
+  auto row = what.driver->borrow_beside(reinterpret_cast<std::uintptr_t>(what.from), which.size());
+  if (row == nullptr) return false;
+  what.from = row.get();
+  what.rows = {0, which.size(), 1, 1, 0, 0};
+  what.shared = shared_with(what.world_rank, *what.driver, what.from, which.size(), which.size());
+  what.gathered = {origin, scattered->which, std::move(row)};
+  return true;
 }
 
 std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -92,16 +111,26 @@ std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, i
   const int rank = job::world_rank(comm, dest);
   if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
   const layout which = elements(count, type);
+  if (which.empty()) return nullptr;
   const auto rows = which.rows();
-  if (which.empty() || !rows || (driver == nullptr && !rows->is_one_run())) return nullptr;
-  const std::byte* const from = moved(buf, which.begin());
-  std::optional<peer_bytes> shared;
-  if (driver != nullptr) shared = shared_with(rank, *driver, from, which.size(), which.extent());
-  if (!shared && !rows->is_one_run()) return nullptr;
-  if (driver != nullptr ? !shared && which.size() < running.large
-                        : which.size() < running.least(rank) || !is_of_devices(buf))
-    return nullptr;
-  return std::make_shared<outgoing>(outgoing::arguments{from, *rows, dest, rank, tag, comm, driver, shared}, how);
+  outgoing::arguments what{.from = moved(buf, which.begin()),
+                           .rows = rows.value_or(byte_rows{}),
+                           .destination = dest,
+                           .world_rank = rank,
+                           .tag = tag,
+                           .comm = comm,
+                           .driver = driver,
+                           .shared = {},
+                           .gathered = {}};
+  const bool is_run = rows && rows->is_one_run();
+  if (driver == nullptr) {
+    if (!is_run || which.size() < running.least(rank) || !is_of_devices(buf)) return nullptr;
+    return std::make_shared<outgoing>(what, how);
+  }
+  if (rows) what.shared = shared_with(rank, *driver, what.from, which.size(), which.extent());
+  if (!what.shared && !is_run && !gather(what, which, buf)) return nullptr;
+  if (!what.shared && which.size() < running.large) return nullptr;
+  return std::make_shared<outgoing>(what, how);
 }
 
 template <class Action>

@@ -160,12 +160,20 @@ void bandwidth(const buffers& device) {
   }
 }
 
-// A column of a square matrix of floats, as wide as told, against as many bytes in a row.
-void strided(const buffers& device) {
+// A column of a square matrix of floats, as wide as told, against as many bytes in a row. The column is straight, or
+// begins elsewhere in each row.
+void strided(const buffers& device, bool straight) {
   constexpr int n = 8192;
-  for (const int width : {1, 16, 256}) {
+  const auto begin_of = [&](std::size_t row) { return straight ? 0 : static_cast<int>(row * 37 % 64); };
+  for (const int width : {1, 3, 16, 256, 2048, 6000}) {
     MPI_Datatype columns;
-    MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
+    std::vector<int> begins;
+    for (int row = 0; row < n; ++row) begins.push_back(row * n + begin_of(row));
+    if (straight) {
+      MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
+    } else {
+      MPI_Type_create_indexed_block(n, width, begins.data(), MPI_FLOAT, &columns);
+    }
     MPI_Type_commit(&columns);
     const std::size_t matrix = std::size_t{n} * n * sizeof(float);
     const std::size_t bytes = std::size_t{n} * width * sizeof(float);
@@ -192,17 +200,31 @@ void strided(const buffers& device) {
     CHECK(cudaMemcpy(got.data(), device.in, matrix, cudaMemcpyDefault));
     const std::size_t in_columns = std::size_t{static_cast<unsigned>(width)} * sizeof(float);
     for (std::size_t i = 0; i < matrix; ++i) {
-      const bool inside = i % (n * sizeof(float)) < in_columns;
+      const std::size_t at = i % (n * sizeof(float)) - begin_of(i / (n * sizeof(float))) * sizeof(float);
+      const bool inside = at < in_columns;
       if (got[i] == (inside ? sent[i] : 0xa5)) continue;
       std::printf("columns of %d: byte %zu is wrong\n", width, i);
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (rank() == 0)
-      std::printf("strided %4d floats of each row %9.2f us, in a row %9.2f us\n", width, median(times), median(in_a_row));
+      std::printf("%s %4d floats of each row %9.2f us, in a row %9.2f us\n", straight ? "strided" : "scattered", width,
+                  median(times), median(in_a_row));
   }
 }
 
 // ---- the driver's copies -------------------------------------------------------------------------------------------
+
+// Sets a flag in memory of the host when the last block has written all.
+__global__ void copy_flagged(uint4* to, const uint4* from, std::size_t n, unsigned* blocks, unsigned* flag, unsigned value) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n; i += std::size_t{gridDim.x} * blockDim.x)
+    to[i] = from[i];
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x != 0 || atomicAdd(blocks, 1) != gridDim.x - 1) return;
+  *blocks = 0;
+  __threadfence_system();
+  *static_cast<volatile unsigned*>(flag) = value;
+}
 
 void peer_copies() {
   int count = 0;
@@ -257,6 +279,40 @@ void peer_copies() {
     std::printf("peer copy      %9zu bytes %9.2f us, in halves %9.2f us, %9.2f GB/s with %d in flight", bytes, one[0],
                 halves[0], many[0], window);
     std::printf("; by the receiver %9.2f us, in halves %9.2f us, %9.2f GB/s\n", one[1], halves[1], many[1]);
+  }
+  for (const std::size_t bytes : {std::size_t{16}, std::size_t{4096}, std::size_t{32768}, std::size_t{65536},
+                                  std::size_t{1} << 18, std::size_t{1} << 20, std::size_t{1} << 22}) {
+    double synchronised[2];
+    double flagged[2];
+    for (int by = 0; by < 2; ++by) {
+      CHECK(cudaSetDevice(by));
+      unsigned* blocks = nullptr;
+      unsigned* flag = nullptr;
+      CHECK(cudaMalloc(&blocks, sizeof *blocks));
+      CHECK(cudaMemset(blocks, 0, sizeof *blocks));
+      CHECK(cudaHostAlloc(&flag, sizeof *flag, cudaHostAllocPortable));
+      *flag = 0;
+      unsigned turn = 0;
+      const std::size_t n = bytes / sizeof(uint4);
+      const auto launch = [&] {
+        copy_flagged<<<static_cast<unsigned>(std::min<std::size_t>((n + 255) / 256, 256)), 256, 0, streams[by][0]>>>(
+            reinterpret_cast<uint4*>(there), reinterpret_cast<const uint4*>(here), n, blocks, flag, ++turn);
+      };
+      synchronised[by] = time_of([&] {
+        launch();
+        CHECK(cudaStreamSynchronize(streams[by][0]));
+      });
+      flagged[by] = time_of([&] {
+        launch();
+        while (*static_cast<volatile unsigned*>(flag) != turn) {
+        }
+      });
+      CHECK(cudaStreamSynchronize(streams[by][0]));
+      CHECK(cudaFree(blocks));
+      CHECK(cudaFreeHost(flag));
+    }
+    std::printf("peer copy by a kernel %9zu bytes %9.2f us, flagged %9.2f us; by the receiver %9.2f us, flagged %9.2f us\n",
+                bytes, synchronised[0], flagged[0], synchronised[1], flagged[1]);
   }
   for (const std::size_t width_bytes : {4, 64, 1024}) {
     constexpr std::size_t pitch = 32768;
@@ -440,7 +496,7 @@ int main(int argc, char** argv) {
     if (is_wanted("latency") || is_wanted("bandwidth") || is_wanted("strided")) device.allocate();
     if (is_wanted("latency")) latency(device);
     if (is_wanted("bandwidth")) bandwidth(device);
-    if (is_wanted("strided")) strided(device);
+    if (is_wanted("strided")) strided(device, true), strided(device, false);
   }
   if (is_wanted("jacobi")) jacobi();
   MPI_Barrier(MPI_COMM_WORLD);
