@@ -15,7 +15,7 @@ struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
-  const byte_piece* pieces;  ///< in device memory, by `first`; or none
+  const byte_piece* pieces;  ///< in device memory, by `first`, with one more at the end of the element; or none
   unsigned piece_count;
   unsigned rows;   ///< in a plane
   unsigned width;  ///< units in a row

@@ -19,7 +19,9 @@ namespace {
 constexpr std::size_t wide = std::size_t{16} << 10;
 
 constexpr unsigned threads = 256;
-constexpr std::size_t most_blocks = 1024;
+constexpr unsigned enough_blocks = 512;  // to keep any GPU busy
+constexpr unsigned most_blocks = 2048;
+constexpr unsigned most_in_a_thread = 16;
 constexpr unsigned any_number = 1U << 31;
 
 byte_places rows_at(CUdeviceptr base, const copied_rows& shape, const copied_rows::distances& apart) {
@@ -84,8 +86,10 @@ CUresult copy_kernels::launch(byte_places to, byte_places from, std::size_t byte
   to.width >>= n;
   from.width >>= n;
   auto units = static_cast<unsigned>(bytes >> n);
-  const auto blocks = static_cast<unsigned>(std::min((units + threads - 1) / std::size_t{threads}, most_blocks));
-  void* parameters[] = {&to, &from, &units};
+  auto in_a_thread = std::clamp(units / (threads * enough_blocks), 1U, most_in_a_thread);
+  const unsigned tile = threads * in_a_thread;
+  const unsigned blocks = std::min((units + tile - 1) / tile, most_blocks);
+  void* parameters[] = {&to, &from, &units, &in_a_thread};
   return cu_.cuLaunchKernel(functions_[n], blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
 }
 
@@ -109,6 +113,7 @@ std::shared_ptr<const copy_kernels::table> copy_kernels::table_of(const scattere
     made->end = std::max(made->end, offset + static_cast<std::ptrdiff_t>(bytes));
     first += bytes;
   }
+  pieces.push_back({first, 0});  // the end of the last one
   const std::size_t size = pieces.size() * sizeof pieces[0];
   made->pieces = memory_->borrow(size);
   const entered here(cu_, parts_->context());

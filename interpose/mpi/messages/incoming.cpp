@@ -1,6 +1,7 @@
 #include "interpose/mpi/messages/incoming.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -33,12 +34,18 @@ std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) 
   return copied_rows{from.width, from.rows, from.planes, {to.pitch, to.plane_pitch}, {from.pitch, from.plane_pitch}};
 }
 
+std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t bytes) {
+  return {driver.borrow(bytes), [&driver, bytes](std::byte* memory) { driver.give_back(memory, bytes); }};
+}
+
 }  // namespace
 
 incoming::incoming(const receive& what, bool persistent)
     : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
   if (which_.size() < envelope_bytes)
-    landing_ = std::make_unique<envelope::wire>();
+    landing_ = envelope::landing();
+  else if (which_.size() != which_.extent() && which_.size() <= INT_MAX && driver() != nullptr)
+    landing_ = borrowed_from(*driver(), which_.size());
   else if (concerns(what.buffer))
     staged_.emplace(what.buffer, which_, host_use::write, persistent);
 }
@@ -48,7 +55,7 @@ incoming::~incoming() {
 }
 
 incoming::slot incoming::where() const noexcept {
-  if (landing_) return {landing_->data(), envelope_bytes, handles::get().byte};
+  if (landing_) return {landing_.get(), static_cast<int>(std::max(which_.size(), envelope_bytes)), handles::get().byte};
   return {staged_ ? staged_->pointer() : what_.buffer, what_.count, what_.type};
 }
 
@@ -134,13 +141,13 @@ bool incoming::is_too_long(const MPI_Status& status) const {
 }
 
 void incoming::put_in_place(const MPI_Status& status) {
-  if (landing_) return scatter(landing_->data(), bytes_received(status));
+  if (landing_) return scatter(landing_.get(), bytes_received(status));
   if (staged_) staged_->written(bytes_received(status));
 }
 
 std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const {
   if (bytes_received(status) != envelope_bytes) return std::nullopt;
-  return landing_ ? envelope::recognise(*landing_) : envelope::recognise(where().place, which_);
+  return landing_ ? envelope::recognise(landing_.get()) : envelope::recognise(where().place, which_);
 }
 
 void incoming::fetch(const envelope& head) {
@@ -170,8 +177,7 @@ void incoming::fetch_payload() {
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
     // What hpe exports is copied by its own runtime, which knows nothing of such a row.
-    if (head_->exported == 0 && driver() != nullptr && which_.scattered())
-      row_ = driver()->borrow_beside(reinterpret_cast<std::uintptr_t>(to), head_->bytes);
+    if (head_->exported == 0) borrow_row(head_->bytes);
     if (row_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
     to = row_ != nullptr ? row_.get() : assembled_.get();
   }
@@ -255,15 +261,7 @@ void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
 void incoming::fetched(const std::optional<error>& failure) {
   first_failure what;
   if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
-  if (row_ != nullptr && !failure) {
-    const auto to = *which_.scattered();
-    what.attempt([&] {
-      driver()
-          ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, row_.get(),
-                    head_->bytes, queued_)
-          .wait();
-    });
-  }
+  if (row_ != nullptr && !failure) what.attempt([&] { scatter_row(head_->bytes); });
   assembled_.reset();
   row_.reset();
   head_.reset();
@@ -271,7 +269,26 @@ void incoming::fetched(const std::optional<error>& failure) {
   conclude(status_, failure ? failure : what.what());
 }
 
+void incoming::borrow_row(std::size_t bytes) {
+  if (driver() != nullptr && which_.scattered() && bytes != 0)
+    row_ = driver()->borrow_beside(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, which_.begin())), bytes);
+}
+
+void incoming::scatter_row(std::size_t bytes) {
+  const auto to = *which_.scattered();
+  driver()
+      ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, row_.get(), bytes,
+                queued_)
+      .wait();
+  row_.reset();
+}
+
 void incoming::scatter(const std::byte* from, std::size_t bytes) {
+  borrow_row(bytes);
+  if (row_ != nullptr) {
+    driver()->write(reinterpret_cast<std::uintptr_t>(row_.get()), from, bytes);
+    return scatter_row(bytes);
+  }
   std::optional<staged_buffer> device;
   if (concerns(what_.buffer)) device.emplace(what_.buffer, which_, host_use::write, false);
   void* const to = device ? device->pointer() : what_.buffer;

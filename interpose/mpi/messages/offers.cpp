@@ -17,8 +17,7 @@ namespace {
 std::atomic<offer_board*> the_board{nullptr};
 
 template <class Look, class Holds>
-offer_board::stage watch_while(Look look, Holds holds) {
-  constexpr int looks = 20;
+offer_board::stage watch_while(Look look, Holds holds, int looks) {
   offer_board::stage at = look();
   for (int i = 0; i < looks && holds(at); ++i, at = look()) __builtin_ia32_pause();
   return at;
@@ -85,11 +84,19 @@ offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexce
 }
 
 offer_board::stage offer_board::watch(const offer& of) const noexcept {
-  return watch_while([&] { return stage_of(of); }, [](stage at) { return at == stage::offered || at == stage::taken; });
+  constexpr int while_offered = 50;
+  constexpr int while_taken = 100;
+  const auto look = [&] { return stage_of(of); };
+  const stage at = watch_while(
+      look, [](stage s) { return s == stage::offered; }, while_offered);
+  return at == stage::taken ? watch_while(
+                                  look, [](stage s) { return s == stage::taken; }, while_taken)
+                            : at;
 }
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
-  return watch_while([&] { return stage_of(rank, of); }, [](stage at) { return at == stage::asked; });
+  constexpr int while_asked = 400;  // the other side copies
+  return watch_while([&] { return stage_of(rank, of); }, [](stage s) { return s == stage::asked; }, while_asked);
 }
 
 bool offer_board::change(int rank, const offer& of, stage from, stage to) noexcept {

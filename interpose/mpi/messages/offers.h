@@ -48,7 +48,7 @@ class offer_board {
   /// The sender stays in MPI until the message is over.
   void await(const offer& of) noexcept;
   [[nodiscard]] stage stage_of(const offer& of) const noexcept { return stage_of(rank_, of); }
-  /// Looks for about a microsecond whether the other side has done its part.
+  /// Looks for some microseconds whether the other side has done its part.
   [[nodiscard]] stage watch(const offer& of) const noexcept;
   /// Of one that is asked for.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }

@@ -76,4 +76,8 @@ class outgoing final : public message {
   std::optional<error> failure_;
 };
 
+/// The send with the arguments of a call; nullptr if it goes another way.
+[[nodiscard]] std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest,
+                                                         int tag, MPI_Comm comm, outgoing::mode how);
+
 }  // namespace hpe::interpose::mpi

@@ -131,6 +131,7 @@ void bandwidth(const buffers& device) {
       const std::uint64_t seed = next_seed();
       device.prepare(bytes * window, seed);
       std::vector<double> times;
+      std::vector<double> begun;
       for (int i = 0; i < 8 && rank() <= 1; ++i) {
         MPI_Sendrecv(nullptr, 0, MPI_BYTE, 1 - rank(), 2, nullptr, 0, MPI_BYTE, 1 - rank(), 2, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
@@ -146,6 +147,7 @@ void bandwidth(const buffers& device) {
             MPI_Isend(device.out + w * bytes, static_cast<int>(bytes), MPI_BYTE, 1 - rank(), 1, MPI_COMM_WORLD,
                       &requests.emplace_back());
         }
+        begun.push_back(now() - begin);
         MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
         MPI_Sendrecv(nullptr, 0, MPI_BYTE, 1 - rank(), 3, nullptr, 0, MPI_BYTE, 1 - rank(), 3, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
@@ -154,8 +156,9 @@ void bandwidth(const buffers& device) {
       if (rank() > 1) continue;
       if (both || rank() == 1) device.check(device.in, bytes * window, seed, "messages");
       if (rank() == 0)
-        std::printf("bandwidth %-8s %9zu bytes %9.2f GB/s\n", both ? "two ways" : "one way", bytes,
-                    static_cast<double>(bytes) * window * (both ? 2 : 1) / median(times) / 1e9);
+        std::printf("bandwidth %-8s %9zu bytes %9.2f GB/s, %.2f us to begin one\n", both ? "two ways" : "one way", bytes,
+                    static_cast<double>(bytes) * window * (both ? 2 : 1) / median(times) / 1e9,
+                    median(begun) * 1e6 / window / (both ? 2 : 1));
     }
   }
 }
