@@ -121,11 +121,13 @@ class HPE_API adopted_pointers {
   /// Stands for the work that the program has queued so far; 0: it is all done.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
   /// Names bytes of one allocation to other processes, which may read or overwrite them as they are after the work that
-  /// `queued` stands for; waits for that. Empty where the driver has no handle for the memory; then nothing is waited
-  /// for.
+  /// `queued` stands for; waits for that. Empty where the driver has no handle for the memory, and nothing is waited
+  /// for then; also where bytes are to be overwritten that CPU code has in its hands.
   enum class peer_use : std::uint8_t { read, overwrite };
   [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                         std::uint64_t queued) = 0;
+  /// The other process has overwritten them.
+  virtual void overwritten(std::uintptr_t address, std::size_t bytes) = 0;
   /// Begins to copy bytes of another process to memory of any kind, behind the work that `queued` stands for. They are
   /// there when the copy is done. Empty where this process cannot reach them.
   [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const copied_rows& shape,

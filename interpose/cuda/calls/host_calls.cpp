@@ -216,6 +216,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   wait_for_program(found->what.context, queued);
   if (adopted_memory::any()) {
+    // The other process does not copy before this one goes on, and CPU code may fetch a page meanwhile.
+    if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
     device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
     cu_.check(release.result(), "taking what CPU code has written to the device");
@@ -226,6 +228,13 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   static_assert(sizeof result.device == sizeof found->device);
   std::memcpy(result.device.data(), &found->device, sizeof result.device);
   return result;
+}
+
+// What CPU code has fetched since is not what the device has.
+void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
+  if (!adopted_memory::any()) return;
+  device_work release({{address, bytes, true}});
+  release.needs_no_wait();
 }
 
 std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
@@ -256,7 +265,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
 }
 
 std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
-  const auto queue = queue_of(require(from).context, shape.bytes());
+  const auto queue = queue_of(require(from).context);
   const auto memory = peers_.open(to, queue->parts());
   if (memory == nullptr) return std::nullopt;
   const entered here(cu_, queue->parts()->context());

@@ -31,6 +31,7 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] std::uint64_t queued_now() noexcept override;
   [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                            std::uint64_t queued) override;
+  void overwritten(std::uintptr_t address, std::size_t bytes) override;
   [[nodiscard]] std::optional<interpose::device_copy> pull(void* to, const interpose::peer_bytes& from,
                                                            const interpose::copied_rows& shape,
                                                            std::uint64_t queued) override;
@@ -56,8 +57,7 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// For a message of so many bytes: another queue while the first ones have work, because copies between devices
-  /// overlap.
+  /// For so many bytes of another device: another queue while the first ones have work, because reads overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
   /// Empty where the driver does not load them, which is remembered and told in the log.

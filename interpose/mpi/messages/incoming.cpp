@@ -7,7 +7,6 @@
 
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
-#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {
@@ -216,19 +215,24 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   });
   if (!place || (place->device == head_->device.device && job::current()->rank < head_->sender)) return false;
   board->ask(head_->sender, head_->offer, {*place, shape});
-  progress::of_process().repeat(
-      [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_push(); });
+  progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), devices, to,
+                                 bytes = shape.extent(shape.to)] { return self->look_at_push(*devices, to, bytes); });
   return true;
 }
 
-bool incoming::look_at_push() {
+bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes) {
   const offer_board& board = *offer_board::current();
   const bool alone = progress::of_process().only_one();
   const offer_board::stage at =
       alone ? board.watch(head_->sender, head_->offer) : board.stage_of(head_->sender, head_->offer);
   if (at == offer_board::stage::asked) return false;
   left_ = at == offer_board::stage::left;
-  left_ ? fetch_payload() : fetched(std::nullopt);
+  if (left_) {
+    fetch_payload();
+  } else {
+    devices.overwritten(reinterpret_cast<std::uintptr_t>(to), bytes);
+    fetched(std::nullopt);
+  }
   return true;
 }
 

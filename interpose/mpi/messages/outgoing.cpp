@@ -7,7 +7,6 @@
 
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
-#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
 #include "runtime/core/operations/host_access.h"

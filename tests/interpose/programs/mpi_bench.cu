@@ -172,11 +172,8 @@ void strided(const buffers& device, bool straight) {
     MPI_Datatype columns;
     std::vector<int> begins;
     for (int row = 0; row < n; ++row) begins.push_back(row * n + begin_of(row));
-    if (straight) {
-      MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
-    } else {
-      MPI_Type_create_indexed_block(n, width, begins.data(), MPI_FLOAT, &columns);
-    }
+    if (straight) MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
+    if (!straight) MPI_Type_create_indexed_block(n, width, begins.data(), MPI_FLOAT, &columns);
     MPI_Type_commit(&columns);
     const std::size_t matrix = std::size_t{n} * n * sizeof(float);
     const std::size_t bytes = std::size_t{n} * width * sizeof(float);
@@ -217,18 +214,6 @@ void strided(const buffers& device, bool straight) {
 
 // ---- the driver's copies -------------------------------------------------------------------------------------------
 
-// Sets a flag in memory of the host when the last block has written all.
-__global__ void copy_flagged(uint4* to, const uint4* from, std::size_t n, unsigned* blocks, unsigned* flag, unsigned value) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n; i += std::size_t{gridDim.x} * blockDim.x)
-    to[i] = from[i];
-  __threadfence_system();
-  __syncthreads();
-  if (threadIdx.x != 0 || atomicAdd(blocks, 1) != gridDim.x - 1) return;
-  *blocks = 0;
-  __threadfence_system();
-  *static_cast<volatile unsigned*>(flag) = value;
-}
-
 void peer_copies() {
   int count = 0;
   CHECK(cudaGetDeviceCount(&count));
@@ -242,94 +227,51 @@ void peer_copies() {
   CHECK(cudaMalloc(&here, room));
   cudaDeviceEnablePeerAccess(1, 0);
   cudaGetLastError();
-  // Made by the device that has the bytes, or by the one that gets them, on one stream or half on each of two.
-  cudaStream_t streams[2][2];
+  // Made by the device that has the bytes, or by the one that gets them.
+  cudaStream_t streams[2];
   for (int d = 0; d < 2; ++d) {
     CHECK(cudaSetDevice(d));
-    for (cudaStream_t& s : streams[d]) CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&streams[d], cudaStreamNonBlocking));
   }
-  const auto copy = [&](int by, int parts, std::size_t bytes) {
-    for (int p = 0; p < parts; ++p)
-      CHECK(cudaMemcpyPeerAsync(there + p * (bytes / parts), 1, here + p * (bytes / parts), 0, bytes / parts,
-                                streams[by][p]));
-    for (int p = 0; p < parts; ++p) CHECK(cudaStreamSynchronize(streams[by][p]));
-  };
   const auto time_of = [&](const std::function<void()>& f) {
     std::vector<double> times;
     for (int i = 0; i < 30; ++i) {
       const double begin = now();
-      f();
-      times.push_back((now() - begin) * 1e6);
+      f(), times.push_back((now() - begin) * 1e6);
     }
     return median(times);
   };
+  const auto time_of_copies = [&](int by, int number, std::size_t bytes) {
+    return time_of([&] {
+      for (int n = 0; n < number; ++n)
+        CHECK(cudaMemcpyPeerAsync(there + n * bytes, 1, here + n * bytes, 0, bytes, streams[by]));
+      CHECK(cudaStreamSynchronize(streams[by]));
+    });
+  };
   for (const std::size_t bytes : sizes) {
     double one[2];
-    double halves[2] = {};
     double many[2] = {};
     for (int by = 0; by < 2; ++by) {
       CHECK(cudaSetDevice(by));
-      one[by] = time_of([&] { copy(by, 1, bytes); });
-      if (bytes >= 1 << 20) halves[by] = time_of([&] { copy(by, 2, bytes); });
-      if (bytes * window > room) continue;
-      many[by] = time_of([&] {
-        for (int w = 0; w < window; ++w)
-          CHECK(cudaMemcpyPeerAsync(there + w * bytes, 1, here + w * bytes, 0, bytes, streams[by][0]));
-        CHECK(cudaStreamSynchronize(streams[by][0]));
-      });
-      many[by] = static_cast<double>(bytes) * window / many[by] / 1e3;
+      one[by] = time_of_copies(by, 1, bytes);
+      if (bytes * window <= room) many[by] = static_cast<double>(bytes) * window / time_of_copies(by, window, bytes) / 1e3;
     }
-    std::printf("peer copy      %9zu bytes %9.2f us, in halves %9.2f us, %9.2f GB/s with %d in flight", bytes, one[0],
-                halves[0], many[0], window);
-    std::printf("; by the receiver %9.2f us, in halves %9.2f us, %9.2f GB/s\n", one[1], halves[1], many[1]);
-  }
-  for (const std::size_t bytes : {std::size_t{16}, std::size_t{4096}, std::size_t{32768}, std::size_t{65536},
-                                  std::size_t{1} << 18, std::size_t{1} << 20, std::size_t{1} << 22}) {
-    double synchronised[2];
-    double flagged[2];
-    for (int by = 0; by < 2; ++by) {
-      CHECK(cudaSetDevice(by));
-      unsigned* blocks = nullptr;
-      unsigned* flag = nullptr;
-      CHECK(cudaMalloc(&blocks, sizeof *blocks));
-      CHECK(cudaMemset(blocks, 0, sizeof *blocks));
-      CHECK(cudaHostAlloc(&flag, sizeof *flag, cudaHostAllocPortable));
-      *flag = 0;
-      unsigned turn = 0;
-      const std::size_t n = bytes / sizeof(uint4);
-      const auto launch = [&] {
-        copy_flagged<<<static_cast<unsigned>(std::min<std::size_t>((n + 255) / 256, 256)), 256, 0, streams[by][0]>>>(
-            reinterpret_cast<uint4*>(there), reinterpret_cast<const uint4*>(here), n, blocks, flag, ++turn);
-      };
-      synchronised[by] = time_of([&] {
-        launch();
-        CHECK(cudaStreamSynchronize(streams[by][0]));
-      });
-      flagged[by] = time_of([&] {
-        launch();
-        while (*static_cast<volatile unsigned*>(flag) != turn) {
-        }
-      });
-      CHECK(cudaStreamSynchronize(streams[by][0]));
-      CHECK(cudaFree(blocks));
-      CHECK(cudaFreeHost(flag));
-    }
-    std::printf("peer copy by a kernel %9zu bytes %9.2f us, flagged %9.2f us; by the receiver %9.2f us, flagged %9.2f us\n",
-                bytes, synchronised[0], flagged[0], synchronised[1], flagged[1]);
+    std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight; by the receiver %9.2f us, %9.2f GB/s\n",
+                bytes, one[0], many[0], window, one[1], many[1]);
   }
   for (const std::size_t width_bytes : {4, 64, 1024}) {
     constexpr std::size_t pitch = 32768;
     constexpr std::size_t rows = 8192;
     CHECK(cudaSetDevice(1));
     const double across = time_of([&] {
-      CHECK(cudaMemcpy2DAsync(there, pitch, here, pitch, width_bytes, rows, cudaMemcpyDefault, streams[1][0]));
-      CHECK(cudaStreamSynchronize(streams[1][0]));
+      CHECK(cudaMemcpy2DAsync(there, pitch, here, pitch, width_bytes, rows, cudaMemcpyDefault, streams[1]));
+      CHECK(cudaStreamSynchronize(streams[1]));
     });
     CHECK(cudaSetDevice(0));
     const double gathered = time_of([&] {
       CHECK(cudaMemcpy2DAsync(here + room / 2, width_bytes, here, pitch, width_bytes, rows, cudaMemcpyDefault,
-                              streams[0][0]));
-      CHECK(cudaStreamSynchronize(streams[0][0]));
+                              streams[0]));
+      CHECK(cudaStreamSynchronize(streams[0]));
     });
     std::printf("peer rows of %4zu bytes, %zu of them: %9.2f us; gathered on one device %9.2f us\n", width_bytes, rows,
                 across, gathered);
@@ -379,7 +321,6 @@ class part {
   }
   void wait() const { CHECK(cudaStreamSynchronize(stream_)); }
   [[nodiscard]] float* row(int r) const { return fields_[0] + static_cast<std::ptrdiff_t>(r) * width; }
-  [[nodiscard]] int rows() const { return rows_; }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] unsigned long long digest() const {
     unsigned long long* sum = nullptr;
