@@ -126,7 +126,7 @@ class HPE_API adopted_pointers {
   enum class peer_use : std::uint8_t { read, overwrite };
   [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                         std::uint64_t queued) = 0;
-  /// The other process has overwritten them.
+  /// That, or a copy from another process, is done: what CPU code has fetched meanwhile is old.
   virtual void overwritten(std::uintptr_t address, std::size_t bytes) = 0;
   /// Begins to copy bytes of another process to memory of any kind, behind the work that `queued` stands for. They are
   /// there when the copy is done. Empty where this process cannot reach them.
@@ -140,8 +140,8 @@ class HPE_API adopted_pointers {
   /// Device memory of hpe's own, to be shared like an allocation of the program, in whose context it is. Empty where
   /// there is none.
   [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
-  /// Begins to copy the first `bytes` bytes of data to a row of such memory, or from there, behind the work that `queued`
-  /// stands for.
+  /// Begins to copy the first `bytes` bytes of data to a row of such memory, or from there, behind the work that
+  /// `queued` stands for.
   virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
                              std::uint64_t queued) = 0;
   virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,

@@ -119,7 +119,11 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
                    transfer_over then) {
   adopted_pointers* const devices = adopted_pointers::instance();
   if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
-  return attempt(shape.bytes(), std::move(then), [&] { return devices->pull(to, from, shape, queued); });
+  const auto over = [devices, to, bytes = shape.extent(shape.to), then](const std::optional<error>& failure) {
+    devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes);
+    then(failure);
+  };
+  return attempt(shape.bytes(), over, [&] { return devices->pull(to, from, shape, queued); });
 }
 
 bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape, transfer_over then) {
