@@ -30,12 +30,19 @@ else()
   message(STATUS "CUDA devices: no (HPE_CUDA=${HPE_CUDA})")
 endif()
 
-# hpe_cuda_kernels(<target> SOURCES <.cu files>): compiles kernels into a shared object of kernels, which then serves GPUs
-# beside soft devices: the code lies in it as the symbol hpe_cuda_image. Does nothing where there is no toolkit.
+# hpe_cuda_kernels(<target> [HIDDEN <symbol>] SOURCES <.cu files>): compiles kernels into a shared object of kernels, which
+# then serves GPUs beside soft devices: the code lies in it as the symbol hpe_cuda_image. Of any other target, as the symbol
+# that HIDDEN names, for code of the same library. Does nothing where there is no toolkit.
 function(hpe_cuda_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HIDDEN" "SOURCES")
   if(NOT HPE_NVCC)
     return()
+  endif()
+  set(symbol hpe_cuda_image)
+  set(visibility "")
+  if(arg_HIDDEN)
+    set(symbol ${arg_HIDDEN})
+    set(visibility ".hidden ${symbol}")
   endif()
   set(base ${CMAKE_CURRENT_BINARY_DIR}/${target})
   set(includes "")
@@ -55,11 +62,12 @@ function(hpe_cuda_kernels target)
   file(CONFIGURE OUTPUT ${base}.S CONTENT [[
         .section .rodata
         .balign 64
-        .globl hpe_cuda_image
-        .type hpe_cuda_image, @object
-hpe_cuda_image:
+        .globl @symbol@
+        @visibility@
+        .type @symbol@, @object
+@symbol@:
         .incbin "@base@.fatbin"
-        .size hpe_cuda_image, . - hpe_cuda_image
+        .size @symbol@, . - @symbol@
         .section .note.GNU-stack, "", @progbits
 ]] @ONLY)
   set_source_files_properties(${base}.S PROPERTIES OBJECT_DEPENDS ${base}.fatbin)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "hpe/hpe.h"
 
@@ -24,6 +25,7 @@ struct peer_bytes {
   std::uint64_t base = 0;                  ///< its address in that process
   std::uint64_t offset = 0;                ///< of the first byte, from base
   std::array<std::byte, 64> handle{};      ///< the driver's IPC handle
+  std::array<std::byte, 16> device{};      ///< UUID of the device
 };
 
 /// A shape: planes of rows of bytes, with the distances between them on both sides of a copy.
@@ -56,6 +58,21 @@ struct copied_piece {
   copied_rows shape;  ///< its two sides are equal
 };
 
+/// Contiguous bytes.
+struct stretch {
+  std::ptrdiff_t offset = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const stretch&, const stretch&) = default;
+};
+
+/// Elements at equal distances, which all consist of the same stretches.
+struct scattered_bytes {
+  std::shared_ptr<const std::vector<stretch>> element;  ///< in the order of the data; not empty
+  std::size_t element_bytes = 0;
+  std::ptrdiff_t extent = 0;  ///< from one element to the next
+};
+
 /// Copies that devices make one after the other. Thread safe.
 class copy_queue {
  public:
@@ -71,6 +88,7 @@ struct device_copy {
   std::shared_ptr<copy_queue> queue;
   std::uint64_t number = 0;
   [[nodiscard]] bool done() const { return queue->reached(number); }
+  void wait() const { queue->wait(); }
 };
 
 /// Thread safe. Functions throw hpe::error unless they are noexcept or say otherwise.
@@ -100,15 +118,35 @@ class HPE_API adopted_pointers {
 
   // ---- messages between processes of one machine
 
-  /// Names bytes of one allocation to other processes, which may then read them. Waits until all work that the program
-  /// has queued is done. Returns nothing, without waiting, if the driver has no IPC handle for the memory.
-  [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t from, std::size_t bytes) = 0;
-  /// Names the work that the program has queued so far, for pull(); 0 if all of it is done.
+  /// Names the work that the program has queued so far, for share() and pull(); 0 if all of it is done.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
+  /// Names bytes of one allocation to other processes, which may then read or overwrite them. Waits until the work that
+  /// `queued` names is done. Returns nothing, without waiting, if the driver has no IPC handle for the memory, or if
+  /// CPU code uses bytes that are to be overwritten.
+  enum class peer_use : std::uint8_t { read, overwrite };
+  [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                                        std::uint64_t queued) = 0;
+  /// To be called after another process has overwritten shared bytes, or a copy from another process is done. Copies of
+  /// the bytes that CPU code has fetched meanwhile become invalid.
+  virtual void overwritten(std::uintptr_t address, std::size_t bytes) = 0;
   /// Queues a copy of bytes of another process to memory of any kind, after the work that `queued` names. Returns
   /// nothing if this process cannot access the bytes.
   [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                                         std::uint64_t queued) = 0;
+  /// Begins to copy bytes of one allocation, which were shared, to memory that another process has shared. Empty where
+  /// this process cannot reach that.
+  [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
+                                                        const copied_rows& shape) = 0;
+
+  /// Device memory of hpe's own, to be shared like an allocation of the program, in whose context it is. Empty where
+  /// there is none.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
+  /// Begins to copy the first `bytes` bytes of data to a row of such memory, or from there, behind the work that
+  /// `queued` stands for.
+  virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
+                             std::uint64_t queued) = 0;
+  virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
+                              std::uint64_t queued) = 0;
 
   /// Whether the process can have adopted memory; if not, no other function needs a call.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "interpose/adopted_pointers.h"
 #include "interpose/mpi/real.h"
 
 namespace hpe::interpose::mpi {
@@ -32,12 +33,7 @@ struct type_measures {
 };
 [[nodiscard]] type_measures measures_of(MPI_Datatype type);
 
-struct stretch {
-  MPI_Aint offset = 0;
-  std::size_t bytes = 0;
-
-  friend bool operator==(const stretch&, const stretch&) = default;
-};
+using interpose::stretch;
 
 /// Stretches of one width at equal distances: rows, and planes of such rows. One stretch is one row.
 struct byte_rows {
@@ -83,6 +79,13 @@ class layout {
 
   /// All of it as rows, if it is that.
   [[nodiscard]] std::optional<byte_rows> rows() const;
+
+  /// Elements of one type, if it is those and not one run.
+  struct elements_of_type {
+    MPI_Aint displacement;
+    scattered_bytes which;
+  };
+  [[nodiscard]] std::optional<elements_of_type> scattered() const;
 
   /// The first `bytes` bytes of data in the order of the type maps; stretches that touch come as one.
   void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;

@@ -32,6 +32,8 @@ class pending {
   [[nodiscard]] virtual MPI_Request stand_in() { return handles::get().request_null; }
   /// MPI has freed that.
   virtual void stand_in_gone() {}
+  /// The thread stays in MPI until it is over.
+  virtual void await() {}
   /// MPI has finished it; status is its own, nullptr where there is none. Returns MPI_SUCCESS or the error that hpe
   /// met, which was raised.
   virtual int finish(const MPI_Status* status) = 0;

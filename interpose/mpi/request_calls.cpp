@@ -35,6 +35,12 @@ class watched {
 
   [[nodiscard]] bool any() const noexcept { return any_; }
 
+  /// The call waits for all of them.
+  void await() {
+    for (const auto& operation : operations_)
+      if (operation != nullptr) operation->await();
+  }
+
   /// What MPI gets, and does with it, in place of the program's requests.
   template <class Call>
   int call(Call&& next) {
@@ -123,6 +129,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (nothing_pending() || request == nullptr) return leave(next(request, status));
   watched w(1, request);
   if (!w.any()) return leave(next(request, status));
+  w.await();
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   int result = w.call([&](MPI_Request* r) { return next(r, status); });
@@ -182,6 +189,7 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, statuses));
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, statuses));
+  w.await();
   status_array all(statuses, count);
   const int result = w.call([&](MPI_Request* r) { return next(count, r, all.get()); });
   return leave(all_over(w, all, result, count, nullptr));

@@ -1,9 +1,8 @@
-// Datatypes taken apart as they were put together. Open MPI says how (MPI_Type_get_envelope and _contents); what it
-// does not say in terms of other types is found out by unpacking into an empty buffer.
+// Datatypes taken apart as they were put together. MPI says how (MPI_Type_get_envelope and _contents).
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
+#include <span>
 
 #include "interpose/mpi/layout.h"
 
@@ -86,61 +85,75 @@ type_map map_of_predefined(MPI_Datatype type) {
   return result.take();
 }
 
-void add_subarray(builder& result, const contents& c, const type_map& element, MPI_Aint extent) {
-  const int dimensions = c.integers[0];
-  const int* const sizes = &c.integers[1];
-  const int* const parts = sizes + dimensions;
-  const int* const starts = parts + dimensions;
-  const bool fortran = starts[dimensions] == MPI_ORDER_FORTRAN;
-  // From the dimension that varies slowest to the one whose elements lie side by side.
-  std::vector<int> order;
-  for (int d = 0; d < dimensions; ++d) order.push_back(fortran ? dimensions - 1 - d : d);
-  std::vector<int> at(static_cast<std::size_t>(dimensions), 0);
-  if (std::any_of(parts, parts + dimensions, [](int n) { return n == 0; })) return;
-  while (true) {
-    MPI_Aint index = 0;
-    for (const int d : order) index = index * sizes[d] + starts[d] + at[static_cast<std::size_t>(d)];
-    result.add(index * extent, element, extent, parts[order.back()]);
-    int slower = dimensions - 2;
-    for (; slower >= 0; --slower) {
-      auto& position = at[static_cast<std::size_t>(order[static_cast<std::size_t>(slower)])];
-      if (++position < parts[order[static_cast<std::size_t>(slower)]]) break;
-      position = 0;
+// One dimension of an array of elements: its length, and the runs of indices that belong to the type.
+struct dimension {
+  struct run {
+    MPI_Aint first;
+    MPI_Aint count;
+  };
+  MPI_Aint length;
+  std::vector<run> mine;
+};
+
+// From the dimension that varies slowest to the one whose elements lie side by side; index is that of the array's part.
+void add_part(builder& result, std::span<const dimension> slowest_first, MPI_Aint index, const type_map& element,
+              MPI_Aint extent) {
+  const auto& [length, mine] = slowest_first.front();
+  for (const auto& [first, count] : mine) {
+    const MPI_Aint begin = index * length + first;
+    if (slowest_first.size() == 1) {
+      result.add(begin * extent, element, extent, count);
+    } else {
+      for (MPI_Aint i = 0; i < count; ++i) add_part(result, slowest_first.subspan(1), begin + i, element, extent);
     }
-    if (slower < 0) return;
   }
 }
 
-// Unpacks the numbers of the packed bytes, one digit at a time, and sees where they have gone.
-type_map map_by_trial(MPI_Datatype original) {
-  // Types that others are made of need not be committed.
-  MPI_Datatype type = nullptr;
-  HPE_REAL(Type_dup)(original, &type);
-  HPE_REAL(Type_commit)(&type);
-  MPI_Count size = 0;
-  MPI_Count lower = 0;
-  MPI_Count extent = 0;
-  HPE_REAL(Type_size_x)(type, &size);
-  HPE_REAL(Type_get_true_extent_x)(type, &lower, &extent);
-  const auto bytes = static_cast<std::size_t>(size);
-  std::vector<std::uint64_t> number(static_cast<std::size_t>(extent));  // 1 + the number of the byte that lies there
-  std::vector<std::uint8_t> stream(bytes);
-  std::vector<std::uint8_t> place(number.size());
-  for (unsigned shift = 0; shift < 64 && ((bytes + 1) >> shift) != 0; shift += 8) {
-    for (std::size_t k = 0; k < bytes; ++k) stream[k] = static_cast<std::uint8_t>((k + 1) >> shift);
-    std::fill(place.begin(), place.end(), 0);
-    int position = 0;
-    HPE_REAL(Unpack)
-    (stream.data(), static_cast<int>(bytes), &position, place.data() - lower, 1, type, handles::get().comm_world);
-    for (std::size_t j = 0; j < place.size(); ++j) number[j] |= std::uint64_t{place[j]} << shift;
+void add_array(builder& result, std::vector<dimension> dimensions, int order, const type_map& element,
+               MPI_Aint extent) {
+  if (order == MPI_ORDER_FORTRAN) std::reverse(dimensions.begin(), dimensions.end());
+  add_part(result, dimensions, 0, element, extent);
+}
+
+void add_subarray(builder& result, const contents& c, const type_map& element, MPI_Aint extent) {
+  const int count = c.integers[0];
+  const int* const sizes = &c.integers[1];
+  const int* const parts = sizes + count;
+  const int* const starts = parts + count;
+  std::vector<dimension> dimensions;
+  for (int d = 0; d < count; ++d) dimensions.push_back({sizes[d], {{starts[d], parts[d]}}});
+  add_array(result, std::move(dimensions), starts[count], element, extent);
+}
+
+// The blocks that are dealt out to one of several processes in turns.
+dimension dealt_out(MPI_Aint length, MPI_Aint block, int process, int processes) {
+  dimension result{length, {}};
+  for (MPI_Aint first = process * block; first < length; first += processes * block)
+    result.mine.push_back({first, std::min(block, length - first)});
+  return result;
+}
+
+void add_distributed_array(builder& result, const contents& c, const type_map& element, MPI_Aint extent) {
+  const int count = c.integers[2];
+  const int* const sizes = &c.integers[3];
+  const int* const distributions = sizes + count;
+  const int* const arguments = distributions + count;
+  const int* const processes = arguments + count;
+  std::vector<dimension> dimensions;
+  int others = c.integers[0];  // processes that have the same place in the dimensions so far
+  int rank = c.integers[1];
+  for (int d = 0; d < count; ++d) {
+    others /= processes[d];
+    const int place = rank / others;
+    rank %= others;
+    const bool by_default = arguments[d] == MPI_DISTRIBUTE_DFLT_DARG;
+    MPI_Aint block = sizes[d];  // of an array that is not distributed
+    if (distributions[d] == MPI_DISTRIBUTE_BLOCK)
+      block = by_default ? (sizes[d] + processes[d] - 1) / processes[d] : arguments[d];
+    if (distributions[d] == MPI_DISTRIBUTE_CYCLIC) block = by_default ? 1 : arguments[d];
+    dimensions.push_back(dealt_out(sizes[d], block, place, processes[d]));
   }
-  HPE_REAL(Type_free)(&type);
-  std::vector<MPI_Aint> where(bytes);
-  for (std::size_t j = 0; j < number.size(); ++j)
-    if (number[j] != 0) where[number[j] - 1] = lower + static_cast<MPI_Aint>(j);
-  builder result;
-  for (const MPI_Aint offset : where) result.add(offset, 1);
-  return result.take();
+  add_array(result, std::move(dimensions), processes[count], element, extent);
 }
 
 type_map take_apart(MPI_Datatype type) {
@@ -182,7 +195,8 @@ type_map take_apart(MPI_Datatype type) {
       }
       break;
     case MPI_COMBINER_SUBARRAY: add_subarray(result, c, *element, extent); break;
-    default: return map_by_trial(type);
+    case MPI_COMBINER_DARRAY: add_distributed_array(result, c, *element, extent); break;
+    default: throw left_to_mpi{};  // a constructor of a later MPI
   }
   return result.take();
 }

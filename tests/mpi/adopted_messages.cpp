@@ -1,83 +1,13 @@
 // Messages between ranks from device memory of CUDA's own, as tests/mpi/adopted.cpp: that they are copied from device
 // to device, that the program's own waits are respected, and what becomes of memory that is freed.
-#include <cuda.h>
-#include <dlfcn.h>
-#include <mpi.h>
-
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <random>
 #include <thread>
-#include <vector>
 
-#include "tests/interpose/cuda/stand_in/stand_in.h"
+#include "tests/mpi/adopted.h"
+
+using namespace adopted;  // NOLINT(google-build-using-namespace): this file is a part of it
 
 namespace {
-
-int wrong = 0;
-int rank = 0;
-
-void expect_at(bool right, const char* what, int line) {
-  if (right) return;
-  ++wrong;
-  std::printf("wrong on rank %d, line %d: %s\n", rank, line, what);
-}
-#define EXPECT(condition) expect_at(condition, #condition, __LINE__)
-
-using bytes = std::vector<std::uint8_t>;
-
-template <class Function>
-Function* of_stand_in(const char* name) {
-  static const auto behind = reinterpret_cast<void* (*)(const char*)>(::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry"));
-  return reinterpret_cast<Function*>(behind(name));
-}
-unsigned calls_of(const char* entry) { return of_stand_in<stand_in::count_function>("stand_in_count")(entry); }
-
-// The same on both ranks.
-bytes random_bytes(std::size_t count, unsigned seed) {
-  std::mt19937_64 numbers(seed);
-  bytes result(count);
-  for (auto& b : result) b = static_cast<std::uint8_t>(numbers());
-  return result;
-}
-unsigned seed_of(int of_rank, std::size_t count) {
-  static const unsigned first = [] {
-    unsigned s = std::random_device{}();
-    MPI_Bcast(&s, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
-    if (rank == 0) std::printf("seed %u\n", s);
-    return s;
-  }();
-  return first + static_cast<unsigned>(count) * 2 + static_cast<unsigned>(of_rank);
-}
-
-class device_bytes {
- public:
-  explicit device_bytes(std::size_t count) : count_(count) { EXPECT(cuMemAlloc(&address_, count + 1) == CUDA_SUCCESS); }
-  explicit device_bytes(const bytes& content) : device_bytes(content.size()) { put(content); }
-  ~device_bytes() { EXPECT(cuMemFree(address_) == CUDA_SUCCESS); }
-  device_bytes(const device_bytes&) = delete;
-  device_bytes& operator=(const device_bytes&) = delete;
-  void put(const bytes& content) const {
-    EXPECT(cuMemcpyHtoD(address_, content.data(), content.size()) == CUDA_SUCCESS);
-  }
-  [[nodiscard]] bytes get() const {
-    bytes result(count_);
-    EXPECT(cuMemcpyDtoH(result.data(), address_, count_) == CUDA_SUCCESS);
-    return result;
-  }
-  [[nodiscard]] std::uint8_t* data() const { return reinterpret_cast<std::uint8_t*>(address_); }
-  [[nodiscard]] CUdeviceptr address() const { return address_; }
-
- private:
-  std::size_t count_;
-  CUdeviceptr address_ = 0;
-};
-
-constexpr int tag = 5;
-const MPI_Comm world = MPI_COMM_WORLD;
-int other() { return 1 - rank; }
 
 void both_directions(std::size_t count) {
   const bytes mine = random_bytes(count, seed_of(rank, count));
@@ -212,48 +142,53 @@ void freed_and_allocated_again() {
   EXPECT(same);
 }
 
-// Columns of a matrix, planes of a box, and one of them from or to bytes in a row.
-void rows() {
-  constexpr int n = 60;
-  constexpr std::size_t count = std::size_t{n} * n * n;
-  MPI_Datatype types[4];
-  const int all[3] = {n, n, n};
-  const int part[3] = {20, 30, 10};
-  const int at[3] = {5, 7, 11};
-  MPI_Type_vector(100, 3, 40, MPI_BYTE, &types[0]);
-  MPI_Type_create_subarray(3, all, part, at, MPI_ORDER_C, MPI_BYTE, &types[1]);
-  MPI_Datatype column;
-  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // whose end is no multiple of its rows
-  MPI_Type_contiguous(50, column, &types[2]);
-  MPI_Type_free(&column);
-  MPI_Type_dup(MPI_BYTE, &types[3]);
-  const bytes mine = random_bytes(count, seed_of(rank, 1));
-  const bytes theirs = random_bytes(count, seed_of(other(), 1));
-  const device_bytes out(mine);
+unsigned copies() { return calls_of("cuMemcpyAsync"); }
+
+// Of a sender that waits the sender copies; of any other, the receiver. On one device the first rank copies what comes
+// from one that waits.
+void sides() {
+  constexpr std::size_t count = 10000;
+  const device_bytes out(random_bytes(count, seed_of(rank, count)));
   const device_bytes in(count);
-  for (int t = 0; t < 4; ++t) {
-    int size = 0;
-    MPI_Type_commit(&types[t]);
-    MPI_Type_size(types[t], &size);
-    for (const bool flat_out : {false, true})
-      for (const bool flat_in : {false, true}) {
-        if (t == 3) size = 1000;
-        const int n_out = flat_out || t == 3 ? size : 1;
-        const int n_in = flat_in || t == 3 ? size : 1;
-        const MPI_Datatype type_out = flat_out ? MPI_BYTE : types[t];
-        const MPI_Datatype type_in = flat_in ? MPI_BYTE : types[t];
-        bytes expected(count, 0x55);
-        bytes packed(static_cast<std::size_t>(size));
-        in.put(expected);
-        int position = 0;
-        MPI_Pack(theirs.data(), n_out, type_out, packed.data(), size, &position, world);
-        position = 0;
-        MPI_Unpack(packed.data(), size, &position, expected.data(), n_in, type_in, world);
-        MPI_Sendrecv(out.data(), n_out, type_out, other(), tag, in.data(), n_in, type_in, other(), tag, world,
-                     MPI_STATUS_IGNORE);
-        EXPECT(in.get() == expected);
-      }
-    MPI_Type_free(&types[t]);
+  const bytes theirs = random_bytes(count, seed_of(other(), count));
+  for (int round = 0; round < 8; ++round) {
+    const int sender = round / 4;
+    const bool sends = rank == sender;
+    if (!sends) in.put(bytes(count, 1));
+    MPI_Barrier(world);
+    const unsigned before = copies();
+    MPI_Request request;
+    int over = 0;
+    if (!sends) {
+      MPI_Recv(in.data(), count, MPI_BYTE, sender, tag, world, MPI_STATUS_IGNORE);
+    } else if (round % 2 == 0) {
+      MPI_Send(out.data(), count, MPI_BYTE, 1 - sender, tag, world);
+    } else {
+      MPI_Isend(out.data(), count, MPI_BYTE, 1 - sender, tag, world, &request);
+      while (over == 0) MPI_Test(&request, &over, MPI_STATUS_IGNORE);
+    }
+    const bool copied = copies() != before;
+    const bool by_sender = round % 2 == 0 && (!one_device() || sender == 0);
+    if (direct()) EXPECT(copied == (sends == by_sender));
+    if (!sends) EXPECT(in.get() == theirs);
+  }
+}
+
+// A sender that cannot write the receiver's memory leaves the copy to it; a receiver that can do neither gets chunks.
+void out_of_reach() {
+  constexpr std::size_t count = 10000;
+  const auto refuse = of_stand_in<stand_in::refuse_function>("stand_in_refuse_peers");
+  for (int round = 0; round < 2; ++round) {
+    const device_bytes out(random_bytes(count, seed_of(rank, count)));
+    const device_bytes in(count);
+    refuse(rank == 0 || round == 1 ? 1 : 0);
+    if (rank == 0) MPI_Send(out.data(), count, MPI_BYTE, 1, tag, world);
+    if (rank == 1) {
+      MPI_Recv(in.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+      EXPECT(in.get() == random_bytes(count, seed_of(0, count)));
+    }
+    MPI_Barrier(world);
+    refuse(0);
   }
 }
 
@@ -335,6 +270,40 @@ void touched() {
   }
 }
 
+// CPU code of the receiver fetches the page while the sender copies into it.
+void touched_meanwhile() {
+  constexpr std::size_t count = 1000;
+  constexpr std::size_t neighbour = 2000;
+  const auto pause = of_stand_in<stand_in::pause_function>("stand_in_pause");
+  for (unsigned round = 0; round < 4; ++round) {
+    const bytes sent = random_bytes(count, seed_of(0, 6) + round);
+    const device_bytes memory(random_bytes(std::size_t{1} << 14, round));
+    if (rank == 0) {
+      memory.put(sent);
+      MPI_Barrier(world);
+      pause(1);
+      std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        pause(0);
+      });
+      MPI_Ssend(memory.data(), count, MPI_BYTE, 1, tag, world);
+      later.join();
+    } else {
+      volatile std::uint8_t* const page = memory.data();
+      if (round % 2 == 1) page[neighbour] = page[neighbour];  // before as well
+      MPI_Barrier(world);
+      MPI_Request request;
+      int over = 0;
+      MPI_Irecv(memory.data(), count, MPI_BYTE, 0, tag, world, &request);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+      while (over == 0 && std::chrono::steady_clock::now() < until) MPI_Test(&request, &over, MPI_STATUS_IGNORE);
+      (void)page[neighbour];
+      if (over == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      EXPECT(bytes(memory.data(), memory.data() + count) == sent);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -342,7 +311,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(world, &rank);
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
   CUcontext context = nullptr;
-  EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);
   cuCtxSetCurrent(context);
   freed_and_allocated_again();
   for (const std::size_t count : {0, 1, 8, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
@@ -351,12 +320,14 @@ int main(int argc, char** argv) {
   for (const std::size_t count : {8, 2032, 2100, 100000}) truncation(count);
   sent_before_it_is_received();
   synchronous();
-  rows();
+  messages_of_all_types();
+  EXPECT(calls_of("cuModuleLoadData") == 1);  // once for all
   waits();
   touched();
-  // HPE_MPI_DIRECT=0: by way of the host.
-  const char* const direct = std::getenv("HPE_MPI_DIRECT");
-  EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == (direct == nullptr));
+  touched_meanwhile();
+  sides();
+  EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());
+  out_of_reach();
   int all = 0;
   MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, world);
   if (rank == 0 && all == 0) std::printf("adopted messages: all right\n");

@@ -72,11 +72,20 @@ class random_types {
       }
       default: {  // Open MPI refuses some types inside a distributed array
         const std::array<int, 2> sizes{5, 4};
-        const std::array<int, 2> kinds{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
-        const std::array<int, 2> arguments{MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
-        const std::array<int, 2> grid{2, 2};
-        MPI_Type_create_darray(4, int(below(4)), 2, sizes.data(), kinds.data(), arguments.data(), grid.data(),
-                               MPI_ORDER_C, only_words ? MPI_UINT32_T : MPI_SHORT_INT, &type);
+        std::array<int, 2> kinds{};
+        std::array<int, 2> arguments{};
+        std::array<int, 2> grid{};
+        for (std::size_t d = 0; d < 2; ++d) {
+          constexpr std::array all{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_NONE};
+          kinds[d] = all[below(3)];
+          grid[d] = kinds[d] == MPI_DISTRIBUTE_NONE ? 1 : 1 + int(below(3));
+          const int room = kinds[d] == MPI_DISTRIBUTE_BLOCK ? (sizes[d] + grid[d] - 1) / grid[d] : 1;
+          arguments[d] = below(2) == 0 ? MPI_DISTRIBUTE_DFLT_DARG : room + int(below(3));
+        }
+        MPI_Type_create_darray(grid[0] * grid[1], int(below(std::size_t(grid[0] * grid[1]))), 2, sizes.data(),
+                               kinds.data(), arguments.data(), grid.data(),
+                               below(2) == 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN,
+                               only_words ? MPI_UINT32_T : MPI_SHORT_INT, &type);
       }
     }
     MPI_Type_free(&element);

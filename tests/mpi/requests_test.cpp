@@ -233,3 +233,57 @@ TEST(requests, AHandleThatAnotherThreadGetsNext) {
     EXPECT_TRUE(equal(to.content(), expected)) << (same ? "the same handle" : "another handle");
   }
 }
+
+// Messages as long as an envelope, which probes take out of MPI along with those before them.
+TEST(requests, ProbesOfOneThreadBesideReceivesOfOthers) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library has no threads";
+  constexpr int rounds = 2000;
+  constexpr int words = 2032 / sizeof(word);
+  using message = std::array<word, words>;
+  std::atomic<int> wrong{0};
+  const auto receive = [&](int tag, int round, int by) {
+    message got{};
+    MPI_Request request;
+    if (by == 0) MPI_Recv(got.data(), words, MPI_UINT32_T, previous_rank(), tag, world, MPI_STATUS_IGNORE);
+    if (by == 1) {
+      MPI_Irecv(got.data(), words, MPI_UINT32_T, previous_rank(), tag, world, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (by == 2) {
+      message none{};
+      MPI_Sendrecv(none.data(), 1, MPI_UINT32_T, MPI_PROC_NULL, tag, got.data(), words, MPI_UINT32_T, previous_rank(),
+                   tag, world, MPI_STATUS_IGNORE);
+    }
+    if (got.front() != word(round) || got.back() != word(tag)) ++wrong;
+  };
+  std::thread sends([&] {
+    message out{};
+    for (int round = 0; round < rounds; ++round)
+      for (int tag = 1; tag <= 3; ++tag) {
+        out.front() = word(round);
+        out.back() = word(tag);
+        MPI_Send(out.data(), words, MPI_UINT32_T, next_rank(), tag, world);
+      }
+  });
+  std::thread receives([&] {
+    for (int round = 0; round < rounds; ++round) receive(2, round, round % 3);
+  });
+  std::thread probes([&] {
+    for (int round = 0; round < rounds; ++round) {
+      MPI_Probe(previous_rank(), 3, world, MPI_STATUS_IGNORE);
+      receive(3, round, 0);
+    }
+  });
+  for (int round = 0; round < rounds; ++round) {
+    int there = 0;
+    MPI_Iprobe(previous_rank(), MPI_ANY_TAG, world, &there, MPI_STATUS_IGNORE);
+    MPI_Probe(previous_rank(), 1, world, MPI_STATUS_IGNORE);
+    receive(1, round, 0);
+  }
+  sends.join();
+  receives.join();
+  probes.join();
+  EXPECT_EQ(wrong, 0);
+}

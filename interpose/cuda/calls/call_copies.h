@@ -54,6 +54,17 @@ class call_queue final : public interpose::copy_queue {
     }
     return copy_described(described, shape, std::move(kept));
   }
+  /// Likewise by what queue_it(stream) queues.
+  template <class Queue>
+  std::uint64_t add(std::size_t bytes, std::shared_ptr<void> kept, Queue queue_it) {
+    const std::lock_guard lock(mutex_);
+    return queued(queue_it(stream()), bytes, std::move(kept));
+  }
+  /// How many copies are not known to be done.
+  [[nodiscard]] std::uint64_t unfinished() {
+    const std::lock_guard lock(mutex_);
+    return queued_ - done_;
+  }
   [[nodiscard]] bool reached(std::uint64_t number) override;
   void wait() override;
 

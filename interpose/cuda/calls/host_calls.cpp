@@ -7,6 +7,7 @@
 
 #include "interpose/cuda/device_work.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
@@ -15,6 +16,7 @@ using interpose::copied_piece;
 using interpose::copied_rows;
 using interpose::device_copy;
 using interpose::peer_bytes;
+using interpose::scattered_bytes;
 
 namespace {
 
@@ -76,23 +78,55 @@ known_memory::allocation host_calls::require(CUdeviceptr address) {
 void host_calls::forget_contexts() noexcept {
   known_.forget_all();
   peers_.clear();
-  std::map<CUcontext, std::shared_ptr<call_queue>> old;
+  std::map<CUcontext, context_queues> old;
+  std::map<CUcontext, std::shared_ptr<copy_kernels>> old_kernels;
   const std::lock_guard lock(mutex_);
   old.swap(queues_);
+  old_kernels.swap(kernels_);
 }
 
-std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) {
+std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) { return queue_of(context, 0); }
+
+std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t bytes) {
+  constexpr std::size_t overlapped = std::size_t{256} << 10;
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<call_queue>& queue = queues_[context];
-  if (queue == nullptr) queue = std::make_shared<call_queue>(cu_, parts_.of(context));
-  return queue;
+  context_queues& queues = queues_[context];
+  std::shared_ptr<call_queue>* chosen = queues.data();
+  if (bytes >= overlapped)
+    chosen = std::min_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) {
+      return (a != nullptr ? a->unfinished() : 0) < (b != nullptr ? b->unfinished() : 0);
+    });
+  if (*chosen == nullptr) *chosen = std::make_shared<call_queue>(cu_, parts_.of(context));
+  return *chosen;
+}
+
+std::shared_ptr<copy_kernels> host_calls::kernels_of(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = kernels_.try_emplace(context);
+  if (is_new) {
+    try {
+      found->second = std::make_shared<copy_kernels>(
+          cu_, parts_.of(context), [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
+    } catch (const error& e) {
+      log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
+    }
+  }
+  return found->second;
+}
+
+std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const copied_rows& shape,
+                                    std::shared_ptr<void> kept) {
+  const auto kernels = copy_kernels::suit(shape) ? kernels_of(queue.parts()->context()) : nullptr;
+  if (kernels == nullptr) return queue.copy_rows(to, from, shape, std::move(kept));
+  return queue.add(shape.bytes(), std::move(kept),
+                   [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
 }
 
 // For copies to host memory, which any context can make. Empty if the program has none yet.
 std::shared_ptr<call_queue> host_calls::some_queue() {
   {
     const std::lock_guard lock(mutex_);
-    if (!queues_.empty()) return queues_.begin()->second;
+    if (!queues_.empty() && queues_.begin()->second[0] != nullptr) return queues_.begin()->second[0];
   }
   CUcontext found = nullptr;
   cu_.cuCtxGetCurrent(&found);
@@ -176,19 +210,31 @@ std::byte* host_calls::borrow(std::size_t bytes) {
 
 // ---- messages -----------------------------------------------------------------------------------------------------
 
-std::optional<peer_bytes> host_calls::share(std::uintptr_t from, std::size_t bytes) {
-  const auto found = known_.shared_at(from);
-  if (!found || from + bytes > found->what.base + found->what.bytes) return std::nullopt;
-  wait_for_program(found->what.context);
+std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                            std::uint64_t queued) {
+  const auto found = known_.shared_at(address);
+  if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
+  wait_for_program(found->what.context, queued);
   if (adopted_memory::any()) {
-    device_work release({{from, bytes, false}});
+    // The other process does not copy before this one goes on, and CPU code may fetch a page meanwhile.
+    if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
+    device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
     cu_.check(release.result(), "taking what CPU code has written to the device");
   }
-  peer_bytes result{process_, found->number, found->what.base, from - found->what.base, {}};
+  peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}, {}};
   static_assert(sizeof result.handle == sizeof found->handle);
   std::memcpy(result.handle.data(), &found->handle, sizeof result.handle);
+  static_assert(sizeof result.device == sizeof found->device);
+  std::memcpy(result.device.data(), &found->device, sizeof result.device);
   return result;
+}
+
+// What CPU code has fetched since is not what the device has.
+void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
+  if (!adopted_memory::any()) return;
+  device_work release({{address, bytes, true}});
+  release.needs_no_wait();
 }
 
 std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
@@ -196,11 +242,12 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   const CUdeviceptr target = number_of(to);
   const auto place = may_know(target) ? known_.at(target) : std::nullopt;
   const bool on_device = place.has_value() || adopted_pointers::of(target) != nullptr;
-  const auto queue = on_device ? queue_of(place ? place->context : require(target).context) : some_queue();
+  const auto queue =
+      on_device ? queue_of(place ? place->context : require(target).context, shape.bytes()) : some_queue();
   if (queue == nullptr) return std::nullopt;
   const auto memory = peers_.open(from, queue->parts());
   if (memory == nullptr) return std::nullopt;
-  if (queued > waits_over_.load()) wait_for_program(queue->parts()->context());
+  wait_for_program(queue->parts()->context(), queued);
   const entered here(cu_, queue->parts()->context());
   const CUdeviceptr source = memory->base() + from.offset;
   if (!on_device) {
@@ -214,7 +261,65 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
-  return device_copy{queue, queue->copy_rows(target, source, shape, memory)};
+  return device_copy{queue, copy_rows(*queue, target, source, shape, memory)};
+}
+
+std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
+  const auto queue = queue_of(require(from).context);
+  const auto memory = peers_.open(to, queue->parts());
+  if (memory == nullptr) return std::nullopt;
+  const entered here(cu_, queue->parts()->context());
+  return device_copy{queue, copy_rows(*queue, memory->base() + to.offset, from, shape, memory)};
+}
+
+std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std::size_t bytes) {
+  const auto place = known_.at(address);
+  const auto kernels = place && bytes < copy_kernels::most_bytes ? kernels_of(place->context) : nullptr;
+  if (kernels == nullptr) return nullptr;
+  try {
+    return kernels->memory().borrow(bytes);
+  } catch (const error& e) {
+    log(log_level::info, "messages of scattered bytes go by way of the host: {}", e.what());
+    return nullptr;
+  }
+}
+
+// Between scattered bytes of the program and a row that borrow_beside has lent: copy(kernels, table, stream).
+template <class Copy>
+device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
+                                       std::uint64_t queued, bool written, Copy copy) {
+  const CUcontext context = require(address).context;
+  const auto kernels = kernels_of(context);
+  const auto table = kernels->table_of(which);
+  const auto queue = queue_of(context);
+  wait_for_program(context, queued);
+  const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
+  const auto begin = table->begin + std::min<std::ptrdiff_t>(last, 0);
+  const auto end = table->end + std::max<std::ptrdiff_t>(last, 0);
+  device_work work(queue->stream(),
+                   {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "taking what CPU code has written to the device");
+  const entered here(cu_, context);
+  const auto number = queue->add(bytes, std::const_pointer_cast<copy_kernels::table>(table),
+                                 [&](CUstream stream) { return copy(*kernels, *table, stream); });
+  return {queue, number};
+}
+
+device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
+                               std::uint64_t queued) {
+  return copy_scattered(from, which, bytes, queued, false,
+                        [&](copy_kernels& by, const copy_kernels::table& how, CUstream stream) {
+                          return by.gather(number_of(to), from, which, how, bytes, stream);
+                        });
+}
+
+device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from,
+                                std::size_t bytes, std::uint64_t queued) {
+  return copy_scattered(to, which, bytes, queued, true,
+                        [&](copy_kernels& by, const copy_kernels::table& how, CUstream stream) {
+                          return by.scatter(to, number_of(from), which, how, bytes, stream);
+                        });
 }
 
 }  // namespace hpe::cuda_hooks

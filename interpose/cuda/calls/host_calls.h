@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 
 #include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/calls/call_copies.h"
+#include "interpose/cuda/calls/copy_kernels.h"
 #include "interpose/cuda/calls/known_memory.h"
 #include "interpose/cuda/calls/peer_memory.h"
 
@@ -26,11 +28,20 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
   void give_back(std::byte* memory, std::size_t bytes) noexcept override { buffers_.give_back(memory, bytes); }
 
-  [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t from, std::size_t bytes) override;
   [[nodiscard]] std::uint64_t queued_now() noexcept override;
+  [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                                           std::uint64_t queued) override;
+  void overwritten(std::uintptr_t address, std::size_t bytes) override;
   [[nodiscard]] std::optional<interpose::device_copy> pull(void* to, const interpose::peer_bytes& from,
                                                            const interpose::copied_rows& shape,
                                                            std::uint64_t queued) override;
+  [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
+                                                           const interpose::copied_rows& shape) override;
+  [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
+  interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
+                                std::size_t bytes, std::uint64_t queued) override;
+  interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
+                                 std::size_t bytes, std::uint64_t queued) override;
 
   /// The program gives memory back.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
@@ -46,10 +57,24 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
+  /// For so many bytes of another device: another queue while the first ones have work, because reads overlap.
+  [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
+  /// Empty where the driver does not load them, which is remembered and told in the log.
+  [[nodiscard]] std::shared_ptr<copy_kernels> kernels_of(CUcontext context);
+  /// Queues a copy between two addresses that kernels of the queue's context reach, with that current.
+  std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
+                          std::shared_ptr<void> kept);
+  template <class Copy>
+  interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
+                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
   void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
   /// Waits for all work of the program, unless it is known to be done.
   void wait_for_program(CUcontext also);
+  /// The same for work that was queued before (queued_now).
+  void wait_for_program(CUcontext also, std::uint64_t queued) {
+    if (queued > waits_over_.load()) wait_for_program(also);
+  }
 
   const device::cuda::driver& cu_;
   contexts& parts_;
@@ -61,7 +86,9 @@ class host_calls final : public interpose::adopted_pointers {
   peer_memory peers_;
   call_buffers buffers_;
   std::mutex mutex_;
-  std::map<CUcontext, std::shared_ptr<call_queue>> queues_;
+  using context_queues = std::array<std::shared_ptr<call_queue>, 4>;
+  std::map<CUcontext, context_queues> queues_;
+  std::map<CUcontext, std::shared_ptr<copy_kernels>> kernels_;
   std::atomic<std::uint64_t> waits_begun_{0};
   std::atomic<std::uint64_t> waits_over_{0};  // all with a number up to this, or a later one
 };

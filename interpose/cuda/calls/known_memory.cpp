@@ -19,7 +19,7 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
   }
   const auto found = program_.device_memory_at(address);
   if (!found) return std::nullopt;
-  const entry made{{found->base, found->bytes, found->context}, false, 0, false, {}};
+  const entry made{.what = {found->base, found->bytes, found->context}};
   const std::lock_guard lock(mutex_);
   if (before != forgotten_) return made;
   known_.insert_or_assign(found->base, made);
@@ -39,10 +39,20 @@ unsigned long long known_memory::number_of(const allocation& a) const noexcept {
   return told ? number : 0;
 }
 
+CUuuid known_memory::device_of(const allocation& a) const noexcept {
+  CUuuid result{};
+  int ordinal = 0;
+  if (cu_.cuDeviceGetUuid != nullptr &&
+      cu_.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, a.base) == CUDA_SUCCESS)
+    cu_.cuDeviceGetUuid(&result, ordinal);
+  return result;
+}
+
 void known_memory::share(entry& e) const {
   const device::cuda::entered here(cu_, e.what.context);
   e.asked = true;
   e.number = number_of(e.what);
+  e.device = device_of(e.what);
   e.has_handle = e.number != 0 && cu_.cuIpcGetMemHandle != nullptr && cu_.cuIpcOpenMemHandle != nullptr &&
                  cu_.cuIpcGetMemHandle(&e.handle, e.what.base) == CUDA_SUCCESS;
 }
@@ -57,7 +67,7 @@ std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdevicep
     if (kept != known_.end()) kept->second = *found;
   }
   if (!found->has_handle) return std::nullopt;
-  return shared_allocation{found->what, found->number, found->handle};
+  return shared_allocation{found->what, found->number, found->handle, found->device};
 }
 
 void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {

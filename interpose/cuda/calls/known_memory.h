@@ -29,6 +29,7 @@ class known_memory {
     allocation what;
     unsigned long long number = 0;  ///< the driver's: no other allocation of the process ever has it
     CUipcMemHandle handle{};
+    CUuuid device{};
   };
   /// Empty also where the driver gives no handle: memory of pools, and what the program maps itself. All other is given
   /// back by calls that hpe sees.
@@ -50,11 +51,13 @@ class known_memory {
     unsigned long long number = 0;
     bool has_handle = false;
     CUipcMemHandle handle{};
+    CUuuid device{};
   };
   [[nodiscard]] std::optional<entry> find(CUdeviceptr address) const;
   [[nodiscard]] std::optional<entry> find_or_ask(CUdeviceptr address);
   void share(entry& e) const;
   [[nodiscard]] unsigned long long number_of(const allocation& a) const noexcept;
+  [[nodiscard]] CUuuid device_of(const allocation& a) const noexcept;
 
   const device::cuda::driver& cu_;
   const program_contexts& program_;

@@ -1,5 +1,4 @@
 #include "interpose/mpi/messages/chunks.h"
-#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/progress.h"
 

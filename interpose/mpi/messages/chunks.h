@@ -37,6 +37,25 @@ struct chunk_plan {
 /// (all) there. A side that fails goes through the motions, so that the other one comes to its end.
 using transfer_over = std::function<void(const std::optional<error>& failure)>;
 
+/// What went wrong first in something of many steps; what fails later follows from it.
+class first_failure {
+ public:
+  template <class Action>
+  void attempt(Action&& action) {
+    try {
+      action();
+    } catch (const error& e) {
+      if (!what_) what_ = e;
+    }
+  }
+
+  [[nodiscard]] bool any() const noexcept { return what_.has_value(); }
+  [[nodiscard]] const std::optional<error>& what() const noexcept { return what_; }
+
+ private:
+  std::optional<error> what_;
+};
+
 /// Under progress::guard. They return at once.
 void send_in_chunks(const std::byte* from, const chunk_plan& plan, transfer_over then);
 void receive_in_chunks(std::byte* to, const chunk_plan& plan, transfer_over then);

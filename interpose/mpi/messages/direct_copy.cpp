@@ -87,6 +87,24 @@ class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
   std::deque<copy> waiting_;
 };
 
+// Calls `then` when the copy that begin() begins is over.
+template <class Begin>
+bool attempt(std::size_t bytes, transfer_over then, Begin&& begin) {
+  try {
+    const std::optional<device_copy> copy = begin();
+    if (!copy) return false;
+    if (progress::of_process().only_one() && bytes <= waited_for_at_once) {
+      copy->queue->wait();
+      then(std::nullopt);
+      return true;
+    }
+    queue_of_copies::of(copy->queue).add(copy->number, std::move(then));
+    return true;
+  } catch (const error&) {
+    return false;  // the other side, or the chunks, tell
+  }
+}
+
 }  // namespace
 
 bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then) {
@@ -101,19 +119,16 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
                    transfer_over then) {
   adopted_pointers* const devices = adopted_pointers::instance();
   if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
-  try {
-    const auto copy = devices->pull(to, from, shape, queued);
-    if (!copy) return false;
-    if (progress::of_process().only_one() && shape.bytes() <= waited_for_at_once) {
-      copy->queue->wait();
-      then(std::nullopt);
-      return true;
-    }
-    queue_of_copies::of(copy->queue).add(copy->number, std::move(then));
-    return true;
-  } catch (const error&) {
-    return false;  // the chunks tell
-  }
+  const auto over = [devices, to, bytes = shape.extent(shape.to), then](const std::optional<error>& failure) {
+    devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes);
+    then(failure);
+  };
+  return attempt(shape.bytes(), over, [&] { return devices->pull(to, from, shape, queued); });
+}
+
+bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape, transfer_over then) {
+  return attempt(shape.bytes(), std::move(then),
+                 [&] { return adopted_pointers::instance()->push(to, reinterpret_cast<std::uintptr_t>(from), shape); });
 }
 
 }  // namespace hpe::interpose::mpi

@@ -1,6 +1,7 @@
 #pragma once
 
-/// A payload that the receiver copies from the sender's device itself: between processes of one machine.
+/// A payload that the receiver copies from the sender's device itself, or the sender to the receiver's: between
+/// processes of one machine.
 
 #include <cstddef>
 
@@ -16,6 +17,9 @@ namespace hpe::interpose::mpi {
 
 /// The same from the driver's memory, behind the work that `queued` stands for (adopted_pointers.h).
 [[nodiscard]] bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& shape, std::uint64_t queued,
+                                 transfer_over then);
+/// The same to the memory of another process.
+[[nodiscard]] bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape,
                                  transfer_over then);
 
 }  // namespace hpe::interpose::mpi

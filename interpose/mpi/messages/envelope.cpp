@@ -7,11 +7,18 @@ namespace hpe::interpose::mpi {
 
 static_assert(std::is_trivially_copyable_v<envelope> && sizeof(envelope) <= envelope_bytes);
 
+bool envelope::fits(int count, MPI_Datatype type) {
+  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return false;
+  MPI_Count size = 0;
+  HPE_REAL(Type_size_x)(type, &size);
+  return size * count >= static_cast<MPI_Count>(envelope_bytes);
+}
+
 void envelope::pack(wire& into) const { std::memcpy(into.data(), this, sizeof *this); }
 
-std::optional<envelope> envelope::recognise(const wire& received) {
+std::optional<envelope> envelope::recognise(const std::byte* received) {
   envelope result;
-  std::memcpy(&result, received.data(), sizeof result);
+  std::memcpy(&result, received, sizeof result);
   const job* const running = job::current();
   if (running == nullptr || result.job_id != running->id) return std::nullopt;
   return result;
@@ -24,7 +31,7 @@ std::optional<envelope> envelope::recognise(const void* place, const layout& whi
     std::memcpy(to, static_cast<const std::byte*>(place) + s.offset, s.bytes);
     to += s.bytes;
   });
-  return recognise(received);
+  return recognise(received.data());
 }
 
 }  // namespace hpe::interpose::mpi

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "hpe/node.h"
@@ -36,11 +37,18 @@ struct envelope {
   offer_board::offer offer{};
 
   using wire = std::array<std::byte, envelope_bytes>;
+  /// Room for one.
+  [[nodiscard]] static std::shared_ptr<std::byte> landing() {
+    return {new std::byte[envelope_bytes], std::default_delete<std::byte[]>()};
+  }
+
+  /// Whether it fits into a buffer argument.
+  [[nodiscard]] static bool fits(int count, MPI_Datatype type);
 
   /// The rest of it means nothing.
   void pack(wire& into) const;
   /// Nothing if it is a payload that happens to be as long.
-  [[nodiscard]] static std::optional<envelope> recognise(const wire& received);
+  [[nodiscard]] static std::optional<envelope> recognise(const std::byte* received);
   /// A message of envelope_bytes bytes that was received at `place` with some layout.
   [[nodiscard]] static std::optional<envelope> recognise(const void* place, const layout& which);
 };

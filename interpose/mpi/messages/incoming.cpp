@@ -1,12 +1,12 @@
 #include "interpose/mpi/messages/incoming.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <utility>
 
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
-#include "interpose/mpi/messages/first_failure.h"
 #include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {
@@ -33,12 +33,18 @@ std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) 
   return copied_rows{from.width, from.rows, from.planes, {to.pitch, to.plane_pitch}, {from.pitch, from.plane_pitch}};
 }
 
+std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t bytes) {
+  return {driver.borrow(bytes), [&driver, bytes](std::byte* memory) { driver.give_back(memory, bytes); }};
+}
+
 }  // namespace
 
 incoming::incoming(const receive& what, bool persistent)
     : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
   if (which_.size() < envelope_bytes)
-    landing_ = std::make_unique<envelope::wire>();
+    landing_ = envelope::landing();
+  else if (which_.size() != which_.extent() && which_.size() <= INT_MAX && driver() != nullptr)
+    landing_ = borrowed_from(*driver(), which_.size());
   else if (concerns(what.buffer))
     staged_.emplace(what.buffer, which_, host_use::write, persistent);
 }
@@ -48,7 +54,7 @@ incoming::~incoming() {
 }
 
 incoming::slot incoming::where() const noexcept {
-  if (landing_) return {landing_->data(), envelope_bytes, handles::get().byte};
+  if (landing_) return {landing_.get(), static_cast<int>(std::max(which_.size(), envelope_bytes)), handles::get().byte};
   return {staged_ ? staged_->pointer() : what_.buffer, what_.count, what_.type};
 }
 
@@ -134,13 +140,13 @@ bool incoming::is_too_long(const MPI_Status& status) const {
 }
 
 void incoming::put_in_place(const MPI_Status& status) {
-  if (landing_) return scatter(landing_->data(), bytes_received(status));
+  if (landing_) return scatter(landing_.get(), bytes_received(status));
   if (staged_) staged_->written(bytes_received(status));
 }
 
 std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const {
   if (bytes_received(status) != envelope_bytes) return std::nullopt;
-  return landing_ ? envelope::recognise(*landing_) : envelope::recognise(where().place, which_);
+  return landing_ ? envelope::recognise(landing_.get()) : envelope::recognise(where().place, which_);
 }
 
 void incoming::fetch(const envelope& head) {
@@ -155,11 +161,24 @@ void incoming::fetch(const envelope& head) {
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
   progress::of_process().owe(1);
+  left_ = false;
+  fetch_payload();
+}
+
+// Whose memory it goes to, if that is the driver's.
+adopted_pointers* incoming::driver() const {
+  const std::byte* const first = moved(what_.buffer, which_.begin());
+  return core::host_access::of(first) == nullptr ? adopted_pointers::of(first) : nullptr;
+}
+
+void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
-    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head.bytes);
-    to = assembled_.get();
+    // What hpe exports is copied by its own runtime, which knows nothing of such a row.
+    if (head_->exported == 0) borrow_row(head_->bytes);
+    if (row_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
+    to = row_ != nullptr ? row_.get() : assembled_.get();
   }
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
 }
@@ -171,11 +190,50 @@ bool incoming::fetch_rows() {
   const auto shape = shape_of(head_->rows, *rows_);
   if (!shape) return false;
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  return copy_directly(moved(what_.buffer, rows_->offset), head_->device, *shape, queued_,
-                       [self](const std::optional<error>& failure) {
-                         self->tell_done();
-                         self->fetched(failure);
-                       });
+  return copy(moved(what_.buffer, rows_->offset), *shape, [self](const std::optional<error>& failure) {
+    self->tell_done();
+    self->fetched(failure);
+  });
+}
+
+// Of an offer that is taken.
+bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over& then) {
+  return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
+}
+
+// Where the sender has nothing else to do meanwhile, and can write the memory. On one device, which processes have in
+// turns, the lower rank makes the copies of both.
+bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
+  offer_board* const board = offer_board::current();
+  adopted_pointers* const devices = adopted_pointers::of(to);
+  if (left_ || devices == nullptr || !board->is_awaited(head_->sender, head_->offer)) return false;
+  std::optional<peer_bytes> place;
+  first_failure failure;
+  failure.attempt([&] {
+    place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.extent(shape.to),
+                           adopted_pointers::peer_use::overwrite, queued_);
+  });
+  if (!place || (place->device == head_->device.device && job::current()->rank < head_->sender)) return false;
+  board->ask(head_->sender, head_->offer, {*place, shape});
+  progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), devices, to,
+                                 bytes = shape.extent(shape.to)] { return self->look_at_push(*devices, to, bytes); });
+  return true;
+}
+
+bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes) {
+  const offer_board& board = *offer_board::current();
+  const bool alone = progress::of_process().only_one();
+  const offer_board::stage at =
+      alone ? board.watch(head_->sender, head_->offer) : board.stage_of(head_->sender, head_->offer);
+  if (at == offer_board::stage::asked) return false;
+  left_ = at == offer_board::stage::left;
+  if (left_) {
+    fetch_payload();
+  } else {
+    devices.overwritten(reinterpret_cast<std::uintptr_t>(to), bytes);
+    fetched(std::nullopt);
+  }
+  return true;
 }
 
 bool incoming::fetch_directly(std::byte* to) {
@@ -186,7 +244,7 @@ bool incoming::fetch_directly(std::byte* to) {
     self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (taken_) return copy_directly(to, head_->device, *shape_of(head_->rows, {0, head_->bytes}), queued_, copied);
+  if (taken_) return copy(to, *shape_of(head_->rows, {0, head_->bytes}), copied);
   return head_->exported != 0 && copy_directly(to, head_->memory, head_->bytes, copied);
 }
 
@@ -207,13 +265,34 @@ void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
 void incoming::fetched(const std::optional<error>& failure) {
   first_failure what;
   if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
+  if (row_ != nullptr && !failure) what.attempt([&] { scatter_row(head_->bytes); });
   assembled_.reset();
+  row_.reset();
   head_.reset();
   progress::of_process().owe(-1);
   conclude(status_, failure ? failure : what.what());
 }
 
+void incoming::borrow_row(std::size_t bytes) {
+  if (driver() != nullptr && which_.scattered() && bytes != 0)
+    row_ = driver()->borrow_beside(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, which_.begin())), bytes);
+}
+
+void incoming::scatter_row(std::size_t bytes) {
+  const auto to = *which_.scattered();
+  driver()
+      ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, row_.get(), bytes,
+                queued_)
+      .wait();
+  row_.reset();
+}
+
 void incoming::scatter(const std::byte* from, std::size_t bytes) {
+  borrow_row(bytes);
+  if (row_ != nullptr) {
+    driver()->write(reinterpret_cast<std::uintptr_t>(row_.get()), from, bytes);
+    return scatter_row(bytes);
+  }
   std::optional<staged_buffer> device;
   if (concerns(what_.buffer)) device.emplace(what_.buffer, which_, host_use::write, false);
   void* const to = device ? device->pointer() : what_.buffer;

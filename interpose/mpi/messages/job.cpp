@@ -92,6 +92,9 @@ void job::begin() {
     made->direct = common.direct;
     made->chunk = common.chunk;
     int size = 0;
+    int threads = MPI_THREAD_SINGLE;
+    HPE_REAL(Query_thread)(&threads);
+    made->several_threads = threads == MPI_THREAD_MULTIPLE;
     HPE_REAL(Comm_rank)(world, &made->rank);
     HPE_REAL(Comm_size)(world, &size);
     HPE_REAL(Comm_dup)(world, &made->channel);

@@ -22,6 +22,7 @@ struct job {
   MPI_Comm channel = nullptr;
   MPI_Comm self = nullptr;  ///< likewise, of this process alone
   int rank = 0;
+  bool several_threads = false;  ///< may be in MPI at once
   /// By rank.
   std::vector<bool> same_machine;
   std::size_t large = 0;   ///< bytes of a message that goes by the protocol

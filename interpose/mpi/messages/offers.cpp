@@ -16,6 +16,13 @@ namespace {
 
 std::atomic<offer_board*> the_board{nullptr};
 
+template <class Look, class Holds>
+offer_board::stage watch_while(Look look, Holds holds, int looks) {
+  offer_board::stage at = look();
+  for (int i = 0; i < looks && holds(at); ++i, at = look()) __builtin_ia32_pause();
+  return at;
+}
+
 void* map_file(const std::string& name, std::size_t bytes) {
   const int file = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0) return nullptr;
@@ -54,36 +61,57 @@ std::optional<offer_board::offer> offer_board::make() {
   offer made = free_.back();
   free_.pop_back();
   ++made.turn;
-  rows_[rank_].of_offer[made.slot].state.store(word(made, stage::offered), std::memory_order_release);
+  set(rank_, made, stage::offered);
   return made;
 }
 
-bool offer_board::is_done(const offer& of) const noexcept {
-  return rows_[rank_].of_offer[of.slot].state.load(std::memory_order_acquire) == word(of, stage::done);
+void offer_board::await(const offer& of) noexcept {
+  rows_[rank_].of_offer[of.slot].awaited.store(of.turn, std::memory_order_release);
 }
 
-bool offer_board::withdraw(const offer& of) noexcept {
-  std::uint64_t expected = word(of, stage::offered);
-  return rows_[rank_].of_offer[of.slot].state.compare_exchange_strong(expected, word(of, stage::withdrawn),
-                                                                      std::memory_order_acq_rel);
+bool offer_board::is_awaited(int rank, const offer& of) const noexcept {
+  return rows_[rank].of_offer[of.slot].awaited.load(std::memory_order_acquire) == of.turn;
 }
+
+void offer_board::ask(int rank, const offer& of, const target& wanted) noexcept {
+  rows_[rank].of_offer[of.slot].wanted = wanted;
+  set(rank, of, stage::asked);
+}
+
+offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexcept {
+  const std::uint64_t now = rows_[rank].of_offer[of.slot].state.load(std::memory_order_acquire);
+  return now >> 32 == of.turn ? static_cast<stage>(now) : stage::done;
+}
+
+offer_board::stage offer_board::watch(const offer& of) const noexcept {
+  constexpr int while_offered = 50;
+  constexpr int while_taken = 100;
+  const auto look = [&] { return stage_of(of); };
+  const stage at = watch_while(
+      look, [](stage s) { return s == stage::offered; }, while_offered);
+  return at == stage::taken ? watch_while(
+                                  look, [](stage s) { return s == stage::taken; }, while_taken)
+                            : at;
+}
+
+offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
+  constexpr int while_asked = 400;  // the other side copies
+  return watch_while([&] { return stage_of(rank, of); }, [](stage s) { return s == stage::asked; }, while_asked);
+}
+
+bool offer_board::change(int rank, const offer& of, stage from, stage to) noexcept {
+  std::uint64_t expected = word(of, from);
+  return rows_[rank].of_offer[of.slot].state.compare_exchange_strong(expected, word(of, to), std::memory_order_acq_rel);
+}
+
+bool offer_board::withdraw(const offer& of) noexcept { return change(rank_, of, stage::offered, stage::withdrawn); }
 
 void offer_board::end(const offer& of) noexcept { free_.push_back(of); }
 
-bool offer_board::take(int rank, const offer& of) noexcept {
-  std::uint64_t expected = word(of, stage::offered);
-  return rows_[rank].of_offer[of.slot].state.compare_exchange_strong(expected, word(of, stage::taken),
-                                                                     std::memory_order_acq_rel);
-}
+bool offer_board::take(int rank, const offer& of) noexcept { return change(rank, of, stage::offered, stage::taken); }
 
-void offer_board::done(int rank, const offer& of) noexcept {
-  rows_[rank].of_offer[of.slot].state.store(word(of, stage::done), std::memory_order_release);
-}
+void offer_board::set_looks() noexcept { rows_[rank_].looks.store(true, std::memory_order_release); }
 
-void offer_board::set_looks() noexcept { rows_[rank_].looks.state.store(1, std::memory_order_release); }
-
-bool offer_board::looks(int rank) const noexcept {
-  return rows_[rank].looks.state.load(std::memory_order_acquire) != 0;
-}
+bool offer_board::looks(int rank) const noexcept { return rows_[rank].looks.load(std::memory_order_acquire); }
 
 }  // namespace hpe::interpose::mpi

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "interpose/mpi/messages/chunks.h"
-#include "interpose/mpi/messages/first_failure.h"
+#include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/base/error.h"
 #include "runtime/core/operations/host_access.h"
@@ -35,8 +35,14 @@ void require_device(const std::byte* p) {
 
 void outgoing::prepare() {
   if (what_.driver != nullptr) {
+    if (const auto& origin = what_.gathered)
+      what_.driver
+          ->gather(origin->row.get(), reinterpret_cast<std::uintptr_t>(origin->address), origin->which,
+                   what_.rows.bytes(), what_.driver->queued_now())
+          .wait();
     if (persistent && what_.shared)
-      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent());
+      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent(),
+                                         adopted_pointers::peer_use::read, what_.driver->queued_now());
     return;
   }
   require_device(what_.from);
@@ -74,6 +80,7 @@ int outgoing::start() {
     head.device = *what_.shared;
     head.rows = what_.rows;
     head.offer = *offer_;
+    if (blocking_) board->await(*offer_);
   }
   head.pack(envelope_);
   MPI_Request request = nullptr;
@@ -91,7 +98,7 @@ int outgoing::start() {
   failure_.reset();
   if (offer_) {
     patient_until_ = std::chrono::steady_clock::now() + patience;
-    progress::of_process().repeat([self] { return self->look_at_offer(); });
+    watch_offer();
   }
   progress::of_process().when_over(request, [self, sequence = head.sequence](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) {  // no answer will come
@@ -103,13 +110,26 @@ int outgoing::start() {
   return MPI_SUCCESS;
 }
 
+void outgoing::await() {
+  const progress::guard held;
+  if (offer_) offer_board::current()->await(*offer_);
+}
+
+void outgoing::watch_offer() {
+  progress::of_process().repeat(
+      [self = std::static_pointer_cast<outgoing>(shared_from_this())] { return self->look_at_offer(); });
+}
+
 bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
   if (!offer_) return true;  // answered in another way
-  if (board->is_done(*offer_)) {
-    channel::of_process().forget(sequence_);
-    board->end(*std::exchange(offer_, std::nullopt));
-    part_over(MPI_SUCCESS, std::nullopt);
+  const offer_board::stage at = progress::of_process().only_one() ? board->watch(*offer_) : board->stage_of(*offer_);
+  if (at == offer_board::stage::done) {
+    end_offer();
+    return true;
+  }
+  if (at == offer_board::stage::asked) {
+    push();
     return true;
   }
   if (synchronous_ || what_.rows.bytes() > sent_at_once || parts_left_ != 1 ||
@@ -118,6 +138,30 @@ bool outgoing::look_at_offer() {
   board->end(*std::exchange(offer_, std::nullopt));
   withdraw();
   return true;
+}
+
+// To where the receiver wants it. What fails here is left to the receiver, who tells what comes of it.
+void outgoing::push() {
+  offer_board* const board = offer_board::current();
+  const offer_board::target wanted = board->target_of(*offer_);
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  const auto left = [self, board] {
+    board->leave(*self->offer_);
+    self->watch_offer();
+  };
+  if (!copy_directly(wanted.place, what_.from, wanted.shape, [self, board, left](const std::optional<error>& failure) {
+        if (failure) return left();
+        board->pushed(*self->offer_);
+        self->end_offer();
+      }))
+    left();
+}
+
+// The receiver has the bytes.
+void outgoing::end_offer() {
+  channel::of_process().forget(sequence_);
+  offer_board::current()->end(*std::exchange(offer_, std::nullopt));
+  part_over(MPI_SUCCESS, std::nullopt);
 }
 
 // In the order of the data. Also where there are gaps.

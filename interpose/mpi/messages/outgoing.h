@@ -1,7 +1,7 @@
 #pragma once
 
 /// The send of a large message from memory of hpe, or of any from memory of the driver, by an envelope. The bytes are
-/// read after the receiver has matched it.
+/// read after the receiver has matched it, by the receiver or by this side.
 
 #include <chrono>
 #include <vector>
@@ -24,13 +24,23 @@ class outgoing final : public message {
     MPI_Comm comm;
     adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
     std::optional<peer_bytes> shared;  ///< of the driver's, at the first start
+    /// Set where `from` is a row of hpe's own, to which scattered bytes of the driver's memory go at each start.
+    struct origin {
+      const std::byte* address;
+      scattered_bytes which;
+      std::shared_ptr<std::byte> row;
+    };
+    std::optional<origin> gathered;
   };
   struct mode {
     bool persistent = false;
     bool synchronous = false;  ///< not over before the receiver has begun
+    bool blocking = false;     ///< the thread stays in MPI until it is over
   };
   outgoing(const arguments& what, mode how)
-      : message(what.comm, how.persistent), what_(what), synchronous_(how.synchronous) {}
+      : message(what.comm, how.persistent), what_(what), synchronous_(how.synchronous), blocking_(how.blocking) {}
+
+  void await() override;
 
  private:
   /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if
@@ -38,7 +48,10 @@ class outgoing final : public message {
   void prepare() override;
   int start() override;
   void end_export();
+  void watch_offer();
   [[nodiscard]] bool look_at_offer();
+  void push();
+  void end_offer();
   void withdraw();
   [[nodiscard]] std::size_t extent() const noexcept {
     return (what_.rows.planes - 1) * what_.rows.plane_pitch + (what_.rows.rows - 1) * what_.rows.pitch +
@@ -51,6 +64,7 @@ class outgoing final : public message {
 
   arguments what_;
   const bool synchronous_;
+  const bool blocking_;
   envelope::wire envelope_{};
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
@@ -61,5 +75,9 @@ class outgoing final : public message {
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;
 };
+
+/// The send with the arguments of a call; nullptr if it goes another way.
+[[nodiscard]] std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest,
+                                                         int tag, MPI_Comm comm, outgoing::mode how);
 
 }  // namespace hpe::interpose::mpi

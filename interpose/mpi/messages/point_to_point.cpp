@@ -19,14 +19,6 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether an envelope fits.
-bool is_looked_at(int count, MPI_Datatype type) {
-  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return false;
-  MPI_Count size = 0;
-  HPE_REAL(Type_size_x)(type, &size);
-  return size * count >= static_cast<MPI_Count>(envelope_bytes);
-}
-
 // Receives with less room than an envelope that MPI has and hpe does not look at.
 std::atomic<std::size_t> unseen_receives{0};
 
@@ -57,63 +49,15 @@ struct unseen_receive {
 // already.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
   return count >= 0 && source != MPI_PROC_NULL &&
-         (is_looked_at(count, type) || looks_at_all() || job::survives_errors() || !set_aside::of_process().empty()) &&
+         (envelope::fits(count, type) || looks_at_all() || job::survives_errors() ||
+          !set_aside::of_process().empty()) &&
          is_intra(comm);
 }
 
-// Whether devices have the memory.
-bool is_of_devices(const void* p) {
-  if (core::host_access::of(p) == nullptr) return false;
-  hpePointerInfo info;
-  return hpeGetPointerInfo(p, &info) == HPE_SUCCESS &&
-         (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
-}
-
-// Names memory of the driver to another rank. Empty: it goes another way.
-std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
-                                      std::size_t extent) {
-  offer_board* const board = offer_board::current();
-  if (board == nullptr || !job::current()->is_near(rank) || board->is_of_no_use(rank) ||
-      (bytes < envelope_bytes && !board->looks(rank)))
-    return std::nullopt;
-  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent);
-}
-
-std::shared_ptr<outgoing> large(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                                outgoing::mode how) {
-  adopted_pointers* const driver = core::host_access::of(buf) == nullptr ? adopted_pointers::of(buf) : nullptr;
-  if (driver == nullptr && core::host_access::of(buf) == nullptr) return nullptr;
-  if (dest < 0 || count <= 0 || (driver == nullptr && !is_looked_at(count, type)) || !is_intra(comm)) return nullptr;
-  const job& running = *job::current();
-  int members = 0;
-  HPE_REAL(Comm_size)(comm, &members);
-  if (dest >= members) return nullptr;
-  const int rank = job::world_rank(comm, dest);
-  if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
-  const layout which = elements(count, type);
-  const auto rows = which.rows();
-  if (which.empty() || !rows || (driver == nullptr && !rows->is_one_run())) return nullptr;
-  const std::byte* const from = moved(buf, which.begin());
-  std::optional<peer_bytes> shared;
-  if (driver != nullptr) shared = shared_with(rank, *driver, from, which.size(), which.extent());
-  if (!shared && !rows->is_one_run()) return nullptr;
-  if (driver != nullptr ? !shared && which.size() < running.large
-                        : which.size() < running.least(rank) || !is_of_devices(buf))
-    return nullptr;
-  return std::make_shared<outgoing>(outgoing::arguments{from, *rows, dest, rank, tag, comm, driver, shared}, how);
-}
-
-template <class Action>
-taken guarded(MPI_Comm comm, Action&& action) {
-  try {
-    return action();
-  } catch (const left_to_mpi&) {
-    return std::nullopt;
-  } catch (const error& e) {
-    return raise(comm, e);
-  } catch (const std::bad_alloc&) {
-    return raise(comm, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
-  }
+// Whether a receive's message may have been taken out of MPI, now or before MPI has the receive.
+bool may_be_set_aside(int source, MPI_Comm comm) {
+  return (!set_aside::of_process().empty() || job::current()->several_threads) && source != MPI_PROC_NULL &&
+         is_intra(comm);
 }
 
 // The bytes of a buffer without gaps; empty for all others.
@@ -124,16 +68,36 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
 }
 
+// MPI's own blocking receive. Empty where the message may have been taken out of MPI.
+taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* status) {
+  if (!job::current()->several_threads)
+    return HPE_REAL(Recv)(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
+  MPI_Request request = handles::get().request_null;
+  int begun = MPI_SUCCESS;
+  if (!set_aside::of_process().if_empty(
+          [&] { begun = HPE_REAL(Irecv)(to.place, to.count, to.type, what.source, what.tag, what.comm, &request); }))
+    return std::nullopt;
+  return begun == MPI_SUCCESS ? HPE_REAL(Wait)(&request, status) : begun;
+}
+
+// Which looks among the messages that were taken out of MPI.
+int receive_by_request(const char* function, const receive& what, MPI_Status* status) {
+  const trace::recorded here(trace::category::mpi, function);
+  return std::make_shared<incoming>(what, false)->carry_out(status);
+}
+
 // A blocking receive in ordinary memory, without gaps, with less room than an envelope: most of those that programs
 // have.
 template <class Call>
 int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
-  auto landing = std::make_unique_for_overwrite<envelope::wire>();
-  const int result = call(incoming::slot{landing->data(), envelope_bytes, handles::get().byte}, status);
+  auto landing = envelope::landing();
+  const taken received = call(incoming::slot{landing.get(), envelope_bytes, handles::get().byte}, status);
+  if (!received) return receive_by_request(function, what, status);
+  const int result = *received;
   if (result != MPI_SUCCESS) return result;
   const std::size_t bytes = bytes_received(*status);
   if (bytes <= room) {
-    std::memcpy(what.buffer, landing->data(), bytes);
+    std::memcpy(what.buffer, landing.get(), bytes);
     return result;
   }
   const auto it = std::make_shared<incoming>(what, false);
@@ -143,7 +107,8 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   return it->carry_out(status);
 }
 
-// A blocking receive: call(slot, status) is MPI's. A trace shows it if hpe has something to do with it.
+// A blocking receive: call(slot, status) is MPI's, or says nothing as receive_in_mpi does. A trace shows it if hpe has
+// something to do with it.
 template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
@@ -155,8 +120,10 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   } else if (const auto room = bytes_in_one_run(what.count, what.type); room && *room < envelope_bytes) {
     return receive_little(function, what, *room, status, call);
   }
-  if (here || !is_looked_at(what.count, what.type)) it = std::make_shared<incoming>(what, false);
-  const int result = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
+  if (here || !envelope::fits(what.count, what.type)) it = std::make_shared<incoming>(what, false);
+  const taken received = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
+  if (!received) return receive_by_request(function, what, status);
+  const int result = *received;
   if (result != MPI_SUCCESS) return result;
   if (!it) {
     if (bytes_received(*status) != envelope_bytes) return result;
@@ -180,73 +147,22 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
 
 }  // namespace
 
-namespace {
-
-taken send_now(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, bool synchronous,
-               const char* function) {
-  return guarded(comm, [&]() -> taken {
-    const auto send = large(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = synchronous});
-    if (send == nullptr) return std::nullopt;
-    const trace::recorded here(trace::category::mpi, function);
-    return send->carry_out(MPI_STATUS_IGNORE);
-  });
-}
-
-taken begin_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, outgoing::mode how,
-                 MPI_Request* request) {
-  return guarded(comm, [&]() -> taken {
-    const auto send = large(buf, count, type, dest, tag, comm, how);
-    if (send == nullptr) return std::nullopt;
-    return send->open(request);
-  });
-}
-
-}  // namespace
-
-taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                 const char* function) {
-  return send_now(buf, count, type, dest, tag, comm, false, function);
-}
-
-taken large_ssend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                  const char* function) {
-  return send_now(buf, count, type, dest, tag, comm, true, function);
-}
-
-taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                  MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = false}, request);
-}
-
-taken large_issend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = false, .synchronous = true}, request);
-}
-
-taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                      MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true, .synchronous = false}, request);
-}
-
-taken large_ssend_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-                       MPI_Request* request) {
-  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true, .synchronous = true}, request);
-}
+namespace {}  // namespace
 
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
                const char* function) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) {
-      if (concerns(buf)) return std::nullopt;
-      const unseen_receive here;
-      if (!may_bring_envelope(count, type, source, comm))
-        return HPE_REAL(Recv)(buf, count, type, source, tag, comm, status);
-    }
     const receive what{buf, count, type, source, tag, comm};
-    if (!set_aside::of_process().empty()) return std::make_shared<incoming>(what, false)->carry_out(status);
-    return receive_now(function, what, status, [&](const incoming::slot& to, MPI_Status* its) {
-      return HPE_REAL(Recv)(to.place, to.count, to.type, source, tag, comm, its);
-    });
+    if (!may_bring_envelope(count, type, source, comm)) {
+      const bool staged = concerns(buf);
+      if (staged && !may_be_set_aside(source, comm)) return std::nullopt;
+      const unseen_receive here;
+      if (!staged && !may_bring_envelope(count, type, source, comm))
+        if (const taken received = receive_in_mpi({buf, count, type}, what, status)) return received;
+    }
+    if (!set_aside::of_process().empty()) return receive_by_request(function, what, status);
+    return receive_now(function, what, status,
+                       [&](const incoming::slot& to, MPI_Status* its) { return receive_in_mpi(to, what, its); });
   });
 }
 
@@ -255,7 +171,13 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
     if (!may_bring_envelope(count, type, source, comm)) {
       // For good: when it is over is not seen.
       ++unseen_receives;
-      if (!may_bring_envelope(count, type, source, comm)) return std::nullopt;
+      if (!may_bring_envelope(count, type, source, comm)) {
+        if (!may_be_set_aside(source, comm)) return std::nullopt;
+        int begun = MPI_SUCCESS;
+        if (!concerns(buf) && set_aside::of_process().if_empty(
+                                  [&] { begun = HPE_REAL(Irecv)(buf, count, type, source, tag, comm, request); }))
+          return begun;
+      }
     }
     return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
   });
@@ -290,7 +212,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    const auto send = large(sendbuf, sendcount, sendtype, dest, sendtag, comm, {});
+    const auto send = send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true});
     if (send != nullptr) {
       const trace::recorded here(trace::category::mpi, function);
       if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;
@@ -298,7 +220,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       const int sent = send->wait(MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
-    if (!set_aside::of_process().empty()) {
+    if (may_be_set_aside(source, comm)) {
       const trace::recorded here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
       const int begun = ::MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
@@ -332,7 +254,8 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
-    if (!may_bring_envelope(count, type, source, comm)) {
+    const bool apart = may_be_set_aside(source, comm);
+    if (!apart && !may_bring_envelope(count, type, source, comm)) {
       if (concerns(buf)) return std::nullopt;
       const unseen_receive here;
       if (!may_bring_envelope(count, type, source, comm))
@@ -340,7 +263,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
     }
     std::optional<staged_buffer> staged;
     if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
-    if (set_aside::of_process().empty()) {
+    if (!apart) {
       const auto exchange = [&](const incoming::slot& to, MPI_Status* its) {
         if (to.place == buf)
           return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, its);

@@ -11,13 +11,29 @@
 ///
 /// `function` is the name that traces show.
 
+#include <new>
 #include <optional>
 
-#include "interpose/mpi/real.h"
+#include "interpose/mpi/errors.h"
+#include "interpose/mpi/layout.h"
 
 namespace hpe::interpose::mpi {
 
 using taken = std::optional<int>;
+
+/// Runs action(), which says what a call returns, or nothing, and turns what it throws into MPI errors.
+template <class Action>
+taken guarded(MPI_Comm comm, Action&& action) {
+  try {
+    return action();
+  } catch (const left_to_mpi&) {
+    return std::nullopt;
+  } catch (const error& e) {
+    return raise(comm, e);
+  } catch (const std::bad_alloc&) {
+    return raise(comm, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
+  }
+}
 
 taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                  const char* function = __builtin_FUNCTION());

@@ -31,6 +31,56 @@ void give(const matched& what, MPI_Message* message, MPI_Status* status) {
   tell(what.status, status);
 }
 
+// MPI_Iprobe, and MPI_Improbe.
+int probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  const progress::guard held;
+  while (true) {
+    if (const auto found = set_aside::of_process().find(comm, source, tag)) {
+      *flag = 1;
+      tell(*found, status);
+      return MPI_SUCCESS;
+    }
+    MPI_Status met;
+    const int result = HPE_REAL(Iprobe)(source, tag, comm, flag, &met);
+    if (result != MPI_SUCCESS || *flag == 0) return result;
+    if (!is_like_envelope(met)) {
+      tell(met, status);
+      return result;
+    }
+    set_aside::of_process().take_from_mpi(met, comm);
+  }
+}
+
+int matched_probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  const progress::guard held;
+  if (const auto found = set_aside::of_process().take(comm, source, tag)) {
+    *flag = 1;
+    give(*found, message, status);
+    return MPI_SUCCESS;
+  }
+  MPI_Status met;
+  const int result = HPE_REAL(Improbe)(source, tag, comm, flag, message, &met);
+  if (result != MPI_SUCCESS || *flag == 0) return result;
+  if (is_like_envelope(met)) {
+    give(set_aside::of_process().look_into(*message, met, comm), message, status);
+  } else {
+    tell(met, status);
+  }
+  return result;
+}
+
+// Not by MPI's own wait: another thread may take the message out of MPI.
+template <class Probe>
+int until_there(Probe&& probe_once) {
+  int flag = 0;
+  int result = MPI_SUCCESS;
+  progress::of_process().until([&] {
+    result = probe_once(&flag);
+    return result != MPI_SUCCESS || flag != 0;
+  });
+  return result;
+}
+
 }  // namespace
 
 }  // namespace hpe::interpose::mpi
@@ -42,83 +92,28 @@ extern "C" {
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   static constexpr named_call about{"MPI_Probe", "source", "tag"};
   const waiting_call here(about, source, tag);
-  auto& next = HPE_REAL(Probe);
-  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, status));
-  while (true) {
-    if (const auto found = set_aside::of_process().find(comm, source, tag)) {
-      tell(*found, status);
-      return leave(MPI_SUCCESS);
-    }
-    MPI_Status met;
-    const int result = next(source, tag, comm, &met);
-    if (result != MPI_SUCCESS || !is_like_envelope(met)) {
-      if (result == MPI_SUCCESS) tell(met, status);
-      return leave(result);
-    }
-    set_aside::of_process().take_from_mpi(met, comm);
-  }
+  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Probe)(source, tag, comm, status));
+  return leave(until_there([&](int* flag) { return probe(source, tag, comm, flag, status); }));
 }
 HPE_ALSO_AS_PMPI(Probe, (int, int, MPI_Comm, MPI_Status*))
 
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  auto& next = HPE_REAL(Iprobe);
-  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, flag, status));
-  while (true) {
-    if (const auto found = set_aside::of_process().find(comm, source, tag)) {
-      *flag = 1;
-      tell(*found, status);
-      return leave(MPI_SUCCESS);
-    }
-    MPI_Status met;
-    const int result = next(source, tag, comm, flag, &met);
-    if (result != MPI_SUCCESS || *flag == 0) return leave(result);
-    if (!is_like_envelope(met)) {
-      tell(met, status);
-      return leave(result);
-    }
-    set_aside::of_process().take_from_mpi(met, comm);
-  }
+  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Iprobe)(source, tag, comm, flag, status));
+  return leave(probe(source, tag, comm, flag, status));
 }
 HPE_ALSO_AS_PMPI(Iprobe, (int, int, MPI_Comm, int*, MPI_Status*))
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   static constexpr named_call about{"MPI_Mprobe", "source", "tag"};
   const waiting_call here(about, source, tag);
-  auto& next = HPE_REAL(Mprobe);
-  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, message, status));
-  if (const auto found = set_aside::of_process().take(comm, source, tag)) {
-    give(*found, message, status);
-    return leave(MPI_SUCCESS);
-  }
-  MPI_Status met;
-  const int result = next(source, tag, comm, message, &met);
-  if (result != MPI_SUCCESS) return leave(result);
-  if (is_like_envelope(met)) {
-    give(set_aside::of_process().look_into(*message, met, comm), message, status);
-  } else {
-    tell(met, status);
-  }
-  return leave(result);
+  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Mprobe)(source, tag, comm, message, status));
+  return leave(until_there([&](int* flag) { return matched_probe(source, tag, comm, flag, message, status); }));
 }
 HPE_ALSO_AS_PMPI(Mprobe, (int, int, MPI_Comm, MPI_Message*, MPI_Status*))
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
-  auto& next = HPE_REAL(Improbe);
-  if (!is_looked_at(source, comm)) return leave(next(source, tag, comm, flag, message, status));
-  if (const auto found = set_aside::of_process().take(comm, source, tag)) {
-    *flag = 1;
-    give(*found, message, status);
-    return leave(MPI_SUCCESS);
-  }
-  MPI_Status met;
-  const int result = next(source, tag, comm, flag, message, &met);
-  if (result != MPI_SUCCESS || *flag == 0) return leave(result);
-  if (is_like_envelope(met)) {
-    give(set_aside::of_process().look_into(*message, met, comm), message, status);
-  } else {
-    tell(met, status);
-  }
-  return leave(result);
+  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Improbe)(source, tag, comm, flag, message, status));
+  return leave(matched_probe(source, tag, comm, flag, message, status));
 }
 HPE_ALSO_AS_PMPI(Improbe, (int, int, MPI_Comm, int*, MPI_Message*, MPI_Status*))
 }

@@ -72,7 +72,7 @@ matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_C
   matched result{comm, status, nullptr, true, std::nullopt};
   auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
   HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
-  result.head = envelope::recognise(*bytes);
+  result.head = envelope::recognise(bytes->data());
   if (result.head) HPE_REAL(Status_set_elements_x)
   (&result.status, handles::get().byte, static_cast<MPI_Count>(result.head->bytes));
   const MPI_Comm self = job::current()->self;

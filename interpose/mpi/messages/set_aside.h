@@ -3,6 +3,9 @@
 /// Messages that were taken out of MPI because a probe met something as long as an envelope, and only its bytes tell
 /// what it is and how long the message will be. All earlier messages of the same sender are taken along, so what is
 /// here comes before what MPI still has, and receives look here first.
+///
+/// Where several threads are in MPI, a receive must not be given to MPI after its message was taken out. So both are
+/// done under progress::guard: to look here and to post a receive, and to probe and to take.
 
 #include <atomic>
 #include <list>
@@ -11,6 +14,7 @@
 #include <unordered_map>
 
 #include "interpose/mpi/messages/envelope.h"
+#include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {
 
@@ -37,6 +41,15 @@ class set_aside {
   void take_from_mpi(const MPI_Status& met, MPI_Comm comm);
 
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+
+  /// Runs post(), which gives MPI a receive without waiting for it, unless there may be a message for it here.
+  template <class Post>
+  [[nodiscard]] bool if_empty(Post&& post) {
+    const progress::guard held;
+    if (!empty()) return false;
+    post();
+    return true;
+  }
 
   /// The first one that matches.
   [[nodiscard]] std::optional<MPI_Status> find(MPI_Comm comm, int source, int tag);

@@ -131,6 +131,7 @@ void bandwidth(const buffers& device) {
       const std::uint64_t seed = next_seed();
       device.prepare(bytes * window, seed);
       std::vector<double> times;
+      std::vector<double> begun;
       for (int i = 0; i < 8 && rank() <= 1; ++i) {
         MPI_Sendrecv(nullptr, 0, MPI_BYTE, 1 - rank(), 2, nullptr, 0, MPI_BYTE, 1 - rank(), 2, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
@@ -146,6 +147,7 @@ void bandwidth(const buffers& device) {
             MPI_Isend(device.out + w * bytes, static_cast<int>(bytes), MPI_BYTE, 1 - rank(), 1, MPI_COMM_WORLD,
                       &requests.emplace_back());
         }
+        begun.push_back(now() - begin);
         MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
         MPI_Sendrecv(nullptr, 0, MPI_BYTE, 1 - rank(), 3, nullptr, 0, MPI_BYTE, 1 - rank(), 3, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
@@ -154,18 +156,24 @@ void bandwidth(const buffers& device) {
       if (rank() > 1) continue;
       if (both || rank() == 1) device.check(device.in, bytes * window, seed, "messages");
       if (rank() == 0)
-        std::printf("bandwidth %-8s %9zu bytes %9.2f GB/s\n", both ? "two ways" : "one way", bytes,
-                    static_cast<double>(bytes) * window * (both ? 2 : 1) / median(times) / 1e9);
+        std::printf("bandwidth %-8s %9zu bytes %9.2f GB/s, %.2f us to begin one\n", both ? "two ways" : "one way", bytes,
+                    static_cast<double>(bytes) * window * (both ? 2 : 1) / median(times) / 1e9,
+                    median(begun) * 1e6 / window / (both ? 2 : 1));
     }
   }
 }
 
-// Sends columns of a square matrix of floats, of several widths, and compares with as many contiguous bytes.
-void strided(const buffers& device) {
+// Sends columns of a square matrix of floats, of several widths, and compares with as many contiguous bytes. The column is
+// straight, or begins elsewhere in each row.
+void strided(const buffers& device, bool straight) {
   constexpr int n = 8192;
-  for (const int width : {1, 16, 256}) {
+  const auto begin_of = [&](std::size_t row) { return straight ? 0 : static_cast<int>(row * 37 % 64); };
+  for (const int width : {1, 3, 16, 256, 2048, 6000}) {
     MPI_Datatype columns;
-    MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
+    std::vector<int> begins;
+    for (int row = 0; row < n; ++row) begins.push_back(row * n + begin_of(row));
+    if (straight) MPI_Type_vector(n, width, n, MPI_FLOAT, &columns);
+    if (!straight) MPI_Type_create_indexed_block(n, width, begins.data(), MPI_FLOAT, &columns);
     MPI_Type_commit(&columns);
     const std::size_t matrix = std::size_t{n} * n * sizeof(float);
     const std::size_t bytes = std::size_t{n} * width * sizeof(float);
@@ -192,13 +200,15 @@ void strided(const buffers& device) {
     CHECK(cudaMemcpy(got.data(), device.in, matrix, cudaMemcpyDefault));
     const std::size_t in_columns = std::size_t{static_cast<unsigned>(width)} * sizeof(float);
     for (std::size_t i = 0; i < matrix; ++i) {
-      const bool inside = i % (n * sizeof(float)) < in_columns;
+      const std::size_t at = i % (n * sizeof(float)) - begin_of(i / (n * sizeof(float))) * sizeof(float);
+      const bool inside = at < in_columns;
       if (got[i] == (inside ? sent[i] : 0xa5)) continue;
       std::printf("columns of %d: byte %zu is wrong\n", width, i);
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (rank() == 0)
-      std::printf("strided %4d floats of each row %9.2f us, in a row %9.2f us\n", width, median(times), median(in_a_row));
+      std::printf("%s %4d floats of each row %9.2f us, in a row %9.2f us\n", straight ? "strided" : "scattered", width,
+                  median(times), median(in_a_row));
   }
 }
 
@@ -217,60 +227,51 @@ void peer_copies() {
   CHECK(cudaMalloc(&here, room));
   cudaDeviceEnablePeerAccess(1, 0);
   cudaGetLastError();
-  // The sending or the receiving device copies, on one stream or half on each of two.
-  cudaStream_t streams[2][2];
+  // The sending or the receiving device copies.
+  cudaStream_t streams[2];
   for (int d = 0; d < 2; ++d) {
     CHECK(cudaSetDevice(d));
-    for (cudaStream_t& s : streams[d]) CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&streams[d], cudaStreamNonBlocking));
   }
-  const auto copy = [&](int by, int parts, std::size_t bytes) {
-    for (int p = 0; p < parts; ++p)
-      CHECK(cudaMemcpyPeerAsync(there + p * (bytes / parts), 1, here + p * (bytes / parts), 0, bytes / parts,
-                                streams[by][p]));
-    for (int p = 0; p < parts; ++p) CHECK(cudaStreamSynchronize(streams[by][p]));
-  };
   const auto time_of = [&](const std::function<void()>& f) {
     std::vector<double> times;
     for (int i = 0; i < 30; ++i) {
       const double begin = now();
-      f();
-      times.push_back((now() - begin) * 1e6);
+      f(), times.push_back((now() - begin) * 1e6);
     }
     return median(times);
   };
+  const auto time_of_copies = [&](int by, int number, std::size_t bytes) {
+    return time_of([&] {
+      for (int n = 0; n < number; ++n)
+        CHECK(cudaMemcpyPeerAsync(there + n * bytes, 1, here + n * bytes, 0, bytes, streams[by]));
+      CHECK(cudaStreamSynchronize(streams[by]));
+    });
+  };
   for (const std::size_t bytes : sizes) {
     double one[2];
-    double halves[2] = {};
     double many[2] = {};
     for (int by = 0; by < 2; ++by) {
       CHECK(cudaSetDevice(by));
-      one[by] = time_of([&] { copy(by, 1, bytes); });
-      if (bytes >= 1 << 20) halves[by] = time_of([&] { copy(by, 2, bytes); });
-      if (bytes * window > room) continue;
-      many[by] = time_of([&] {
-        for (int w = 0; w < window; ++w)
-          CHECK(cudaMemcpyPeerAsync(there + w * bytes, 1, here + w * bytes, 0, bytes, streams[by][0]));
-        CHECK(cudaStreamSynchronize(streams[by][0]));
-      });
-      many[by] = static_cast<double>(bytes) * window / many[by] / 1e3;
+      one[by] = time_of_copies(by, 1, bytes);
+      if (bytes * window <= room) many[by] = static_cast<double>(bytes) * window / time_of_copies(by, window, bytes) / 1e3;
     }
-    std::printf("peer copy      %9zu bytes %9.2f us, in halves %9.2f us, %9.2f GB/s with %d in flight", bytes, one[0],
-                halves[0], many[0], window);
-    std::printf("; by the receiver %9.2f us, in halves %9.2f us, %9.2f GB/s\n", one[1], halves[1], many[1]);
+    std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight; by the receiver %9.2f us, %9.2f GB/s\n",
+                bytes, one[0], many[0], window, one[1], many[1]);
   }
   for (const std::size_t width_bytes : {4, 64, 1024}) {
     constexpr std::size_t pitch = 32768;
     constexpr std::size_t rows = 8192;
     CHECK(cudaSetDevice(1));
     const double across = time_of([&] {
-      CHECK(cudaMemcpy2DAsync(there, pitch, here, pitch, width_bytes, rows, cudaMemcpyDefault, streams[1][0]));
-      CHECK(cudaStreamSynchronize(streams[1][0]));
+      CHECK(cudaMemcpy2DAsync(there, pitch, here, pitch, width_bytes, rows, cudaMemcpyDefault, streams[1]));
+      CHECK(cudaStreamSynchronize(streams[1]));
     });
     CHECK(cudaSetDevice(0));
     const double gathered = time_of([&] {
       CHECK(cudaMemcpy2DAsync(here + room / 2, width_bytes, here, pitch, width_bytes, rows, cudaMemcpyDefault,
-                              streams[0][0]));
-      CHECK(cudaStreamSynchronize(streams[0][0]));
+                              streams[0]));
+      CHECK(cudaStreamSynchronize(streams[0]));
     });
     std::printf("peer rows of %4zu bytes, %zu of them: %9.2f us; gathered on one device %9.2f us\n", width_bytes, rows,
                 across, gathered);
@@ -320,7 +321,6 @@ class part {
   }
   void wait() const { CHECK(cudaStreamSynchronize(stream_)); }
   [[nodiscard]] float* row(int r) const { return fields_[0] + static_cast<std::ptrdiff_t>(r) * width; }
-  [[nodiscard]] int rows() const { return rows_; }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] unsigned long long digest() const {
     unsigned long long* sum = nullptr;
@@ -440,7 +440,7 @@ int main(int argc, char** argv) {
     if (is_wanted("latency") || is_wanted("bandwidth") || is_wanted("strided")) device.allocate();
     if (is_wanted("latency")) latency(device);
     if (is_wanted("bandwidth")) bandwidth(device);
-    if (is_wanted("strided")) strided(device);
+    if (is_wanted("strided")) strided(device, true), strided(device, false);
   }
   if (is_wanted("jacobi")) jacobi();
   MPI_Barrier(MPI_COMM_WORLD);

@@ -17,6 +17,11 @@ STAND_IN CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return *device = ordinal, primary(ordinal) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 STAND_IN CUresult cuDeviceGetCount(int* count) { return *count = device_count, CUDA_SUCCESS; }
+STAND_IN CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  *uuid = {};
+  uuid->bytes[0] = static_cast<char>(device + 1);
+  return CUDA_SUCCESS;
+}
 STAND_IN CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { return *can = 1, CUDA_SUCCESS; }
 
 STAND_IN CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice device) {

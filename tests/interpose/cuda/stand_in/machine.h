@@ -91,6 +91,9 @@ void wait_for(const context& c);
 /// Holds up queued work, or lets it run.
 void pause(bool paused);
 
+/// Queues a kernel of a module; false for any other function.
+bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, stream& in, void** parameters);
+
 // ---- memory ------------------------------------------------------------------------------------------------------
 
 CUdeviceptr allocate(context& c, std::size_t bytes);

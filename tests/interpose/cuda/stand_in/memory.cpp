@@ -72,6 +72,7 @@ auto containing(Map& map, CUdeviceptr address) {
 }
 
 std::uint64_t objects_made = 0;
+std::atomic<bool> peers_refused{false};
 
 std::byte* map_bytes(int file, std::size_t bytes) {
   return static_cast<std::byte*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
@@ -144,6 +145,7 @@ bool share_object(CUdeviceptr address, CUipcMemHandle& handle) {
 }
 
 CUdeviceptr open_object(context& c, const CUipcMemHandle& handle) {
+  if (peers_refused) return 0;
   shared_object shared;
   std::memcpy(&shared, &handle, sizeof shared);
   if (shared.process == ::getpid()) return 0;
@@ -308,4 +310,5 @@ CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t cou
 
 }  // namespace stand_in
 
+STAND_IN void stand_in_refuse_peers(int refused) { stand_in::peers_refused = refused != 0; }
 STAND_IN void* stand_in_memory(CUdeviceptr address) { return stand_in::memory_at(address); }

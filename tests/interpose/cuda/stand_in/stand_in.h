@@ -4,7 +4,8 @@
 /// has two devices, whose memory is host memory that cannot be read at the devices' addresses. Copies, fills and
 /// kernels run in a thread of their stream, a little after the call, in the order that CUDA guarantees and no other. A
 /// context that is reset or released for the last time takes its memory, streams and events along: calls that name them
-/// fail from then on. The stand-in counts the calls.
+/// fail from then on. Kernels are functions of the test, or PTX of a module, which is interpreted. The stand-in counts
+/// the calls.
 ///
 /// It does not serve the CUDA runtime, which checks that the driver is NVIDIA's.
 
@@ -25,5 +26,6 @@ struct kernel {
 using count_function = unsigned(const char* symbol);  ///< stand_in_count: calls of an entry so far
 using memory_function = void*(CUdeviceptr address);   ///< stand_in_memory: where a byte of device memory is
 using pause_function = void(int paused);              ///< stand_in_pause: whether queued work waits
+using refuse_function = void(int refused);            ///< stand_in_refuse_peers: whether memory of others is opened
 
 }  // namespace stand_in

@@ -1,0 +1,144 @@
+// Sends: which of them go by an envelope.
+
+#include <memory>
+
+#include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/offers.h"
+#include "interpose/mpi/messages/outgoing.h"
+#include "interpose/mpi/messages/point_to_point.h"
+#include "runtime/core/operations/host_access.h"
+#include "runtime/trace/recorder.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+// Whether devices have the memory.
+bool is_of_devices(const void* p) {
+  if (core::host_access::of(p) == nullptr) return false;
+  hpePointerInfo info;
+  return hpeGetPointerInfo(p, &info) == HPE_SUCCESS &&
+         (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
+}
+
+// Whether a rank may be able to copy memory of the driver.
+bool may_reach(int rank, std::size_t bytes) {
+  const offer_board* const board = offer_board::current();
+  return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
+         (bytes >= envelope_bytes || board->looks(rank));
+}
+
+// Names memory of the driver to another rank. Empty: it goes another way.
+std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
+                                      std::size_t extent) {
+  if (!may_reach(rank, bytes)) return std::nullopt;
+  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent, adopted_pointers::peer_use::read,
+                      driver.queued_now());
+}
+
+// Whether scattered bytes go by way of a row in device memory.
+bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
+  const auto scattered = which.scattered();
+  const bool few = which.size() < job::current()->large;
+  if (!scattered || (few && !may_reach(what.world_rank, which.size()))) return false;
+  const std::byte* const origin = moved(buf, scattered->displacement);
+  auto row = what.driver->borrow_beside(reinterpret_cast<std::uintptr_t>(what.from), which.size());
+  if (row == nullptr) return false;
+  what.from = row.get();
+  what.rows = {0, which.size(), 1, 1, 0, 0};
+  what.shared = shared_with(what.world_rank, *what.driver, what.from, which.size(), which.size());
+  what.gathered = {origin, scattered->which, std::move(row)};
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest, int tag,
+                                           MPI_Comm comm, outgoing::mode how) {
+  adopted_pointers* const driver = core::host_access::of(buf) == nullptr ? adopted_pointers::of(buf) : nullptr;
+  if (driver == nullptr && core::host_access::of(buf) == nullptr) return nullptr;
+  if (dest < 0 || count <= 0 || (driver == nullptr && !envelope::fits(count, type)) || !is_intra(comm)) return nullptr;
+  const job& running = *job::current();
+  int members = 0;
+  HPE_REAL(Comm_size)(comm, &members);
+  if (dest >= members) return nullptr;
+  const int rank = job::world_rank(comm, dest);
+  if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
+  const layout which = elements(count, type);
+  if (which.empty()) return nullptr;
+  const auto rows = which.rows();
+  outgoing::arguments what{.from = moved(buf, which.begin()),
+                           .rows = rows.value_or(byte_rows{}),
+                           .destination = dest,
+                           .world_rank = rank,
+                           .tag = tag,
+                           .comm = comm,
+                           .driver = driver,
+                           .shared = {},
+                           .gathered = {}};
+  const bool is_run = rows && rows->is_one_run();
+  if (driver == nullptr) {
+    if (!is_run || which.size() < running.least(rank) || !is_of_devices(buf)) return nullptr;
+    return std::make_shared<outgoing>(what, how);
+  }
+  if (rows) what.shared = shared_with(rank, *driver, what.from, which.size(), which.extent());
+  if (!what.shared && !is_run && !gather(what, which, buf)) return nullptr;
+  if (!what.shared && which.size() < running.large) return nullptr;
+  return std::make_shared<outgoing>(what, how);
+}
+
+namespace {
+
+taken send_now(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, bool synchronous,
+               const char* function) {
+  return guarded(comm, [&]() -> taken {
+    const auto send =
+        send_by_envelope(buf, count, type, dest, tag, comm, {.synchronous = synchronous, .blocking = true});
+    if (send == nullptr) return std::nullopt;
+    const trace::recorded here(trace::category::mpi, function);
+    return send->carry_out(MPI_STATUS_IGNORE);
+  });
+}
+
+taken begin_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, outgoing::mode how,
+                 MPI_Request* request) {
+  return guarded(comm, [&]() -> taken {
+    const auto send = send_by_envelope(buf, count, type, dest, tag, comm, how);
+    if (send == nullptr) return std::nullopt;
+    return send->open(request);
+  });
+}
+
+}  // namespace
+
+taken large_send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                 const char* function) {
+  return send_now(buf, count, type, dest, tag, comm, false, function);
+}
+
+taken large_ssend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  const char* function) {
+  return send_now(buf, count, type, dest, tag, comm, true, function);
+}
+
+taken large_isend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {}, request);
+}
+
+taken large_issend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {.synchronous = true}, request);
+}
+
+taken large_send_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                      MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true}, request);
+}
+
+taken large_ssend_init(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                       MPI_Request* request) {
+  return begin_send(buf, count, type, dest, tag, comm, {.persistent = true, .synchronous = true}, request);
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,107 @@
+// Modules: code as nvcc puts it into programs, whose PTX is interpreted.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/ptx/fat_binary.h"
+#include "runtime/ptx/interpreter.h"
+#include "runtime/ptx/launch.h"
+#include "runtime/ptx/parser.h"
+#include "tests/interpose/cuda/stand_in/machine.h"
+
+namespace ptx = hpe::ptx;
+
+namespace stand_in {
+
+namespace {
+
+struct module_code {
+  explicit module_code(const void* fat_binary)
+      : program(ptx::parse({ptx::choose_ptx(ptx::read_fat_binary(fat_binary, most_bytes)).text})),
+        image(program, [](std::size_t bytes, std::size_t) { return ::operator new (bytes, std::align_val_t{64}); }) {}
+
+  static constexpr std::size_t most_bytes = std::size_t{1} << 24;  // the container says its own size
+  std::shared_ptr<const ptx::program> program;
+  ptx::image image;
+};
+
+std::mutex state;
+
+// A CUfunction of a module is the address of its kernel.
+std::map<const void*, std::shared_ptr<module_code>>& kernels() {
+  static auto* const all = new std::map<const void*, std::shared_ptr<module_code>>;
+  return *all;
+}
+
+// Parameters may be structures; each word of them that is an address of device memory is one.
+void translate(std::vector<std::uint64_t>& parameters) {
+  for (std::uint64_t& word : parameters)
+    if (is_device(word, 1)) word = number_of(memory_at(word));
+}
+
+void run(const module_code& code, const ptx::function& kernel, std::vector<std::uint64_t> parameters, unsigned blocks,
+         unsigned threads) {
+  translate(parameters);
+  const ptx::surroundings outside{};
+  ptx::launch_configuration c;
+  c.image = &code.image;
+  c.kernel = &kernel;
+  c.grid.x = blocks;
+  c.block.x = threads;
+  c.parameters = parameters.data();
+  c.surroundings = &outside;
+  ptx::interpreter engine(*code.program);
+  if (const auto trap = ptx::run_blocks(engine, c, 0, blocks)) {
+    std::fprintf(stderr, "stand-in: %s\n", trap->message().c_str());
+    std::abort();
+  }
+}
+
+}  // namespace
+
+bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, stream& in, void** parameters) {
+  std::shared_ptr<module_code> code;
+  {
+    const std::lock_guard lock(state);
+    const auto found = kernels().find(function);
+    if (found == kernels().end()) return false;
+    code = found->second;
+  }
+  const auto& kernel = *reinterpret_cast<const ptx::function*>(function);
+  std::vector<std::uint64_t> values((kernel.formals_size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+  for (std::size_t n = 0; n < kernel.formals.size(); ++n)
+    std::memcpy(reinterpret_cast<std::byte*>(values.data()) + kernel.formals[n].offset, parameters[n],
+                kernel.formals[n].size);
+  add(in, [code, &kernel, values, blocks, threads] { run(*code, kernel, values, blocks, threads); });
+  return true;
+}
+
+}  // namespace stand_in
+
+using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is a part of it
+
+STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
+  COUNT();
+  const auto code = std::make_shared<module_code>(image);
+  *result = reinterpret_cast<CUmodule>(code.get());
+  const std::lock_guard lock(state);
+  for (const auto& f : code->program->functions)
+    if (f->is_kernel) kernels()[f.get()] = code;
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuModuleGetFunction(CUfunction* result, CUmodule module, const char* name) {
+  COUNT();
+  const auto* const kernel = reinterpret_cast<module_code*>(module)->program->find_kernel(name);
+  *result = reinterpret_cast<CUfunction>(const_cast<ptx::function*>(kernel));
+  return kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+STAND_IN CUresult cuModuleUnload(CUmodule module) {
+  COUNT();
+  const std::lock_guard lock(state);
+  std::erase_if(kernels(), [&](const auto& k) { return reinterpret_cast<CUmodule>(k.second.get()) == module; });
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,92 @@
+#pragma once
+
+/// What the tests of messages from device memory of CUDA's own share (adopted_messages.cpp): two ranks in front of the
+/// stand-in for the driver.
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "tests/interpose/cuda/stand_in/stand_in.h"
+
+namespace adopted {
+
+inline int wrong = 0;
+inline int rank = 0;
+
+inline void expect_at(bool right, const char* what, int line) {
+  if (right) return;
+  ++wrong;
+  std::printf("wrong on rank %d, line %d: %s\n", rank, line, what);
+}
+#define EXPECT(condition) ::adopted::expect_at(condition, #condition, __LINE__)
+
+using bytes = std::vector<std::uint8_t>;
+
+template <class Function>
+Function* of_stand_in(const char* name) {
+  static const auto behind = reinterpret_cast<void* (*)(const char*)>(::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry"));
+  return reinterpret_cast<Function*>(behind(name));
+}
+inline unsigned calls_of(const char* entry) { return of_stand_in<stand_in::count_function>("stand_in_count")(entry); }
+
+// The same on both ranks.
+inline bytes random_bytes(std::size_t count, unsigned seed) {
+  std::mt19937_64 numbers(seed);
+  bytes result(count);
+  for (auto& b : result) b = static_cast<std::uint8_t>(numbers());
+  return result;
+}
+inline unsigned seed_of(int of_rank, std::size_t count) {
+  static const unsigned first = [] {
+    unsigned s = std::random_device{}();
+    MPI_Bcast(&s, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+    if (rank == 0) std::printf("seed %u\n", s);
+    return s;
+  }();
+  return first + static_cast<unsigned>(count) * 2 + static_cast<unsigned>(of_rank);
+}
+
+class device_bytes {
+ public:
+  explicit device_bytes(std::size_t count) : count_(count) { EXPECT(cuMemAlloc(&address_, count + 1) == CUDA_SUCCESS); }
+  explicit device_bytes(const bytes& content) : device_bytes(content.size()) { put(content); }
+  ~device_bytes() { EXPECT(cuMemFree(address_) == CUDA_SUCCESS); }
+  device_bytes(const device_bytes&) = delete;
+  device_bytes& operator=(const device_bytes&) = delete;
+  void put(const bytes& content) const {
+    EXPECT(cuMemcpyHtoD(address_, content.data(), content.size()) == CUDA_SUCCESS);
+  }
+  [[nodiscard]] bytes get() const {
+    bytes result(count_);
+    EXPECT(cuMemcpyDtoH(result.data(), address_, count_) == CUDA_SUCCESS);
+    return result;
+  }
+  [[nodiscard]] std::uint8_t* data() const { return reinterpret_cast<std::uint8_t*>(address_); }
+  [[nodiscard]] CUdeviceptr address() const { return address_; }
+
+ private:
+  std::size_t count_;
+  CUdeviceptr address_ = 0;
+};
+
+// Not with HPE_MPI_DIRECT=0: by way of the host.
+inline bool direct() { return std::getenv("HPE_MPI_DIRECT") == nullptr; }
+
+inline bool one_device() { return std::getenv("HPE_TEST_ONE_DEVICE") != nullptr; }
+inline int device() { return one_device() ? 0 : rank; }
+
+inline constexpr int tag = 5;
+inline const MPI_Comm world = MPI_COMM_WORLD;
+inline int other() { return 1 - rank; }
+
+/// adopted_types.cpp
+void messages_of_all_types();
+
+}  // namespace adopted

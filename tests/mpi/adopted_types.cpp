@@ -1,0 +1,192 @@
+// Messages of datatypes between ranks, from device memory of CUDA's own.
+#include <algorithm>
+
+#include "tests/mpi/adopted.h"
+
+namespace adopted {
+
+namespace {
+
+// CPU code has pages of it in its hands, as some memory of the program that shares them.
+void touch(const device_bytes& memory, std::size_t count) {
+  volatile std::uint8_t* const p = memory.data();
+  for (std::size_t i = 0; i < count; i += 512) p[i] = p[i];
+}
+
+// Columns of a matrix, planes of a box, and one of them from or to bytes in a row.
+void rows() {
+  constexpr int n = 60;
+  constexpr std::size_t count = std::size_t{n} * n * n;
+  MPI_Datatype types[4];
+  const int all[3] = {n, n, n};
+  const int part[3] = {20, 30, 10};
+  const int at[3] = {5, 7, 11};
+  MPI_Type_vector(100, 3, 40, MPI_BYTE, &types[0]);
+  MPI_Type_create_subarray(3, all, part, at, MPI_ORDER_C, MPI_BYTE, &types[1]);
+  MPI_Datatype column;
+  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // whose end is no multiple of its rows
+  MPI_Type_contiguous(50, column, &types[2]);
+  MPI_Type_free(&column);
+  MPI_Type_dup(MPI_BYTE, &types[3]);
+  const bytes mine = random_bytes(count, seed_of(rank, 1));
+  const bytes theirs = random_bytes(count, seed_of(other(), 1));
+  const device_bytes out(mine);
+  const device_bytes in(count);
+  for (int t = 0; t < 4; ++t) {
+    int size = 0;
+    MPI_Type_commit(&types[t]);
+    MPI_Type_size(types[t], &size);
+    for (const bool flat_out : {false, true})
+      for (const bool flat_in : {false, true}) {
+        if (t == 3) size = 1000;
+        const int n_out = flat_out || t == 3 ? size : 1;
+        const int n_in = flat_in || t == 3 ? size : 1;
+        const MPI_Datatype type_out = flat_out ? MPI_BYTE : types[t];
+        const MPI_Datatype type_in = flat_in ? MPI_BYTE : types[t];
+        bytes expected(count, 0x55);
+        bytes packed(static_cast<std::size_t>(size));
+        in.put(expected);
+        int position = 0;
+        MPI_Pack(theirs.data(), n_out, type_out, packed.data(), size, &position, world);
+        position = 0;
+        MPI_Unpack(packed.data(), size, &position, expected.data(), n_in, type_in, world);
+        MPI_Sendrecv(out.data(), n_out, type_out, other(), tag, in.data(), n_in, type_in, other(), tag, world,
+                     MPI_STATUS_IGNORE);
+        EXPECT(in.get() == expected);
+      }
+    MPI_Type_free(&types[t]);
+  }
+}
+
+// Columns and boxes of any width, at any alignment.
+void any_rows() {
+  constexpr std::size_t count = 60000;
+  std::mt19937_64 numbers(seed_of(0, 2));
+  const auto below = [&](unsigned n) { return static_cast<int>(numbers() % n); };
+  for (unsigned round = 0; round < 60; ++round) {
+    const int widths[] = {1, 2, 3, 4, 8, 16, 48, 64};
+    const int width = widths[below(8)];
+    const int pitches[2] = {width + below(3) * width + below(5), width + below(3) * width + below(2) * 16};
+    const int rows = 1 + below(40);
+    const int planes = 1 + below(4);
+    MPI_Datatype types[2];
+    MPI_Datatype plane;
+    for (int t = 0; t < 2; ++t) {
+      MPI_Type_vector(rows, width, pitches[t], MPI_BYTE, &plane);
+      MPI_Type_create_resized(plane, 0, static_cast<MPI_Aint>(pitches[t]) * rows + below(3) * 8, &types[t]);
+      MPI_Type_commit(&types[t]);
+      MPI_Type_free(&plane);
+    }
+    const int at[2] = {below(20), below(20)};
+    const bytes mine = random_bytes(count, seed_of(rank, 3) + round * 4);
+    const bytes theirs = random_bytes(count, seed_of(other(), 3) + round * 4);
+    bytes expected = random_bytes(count, round);
+    const device_bytes out(mine);
+    const device_bytes in(expected);
+    bytes packed(static_cast<std::size_t>(width) * rows * planes);
+    const int size = static_cast<int>(packed.size());
+    int position = 0;
+    MPI_Pack(theirs.data() + at[0], planes, types[0], packed.data(), size, &position, world);
+    position = 0;
+    MPI_Unpack(packed.data(), size, &position, expected.data() + at[1], planes, types[1], world);
+    MPI_Sendrecv(out.data() + at[0], planes, types[0], other(), tag, in.data() + at[1], planes, types[1], other(), tag,
+                 world, MPI_STATUS_IGNORE);
+    EXPECT(in.get() == expected);
+    MPI_Type_free(&types[0]);
+    MPI_Type_free(&types[1]);
+  }
+}
+
+// Stretches of any length in any order, of elements of some size, several elements, as many bytes as told.
+MPI_Datatype scattered_type(std::mt19937_64& numbers, int units, MPI_Datatype unit, int& room) {
+  std::vector<int> lengths;
+  std::vector<int> places;
+  int at = 0;
+  for (int left = units; left > 0; left -= lengths.back()) {
+    lengths.push_back(std::min(left, 1 + static_cast<int>(numbers() % 5)));
+    places.push_back(at += static_cast<int>(numbers() % 3));
+    at += lengths.back();
+  }
+  for (std::size_t i = lengths.size() - 1; i > 0; --i) {
+    const std::size_t other = numbers() % (i + 1);
+    std::swap(lengths[i], lengths[other]);
+    std::swap(places[i], places[other]);
+  }
+  MPI_Datatype indexed;
+  MPI_Datatype result;
+  MPI_Type_indexed(static_cast<int>(lengths.size()), lengths.data(), places.data(), unit, &indexed);
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  MPI_Type_get_extent(unit, &lower, &extent);
+  room = at + static_cast<int>(numbers() % 4);
+  MPI_Type_create_resized(indexed, 0, room * extent, &result);
+  MPI_Type_commit(&result);
+  MPI_Type_free(&indexed);
+  room *= static_cast<int>(extent);
+  return result;
+}
+
+void any_types() {
+  const MPI_Datatype units[] = {MPI_BYTE, MPI_SHORT, MPI_FLOAT, MPI_DOUBLE};
+  std::mt19937_64 numbers(seed_of(0, 4));
+  for (unsigned round = 0; round < 60; ++round) {
+    const MPI_Datatype unit = units[numbers() % 4];
+    const int elements = 1 + static_cast<int>(numbers() % 5);
+    int size = 0;
+    int room[2] = {};
+    const int in_each = 1 + static_cast<int>(numbers() % 300);
+    MPI_Type_size(unit, &size);
+    size *= in_each;
+    const MPI_Datatype types[] = {scattered_type(numbers, in_each, unit, room[0]),
+                                  scattered_type(numbers, in_each, unit, room[1])};
+    const int rows[] = {static_cast<int>(numbers() % 4), static_cast<int>(numbers() % 4)};  // 0: bytes in a row
+    const int counts[] = {rows[0] == 0 ? size * elements : elements, rows[1] == 0 ? size * elements : elements};
+    const MPI_Datatype used[] = {rows[0] == 0 ? MPI_BYTE : types[0], rows[1] == 0 ? MPI_BYTE : types[1]};
+    const std::size_t bytes_out = static_cast<std::size_t>(std::max(room[0], size)) * elements;
+    const std::size_t bytes_in = static_cast<std::size_t>(std::max(room[1], size)) * elements;
+    const device_bytes out(random_bytes(bytes_out, seed_of(rank, 5) + round * 4));
+    if (round % 3 == 1) touch(out, bytes_out);
+    const bytes theirs = random_bytes(bytes_out, seed_of(other(), 5) + round * 4);
+    bytes expected = random_bytes(bytes_in, round);
+    const device_bytes in(expected);
+    if (round % 3 != 0) touch(in, bytes_in);
+    bytes packed(static_cast<std::size_t>(size) * elements);
+    int position = 0;
+    MPI_Pack(theirs.data(), counts[0], used[0], packed.data(), size * elements, &position, world);
+    position = 0;
+    MPI_Unpack(packed.data(), size * elements, &position, expected.data(), counts[1], used[1], world);
+    MPI_Sendrecv(out.data(), counts[0], used[0], other(), tag, in.data(), counts[1], used[1], other(), tag, world,
+                 MPI_STATUS_IGNORE);
+    EXPECT(in.get() == expected);
+    // A persistent one reads what is there at each start, and less may come than there is room for.
+    MPI_Request send;
+    MPI_Send_init(out.data(), counts[0], used[0], other(), tag, world, &send);
+    for (unsigned start = 1; start < 3; ++start) {
+      out.put(random_bytes(bytes_out, seed_of(rank, 5) + round * 4 + start));
+      const bytes next = random_bytes(bytes_out, seed_of(other(), 5) + round * 4 + start);
+      position = 0;
+      MPI_Pack(next.data(), counts[0], used[0], packed.data(), size * elements, &position, world);
+      bytes all(bytes_in * 2, static_cast<std::uint8_t>(start));
+      const device_bytes twice(all);
+      if (round % 3 != 0) touch(twice, all.size());
+      position = 0;
+      MPI_Unpack(packed.data(), size * elements, &position, all.data(), counts[1], used[1], world);
+      MPI_Start(&send);
+      MPI_Recv(twice.data(), counts[1] * 2, used[1], other(), tag, world, MPI_STATUS_IGNORE);
+      MPI_Wait(&send, MPI_STATUS_IGNORE);
+      EXPECT(twice.get() == all);
+    }
+    MPI_Request_free(&send);
+    for (MPI_Datatype type : types) MPI_Type_free(&type);
+  }
+}
+
+}  // namespace
+
+void messages_of_all_types() {
+  rows();
+  any_rows();
+  any_types();
+}
+
+}  // namespace adopted
