@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "runtime/trace/status_page.h"
-#include "runtime/trace/status_page.h"
 #include "tests/sweep/resources.h"
 
 namespace sweep {
