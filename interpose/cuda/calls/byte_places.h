@@ -17,8 +17,9 @@ struct byte_places {
   unsigned long long plane;  ///< bytes from one plane to the next
   const byte_piece* pieces;  ///< in device memory, by `first`, with one more at the end of the element; or none
   unsigned piece_count;
-  unsigned rows;   ///< in a plane
-  unsigned width;  ///< units in a row
+  unsigned rows;        ///< in a plane
+  unsigned width;       ///< units in a row
+  unsigned unused = 0;  // instead of padding, whose bytes would be any
 };
 
 }  // namespace hpe::cuda_hooks
