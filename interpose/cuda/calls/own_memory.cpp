@@ -24,13 +24,13 @@ CUdeviceptr own_memory::allocate(std::size_t size) {
               "this driver has no cuMemAlloc");
   const entered here(cu_, parts_->context());
   CUdeviceptr memory = 0;
-  cu_.check(cu_.cuMemAlloc(&memory, size), "allocating device memory for messages");
-  return memory;
+  cu_.check(cu_.cuMemAlloc(&memory, size + 2 * guard), "allocating device memory for messages");
+  return memory + guard;
 }
 
 void own_memory::release(CUdeviceptr memory, std::size_t size) noexcept {
-  told_(memory, size);
-  cu_.cuMemFree(memory);
+  told_(memory - guard, size + 2 * guard);
+  cu_.cuMemFree(memory - guard);
 }
 
 std::shared_ptr<std::byte> own_memory::borrow(std::size_t bytes) {

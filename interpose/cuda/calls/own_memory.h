@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Device memory of hpe's own in one context of the program, which messages pass through. It shares no page with memory
-/// of the program, whose pages go to CPU code and come back as a whole (adopted_memory). Any thread.
+/// Device memory of hpe's own in one context of the program, which messages pass through. It shares no block with
+/// memory of the program, whose blocks go to CPU code and come back as a whole (adopted_region). Any thread.
 class own_memory : public std::enable_shared_from_this<own_memory> {
  public:
   /// Is told of memory before the driver gets it back.
@@ -29,7 +29,8 @@ class own_memory : public std::enable_shared_from_this<own_memory> {
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
-  static constexpr std::size_t slab = std::size_t{2} << 20;         ///< the driver gives these whole pages
+  static constexpr std::size_t slab = std::size_t{2} << 20;
+  static constexpr std::size_t guard = std::size_t{64} << 10;       ///< unused, on either side: a block of a region
   static constexpr std::size_t most_kept = std::size_t{256} << 20;  ///< bytes, of larger ones
 
   [[nodiscard]] CUdeviceptr allocate(std::size_t size);

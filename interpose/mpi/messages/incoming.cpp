@@ -175,10 +175,8 @@ void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
   if (which_.size() != which_.extent()) {
-    // What hpe exports is copied by its own runtime, which knows nothing of such a row.
-    if (head_->exported == 0) borrow_row(head_->bytes);
-    if (row_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
-    to = row_ != nullptr ? row_.get() : assembled_.get();
+    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
+    to = assembled_.get();
   }
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
 }
@@ -265,34 +263,13 @@ void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
 void incoming::fetched(const std::optional<error>& failure) {
   first_failure what;
   if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
-  if (row_ != nullptr && !failure) what.attempt([&] { scatter_row(head_->bytes); });
   assembled_.reset();
-  row_.reset();
   head_.reset();
   progress::of_process().owe(-1);
   conclude(status_, failure ? failure : what.what());
 }
 
-void incoming::borrow_row(std::size_t bytes) {
-  if (driver() != nullptr && which_.scattered() && bytes != 0)
-    row_ = driver()->borrow_beside(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, which_.begin())), bytes);
-}
-
-void incoming::scatter_row(std::size_t bytes) {
-  const auto to = *which_.scattered();
-  driver()
-      ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, row_.get(), bytes,
-                queued_)
-      .wait();
-  row_.reset();
-}
-
 void incoming::scatter(const std::byte* from, std::size_t bytes) {
-  borrow_row(bytes);
-  if (row_ != nullptr) {
-    driver()->write(reinterpret_cast<std::uintptr_t>(row_.get()), from, bytes);
-    return scatter_row(bytes);
-  }
   std::optional<staged_buffer> device;
   if (concerns(what_.buffer)) device.emplace(what_.buffer, which_, host_use::write, false);
   void* const to = device ? device->pointer() : what_.buffer;

@@ -69,8 +69,6 @@ class incoming final : public message {
   void tell_done() const;
   void fetched(const std::optional<error>& failure);
   void scatter(const std::byte* from, std::size_t bytes);
-  void borrow_row(std::size_t bytes);
-  void scatter_row(std::size_t bytes);
   [[nodiscard]] adopted_pointers* driver() const;
 
   receive what_;  // of a persistent one that was made, with a type of its own
@@ -90,7 +88,6 @@ class incoming final : public message {
   bool too_long_ = false;                // what a blocking call received
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // where the layout has gaps
-  std::shared_ptr<std::byte> row_;          // instead, in device memory
 };
 
 }  // namespace hpe::interpose::mpi

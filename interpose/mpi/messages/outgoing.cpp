@@ -35,11 +35,6 @@ void require_device(const std::byte* p) {
 
 void outgoing::prepare() {
   if (what_.driver != nullptr) {
-    if (const auto& origin = what_.gathered)
-      what_.driver
-          ->gather(origin->row.get(), reinterpret_cast<std::uintptr_t>(origin->address), origin->which,
-                   what_.rows.bytes(), what_.driver->queued_now())
-          .wait();
     if (persistent && what_.shared)
       what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent(),
                                          adopted_pointers::peer_use::read, what_.driver->queued_now());

@@ -24,13 +24,6 @@ class outgoing final : public message {
     MPI_Comm comm;
     adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
     std::optional<peer_bytes> shared;  ///< of the driver's, at the first start
-    /// Set where `from` is a row of hpe's own, to which scattered bytes of the driver's memory go at each start.
-    struct origin {
-      const std::byte* address;
-      scattered_bytes which;
-      std::shared_ptr<std::byte> row;
-    };
-    std::optional<origin> gathered;
   };
   struct mode {
     bool persistent = false;

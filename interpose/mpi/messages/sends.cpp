@@ -36,21 +36,6 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
                       driver.queued_now());
 }
 
-// Whether scattered bytes go by way of a row in device memory.
-bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
-  const auto scattered = which.scattered();
-  const bool few = which.size() < job::current()->large;
-  if (!scattered || (few && !may_reach(what.world_rank, which.size()))) return false;
-  const std::byte* const origin = moved(buf, scattered->displacement);
-  auto row = what.driver->borrow_beside(reinterpret_cast<std::uintptr_t>(what.from), which.size());
-  if (row == nullptr) return false;
-  what.from = row.get();
-  what.rows = {0, which.size(), 1, 1, 0, 0};
-  what.shared = shared_with(what.world_rank, *what.driver, what.from, which.size(), which.size());
-  what.gathered = {origin, scattered->which, std::move(row)};
-  return true;
-}
-
 }  // namespace
 
 std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest, int tag,
@@ -74,15 +59,14 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
                            .tag = tag,
                            .comm = comm,
                            .driver = driver,
-                           .shared = {},
-                           .gathered = {}};
+                           .shared = {}};
   const bool is_run = rows && rows->is_one_run();
   if (driver == nullptr) {
     if (!is_run || which.size() < running.least(rank) || !is_of_devices(buf)) return nullptr;
     return std::make_shared<outgoing>(what, how);
   }
   if (rows) what.shared = shared_with(rank, *driver, what.from, which.size(), which.extent());
-  if (!what.shared && !is_run && !gather(what, which, buf)) return nullptr;
+  if (!what.shared && !is_run) return nullptr;
   if (!what.shared && which.size() < running.large) return nullptr;
   return std::make_shared<outgoing>(what, how);
 }
