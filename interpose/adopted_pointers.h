@@ -66,13 +66,6 @@ struct stretch {
   friend bool operator==(const stretch&, const stretch&) = default;
 };
 
-/// Elements at equal distances, which all consist of the same stretches.
-struct scattered_bytes {
-  std::shared_ptr<const std::vector<stretch>> element;  ///< in the order of the data; not empty
-  std::size_t element_bytes = 0;
-  std::ptrdiff_t extent = 0;  ///< from one element to the next
-};
-
 /// Copies that devices make one after the other. Thread safe.
 class copy_queue {
  public:
@@ -137,16 +130,6 @@ class HPE_API adopted_pointers {
   /// this process cannot reach that.
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const copied_rows& shape) = 0;
-
-  /// Device memory of hpe's own, to be shared like an allocation of the program, in whose context it is. Empty where
-  /// there is none.
-  [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
-  /// Begins to copy the first `bytes` bytes of data to a row of such memory, or from there, behind the work that
-  /// `queued` stands for.
-  virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
-                             std::uint64_t queued) = 0;
-  virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
-                              std::uint64_t queued) = 0;
 
   /// Whether the process can have adopted memory; if not, no other function needs a call.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }

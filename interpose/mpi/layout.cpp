@@ -65,12 +65,6 @@ std::optional<byte_rows> layout::rows() const {
   return result;
 }
 
-std::optional<layout::elements_of_type> layout::scattered() const {
-  if (parts_.size() != 1 || parts_[0].map == nullptr) return std::nullopt;
-  const part& all = parts_[0];
-  return elements_of_type{all.displacement, {all.map, size_ / static_cast<std::size_t>(all.count), all.extent}};
-}
-
 void layout::cover(MPI_Aint begin, MPI_Aint end) {
   begin_ = size_ == 0 ? begin : std::min(begin_, begin);
   end_ = size_ == 0 ? end : std::max(end_, end);

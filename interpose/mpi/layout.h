@@ -80,13 +80,6 @@ class layout {
   /// All of it as rows, if it is that.
   [[nodiscard]] std::optional<byte_rows> rows() const;
 
-  /// Elements of one type, if it is those and not one run.
-  struct elements_of_type {
-    MPI_Aint displacement;
-    scattered_bytes which;
-  };
-  [[nodiscard]] std::optional<elements_of_type> scattered() const;
-
   /// The first `bytes` bytes of data in the order of the type maps; stretches that touch come as one.
   void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;
 

@@ -4,22 +4,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// Bytes of an element that lie together.
-struct byte_piece {
-  unsigned long long first;  ///< how many bytes of the element come before them
-  long long offset;          ///< where they are, from the element's address
-};
-
-/// Rows of bytes at equal distances, and planes of such rows. With pieces, each row is an element that these make up.
+/// Rows of bytes at equal distances, and planes of such rows.
 struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
-  const byte_piece* pieces;  ///< in device memory, by `first`, with one more at the end of the element; or none
-  unsigned piece_count;
-  unsigned rows;        ///< in a plane
-  unsigned width;       ///< units in a row
-  unsigned unused = 0;  // instead of padding, whose bytes would be any
+  unsigned rows;             ///< in a plane
+  unsigned width;            ///< units in a row
 };
 
 }  // namespace hpe::cuda_hooks

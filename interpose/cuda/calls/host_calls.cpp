@@ -16,7 +16,6 @@ using interpose::copied_piece;
 using interpose::copied_rows;
 using interpose::device_copy;
 using interpose::peer_bytes;
-using interpose::scattered_bytes;
 
 namespace {
 
@@ -105,8 +104,7 @@ std::shared_ptr<copy_kernels> host_calls::kernels_of(CUcontext context) {
   const auto [found, is_new] = kernels_.try_emplace(context);
   if (is_new) {
     try {
-      found->second = std::make_shared<copy_kernels>(
-          cu_, parts_.of(context), [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
+      found->second = std::make_shared<copy_kernels>(cu_, parts_.of(context));
     } catch (const error& e) {
       log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
     }
@@ -270,56 +268,6 @@ std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t
   if (memory == nullptr) return std::nullopt;
   const entered here(cu_, queue->parts()->context());
   return device_copy{queue, copy_rows(*queue, memory->base() + to.offset, from, shape, memory)};
-}
-
-std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std::size_t bytes) {
-  const auto place = known_.at(address);
-  const auto kernels = place && bytes < copy_kernels::most_bytes ? kernels_of(place->context) : nullptr;
-  if (kernels == nullptr) return nullptr;
-  try {
-    return kernels->memory().borrow(bytes);
-  } catch (const error& e) {
-    log(log_level::info, "messages of scattered bytes go by way of the host: {}", e.what());
-    return nullptr;
-  }
-}
-
-// Between scattered bytes of the program and a row that borrow_beside has lent: copy(kernels, table, stream).
-template <class Copy>
-device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
-                                       std::uint64_t queued, bool written, Copy copy) {
-  const CUcontext context = require(address).context;
-  const auto kernels = kernels_of(context);
-  const auto table = kernels->table_of(which);
-  const auto queue = queue_of(context);
-  wait_for_program(context, queued);
-  const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
-  const auto begin = table->begin + std::min<std::ptrdiff_t>(last, 0);
-  const auto end = table->end + std::max<std::ptrdiff_t>(last, 0);
-  device_work work(queue->stream(),
-                   {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
-  work.needs_no_wait();
-  cu_.check(work.result(), "taking what CPU code has written to the device");
-  const entered here(cu_, context);
-  const auto number = queue->add(bytes, std::const_pointer_cast<copy_kernels::table>(table),
-                                 [&](CUstream stream) { return copy(*kernels, *table, stream); });
-  return {queue, number};
-}
-
-device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
-                               std::uint64_t queued) {
-  return copy_scattered(from, which, bytes, queued, false,
-                        [&](copy_kernels& by, const copy_kernels::table& how, CUstream stream) {
-                          return by.gather(number_of(to), from, which, how, bytes, stream);
-                        });
-}
-
-device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from,
-                                std::size_t bytes, std::uint64_t queued) {
-  return copy_scattered(to, which, bytes, queued, true,
-                        [&](copy_kernels& by, const copy_kernels::table& how, CUstream stream) {
-                          return by.scatter(to, number_of(from), which, how, bytes, stream);
-                        });
 }
 
 }  // namespace hpe::cuda_hooks

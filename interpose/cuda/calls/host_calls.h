@@ -37,11 +37,6 @@ class host_calls final : public interpose::adopted_pointers {
                                                            std::uint64_t queued) override;
   [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
                                                            const interpose::copied_rows& shape) override;
-  [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
-  interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
-                                std::size_t bytes, std::uint64_t queued) override;
-  interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
-                                 std::size_t bytes, std::uint64_t queued) override;
 
   /// The program gives memory back.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
@@ -65,9 +60,6 @@ class host_calls final : public interpose::adopted_pointers {
   /// Queues a copy between two addresses that kernels of the queue's context reach, with that current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
                           std::shared_ptr<void> kept);
-  template <class Copy>
-  interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
-                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
   void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
   /// Waits for all work of the program, unless it is known to be done.
   void wait_for_program(CUcontext also);
