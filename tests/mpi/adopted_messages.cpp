@@ -321,7 +321,9 @@ int main(int argc, char** argv) {
   sent_before_it_is_received();
   synchronous();
   messages_of_all_types();
-  EXPECT(calls_of("cuModuleLoadData") == (direct() ? 1U : 0U));
+  // The kernels are loaded once. On one device the first rank may have made all copies of rows.
+  const unsigned loaded = calls_of("cuModuleLoadData");
+  EXPECT(loaded == (direct() ? 1U : 0U) || (one_device() && rank == 1 && loaded == 0));
   waits();
   touched();
   touched_meanwhile();
