@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "hpe/hpe.h"
 
@@ -56,14 +55,6 @@ struct copied_rows {
 struct copied_piece {
   std::size_t offset = 0;
   copied_rows shape;  ///< its two sides are equal
-};
-
-/// Contiguous bytes.
-struct stretch {
-  std::ptrdiff_t offset = 0;
-  std::size_t bytes = 0;
-
-  friend bool operator==(const stretch&, const stretch&) = default;
 };
 
 /// Copies that devices make one after the other. Thread safe.

@@ -72,6 +72,15 @@ setter to_text(std::string& place) {
   return [&place](const std::string&, const std::string& text) { place = text; };
 }
 
+setter to_size_or_file(setter size, std::string& file) {
+  return [size = std::move(size), &file](const std::string& name, const std::string& word) {
+    if (is_size(word))
+      size(name, word);
+    else
+      file = word;
+  };
+}
+
 setter to_flag(bool& place) {
   return [&place](const std::string&, const std::string&) { place = true; };
 }

@@ -31,6 +31,9 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] setter to_positive(double& place);
 [[nodiscard]] setter to_not_negative(double& place);
 
+/// A word that is written as a size goes to `size`, any other word names a file.
+[[nodiscard]] setter to_size_or_file(setter size, std::string& file);
+
 template <std::integral Number>
 [[nodiscard]] setter to_whole(Number& place, std::int64_t least = 0, std::int64_t most = no_limit) {
   return [&place, least, most](const std::string& name, const std::string& text) {

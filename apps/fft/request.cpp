@@ -27,19 +27,14 @@ std::vector<std::pair<std::string, form>> forms() {
 
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
+  const setter to_size = [&r](const std::string& name, const std::string& v) { set_size(r, name, v); };
   return {
       {"SIZE|FILE", "",
        "so many random elements, as in 1000, 2^20 or 4096x4096 (2^20); or the elements of a file: .npy, or raw\n"
        "pairs of real and imaginary parts, float32, or float64 with --double",
-       [&r](const std::string& name, const std::string& word) {
-         if (command_line::is_size(word))
-           set_size(r, name, word);
-         else
-           r.input = word;
-       }},
+       to_size_or_file(to_size, r.input)},
       {"--size", "N or ROWSxCOLUMNS",
-       "elements of one array of the file, in one or two dimensions (the axes of a .npy file)",
-       [&r](const std::string& name, const std::string& v) { set_size(r, name, v); }},
+       "elements of one array of the file, in one or two dimensions (the axes of a .npy file)", to_size},
       {"--batch", "B", "transform B arrays that follow each other (1)", to_whole(r.what.batch, 1)},
       {"--double", "", "double precision instead of single", to_flag(r.twice)},
       {"--inverse", "", "the inverse transform, which is not scaled either", to_flag(r.inverse)},

@@ -12,7 +12,7 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "", "cells of a built-in model, as --size; or the file of --model marmousi or raw",
-       [&r](const std::string&, const std::string& word) { (is_size(word) ? r.size : r.file) = word; }},
+       to_size_or_file(to_text(r.size), r.file)},
       {"--model", "NAME",
        "salt: built in, layers and a salt body (default); flat: built in, one flat reflector;\n"
        "marmousi: FILE is the Marmousi section, 1601 x 401 cells of 7.5 m, float32, km/s;\n"

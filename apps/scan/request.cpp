@@ -14,12 +14,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"SIZE|FILE", "",
        "random elements, so many in a problem, as in 1000, 2^28 or 64M (2^24); or the elements of a file:\n"
        ".npy, or raw as they lie in memory",
-       [&r](const std::string& name, const std::string& word) {
-         if (is_size(word))
-           r.length = static_cast<std::uint64_t>(whole_number(name, word, 1));
-         else
-           r.file = word;
-       }},
+       to_size_or_file(to_whole(r.length, 1), r.file)},
       {"--size", "N", "elements of a problem of the file (the last axis of a .npy file; else an equal part)",
        to_whole(r.length, 1)},
       {"--problems", "G", "problems, one behind the other, scanned in one call (1, or the first axis of a .npy file)",

@@ -46,12 +46,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"SIZE|FILE", "",
        "so many random elements, as in 1000, 2^28 or 64M (4194304); or the elements of a file: .npy, or raw\n"
        "as they lie in memory",
-       [&r](const std::string& name, const std::string& word) {
-         if (is_size(word))
-           r.length = static_cast<std::uint64_t>(whole_number(name, word, 1));
-         else
-           r.input = word;
-       }},
+       to_size_or_file(to_whole(r.length, 1), r.input)},
       {"--type", "TYPE",
        "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32\n(that of a .npy file, or u32)",
        to_word(r.type, types())},

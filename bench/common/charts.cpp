@@ -1,11 +1,6 @@
 #include "bench/common/charts.h"
 
-#include <fmt/core.h>
-
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "apps/command_line/report.h"
@@ -48,14 +43,6 @@ std::string as_json(const std::string& title, const std::vector<picture>& pictur
                                     {"y", ys}});
       }
   return object.dump(1) + '\n';
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file != nullptr && std::fclose(file) == 0 && written) return;
-  fmt::print(stderr, "{}: cannot be written: {}\n", path, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  std::exit(1);                                                                   // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace hpe::bench

@@ -41,7 +41,4 @@ struct picture {
 /// (docs/schemas/charts.json).
 [[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
 
-/// Writes text to a file; ends the program with a message if that fails.
-void write_file(const std::string& path, const std::string& text);
-
 }  // namespace hpe::bench

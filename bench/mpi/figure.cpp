@@ -47,7 +47,7 @@ int figure::finish(const std::string& title, const arguments& given, const std::
   std::vector<chart> charts{{"Latency", {}, {"microseconds", scale::decades}, latency_},
                             {"Bandwidth", {}, {"GB/s", scale::decades}, bandwidth_}};
   for (chart& c : charts) c.x = {"bytes of a message", scale::sizes};
-  write_file(charts_file, as_json(title, {{"messages", charts}}));
+  command_line::write_text(as_json(title, {{"messages", charts}}), charts_file);
   return status;
 }
 

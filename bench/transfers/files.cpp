@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
   const int status = hpe::bench::report("files", results, arguments);
   if (!charts_file.empty()) {
     const std::string title = "A file and a device: " + std::string(hpe::device_info(0).name);
-    hpe::bench::write_file(charts_file, hpe::bench::as_json(title, {{"files", charts}}));
+    hpe::command_line::write_text(hpe::bench::as_json(title, {{"files", charts}}), charts_file);
   }
   return status;
 }

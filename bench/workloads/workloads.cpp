@@ -59,9 +59,9 @@ int run(int argc, char** argv) {
   }
   const std::string machine = fmt::format("{} x {}", device_count(), device_info(0).name);
   const int status = report(fmt::format("workloads on {}, {}", machine, load_of_machine()), rows, given);
-  if (!charts_file.empty())
-    write_file(charts_file,
-               as_json(machine, {{"speed-up over one device", speed_ups}, {"share of time in exchange", exchanges}}));
+  command_line::write_text(
+      as_json(machine, {{"speed-up over one device", speed_ups}, {"share of time in exchange", exchanges}}),
+      charts_file);
   return status;
 }
 

@@ -33,7 +33,13 @@ struct type_measures {
 };
 [[nodiscard]] type_measures measures_of(MPI_Datatype type);
 
-using interpose::stretch;
+/// Contiguous bytes, at an offset from the address in the call.
+struct stretch {
+  MPI_Aint offset = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const stretch&, const stretch&) = default;
+};
 
 /// Stretches of one width at equal distances: rows, and planes of such rows. One stretch is one row.
 struct byte_rows {

@@ -105,7 +105,7 @@ class worker {
   int run_start() {
     const std::uint64_t k = which_.k;
     to_.line("at " + std::to_string(k));
-    static_cast<void>(hpe::trace::status_page::own());  // it stays to the end of the process
+    static_cast<void>(hpe::trace::status_page::own());  // the status page stays to the end of the process
     const resources before = of_process();
     injected().arm(which_.kind, k);
     hpeStatus status = HPE_SUCCESS;

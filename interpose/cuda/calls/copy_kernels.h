@@ -21,13 +21,11 @@ class copy_kernels {
   /// Whether a kernel copies these faster than a copy engine.
   [[nodiscard]] static bool suit(const interpose::copied_rows& shape) noexcept;
 
-  // Each queues a copy, with the context current. Both sides are memory that kernels of the context reach.
-
+  /// Queues a copy, with the context current. Both sides are memory that kernels of the context reach.
   [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape, CUstream stream);
 
-  static constexpr std::size_t most_bytes = std::size_t{1} << 31;
-
  private:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 31;
   static constexpr std::size_t unit_sizes = 5;  // 1, 2, 4, 8 and 16 bytes
 
   CUresult launch(byte_places to, byte_places from, std::size_t bytes, CUstream stream);

@@ -102,7 +102,6 @@ class launcher {
   /// The caller holds the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
-  /// The caller holds team_mutex_.
   device::stream& team_stream(unsigned device) HPE_REQUIRES(team_mutex_);
   void require_there(unsigned device) const;
 
