@@ -61,7 +61,7 @@ class adopted_region {
   /// Calls visit(begin, end) for each allocation of the program in a range, without the gaps between allocations.
   template <class Visit>
   void for_each_allocation(const device::cuda::driver& cu, bytes range, Visit visit) const {
-    constexpr std::size_t driver_alignment = 512;  // of every allocation's address
+    constexpr std::size_t driver_alignment = 512;  // no two allocations share an aligned unit of this size
     for (CUdeviceptr at = range.begin; at < range.end;) {
       CUdeviceptr base = 0;
       std::size_t size = 0;
@@ -79,7 +79,7 @@ class adopted_region {
   void tell_moved(std::size_t bytes, bool to_device) const;
 
   coherence::read_ahead ahead;
-  bool in_motion = false;  ///< bytes are being fetched without a lock
+  bool in_motion = false;  ///< bytes are being fetched while adopted_memory's mutex is unlocked
 
  private:
   void pin(const device::cuda::driver& cu);

@@ -26,7 +26,7 @@ attached& the_one() {
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 extern "C" {
 

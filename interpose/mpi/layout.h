@@ -20,7 +20,7 @@ struct left_to_mpi {};
 
 /// p + by, as integers: a datatype's lower bound may place the address in a call outside of the buffer's object.
 [[nodiscard]] inline std::byte* moved(const void* p, MPI_Aint by) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic must stay inside an object
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic is only defined inside an object
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
 }
 
@@ -107,7 +107,7 @@ class layout {
 [[nodiscard]] layout elements(MPI_Count count, MPI_Datatype type);
 /// count elements of a type for each of n processes, one process's elements behind the other's.
 [[nodiscard]] layout each(int n, int count, MPI_Datatype type);
-/// n pieces at displacements in extents of the type (one type for all), or in bytes (a type for each).
+/// n pieces. Displacements are in extents of the type if all pieces have one type, and in bytes if each has its own.
 [[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype type);
 [[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, const MPI_Datatype* types);
 [[nodiscard]] layout pieces(int n, const int* counts, const MPI_Aint* displacements, const MPI_Datatype* types);

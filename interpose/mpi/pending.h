@@ -33,7 +33,7 @@ class pending {
   [[nodiscard]] virtual MPI_Request stand_in() { return handles::get().request_null; }
   /// MPI has freed the request that stands in for the program's request.
   virtual void stand_in_gone() {}
-  /// Called before the thread blocks in MPI until the operation is complete.
+  /// Called before the thread waits in MPI until the operation is complete.
   virtual void await() {}
   /// MPI has completed the operation, with this status (nullptr if it has none). Returns MPI_SUCCESS, or hpe's error
   /// after raising it.

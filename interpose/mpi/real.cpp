@@ -11,7 +11,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// RTLD_NEXT and RTLD_DEFAULT do not find a library that was loaded by dlopen. These are the names of Open MPI, of the
+// RTLD_NEXT and RTLD_DEFAULT may miss a library that was loaded by dlopen. These are the names of Open MPI, of the
 // libraries with the ABI of MPICH, and of MPICH in Debian.
 void* loaded_later(const char* name) {
   for (const char* const file : {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"})

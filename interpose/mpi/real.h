@@ -1,7 +1,7 @@
 #pragma once
 
-/// The MPI library behind the wrappers. It is looked up when it is first needed, so that libhpe-mpi.so can be preloaded
-/// into anything: into programs without MPI, and into those that load it later (as interpreters do).
+/// The MPI library behind the wrappers. The library is looked up at its first use, so that libhpe-mpi.so can be
+/// preloaded into any program, even one without MPI, or one that loads MPI later (as interpreters do).
 
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
@@ -56,7 +56,7 @@ struct handles {
 
 }  // namespace hpe::interpose::mpi
 
-/// The real function MPI_<name>, for calls of hpe's own.
+/// The MPI library's own function MPI_<name>, for calls by hpe.
 #define HPE_REAL(name)                                                                                     \
   ([]() -> auto& {                                                                                         \
     static constinit ::hpe::interpose::mpi::real_function<decltype(::MPI_##name)> function("PMPI_" #name); \

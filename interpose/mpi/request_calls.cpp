@@ -118,7 +118,7 @@ bool nothing_pending() { return pending_table::all().empty(); }
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 extern "C" {
 

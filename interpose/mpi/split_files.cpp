@@ -71,7 +71,7 @@ int end(MPI_File file, const void* buffer, Call&& call) {
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 // The _begin and _end functions of one operation; CONST is the qualifier of its buffers.
 #define HPE_SPLIT(name, use, CONST)                                                             \

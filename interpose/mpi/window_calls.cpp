@@ -38,7 +38,7 @@ int synchronise(MPI_Win win, int target, Call&& call) {
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 extern "C" {
 

@@ -20,7 +20,7 @@ constexpr std::size_t small_gap = 64;
 template <class Change>
 void for_each_change(const std::byte* a, const std::byte* b, std::size_t bytes, std::size_t gap, Change change) {
   std::size_t begin = 0;  // of the change being collected
-  std::size_t end = 0;    // 0: none
+  std::size_t end = 0;    // of the change being collected; 0 if there is none
   for (std::size_t at = 0; at < bytes;) {
     const std::size_t stop = std::min(at + page, bytes);
     if (std::memcmp(a + at, b + at, stop - at) == 0) {

@@ -60,7 +60,7 @@ class call_queue final : public interpose::copy_queue {
     const std::lock_guard lock(mutex_);
     return queued(queue_it(stream()), bytes, std::move(kept));
   }
-  /// How many copies are not known to be done.
+  /// How many copies have been queued and are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const std::lock_guard lock(mutex_);
     return queued_ - done_;
@@ -106,7 +106,7 @@ class call_queue final : public interpose::copy_queue {
   std::mutex mutex_;
   std::uint64_t queued_ = 0;
   std::uint64_t done_ = 0;
-  std::size_t unmarked_ = 0;  // bytes queued behind the last mark
+  std::size_t unmarked_ = 0;  // bytes queued since the last event
   std::deque<mark> marks_;    // events behind some of the unfinished copies
   std::vector<CUevent> spare_;
   std::deque<user> users_;

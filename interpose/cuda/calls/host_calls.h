@@ -52,8 +52,8 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// The queue for a copy of so many bytes from another process: large copies go to the queue with the fewest
-  /// unfinished copies, because they overlap.
+  /// The queue for a copy of so many bytes from another process: large copies take the queue with the fewest
+  /// unfinished copies, because reads from another device overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
   /// nullptr if the driver does not load the kernels; the first failure is logged and remembered.
