@@ -66,7 +66,7 @@ class adopted_memory {
                  incoherent_uses& uses)
       : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
 
-  /// Whether the host has touched any device memory. The only cost for programs whose host code never does.
+  /// Whether the host has touched any device memory. This load is the only cost for programs that never do.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
   /// The host touches an address: fetches the data and opens the view. Returns not_ours if the address is no device
@@ -75,9 +75,9 @@ class adopted_memory {
   /// Fetches some of the blocks that a walking host will touch next. False if there is nothing to fetch.
   bool fetch_ahead() noexcept;
 
-  /// For system calls and MPI, which cannot touch the memory themselves, on memory that the host has touched. read
+  /// For system calls and MPI, which do not touch the memory themselves, on memory that the host has touched. read
   /// copies the bytes as they are after all work queued so far. write stores bytes so that the host and device work
-  /// queued from now on see them. The range lies in one allocation. Throw hpe::error.
+  /// queued from now on see them. The range lies in one allocation. Both throw hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
   /// How many bytes from an address on belong to its allocation; 0 if there is no device memory. Asks the driver.

@@ -10,7 +10,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Allocations of other processes of this machine, mapped in contexts of this process. An allocation is mapped once.
+/// Allocations of other processes of this machine, mapped in contexts of this process, once in each context.
 /// Its mapping is removed when the other process has a new allocation at the same address, when the context ends, or
 /// when there are too many mappings and this one is the least recently used. Thread safe.
 class peer_memory {
