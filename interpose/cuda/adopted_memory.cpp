@@ -1,12 +1,12 @@
-// Which memory was adopted, and device work on it; what the host does is in adopted_touches.cpp. Device work is in the
-// list of those in flight from the release, under the mutex, until it is queued. A block that it writes is in state
-// device then, and whoever fetches such a block waits until it is queued.
+// The adopted regions, and device work on them; adopted_touches.cpp has the accesses of the host. Device work is in the
+// list of work in flight from the release of its memory, under the mutex, until the work is queued. A block that the
+// work writes is in state device meanwhile, and a thread that fetches the block waits until the work is queued.
 //
-// A region whose bytes are being fetched is not let go before the copy is done (adopted_region::in_motion), because the
-// driver may take the memory away next.
+// drop() waits for the copy if a region's bytes are being fetched (adopted_region::in_motion), because the driver may
+// free the memory when drop() returns.
 //
-// What a region has is worth nothing when its context has ended (context_parts::alive), however that happened: such a
-// region is removed when it is found, and nothing of it is written anywhere.
+// The data of a region is lost when its context has ended (context_parts::alive), by any means. A region without a
+// context is removed when it is found, and none of its bytes are copied.
 #include "interpose/cuda/adopted_memory.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ adopted_memory::region_pointer adopted_memory::find(CUdeviceptr address) {
 adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   const auto found = program_.device_memory_at(address);
   if (!found) return nullptr;
-  // Neighbours that share a page have it already.
+  // Adopted neighbours already have the pages that they share with this allocation.
   const auto next = regions_.upper_bound(address);
   const CUdeviceptr last = page_end(found->base + found->bytes);
   const CUdeviceptr end = next != regions_.end() ? std::min(last, next->second->begin()) : last;
@@ -77,7 +77,7 @@ adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
   const region_pointer gone = r->second;
   gone->close();
   const auto next = regions_.erase(r);
-  // Neighbours may be in the same granules.
+  // Neighbouring regions may be in the same granules.
   marks_.set(gone->begin(), gone->end(), false);
   if (next != regions_.end()) marks_.set(next->second->begin(), next->second->end(), true);
   if (next != regions_.begin()) marks_.set(std::prev(next)->second->begin(), std::prev(next)->second->end(), true);
@@ -118,7 +118,7 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
   for (std::uint64_t b = r.block_of(std::max(begin, r.begin())); b < last;) {
     const block_run run = r.run_from(b, last);
     const auto actions = apply(r.state(b), event).actions;
-    // Closed before it is read, so that no write of the host is lost.
+    // The view closes before the upload reads the bytes, so that no write of the host is lost.
     if (actions.close || actions.upload) r.protect(run, os::access::none);
     if (actions.upload) move(r, r.bytes_of(run), true);
     if (actions.open_read) r.protect(run, os::access::read);
@@ -203,7 +203,7 @@ void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes 
     queuing_threads::wait_until_none();
     lock.lock();
     unseen_ = false;
-    ++work_;  // nobody counted until now
+    ++work_;  // for the work before the first touch, which was not counted
   }
 }
 
@@ -220,7 +220,7 @@ void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
       continue;
     }
     try {
-      // It may hold bytes of others.
+      // The region may hold bytes of other allocations.
       if (it->second->parts().alive()) release(*it->second, block_event::device_write, 0, last_address);
     } catch (const std::exception& e) {
       log(log_level::error, "what the host wrote to device memory cannot be taken there: {}", e.what());

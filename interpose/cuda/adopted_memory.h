@@ -1,13 +1,13 @@
 #pragma once
 
-/// Device memory that the program got from the driver itself, in CPU code. It is known to hpe from the host's first
-/// touch on: the driver is asked what lies at the address. From then on it is coherent with all device work of the
-/// program, by the protocol of runtime/coherence: a touch waits for the work queued so far and brings the data; device
-/// work first takes back what the host has written, and closes the views of what it may write. Managed memory stays the
-/// driver's.
+/// Lets CPU code use device memory that the program got from the driver itself. At the host's first touch, hpe asks the
+/// driver for the allocation at the address. From then on the memory is coherent with all device work of the program,
+/// by the protocol of runtime/coherence: a touch waits for the work queued so far and fetches the data; before device
+/// work, hpe uploads the bytes that the host has written, and closes the views of memory that the work may write.
+/// Managed memory stays with the driver.
 ///
-/// A host that walks through memory is fetched ahead of, as in runtime/fault. Host pages that are filled a second time
-/// are pinned, within a tenth of the machine's memory.
+/// If the host walks through memory, the next blocks are fetched ahead, as in runtime/fault. Host pages that are filled
+/// a second time are pinned, up to a tenth of the machine's memory.
 
 #include <algorithm>
 #include <condition_variable>
@@ -33,12 +33,12 @@ struct used_range {
   bool written = false;
 };
 
-/// Any thread, except where told.
+/// Thread safe, except where told.
 class adopted_memory {
  public:
-  /// Device work from before its call of the driver to after it. The driver is called without a lock, because two calls
-  /// may wait for each other. Views of what the work writes do not open meanwhile: the devices have it not in their
-  /// queues yet, so a wait for them would not cover it.
+  /// Device work from before its driver call until after the call. The driver is called without a lock, because two
+  /// calls may wait for each other. Views of memory that the work writes do not open meanwhile: the work is not in the
+  /// queues of the devices yet, so a wait for the devices would not cover it.
   class work_in_flight {
    public:
     work_in_flight() = default;
@@ -57,7 +57,7 @@ class adopted_memory {
       return written_.begin < range.end && range.begin < written_.end;
     }
 
-    adopted_region::bytes written_{0, 0};  // all that it writes lies in there
+    adopted_region::bytes written_{0, 0};  // contains all bytes that the work writes
     work_in_flight* next_ = nullptr;
     work_in_flight* previous_ = nullptr;
   };
@@ -66,42 +66,42 @@ class adopted_memory {
                  incoherent_uses& uses)
       : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
 
-  /// Whether the host has touched any. The one thing that programs which never do pay for.
+  /// Whether the host has touched any device memory. This load is the only cost for programs that never do.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
-  /// The host touches an address: brings the data and opens the view. not_ours: this is no device memory, or its data
-  /// cannot be had, which the log tells. From one thread, which is not the program's, as the next one.
+  /// The host touches an address: fetches the data and opens the view. Returns not_ours if the address is no device
+  /// memory, or if the fetch fails, which is logged. One thread of hpe calls touch and fetch_ahead.
   fault::verdict touch(CUdeviceptr address, bool write) noexcept;
-  /// Fetches a piece of what walking hosts will touch next. False if there is nothing to fetch.
+  /// Fetches some of the blocks that a walking host will touch next. False if there is nothing to fetch.
   bool fetch_ahead() noexcept;
 
-  /// For code of the host that does not touch the memory itself (system calls, MPI), on memory that the host has
-  /// touched: copies bytes as they are after all work queued so far, or puts bytes in place so that device work queued
-  /// from now on and the host see them. The range lies in one allocation. Throws hpe::error.
+  /// For system calls and MPI, which do not touch the memory themselves, on memory that the host has touched. read
+  /// copies the bytes as they are after all work queued so far. write stores bytes so that the host and device work
+  /// queued from now on see them. The range lies in one allocation. Both throw hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
-  /// How many bytes from an address on belong to its allocation, 0 if it is no device memory. Asks the driver.
+  /// How many bytes from an address on belong to its allocation; 0 if there is no device memory. Asks the driver.
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
 
-  /// Near which addresses the host has touched memory.
+  /// Marks the granules of memory that the host has touched.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
-  /// Device work that may use any memory, or only these ranges, is queued between the two. Tells what failed, and then
-  /// the work must not be queued, nor ended; nothing of the host's data is lost.
+  /// The caller queues device work between begin_work and end_work. The work may use any memory, or only these ranges.
+  /// After an error the caller must neither queue the work nor call end_work; no data of the host is lost.
   CUresult begin_work(work_in_flight& work) noexcept;
   CUresult begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept;
-  /// The same for work that may use all of each region in which one of these addresses lies.
+  /// begin_work for work that may use the whole of each region that contains one of these addresses.
   CUresult begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept;
   void end_work(work_in_flight& work) noexcept;
 
-  /// Whether the host has touched any of a range, or of what shares pages with it.
+  /// Whether the host has touched any byte of a range, or memory that shares a page with the range.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
   /// The touched region in which an address lies; empty if there is none.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
 
-  /// The program gives memory back: [address, address + bytes).
+  /// The program frees [address, address + bytes).
   void drop(CUdeviceptr address, std::size_t bytes) noexcept;
-  /// Contexts may end, and memory with them.
+  /// Contexts may end, and their memory with them: drops all regions.
   void drop_all() noexcept;
 
  private:
@@ -125,9 +125,9 @@ class adopted_memory {
   void explain(CUdeviceptr address) const;
   template <class Release>
   CUresult begin_work_after(work_in_flight& work, Release release_used) noexcept;
-  /// Whether work that writes some of the bytes is being queued, or work that nobody has seen may be.
+  /// Whether work that writes some of the bytes is being queued, or work that began before the first touch may be.
   [[nodiscard]] bool being_queued(adopted_region::bytes range) const noexcept;
-  /// Waits until it is not so.
+  /// Waits until being_queued(range) is false.
   void wait_until_queued(unique_lock& lock, adopted_region::bytes range);
 
   inline static constinit std::atomic<std::uint32_t> touched_regions{0};
@@ -138,12 +138,12 @@ class adopted_memory {
   pageable_copy& copies_;
   incoherent_uses& uses_;
 
-  std::mutex fetching_;  // held while anything is fetched; before mutex_
-  std::mutex mutex_;     // of all that follows
+  std::mutex fetching_;  // held during a fetch; locked before mutex_
+  std::mutex mutex_;     // guards all members below
   std::condition_variable moved_;
-  std::condition_variable queued_;   // some work is not in flight any more
-  work_in_flight* first_ = nullptr;  // of those in flight
-  bool unseen_ = false;              // work may be in flight that began when nothing was touched
+  std::condition_variable queued_;   // some work in flight has been queued
+  work_in_flight* first_ = nullptr;  // list of the work in flight
+  bool unseen_ = false;              // work that began before the first touch may be in flight
   regions regions_;
   granule_marks marks_;
   struct wish {
@@ -151,9 +151,9 @@ class adopted_memory {
     coherence::block_run run;
   };
   std::deque<wish> ahead_;
-  std::deque<adopted_region::bytes> ended_;  // what the end of a context took
+  std::deque<adopted_region::bytes> ended_;  // regions that ended with their contexts
   std::uint64_t work_ = 0;                   // pieces of device work that have been queued
-  std::uint64_t waited_ = 0;                 // of which these are done; both count while any() holds
+  std::uint64_t waited_ = 0;                 // how many of these are done; both count while any()
 };
 
 }  // namespace hpe::cuda_hooks

@@ -13,7 +13,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t window_blocks = 16;  // 32 MiB, where the link is at its full rate
+constexpr std::size_t window_blocks = 16;  // 32 MiB, at which the link reaches its full rate
 
 void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are the host's
@@ -58,7 +58,7 @@ void adopted_region::close() noexcept {
   try {
     os::unmap_to_reserved(pointer(begin_), end_ - begin_);
   } catch (const error&) {
-    // The old pages stay, which nobody asks for again.
+    // The old pages stay mapped; no code uses them again.
   }
 }
 
@@ -78,7 +78,7 @@ void adopted_region::pin(const device::cuda::driver& cu) {
 void adopted_region::prepare_pages(const device::cuda::driver& cu, bytes range) {
   if (arrived_ < end_ - begin_) os::populate_with_huge_pages(alias(range.begin), range.end - range.begin);
   arrived_ += range.end - range.begin;
-  // Pages that are filled once are not worth it. Small regions are more work to pin than they save.
+  // Pinning does not pay for pages that are filled only once, nor for small regions.
   if (pin_tried_ || end_ - begin_ < block_bytes || arrived_ <= end_ - begin_) return;
   pin_tried_ = true;
   pin(cu);

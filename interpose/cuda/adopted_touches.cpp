@@ -1,8 +1,8 @@
-// The host's side of adopted memory: touches, reads and writes of calls, and the copies that they need.
+// The host's side of adopted memory: touches, reads and writes by libc and MPI calls, and the copies for them.
 //
-// fetching_ makes fetches one after another; whoever fetches holds mutex_ but for the time in which it waits for work
-// that is being queued, for the devices and for copies. Blocks are in state fetching then, and device work that is
-// queued meanwhile takes them out of it, so that the late copy opens nothing (the protocol's own rule).
+// fetching_ serialises fetches. The thread that fetches holds mutex_, except while it waits for work that is being
+// queued, for the devices and for copies. During the last two waits, the blocks are in state fetching. Device work that
+// is queued meanwhile takes the blocks out of this state, so that the late copy opens no view (a rule of the protocol).
 #include <algorithm>
 #include <cstring>
 
@@ -76,7 +76,7 @@ void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run ma
     block_run same = r.run_from(b, b < markers.end ? std::min(run.end, markers.end) : run.end);
     if (r.state(b) == block_state::fetching) {
       if (b < markers.end && markers.begin <= b)
-        r.transition(same, block_event::fetched);  // both copies are good, and the view stays closed
+        r.transition(same, block_event::fetched);  // both copies are valid, and the view stays closed
       else
         open(r, same, write ? block_event::fetched_for_write : block_event::fetched);
     }
@@ -88,8 +88,8 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
   wait_until_queued(lock, r->bytes_of(run));
   if (find(r->begin()) != r || r->state(run.begin) != block_state::device ||
       r->run_from(run.begin, run.end).end != run.end)
-    return;  // the caller looks again
-  // Before the wait: work that is queued meanwhile is not waited for, and takes its blocks out of this state.
+    return;  // the caller checks the state again
+  // Before the wait, which does not cover work that is queued meanwhile: that work takes its blocks out of this state.
   r->transition(run, block_event::prefetch);
   wait_for_work(lock, *r);
   if (find(r->begin()) != r) return;
@@ -120,7 +120,7 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
       const std::uint64_t block = r->block_of(address);
       const block_event event = write ? block_event::host_write : block_event::host_read;
       const bool fetched = !apply(r->state(block), event).actions.fetch;
-      // A first write after reads is no step of a walk.
+      // The first write to a block that the host has read is no step of a walk.
       if (!fetched || r->ahead.is_marker(block)) {
         const block_run next = r->ahead.touched(block);
         const block_run behind{std::max(next.begin, block + 1), next.end};
@@ -143,10 +143,10 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
 }
 
 bool adopted_memory::fetch_ahead() noexcept {
-  constexpr std::uint64_t piece = 4;  // blocks; touches wait no longer than these take
+  constexpr std::uint64_t piece = 4;  // blocks; a touch waits at most for the copy of these
   const std::lock_guard one(fetching_);
   unique_lock lock(mutex_);
-  // Who touches it next waits for the devices; this does not, and after new work the host most often starts anew.
+  // New work is queued. fetch_ahead does not wait for it, and after new work the host most often starts a new walk.
   if (waited_ != work_) ahead_.clear();
   while (!ahead_.empty()) {
     wish& w = ahead_.front();
@@ -168,7 +168,7 @@ bool adopted_memory::fetch_ahead() noexcept {
       fetch(lock, r, run);
       open_fetched(*r, run, marked ? block_run{run.begin, run.begin + 1} : block_run{}, false);
     } catch (const std::exception& e) {
-      // Who touches it is told.
+      // The next touch of these blocks reports the error.
       log(log_level::debug, "device memory at {:#x} is not fetched ahead: {}", r->begin(), e.what());
       ahead_.clear();
       return false;

@@ -1,5 +1,6 @@
-// The buffer of MPI_Bsend. MPI keeps its own records in it and moves messages from it in the background, so ordinary
-// memory of the same size stands for memory of hpe, and the program gets its own address back.
+// The buffer of MPI_Bsend. MPI keeps its own records in the buffer and sends messages from it in the background. MPI
+// therefore gets ordinary memory of the same size in place of memory of hpe; MPI_Buffer_detach returns the program's
+// address.
 
 #include <mutex>
 #include <vector>
@@ -25,7 +26,7 @@ attached& the_one() {
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 extern "C" {
 

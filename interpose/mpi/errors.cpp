@@ -18,7 +18,7 @@ int class_for(hpeStatus status) {
   }
 }
 
-// One code for each status, because codes cannot be given back; its string is that of the last error.
+// One error code for each status, because MPI 3.1 cannot free codes. The code's string describes the last error.
 int code_for(const error& what) {
   static std::mutex mutex;
   static std::map<hpeStatus, int> codes;

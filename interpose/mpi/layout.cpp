@@ -7,7 +7,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// How many stretches from the first one on have its width and the distance of the first two; that distance.
+// How many stretches from the first one on have equal widths and equal distances, and this distance.
 struct run_of_rows {
   std::size_t count;
   MPI_Aint pitch;
@@ -141,7 +141,7 @@ layout each(int n, int count, MPI_Datatype type) {
 
 layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype type) {
   if (counts == nullptr || displacements == nullptr) throw left_to_mpi{};
-  (void)map_of(type);  // refuses a null handle
+  (void)map_of(type);  // throws for a null handle
   MPI_Count lower = 0;
   MPI_Count extent = 0;
   HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
@@ -192,7 +192,7 @@ MPI_Aint pack_size(int count, MPI_Datatype type, MPI_Comm comm) {
   if (count < 0 || type == handles::get().datatype_null) throw left_to_mpi{};
   int size = 0;
   HPE_REAL(Pack_size)(count, type, comm, &size);
-  // A size beyond the range of int comes out wrong.
+  // MPI_Pack_size returns a wrong size if the size exceeds the range of int.
   MPI_Count of_one = 0;
   HPE_REAL(Type_size_x)(type, &of_one);
   return std::max<MPI_Aint>(size, static_cast<MPI_Aint>(of_one) * count);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Which bytes a buffer argument names, relative to the address in the call: counts, displacements and datatypes turned
-/// into ranges. It stays good when the program frees the datatypes.
+/// into ranges. A layout stays valid when the program frees the datatypes.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace hpe::interpose::mpi {
 
-/// Thrown where an argument is such that MPI itself must answer: it is given the call as it is.
+/// Thrown for an argument that hpe cannot interpret (a null handle, a negative count): MPI gets the call unchanged.
 struct left_to_mpi {};
 
-/// The address in a call may lie outside of what it names, by a lower bound; so it is a number here.
+/// p + by, as integers: a datatype's lower bound may place the address in a call outside of the buffer's object.
 [[nodiscard]] inline std::byte* moved(const void* p, MPI_Aint by) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic must stay inside an object
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic is only defined inside an object
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
 }
 
-/// The measures of a datatype, in bytes. The type is valid.
+/// The size and extents of a datatype, in bytes. The datatype must be valid.
 struct type_measures {
   MPI_Count size = 0;
   MPI_Count extent = 0;
@@ -41,7 +41,7 @@ struct stretch {
   friend bool operator==(const stretch&, const stretch&) = default;
 };
 
-/// Stretches of one width at equal distances: rows, and planes of such rows. One stretch is one row.
+/// Stretches of equal width at equal distances: rows, and planes of rows. A single stretch is one row.
 struct byte_rows {
   MPI_Aint offset = 0;
   std::size_t width = 0;
@@ -54,39 +54,40 @@ struct byte_rows {
   [[nodiscard]] bool is_one_run() const noexcept { return rows == 1 && planes == 1; }
 };
 
-/// The data of one element of a datatype in the order of its type map; neighbours that touch are one stretch.
+/// The data of one element of a datatype in the order of its type map; adjacent stretches are merged.
 class type_map : public std::vector<stretch> {
  public:
   type_map() = default;
   explicit type_map(std::vector<stretch> all);
 
-  /// The same as rows, if they are.
+  /// The stretches as rows; nothing if they do not have equal widths and distances.
   [[nodiscard]] const std::optional<byte_rows>& rows() const noexcept { return rows_; }
 
  private:
   std::optional<byte_rows> rows_;
 };
 
-/// Kept with the datatype (as an attribute) after the first time. Throws left_to_mpi for a null handle.
+/// The type map of a datatype. The first call stores the map in an attribute of the datatype. Throws left_to_mpi for a
+/// null handle and for an unknown type constructor.
 [[nodiscard]] std::shared_ptr<const type_map> map_of(MPI_Datatype type);
 
 class layout {
  public:
-  /// Adds count elements of a type at a displacement in bytes. Throws left_to_mpi for a negative count or no type.
+  /// Adds count elements of a type at a displacement in bytes. Throws left_to_mpi for a negative count or a null type.
   void add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type);
   void add_bytes(MPI_Aint displacement, std::size_t bytes);
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// The lowest byte, and the bytes from there to the end of the highest one.
+  /// The offset of the lowest byte, and the number of bytes from there to the end of the highest one.
   [[nodiscard]] MPI_Aint begin() const noexcept { return begin_; }
   [[nodiscard]] std::size_t extent() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
-  /// Bytes of data.
+  /// The number of data bytes, without gaps.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// All of it as rows, if it is that.
+  /// The whole layout as rows; nothing if its stretches do not have equal widths and distances.
   [[nodiscard]] std::optional<byte_rows> rows() const;
 
-  /// The first `bytes` bytes of data in the order of the type maps; stretches that touch come as one.
+  /// Visits the first `bytes` bytes of data in the order of the type maps; adjacent stretches are merged.
   void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;
 
  private:
@@ -94,7 +95,7 @@ class layout {
     MPI_Aint displacement;
     MPI_Count count;
     MPI_Aint extent;
-    std::shared_ptr<const type_map> map;  // none: one stretch of `bytes` bytes
+    std::shared_ptr<const type_map> map;  // nullptr: one stretch of `bytes` bytes
     std::size_t bytes = 0;
   };
 
@@ -106,18 +107,18 @@ class layout {
   std::size_t size_ = 0;
 };
 
-// ---- the words of functions.txt ----
+// ---- the expressions of functions.txt ----
 
 /// count elements of a type.
 [[nodiscard]] layout elements(MPI_Count count, MPI_Datatype type);
-/// The same for each of n members, one behind the other.
+/// count elements of a type for each of n processes, one process's elements behind the other's.
 [[nodiscard]] layout each(int n, int count, MPI_Datatype type);
-/// n pieces at displacements in extents of the type (one type for all), or in bytes (a type for each).
+/// n pieces. Displacements are in extents of the type if all pieces have one type, and in bytes if each has its own.
 [[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype type);
 [[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, const MPI_Datatype* types);
 [[nodiscard]] layout pieces(int n, const int* counts, const MPI_Aint* displacements, const MPI_Datatype* types);
 [[nodiscard]] MPI_Count total(int n, const int* counts);
-/// At most `size` bytes of a buffer of packed data of `room` bytes, from a position on.
+/// At most `size` bytes from a position on, in a buffer for packed data that has `room` bytes.
 [[nodiscard]] layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size);
 [[nodiscard]] MPI_Aint pack_size(int count, MPI_Datatype type, MPI_Comm comm);
 [[nodiscard]] MPI_Aint pack_external_size(const char* representation, int count, MPI_Datatype type);

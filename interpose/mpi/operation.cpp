@@ -21,10 +21,10 @@ int operation::started(MPI_Request* request) {
   return started(request, make_pending());
 }
 
-// What is over already is put in place at once.
+// If the operation is complete already, its bytes are put in place at once.
 int operation::started(MPI_Request* request, std::shared_ptr<staged_pending> it) {
   MPI_Status status;
-  // One request stands for all operations that were complete when they began.
+  // Open MPI returns one and the same request for all operations that were complete when they began.
   const bool one_for_many = *request == handles::get().request_empty;
   if ((one_for_many || it->known_when_complete()) && is_complete(*request, status)) return it->finish(&status);
   pending_table::all().add(*request, std::move(it));

@@ -1,8 +1,8 @@
 #pragma once
 
-/// One call of an MPI function with buffers in memory of hpe: the body of every wrapper. The wrapper names the bytes of
-/// each buffer argument; in, out and inout replace the argument by where MPI finds or puts them, and run or start calls
-/// MPI and sees to it that what it wrote gets in place, at once or when the operation is over.
+/// One call of an MPI function with buffers in memory of hpe: the body of every wrapper. The wrapper gives the layout
+/// of each buffer argument. in, out, inout and received replace the argument by the address that MPI uses. run, start
+/// and prepare call MPI; the bytes that MPI writes are put in place at once, or when the operation completes.
 
 #include <utility>
 
@@ -38,7 +38,7 @@ class operation {
     stage(buffer, std::move(which), host_use::write);
   }
 
-  /// A blocking call. With a status: what was received is what that says. Nothing is put in place after an error.
+  /// A blocking call. A status tells how many bytes MPI received. Nothing is put in place after an error.
   template <class Call>
   int run(Call&& call) {
     const int result = call();
@@ -54,13 +54,14 @@ class operation {
     return result;
   }
 
-  /// A non-blocking one.
+  /// A non-blocking call.
   template <class Call>
   int start(MPI_Request* request, Call&& call) {
     const int result = call();
     return result == MPI_SUCCESS ? started(request) : result;
   }
-  /// A one-sided one, over when the window is synchronised with the target, with a request of its own or without.
+  /// A one-sided call, without or with a request. It completes when the window is synchronised with the target, or when
+  /// the request completes.
   template <class Call>
   int start(MPI_Win win, int target, Call&& call) {
     const int result = call();
@@ -75,7 +76,7 @@ class operation {
     pending_table::all().add(win, target, it);
     return started(request, std::move(it));
   }
-  /// A persistent one.
+  /// A call that makes a persistent request.
   template <class Call>
   int prepare(MPI_Request* request, Call&& call) {
     const int result = call();
@@ -105,8 +106,8 @@ class operation {
   std::vector<staged_buffer> buffers_;
 };
 
-/// Runs with_staging(operation&) and turns what it throws into MPI errors, or calls MPI with the arguments as they
-/// are.
+/// Runs with_staging(operation&) and turns its exceptions into MPI errors. After left_to_mpi, runs as_it_is(), which
+/// calls MPI with the program's arguments.
 template <class WithStaging, class AsIs>
 int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is, bool persistent = false,
               const char* function = __builtin_FUNCTION()) {

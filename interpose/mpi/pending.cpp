@@ -129,7 +129,7 @@ void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operat
 }
 
 void pending_table::look_at_abandoned() {
-  // Taken out while they are looked at: the functions of MPI run without the mutex.
+  // This thread takes the list out of the table, because the MPI functions must run without the mutex.
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> mine;
   {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Operations that have begun and whose buffers MPI still uses: by request, and by window for one-sided ones.
+/// Operations whose buffers MPI uses, or will use when a persistent request starts again: by request, and by window for
+/// one-sided operations.
 
 #include <atomic>
 #include <memory>
@@ -14,7 +15,7 @@
 
 namespace hpe::interpose::mpi {
 
-/// One operation. It is over when finish or drop was called; more calls do nothing.
+/// One operation. The first call of finish or drop ends it; more calls do nothing until begin restarts it.
 class pending {
  public:
   explicit pending(bool persistent) : persistent(persistent) {}
@@ -24,40 +25,41 @@ class pending {
 
   const bool persistent;
 
-  /// Before each start of a persistent operation. Returns as finish does.
+  /// Called before each start of a persistent operation. Returns MPI_SUCCESS, or hpe's error after raising it.
   virtual int begin() = 0;
-  /// Whether begin starts it, without MPI_Start.
+  /// Whether begin itself starts the operation, so that MPI_Start must not be called.
   [[nodiscard]] virtual bool starts_itself() const noexcept { return false; }
-  /// What MPI is given in place of the program's request; a null request if that is MPI's own.
+  /// The request that MPI gets in place of the program's request; MPI_REQUEST_NULL if MPI gets the program's request.
   [[nodiscard]] virtual MPI_Request stand_in() { return handles::get().request_null; }
-  /// MPI has freed that.
+  /// MPI has freed the request that stands in for the program's request.
   virtual void stand_in_gone() {}
-  /// The thread stays in MPI until it is over.
+  /// Called before the thread waits in MPI until the operation is complete.
   virtual void await() {}
-  /// MPI has finished it; status is its own, nullptr where there is none. Returns MPI_SUCCESS or the error that hpe
-  /// met, which was raised.
+  /// MPI has completed the operation, with this status (nullptr if it has none). Returns MPI_SUCCESS, or hpe's error
+  /// after raising it.
   virtual int finish(const MPI_Status* status) = 0;
-  /// It failed or was freed: nothing is put in place.
+  /// The operation failed or was freed: no bytes are put in place.
   virtual void drop() noexcept = 0;
-  /// MPI uses its buffers now.
+  /// Whether MPI uses the operation's buffers now.
   [[nodiscard]] virtual bool active() = 0;
-  /// Errors go to MPI_COMM_WORLD if they would go to this communicator, which the program has freed.
+  /// The program frees this communicator: errors that would go to it go to MPI_COMM_WORLD.
   virtual void forget(MPI_Comm comm) = 0;
 };
 
-/// The buffers of an operation of MPI itself.
+/// The staged buffers of an operation that MPI itself carries out.
 class staged_pending final : public pending {
  public:
   staged_pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent)
       : pending(persistent), object_(object), buffers_(std::move(buffers)), received_(received) {}
 
   int begin() override;
-  /// Puts in place what was written, except of a message that was too long, because that is an error.
+  /// Puts in place the bytes that MPI wrote. A message longer than the buffer is an error: none of it is put in place.
   int finish(const MPI_Status* status) override;
   void drop() noexcept override;
   [[nodiscard]] bool active() override;
   void forget(MPI_Comm comm) override;
-  /// Whether that it is complete tells all there is to know: a failure of others is only seen when they are waited for.
+  /// Whether is_complete alone suffices to finish the operation: true for receives, and if MPI writes no buffer. The
+  /// failure of any other operation appears only in a wait or a test.
   [[nodiscard]] bool known_when_complete() const;
 
  private:
@@ -68,34 +70,34 @@ class staged_pending final : public pending {
   bool active_ = true;
 };
 
-/// Any thread.
+/// Thread safe.
 class pending_table {
  public:
-  /// The one of the process; never destroyed.
+  /// The table of the process; never destroyed.
   static pending_table& all();
 
-  /// One load.
+  /// Whether the table has no request. Costs one load.
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
 
   void add(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] std::shared_ptr<pending> find(MPI_Request request);
-  /// Likewise for a wait or a test. What is not persistent is out of the table until put_back says that it goes on: MPI
-  /// may give the handle to another thread before this one is back from MPI.
+  /// As find, for a wait or a test. Takes a non-persistent operation out of the table, because MPI may give the handle
+  /// to another thread before this thread is back from MPI. put_back returns an operation that is not complete.
   [[nodiscard]] std::shared_ptr<pending> take(MPI_Request request);
   void put_back(MPI_Request request, std::shared_ptr<pending> operation) { add(request, std::move(operation)); }
-  /// MPI has given the request of this operation another handle.
+  /// MPI has replaced the handle of this operation's request.
   void move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation);
-  /// Forgets the request if it is (still) this operation's.
+  /// Removes the request from the table if it still belongs to this operation.
   void remove(MPI_Request request, const std::shared_ptr<pending>& operation);
 
-  /// The program has freed the request of an operation that goes on. It is looked at from time to time.
+  /// The program has freed the request of an active operation. look_at_abandoned finishes it once it is complete.
   void abandon(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] bool any_abandoned() const noexcept { return abandoned_count_.load(std::memory_order_relaxed) != 0; }
   void look_at_abandoned();
 
-  /// One-sided operations: over at the next synchronisation of the window with that target.
+  /// Adds a one-sided operation, which completes at the next synchronisation of the window with that target.
   void add(MPI_Win win, int target, std::shared_ptr<pending> operation);
-  /// target < 0: all targets. Returns the first error.
+  /// Finishes the window's operations at one target, or at all targets if target < 0. Returns the first error.
   int finish(MPI_Win win, int target);
   void drop(MPI_Win win);
 
@@ -116,18 +118,18 @@ class pending_table {
   std::atomic<std::size_t> abandoned_count_{0};
 };
 
-/// On the way out of every wrapper.
+/// Every wrapper returns through this function.
 inline int leave(int result) {
   if (pending_table::all().any_abandoned()) [[unlikely]]
     pending_table::all().look_at_abandoned();
   return result;
 }
 
-/// Whether a request is complete, and with what status; it stays as it is. Open MPI does not say here whether it
-/// failed.
+/// Whether a request is complete, and its status. The request stays allocated. Open MPI does not tell here whether the
+/// operation failed.
 [[nodiscard]] bool is_complete(MPI_Request request, MPI_Status& status);
 
-/// How many bytes a finished receive or read brought that was not cancelled.
+/// How many bytes a completed receive or file read delivered. The operation must not have been cancelled.
 [[nodiscard]] std::size_t bytes_received(const MPI_Status& status);
 
 }  // namespace hpe::interpose::mpi

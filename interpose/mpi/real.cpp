@@ -11,8 +11,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// A library that was loaded by dlopen is not among the next ones. These are the names of Open MPI, of MPICH and all
-// that have its ABI, and of MPICH in Debian.
+// RTLD_NEXT and RTLD_DEFAULT may miss a library that was loaded by dlopen. These are the names of Open MPI, of the
+// libraries with the ABI of MPICH, and of MPICH in Debian.
 void* loaded_later(const char* name) {
   for (const char* const file : {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"})
     if (void* const library = ::dlopen(file, RTLD_LAZY | RTLD_NOLOAD))
@@ -45,7 +45,7 @@ void* find_function(const char* name) {
 }
 
 void* find_variable(const char* name) {
-  // The program may have a copy, which then is the one.
+  // The program may have a copy of the variable (a copy relocation), which the MPI library then uses too.
   void* const found = look_up(name);
   if (found == nullptr) not_found(name);
   return found;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The MPI library behind the wrappers. It is looked up when it is first needed, so that libhpe-mpi.so can be preloaded
-/// into anything: into programs without MPI, and into those that load it later (as interpreters do).
+/// The MPI library behind the wrappers. The library is looked up at its first use, so that libhpe-mpi.so can be
+/// preloaded into any program, even one without MPI, or one that loads MPI later (as interpreters do).
 
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
@@ -10,14 +10,14 @@
 
 namespace hpe::interpose::mpi {
 
-/// The next definition of a function behind this library. Ends the process with a sentence if there is none.
+/// The definition of a function in the libraries behind this one. Prints an error and aborts if there is none.
 [[nodiscard]] void* find_function(const char* name);
 /// The address of one of the MPI library's variables.
 [[nodiscard]] void* find_variable(const char* name);
 
-/// Whether the MPI library of this process is one whose handles and constants these wrappers were compiled for. If not,
-/// they pass all calls on as they are: handles of another size keep their bits in the registers of a call. Tells which
-/// library it is, once, when the answer is no. Not before the program has an MPI library.
+/// Whether the MPI library of this process has the handles and constants for which these wrappers were compiled. If
+/// not, the wrappers pass all calls on unchanged: the registers of a call also keep the bits of handles of another
+/// size. The first call logs the name of an unknown library. Must not be called before the program has an MPI library.
 [[nodiscard]] bool library_is_known() noexcept;
 
 template <class Function>
@@ -56,12 +56,12 @@ struct handles {
 
 }  // namespace hpe::interpose::mpi
 
-/// The real function MPI_<name>, for calls of hpe's own.
+/// The MPI library's own function MPI_<name>, for calls by hpe.
 #define HPE_REAL(name)                                                                                     \
   ([]() -> auto& {                                                                                         \
     static constinit ::hpe::interpose::mpi::real_function<decltype(::MPI_##name)> function("PMPI_" #name); \
     return function;                                                                                       \
   }())
 
-/// Fortran bindings and tools call the names with P: they reach the wrapper too.
+/// Fortran bindings and tools call the PMPI_ names: with this alias, their calls reach the wrapper too.
 #define HPE_ALSO_AS_PMPI(name, parameters) int PMPI_##name parameters __attribute__((alias("MPI_" #name)));

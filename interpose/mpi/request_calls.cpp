@@ -1,5 +1,5 @@
-// The functions that finish, start and free requests, and those that free what pending operations refer to. With
-// nothing pending they cost one load.
+// The functions that complete, start and free requests, and those that free the communicators of pending operations.
+// With no pending operation they cost one load more than MPI's own.
 
 #include <array>
 
@@ -10,8 +10,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The requests of one call and the operations behind them, taken before MPI gives handles back for others to use. Those
-// that are not over go back.
+// The requests of one call and their operations. The constructor takes the operations out of the table before MPI can
+// reuse the handle of a completed request. The destructor puts back the operations that are not complete.
 class watched {
  public:
   watched(int count, MPI_Request* requests)
@@ -35,13 +35,13 @@ class watched {
 
   [[nodiscard]] bool any() const noexcept { return any_; }
 
-  /// The call waits for all of them.
+  /// The call waits for all requests.
   void await() {
     for (const auto& operation : operations_)
       if (operation != nullptr) operation->await();
   }
 
-  /// What MPI gets, and does with it, in place of the program's requests.
+  /// Calls MPI with the stand-ins of the program's requests, and takes over the handles that MPI has changed.
   template <class Call>
   int call(Call&& next) {
     const std::vector<MPI_Request> before = given_;
@@ -55,13 +55,13 @@ class watched {
     return result;
   }
 
-  /// MPI has finished request i; `code` is what came of it. Returns an error of hpe's own.
+  /// MPI has completed request i with the error code `code`. Returns MPI_SUCCESS or hpe's error.
   int over(int i, int code, const MPI_Status* status) {
     const auto at = static_cast<std::size_t>(i);
     const std::shared_ptr<pending> operation =
         operations_[at] != nullptr && !operations_[at]->persistent ? std::move(operations_[at]) : operations_[at];
     if (operation == nullptr) return MPI_SUCCESS;
-    // Open MPI 4.1 frees persistent requests too when they fail.
+    // Open MPI 4.1 also frees a persistent request if it fails.
     const bool gone = program_[i] == handles::get().request_null;
     if (operation->persistent && gone) pending_table::all().remove(requests_[at], operation);
     if (code == MPI_SUCCESS) return operation->finish(status);
@@ -77,7 +77,7 @@ class watched {
   bool any_ = false;
 };
 
-// The program's array of statuses, or one of our own where it wants none.
+// The program's array of statuses, or an array of hpe if the program passes MPI_STATUSES_IGNORE.
 class status_array {
  public:
   status_array(MPI_Status* given, int count)
@@ -96,7 +96,7 @@ void keep_first(int& result, int next) {
   if (result == MPI_SUCCESS) result = next;
 }
 
-// After a call for all of them, or some of them by their indices.
+// Finishes the operations after a call that completed all requests (indices is nullptr) or the requests at `indices`.
 int all_over(watched& w, status_array& statuses, int result, int count, const int* indices) {
   if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
   const bool in_status = result == MPI_ERR_IN_STATUS;
@@ -118,7 +118,7 @@ bool nothing_pending() { return pending_table::all().empty(); }
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 extern "C" {
 
@@ -233,7 +233,7 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 }
 HPE_ALSO_AS_PMPI(Testsome, (int, MPI_Request*, int*, int*, MPI_Status*))
 
-// What is complete here may be used by the program, though the request lives on.
+// The program may use the buffer of a request that is complete here, although the request stays allocated.
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
@@ -275,7 +275,7 @@ int MPI_Request_free(MPI_Request* request) {
 }
 HPE_ALSO_AS_PMPI(Request_free, (MPI_Request*))
 
-// Open MPI makes a new request of a buffered send whose last message is still on its way.
+// Open MPI replaces the request of a persistent buffered send whose last message is still in transit.
 int MPI_Start(MPI_Request* request) {
   auto& next = HPE_REAL(Start);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
@@ -292,7 +292,7 @@ HPE_ALSO_AS_PMPI(Start, (MPI_Request*))
 int MPI_Startall(int count, MPI_Request* requests) {
   auto& next = HPE_REAL(Startall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));
-  std::vector<std::shared_ptr<pending>> operations;  // of each in `left`
+  std::vector<std::shared_ptr<pending>> operations;  // of the requests in `left`
   std::vector<MPI_Request> left;
   std::vector<int> indices;
   for (int i = 0; i < count; ++i) {

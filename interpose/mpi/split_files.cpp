@@ -1,5 +1,5 @@
-// The collective file functions in two halves. MPI allows one of them at a time on each file; its buffer is kept from
-// the first half to the second, which gives MPI the same address again.
+// The split collective file functions (_begin and _end). MPI allows one split collective operation at a time on each
+// file. _begin keeps the staged buffer for _end, which gives MPI the same address again.
 
 #include <map>
 #include <mutex>
@@ -32,7 +32,8 @@ class halves {
   std::map<MPI_File, staged_buffer> begun_;
 };
 
-// A read that meets the end of the file leaves the rest as it was, so reads begin with what is there.
+// A read that reaches the end of the file leaves the rest of the buffer unchanged, so a staged copy begins with the
+// content of the program's buffer.
 constexpr host_use reads = host_use::read_write;
 constexpr host_use writes = host_use::read;
 
@@ -70,9 +71,9 @@ int end(MPI_File file, const void* buffer, Call&& call) {
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
-// The functions of one kind; CONST is the qualifier of its buffers.
+// The _begin and _end functions of one operation; CONST is the qualifier of its buffers.
 #define HPE_SPLIT(name, use, CONST)                                                             \
   int MPI_File_##name##_begin(MPI_File fh, CONST void* buf, int count, MPI_Datatype datatype) { \
     return begin(fh, buf, count, datatype, use, [&](const void* p) {                            \

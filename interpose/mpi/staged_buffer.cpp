@@ -6,8 +6,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Pieces that are far apart are copied one by one; else all that lies between them is copied along, which costs less
-// than a command for each.
+// At this average distance or more, pieces are copied one by one. Closer pieces are copied together with the bytes
+// between them, which costs less than a command for each piece.
 constexpr std::size_t far_apart = std::size_t{64} << 10;
 
 std::vector<host_piece> pieces_of(const layout& which) {

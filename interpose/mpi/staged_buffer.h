@@ -8,30 +8,30 @@
 namespace hpe::interpose::mpi {
 
 /// Whether a buffer argument may name memory of hpe, or device memory that the program got from CUDA. A null pointer
-/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses. Never with a library of MPI that is
-/// not known.
+/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses. False with an MPI library that
+/// library_is_known() rejects.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
   if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX) && library_is_known();
   return !buffer_access::ordinary(buffer) && library_is_known();
 }
 
-/// One buffer argument in memory of hpe, and what stands for it in the call to MPI.
+/// One buffer argument in memory of hpe, and the buffer that replaces it in the call to MPI.
 class staged_buffer {
  public:
-  /// `again`: refresh() comes before each use; see buffer_access. Throws hpe::error if the bytes are not all of one
-  /// allocation, and for MPI_BOTTOM when they are memory of hpe.
+  /// `again`: the caller calls refresh() before each use; see buffer_access. Throws hpe::error if the bytes are not all
+  /// of one allocation, and for MPI_BOTTOM if the bytes reach memory of hpe.
   staged_buffer(const void* given, layout which, host_use use, bool again);
 
-  /// What MPI is given instead.
+  /// The address that MPI gets in place of the program's address.
   [[nodiscard]] void* pointer() const noexcept { return pointer_; }
   [[nodiscard]] bool staged() const noexcept { return access_.staged(); }
-  /// Bytes of data.
+  /// The number of data bytes, without gaps.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] bool is_written() const noexcept { return use_ != host_use::read; }
 
   void refresh() { access_.refresh(); }
 
-  /// MPI has written the first `bytes` bytes of data, or all.
+  /// MPI has written the first `bytes` bytes of data, or all data.
   void written(std::size_t bytes);
   void written() { written(bytes_.size()); }
 

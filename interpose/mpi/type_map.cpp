@@ -1,4 +1,4 @@
-// Datatypes taken apart as they were put together. MPI says how (MPI_Type_get_envelope and _contents).
+// Derives the type map of a datatype from its constructors (MPI_Type_get_envelope and MPI_Type_get_contents).
 
 #include <algorithm>
 #include <mutex>
@@ -39,7 +39,7 @@ MPI_Aint extent_of(MPI_Datatype type) {
   return static_cast<MPI_Aint>(extent);
 }
 
-// What get_contents tells. The types in it are the caller's to free, unless they are predefined.
+// The result of MPI_Type_get_contents. The destructor frees the datatypes in it that are not predefined.
 struct contents {
   std::vector<int> integers;
   std::vector<MPI_Aint> addresses;
@@ -95,7 +95,8 @@ struct dimension {
   std::vector<run> mine;
 };
 
-// From the dimension that varies slowest to the one whose elements lie side by side; index is that of the array's part.
+// Goes from the slowest varying dimension to the dimension whose elements are adjacent. index is the linear index in
+// the dimensions above.
 void add_part(builder& result, std::span<const dimension> slowest_first, MPI_Aint index, const type_map& element,
               MPI_Aint extent) {
   const auto& [length, mine] = slowest_first.front();
@@ -125,7 +126,7 @@ void add_subarray(builder& result, const contents& c, const type_map& element, M
   add_array(result, std::move(dimensions), starts[count], element, extent);
 }
 
-// The blocks that are dealt out to one of several processes in turns.
+// The blocks of one process in a block-cyclic distribution.
 dimension dealt_out(MPI_Aint length, MPI_Aint block, int process, int processes) {
   dimension result{length, {}};
   for (MPI_Aint first = process * block; first < length; first += processes * block)
@@ -140,14 +141,14 @@ void add_distributed_array(builder& result, const contents& c, const type_map& e
   const int* const arguments = distributions + count;
   const int* const processes = arguments + count;
   std::vector<dimension> dimensions;
-  int others = c.integers[0];  // processes that have the same place in the dimensions so far
+  int others = c.integers[0];  // processes that have the same coordinates in the dimensions so far
   int rank = c.integers[1];
   for (int d = 0; d < count; ++d) {
     others /= processes[d];
     const int place = rank / others;
     rank %= others;
     const bool by_default = arguments[d] == MPI_DISTRIBUTE_DFLT_DARG;
-    MPI_Aint block = sizes[d];  // of an array that is not distributed
+    MPI_Aint block = sizes[d];  // of a dimension that is not distributed
     if (distributions[d] == MPI_DISTRIBUTE_BLOCK)
       block = by_default ? (sizes[d] + processes[d] - 1) / processes[d] : arguments[d];
     if (distributions[d] == MPI_DISTRIBUTE_CYCLIC) block = by_default ? 1 : arguments[d];
@@ -231,7 +232,7 @@ std::shared_ptr<const type_map> map_of(MPI_Datatype type) {
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);
   if (flag != 0) return *found;
   auto made = std::make_shared<const type_map>(take_apart(type));
-  // Two threads may do this at once for one type: what is kept is never replaced, because others may be reading it.
+  // Two threads may get here with one type. A stored map is never replaced, because other threads may be reading it.
   static std::mutex keeping;
   const std::lock_guard lock(keeping);
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);

@@ -25,7 +25,7 @@ std::string words_for_call(const void* what, std::uint64_t first, std::uint64_t 
                      argument(call.second, static_cast<int>(second), MPI_ANY_TAG));
 }
 
-// A program may use nothing else of hpe.
+// Starts the reports of stalls: the program may use no other part of hpe that would start them.
 const named_call& told(const named_call& what) noexcept {
   static const bool begun = [] {
     try {

@@ -1,5 +1,5 @@
-// The functions that make, synchronise and free windows; windows.h says what they do with those over memory of hpe. The
-// synchronising ones also finish one-sided operations that began in this process (pending.h).
+// The functions that make, synchronise and free windows; windows.h describes windows over memory of hpe. Functions that
+// synchronise also finish one-sided operations that began in this process (pending.h).
 
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/windows.h"
@@ -21,7 +21,7 @@ int attempt(MPI_Win win, const std::shared_ptr<window>& it, void (window::*step)
   }
 }
 
-// The call is made even if publishing failed: the other processes wait for it.
+// Calls MPI even if publishing failed, because other processes wait for the call.
 template <class Call>
 int synchronise(MPI_Win win, int target, Call&& call) {
   const auto it = window_table::all().find(win);
@@ -38,7 +38,7 @@ int synchronise(MPI_Win win, int target, Call&& call) {
 
 }  // namespace hpe::interpose::mpi
 
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 extern "C" {
 

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
-// Between two calls, `last_` and the public copy differ only where others have written, and `last_` and the memory only
-// where the owner has. What is taken in is first noted in last_ and put in place from there, because others may be
-// writing the public copy at that moment: what they change afterwards differs from the note, and is taken in next time.
+// Between two calls, `last_` and the public copy differ only where other processes have written, and `last_` and the
+// memory only where the owner has written. take_in copies a change to last_ first and from there to the memory, because
+// other processes may be writing the public copy: a later write then differs from last_, and the next take_in finds it.
 
 namespace hpe::interpose::mpi {
 
 namespace {
 
 constexpr std::size_t page = 4096;
-// Equal bytes between two changes that are taken along: one copy costs as much as some of them.
+// take_in copies up to this many equal bytes between two changes: a second copy would cost more.
 constexpr std::size_t small_gap = 64;
 
 // Calls change(offset, bytes) for the ranges in which a and b differ; gaps of equal bytes up to `gap` count as
@@ -20,7 +20,7 @@ constexpr std::size_t small_gap = 64;
 template <class Change>
 void for_each_change(const std::byte* a, const std::byte* b, std::size_t bytes, std::size_t gap, Change change) {
   std::size_t begin = 0;  // of the change being collected
-  std::size_t end = 0;    // 0: none
+  std::size_t end = 0;    // of the change being collected; 0 if there is none
   for (std::size_t at = 0; at < bytes;) {
     const std::size_t stop = std::min(at + page, bytes);
     if (std::memcmp(a + at, b + at, stop - at) == 0) {

@@ -1,18 +1,18 @@
 #pragma once
 
 /// Windows over memory of hpe. Other processes read and write a window while its owner does something else, so MPI gets
-/// a copy of the memory, the public one of MPI's separate memory model (MPI_WIN_MODEL says MPI_WIN_SEPARATE), and the
-/// two are reconciled when the owner synchronises the window:
+/// a copy of the memory: the public copy of MPI's separate memory model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). Memory and
+/// copy are reconciled when the owner synchronises the window:
 ///
 ///  - before MPI_Win_fence, post, complete, wait, test, lock, unlock, flush, sync and free (with their _all and _local
-///    forms) do their work, what the owner's host code and kernels have changed since the last time is published;
-///  - after it, what others have changed is put in place in the memory.
+///    forms), the changes of the owner's host code and kernels since the last synchronisation go to the public copy;
+///  - after the call, the changes of other processes go to the memory.
 ///
-/// Changes are found by comparison with the state at the last time, byte by byte, so the two sides may change
-/// different parts of a window. This reads and compares the whole window at each synchronisation: right, not fast.
-/// Small windows are better than one over everything.
+/// Changes are found by comparison with the state at the last synchronisation, byte by byte, so the owner and other
+/// processes may change different parts of a window. Each synchronisation reads and compares the whole window, so
+/// several small windows are faster than one large one.
 ///
-/// Dynamic windows (MPI_Win_attach) over memory of hpe are refused: there, others use the address itself.
+/// Dynamic windows (MPI_Win_attach) over memory of hpe are refused: other processes would use the address itself.
 
 #include <atomic>
 #include <map>
@@ -25,14 +25,14 @@
 
 namespace hpe::interpose::mpi {
 
-/// One thread at a time synchronises a window. Throws hpe::error.
+/// Thread safe: one thread at a time synchronises a window. Functions throw hpe::error.
 class window {
  public:
   window(void* base, std::size_t bytes);
 
-  /// What MPI makes the window of.
+  /// The memory of which MPI makes the window.
   [[nodiscard]] void* exposed() const noexcept { return exposed_; }
-  /// What the program gave.
+  /// The address that the program passed to MPI_Win_create.
   [[nodiscard]] void* base() const noexcept { return base_; }
 
   void publish();
@@ -42,12 +42,12 @@ class window {
   std::mutex mutex_;
   void* const base_;
   const std::size_t bytes_;
-  buffer_access last_;  // both copies as they were when they were the same
+  buffer_access last_;  // the content of memory and public copy when they were last equal
   std::vector<std::byte> public_;
   std::byte* exposed_;
 };
 
-/// The windows over memory of hpe. Any thread.
+/// The windows over memory of hpe. Thread safe.
 class window_table {
  public:
   static window_table& all();

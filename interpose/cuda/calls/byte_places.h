@@ -1,15 +1,16 @@
 #pragma once
 
-/// Where the bytes of one side of a copy are, as the kernels of copy_kernels.cu read it. Plain data, for nvcc too.
+/// The addresses of the bytes on one side of a copy, for the kernels of copy_kernels.cu. Plain data, which nvcc
+/// compiles.
 
 namespace hpe::cuda_hooks {
 
-/// Rows of bytes at equal distances, and planes of such rows.
+/// Rows of bytes at equal distances, and planes of these rows.
 struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
-  unsigned rows;             ///< in a plane
+  unsigned rows;             ///< rows in a plane
   unsigned width;            ///< units in a row
 };
 

@@ -13,8 +13,8 @@ using interpose::copied_rows;
 
 namespace {
 
-// How much is queued without an event behind it. An event costs as much as a copy's launch, and the end of a stream
-// tells as much where there is one copy.
+// At most so many copies or about so many bytes are queued without an event behind them. An event costs as much as the
+// launch of a copy. For a single copy, cuStreamQuery tells as much as an event.
 constexpr std::uint64_t copies_of_a_mark = 8;
 constexpr std::size_t bytes_of_a_mark = std::size_t{4} << 20;
 
@@ -33,7 +33,7 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
-// Under mutex_, as the next two.
+// Called with mutex_ held, as are record and advance.
 std::uint64_t call_queue::queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept) {
   cu_.check(result, "copying the bytes of a call");
   const bool several = done_ < queued_;
@@ -62,7 +62,7 @@ std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t byt
   return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
 }
 
-// Rows rather than planes where there are few: cuMemcpy2D is the driver's common case.
+// Copies few planes one by one, because cuMemcpy2D is the driver's common case.
 std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
   constexpr std::size_t few_planes = 64;
   if (shape.planes > few_planes) return copy_planes(ends, shape, std::move(kept));
@@ -117,7 +117,7 @@ void call_queue::advance(std::uint64_t number) {
 }
 
 bool call_queue::reached(std::uint64_t number) {
-  std::deque<user> over;  // let go of after the lock
+  std::deque<user> over;  // destroyed after the mutex is unlocked
   const std::lock_guard lock(mutex_);
   if (done_ < number) advance(number);
   while (!users_.empty() && users_.front().number <= done_) {
@@ -164,7 +164,7 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
   if (made == MAP_FAILED) throw std::bad_alloc();
   auto* const memory = static_cast<std::byte*>(made);
   if (!pin) return memory;
-  // Where it cannot be pinned the driver copies it all the same.
+  // If pinning fails, the driver copies from and to the memory all the same.
   cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
   const std::lock_guard lock(mutex_);
   pinned_.insert(memory);

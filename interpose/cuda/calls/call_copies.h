@@ -14,7 +14,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// A stream of a context for the copies that calls of libc and MPI need, and how far it is. Any thread.
+/// A stream of a context for the copies of libc and MPI calls, and the number of copies done. Thread safe.
 class call_queue final : public interpose::copy_queue {
  public:
   call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
@@ -23,10 +23,10 @@ class call_queue final : public interpose::copy_queue {
   [[nodiscard]] const std::shared_ptr<context_parts>& parts() const noexcept { return parts_; }
   [[nodiscard]] CUstream stream() const noexcept { return lent_.stream(); }
 
-  /// Queues a copy between any two addresses, with the context current. `kept` lives until it is done. Returns its
-  /// number. Throws what the driver refuses.
+  /// Queues a copy between any two addresses; the context must be current. `kept` lives until the copy is done. Returns
+  /// the copy's number. Throws hpe::error if the driver refuses.
   std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
-  /// Likewise rows, between device memory (CUdeviceptr) and the host's (pointers).
+  /// Queues a copy of rows in device memory (CUdeviceptr) or host memory (pointers), under the rules of copy.
   template <class To, class From>
   std::uint64_t copy_rows(To to, From from, const interpose::copied_rows& shape, std::shared_ptr<void> kept = nullptr) {
     if (!shape.has_whole_planes()) {
@@ -54,13 +54,13 @@ class call_queue final : public interpose::copy_queue {
     }
     return copy_described(described, shape, std::move(kept));
   }
-  /// Likewise by what queue_it(stream) queues.
+  /// Queues a copy by queue_it(stream), which returns the driver's result. The context must be current.
   template <class Queue>
   std::uint64_t add(std::size_t bytes, std::shared_ptr<void> kept, Queue queue_it) {
     const std::lock_guard lock(mutex_);
     return queued(queue_it(stream()), bytes, std::move(kept));
   }
-  /// How many copies are not known to be done.
+  /// How many copies have been queued and are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const std::lock_guard lock(mutex_);
     return queued_ - done_;
@@ -69,7 +69,7 @@ class call_queue final : public interpose::copy_queue {
   void wait() override;
 
  private:
-  // Where planes are no multiple of rows apart: as few parts as can be, each of rows alone.
+  // For planes that one 3D copy cannot describe: visits as few parts as possible, each with one plane.
   template <class Visit>
   static void for_each_plane(interpose::copied_rows shape, Visit visit) {
     if (shape.rows < shape.planes) {
@@ -106,31 +106,31 @@ class call_queue final : public interpose::copy_queue {
   std::mutex mutex_;
   std::uint64_t queued_ = 0;
   std::uint64_t done_ = 0;
-  std::size_t unmarked_ = 0;  // bytes queued behind the last mark
-  std::deque<mark> marks_;    // events behind copies, where there are many
+  std::size_t unmarked_ = 0;  // bytes queued since the last event
+  std::deque<mark> marks_;    // events behind some of the unfinished copies
   std::vector<CUevent> spare_;
   std::deque<user> users_;
 };
 
-/// Pinned memory of the host for such copies. It belongs to the process: a context that ends leaves it behind as
-/// ordinary memory. Any thread.
+/// Pinned host memory for the copies of libc and MPI calls. The memory belongs to the process: it stays valid, as
+/// ordinary memory, when the context ends in which it was pinned. Thread safe.
 class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Whole pages, pinned if they are few and a context is current. Throws std::bad_alloc.
+  /// Returns whole pages, pinned if they are few and a context is current. Throws std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
   static constexpr std::size_t largest_pinned = std::size_t{4} << 20;
-  static constexpr std::size_t most_pinned = std::size_t{64} << 20;  ///< bytes, lent ones included
-  static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< bytes, pinned ones included
+  static constexpr std::size_t most_pinned = std::size_t{64} << 20;  ///< bytes, including lent buffers
+  static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< bytes, including pinned buffers
 
   const device::cuda::driver& cu_;
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size; pinned ones last
+  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size; pinned buffers last
   std::set<std::byte*> pinned_;
   std::size_t kept_ = 0;
   std::size_t pinned_bytes_ = 0;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-// What nvcc makes of copy_kernels.cu.
+// The image that nvcc compiles from copy_kernels.cu.
 extern "C" const unsigned char hpe_copy_kernels_image[];
 
 namespace hpe::cuda_hooks {
@@ -14,7 +14,7 @@ using interpose::copied_rows;
 
 namespace {
 
-// From here on each row is a transfer that keeps a copy engine busy, and the program's kernels have the processors.
+// Rows of this width or more keep a copy engine busy, and the multiprocessors stay free for the program's kernels.
 constexpr std::size_t wide = std::size_t{16} << 10;
 
 constexpr unsigned threads = 256;
@@ -27,7 +27,7 @@ byte_places rows_at(CUdeviceptr base, const copied_rows& shape, const copied_row
           static_cast<unsigned>(shape.width)};
 }
 
-// The lowest bit that is set in any of these says of what power of two all are multiples.
+// The lowest set bit is the largest power of two that divides all four values.
 std::size_t bits_of(const byte_places& side) { return side.base | side.row | side.plane | side.width; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Copies of rows. A copy engine makes a transfer for each row; here neighbouring threads copy neighbouring units.
+// Copies of rows. A copy engine makes a transfer for each row; in these kernels, neighbouring threads copy neighbouring
+// units.
 
 #include "interpose/cuda/calls/byte_places.h"
 
@@ -27,7 +28,7 @@ __device__ void copy(const byte_places& to, const byte_places& from, unsigned un
 
 }  // namespace
 
-// For units of 1 << n bytes, at addresses that are multiples of that. There are fewer than 2^31.
+// For units of 1 << n bytes at aligned addresses. A copy has fewer than 2^31 units.
 #define HPE_COPY_KERNEL(n, type)                                                                               \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
       hpe_copy_units_##n(const byte_places to, const byte_places from, unsigned units, unsigned in_a_thread) { \

@@ -9,19 +9,19 @@
 
 namespace hpe::cuda_hooks {
 
-/// Kernels of hpe in a context of the program, which copy rows. Thread safe.
+/// Kernels of hpe that copy rows, loaded into a context of the program. Thread safe.
 class copy_kernels {
  public:
-  /// Throws what the driver refuses.
+  /// Throws hpe::error if the driver refuses to load the kernels.
   copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
   ~copy_kernels();
   copy_kernels(const copy_kernels&) = delete;
   copy_kernels& operator=(const copy_kernels&) = delete;
 
-  /// Whether a kernel copies these faster than a copy engine.
+  /// Whether a kernel copies these rows faster than a copy engine.
   [[nodiscard]] static bool suit(const interpose::copied_rows& shape) noexcept;
 
-  /// Queues a copy, with the context current. Both sides are memory that kernels of the context reach.
+  /// Queues a copy. The context must be current, and its kernels must reach the memory on both sides.
   [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape, CUstream stream);
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// From the first byte of any piece to the last one.
+// The range from the first byte of all pieces to the last byte.
 used_range range_of(CUdeviceptr base, std::span<const copied_piece> pieces, bool written) {
   std::size_t begin = ~std::size_t{0};
   std::size_t end = 0;
@@ -120,7 +120,7 @@ std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdevicep
                    [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
 }
 
-// For copies to host memory, which any context can make. Empty if the program has none yet.
+// A queue for copies to host memory, which any context can make. nullptr if the program has no context yet.
 std::shared_ptr<call_queue> host_calls::some_queue() {
   {
     const std::lock_guard lock(mutex_);
@@ -143,7 +143,7 @@ void host_calls::wait_for_program(CUcontext also) {
   const std::uint64_t number = ++waits_begun_;
   const queuing_threads::queued_so_far queued;
   const CUresult result = program_.wait_for_all(also);
-  // What is captured does not run, and nothing can be waited for meanwhile.
+  // Captured work does not run, and the driver refuses waits during a capture.
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return;
   cu_.check(result, "waiting for the work that may use the memory of a call");
   queued.done();
@@ -214,7 +214,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   wait_for_program(found->what.context, queued);
   if (adopted_memory::any()) {
-    // The other process does not copy before this one goes on, and CPU code may fetch a page meanwhile.
+    // The other process copies later. CPU code of this process may fetch a page before that copy, and keep old bytes.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
     device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
@@ -228,7 +228,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   return result;
 }
 
-// What CPU code has fetched since is not what the device has.
+// Another process has written the memory: bytes that CPU code has fetched since share() are out of date.
 void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
   device_work release({{address, bytes, true}});

@@ -13,8 +13,8 @@
 namespace hpe::cuda_hooks {
 
 /// Lets interposed calls of libc and MPI use device memory of the program. Memory that the host has touched is read and
-/// written by way of its host copy (adopted_memory); all other is copied from and to the device, and stays unknown to
-/// the hooks of launches.
+/// written through adopted_memory, which keeps a host copy. All other memory is copied from and to the device directly,
+/// and the hooks of launches ignore it.
 class host_calls final : public interpose::adopted_pointers {
  public:
   host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
@@ -38,10 +38,10 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
                                                            const interpose::copied_rows& shape) override;
 
-  /// The program gives memory back.
+  /// The program frees memory.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
   [[nodiscard]] bool knows_any() const noexcept { return known_.any(); }
-  /// Contexts may end.
+  /// Contexts may end: forgets all that belongs to a context.
   void forget_contexts() noexcept;
 
  protected:
@@ -52,18 +52,19 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// For so many bytes of another device: another queue while the first ones have work, because reads overlap.
+  /// The queue for a copy of so many bytes from another process: large copies take the queue with the fewest
+  /// unfinished copies, because reads from another device overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
-  /// Empty where the driver does not load them, which is remembered and told in the log.
+  /// nullptr if the driver does not load the kernels; the first failure is logged and remembered.
   [[nodiscard]] std::shared_ptr<copy_kernels> kernels_of(CUcontext context);
-  /// Queues a copy between two addresses that kernels of the queue's context reach, with that current.
+  /// Queues a copy between two addresses that kernels of the queue's context reach. That context must be current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
                           std::shared_ptr<void> kept);
   void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
-  /// Waits for all work of the program, unless it is known to be done.
+  /// Waits for all work of the program, in the context `also` too, unless the work is known to be done.
   void wait_for_program(CUcontext also);
-  /// The same for work that was queued before (queued_now).
+  /// Waits for the work that was queued before queued_now() returned `queued`.
   void wait_for_program(CUcontext also, std::uint64_t queued) {
     if (queued > waits_over_.load()) wait_for_program(also);
   }
@@ -82,7 +83,7 @@ class host_calls final : public interpose::adopted_pointers {
   std::map<CUcontext, context_queues> queues_;
   std::map<CUcontext, std::shared_ptr<copy_kernels>> kernels_;
   std::atomic<std::uint64_t> waits_begun_{0};
-  std::atomic<std::uint64_t> waits_over_{0};  // all with a number up to this, or a later one
+  std::atomic<std::uint64_t> waits_over_{0};  // the highest number of a wait that is over
 };
 
 }  // namespace hpe::cuda_hooks

@@ -9,7 +9,7 @@ std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const
   return address - found->first < found->second.what.bytes ? std::optional(found->second) : std::nullopt;
 }
 
-// What is given back while the driver is asked must not become known.
+// An allocation that the program frees while the driver is asked must not become known.
 std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
   std::uint64_t before = 0;
   {
@@ -78,7 +78,7 @@ void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
   while (it != known_.end() && it->first < end) {
     const allocation gone = it->second.what;
     it = known_.erase(it);
-    // Neighbours may be in the same granules.
+    // Neighbouring allocations may be in the same granules.
     marks_.set(gone.base, gone.base + gone.bytes, false);
     if (it != known_.end()) marks_.set(it->first, it->first + it->second.what.bytes, true);
     if (it != known_.begin()) {

@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// The allocations of the program that calls of libc and MPI have named, so that the driver is not asked for each call.
-/// Forgotten when the program gives the memory back. Any thread.
+/// Caches the allocations of the program that libc and MPI calls have used, so that not every call asks the driver. An
+/// allocation is forgotten when the program frees it. Thread safe.
 class known_memory {
  public:
   known_memory(const device::cuda::driver& cu, const program_contexts& program) : cu_(cu), program_(program) {}
@@ -19,35 +19,35 @@ class known_memory {
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
-    CUcontext context = nullptr;  ///< to copy it in
+    CUcontext context = nullptr;  ///< the context for copies of the allocation
   };
-  /// The device memory at an address. Empty if there is none, or it is managed.
+  /// The device memory at an address. Empty if there is none, or if the memory is managed.
   [[nodiscard]] std::optional<allocation> at(CUdeviceptr address);
 
   /// What another process needs to map an allocation.
   struct shared_allocation {
     allocation what;
-    unsigned long long number = 0;  ///< the driver's: no other allocation of the process ever has it
+    unsigned long long number = 0;  ///< the driver's buffer ID, which the process never reuses
     CUipcMemHandle handle{};
     CUuuid device{};
   };
-  /// Empty also where the driver gives no handle: memory of pools, and what the program maps itself. All other is given
-  /// back by calls that hpe sees.
+  /// Also empty if the driver gives no handle: for memory of pools, and memory that the program maps itself. The
+  /// program frees all other memory by calls that hpe intercepts.
   [[nodiscard]] std::optional<shared_allocation> shared_at(CUdeviceptr address);
 
-  /// Whether there is anything to forget. One load.
+  /// Whether any allocation is known. Costs one load.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
-  /// The program gives back what overlaps a range.
+  /// The program frees the allocations that overlap a range.
   void forget(CUdeviceptr begin, CUdeviceptr end) noexcept;
   void forget_all() noexcept { forget(0, ~CUdeviceptr{0}); }
 
-  /// Near which addresses known memory is.
+  /// Marks the granules of known allocations.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
  private:
   struct entry {
     allocation what;
-    bool asked = false;  // for what follows
+    bool asked = false;  // whether the driver was asked for the members below
     unsigned long long number = 0;
     bool has_handle = false;
     CUipcMemHandle handle{};
@@ -63,7 +63,7 @@ class known_memory {
   const program_contexts& program_;
   mutable std::mutex mutex_;            // never held while the driver is called
   std::map<CUdeviceptr, entry> known_;  // by base
-  std::uint64_t forgotten_ = 0;         // calls of forget
+  std::uint64_t forgotten_ = 0;         // number of calls of forget
   std::atomic<bool> any_{false};
   granule_marks marks_;
 };

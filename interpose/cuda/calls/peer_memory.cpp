@@ -29,7 +29,7 @@ peer_memory::mapping::~mapping() {
 
 std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
                                                         const std::shared_ptr<context_parts>& parts) {
-  std::list<entry> gone;  // let go of after the lock
+  std::list<entry> gone;  // destroyed after the mutex is unlocked
   const std::lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto here = it++;
@@ -43,7 +43,7 @@ std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
   }
   entry made{which, parts->context(), nullptr};
   try {
-    // The old one first: the driver may have both at one address.
+    // Unmaps the old allocation first: the driver may have both at one address.
     gone.clear();
     made.mapped = std::make_shared<mapping>(cu_, which, parts);
   } catch (const error& e) {

@@ -10,19 +10,19 @@
 
 namespace hpe::cuda_hooks {
 
-/// Allocations of other processes of this machine, mapped in the contexts of this one. An allocation is mapped once and
-/// kept; it goes when its process has another one at the same address, when its context here ends, or when it has not
-/// been used for the longest time and there are too many. Any thread.
+/// Allocations of other processes of this machine, mapped in contexts of this process, once in each context.
+/// Its mapping is removed when the other process has a new allocation at the same address, when the context ends, or
+/// when there are too many mappings and this one is the least recently used. Thread safe.
 class peer_memory {
  public:
   explicit peer_memory(const device::cuda::driver& cu) : cu_(cu) {}
 
   static constexpr std::size_t most = 256;  ///< mappings
 
-  /// An allocation that is mapped as long as somebody has it.
+  /// A mapped allocation. The destructor unmaps it.
   class mapping {
    public:
-    /// Throws what the driver refuses.
+    /// Throws hpe::error if the driver refuses.
     mapping(const device::cuda::driver& cu, const interpose::peer_bytes& which, std::shared_ptr<context_parts> parts);
     ~mapping();
     mapping(const mapping&) = delete;
@@ -37,23 +37,23 @@ class peer_memory {
     CUdeviceptr base_ = 0;
   };
 
-  /// The memory, mapped in a context; empty where this process cannot have it there, which is remembered and told in
-  /// the log.
+  /// The memory, mapped in a context; nullptr if the driver cannot map it there. The failure is logged once and
+  /// remembered.
   std::shared_ptr<mapping> open(const interpose::peer_bytes& which, const std::shared_ptr<context_parts>& parts);
 
-  /// Contexts may end, and mappings with them.
+  /// Contexts may end, and their mappings with them: forgets all mappings.
   void clear() noexcept;
 
  private:
   struct entry {
     interpose::peer_bytes which;
     CUcontext context;
-    std::shared_ptr<mapping> mapped;  // empty: it cannot be
+    std::shared_ptr<mapping> mapped;  // nullptr: the driver cannot map it
   };
 
   const device::cuda::driver& cu_;
   std::mutex mutex_;
-  std::list<entry> entries_;  // the one that was used last is first
+  std::list<entry> entries_;  // most recently used first
 };
 
 }  // namespace hpe::cuda_hooks
