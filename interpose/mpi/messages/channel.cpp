@@ -36,7 +36,7 @@ std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
 }
 
 void channel::send(const answer& what, int rank) {
-  // Sent at once by every transport, but MPI may still read it.
+  // Every transport sends an answer eagerly, but MPI may read it until the request is over.
   auto kept = std::make_shared<answer>(what);
   MPI_Request request = nullptr;
   HPE_REAL(Isend)

@@ -7,8 +7,8 @@
 
 #include "runtime/base/log.h"
 
-// The memory is a file of the job's number, which all ranks of the machine open before the first one removes its name.
-// Pages come with use.
+// The shared memory is a file named by the job's number. All ranks of the machine open it before the first rank removes
+// its name. The kernel allocates its pages at the first access.
 
 namespace hpe::interpose::mpi {
 
