@@ -34,7 +34,7 @@ class offer_board {
   };
 
   /// The state of an offer. The receiver sets `taken`, `asked` and `done`. The sender sets `offered` and `withdrawn`,
-  /// and once it is `asked`, `left` or `done`.
+  /// and when it is asked to copy, `left` or `done`.
   enum class stage : std::uint32_t { withdrawn, offered, taken, asked, left, done };
 
   /// Where a receiver wants the bytes, and the shape of the copy.
