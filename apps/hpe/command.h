@@ -15,7 +15,7 @@ namespace hpe::cli {
 inline constexpr int cannot_run = 126;
 inline constexpr int not_found = 127;
 
-/// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status of `hpe`. It may throw;
+/// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status. It may throw;
 /// main then prints the exception's message, and returns 2 for bad_input and 1 for other exceptions.
 struct command {
   const char* name;

@@ -63,7 +63,7 @@ struct arguments {
   std::string about;  ///< a sentence about what the benchmark measures
   unsigned repeats = 7;
   std::string json;      ///< the file for the table as JSON; empty: no file; "-": standard output
-  bool enforce = false;  ///< a bar that is missed is a failure
+  bool enforce = false;  ///< report() returns 1 if a result misses its bar
   bool quiet = false;    ///< no table
 };
 

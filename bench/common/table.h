@@ -19,7 +19,7 @@ class table {
             double bar = 0);
   /// Adds, as detail of the line above, the ratio of the timing's rate to the rate `of`, in GB/s.
   void share(const timing& time, std::size_t bytes, double of, const std::string& of_what, double bar = 0);
-  /// Adds how many times faster the first timing is than the second; both must have moved the same number of bytes.
+  /// Adds second / first, for timings of the same number of bytes; the spread is of the first timing.
   void ratio(const std::string& what, const timing& first, const timing& second, double bar = 0);
   /// Adds the time of one of `count` operations; the bar is `most` seconds for each (0: no bar).
   void time(const std::string& what, const timing& all, std::size_t count = 1, double most = 0);

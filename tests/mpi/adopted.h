@@ -36,7 +36,7 @@ Function* of_stand_in(const char* name) {
 }
 inline unsigned calls_of(const char* entry) { return of_stand_in<stand_in::count_function>("stand_in_count")(entry); }
 
-// Both ranks get the same bytes for a seed.
+// Returns the same bytes on both ranks for the same seed.
 inline bytes random_bytes(std::size_t count, unsigned seed) {
   std::mt19937_64 numbers(seed);
   bytes result(count);

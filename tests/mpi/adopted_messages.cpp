@@ -27,7 +27,7 @@ void both_directions(std::size_t count) {
   EXPECT(in.get() == theirs);
   EXPECT(out.get() == mine);
 
-  // Ordinary memory on one side, and messages to the own rank.
+  // Ordinary memory on one side; then a message from each rank to itself.
   bytes host(count, 7);
   MPI_Sendrecv(out.data(), n, MPI_BYTE, other(), tag, host.data(), n, MPI_BYTE, other(), tag, world, &status);
   EXPECT(host == theirs);
@@ -144,8 +144,8 @@ void freed_and_allocated_again() {
 
 unsigned copies() { return calls_of("cuMemcpyAsync"); }
 
-// The sender copies if it waits in MPI, else the receiver copies. If both ranks share a device, rank 0 makes the copies
-// from and to senders that wait.
+// The sender copies if it waits in MPI, else the receiver copies. If both ranks share a device, rank 0 copies
+// whenever the sender waits.
 void sides() {
   constexpr std::size_t count = 10000;
   const device_bytes out(random_bytes(count, seed_of(rank, count)));
@@ -208,7 +208,7 @@ void launch(const device_bytes& where, std::uint64_t count, std::uint64_t value,
   EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) == CUDA_SUCCESS);
 }
 
-// Messages wait for queued work on any stream, but not if the program itself has waited for it.
+// Messages wait for queued work on any stream, unless the program itself has waited for the work.
 void waits() {
   constexpr std::size_t count = 100000;
   CUstream streams[2];
@@ -271,7 +271,7 @@ void touched() {
   }
 }
 
-// CPU code of the receiver fetches the page while the sender copies into it.
+// CPU code of the receiver touches the page while the sender copies into it.
 void touched_meanwhile() {
   constexpr std::size_t count = 1000;
   constexpr std::size_t neighbour = 2000;

@@ -41,7 +41,7 @@ struct recorded_calls {
 
 struct recorded_process {
   std::string name;    ///< "rank 3", or "process 4711"
-  double seconds = 0;  ///< time that the process used hpe, from its start to the end
+  double seconds = 0;  ///< from the time when hpe began to collect to the last record
   std::vector<recorded_place> places;
   std::vector<recorded_allocation> allocations;
   std::vector<recorded_calls> mpi;
@@ -55,7 +55,7 @@ struct advice {
   std::string rule;    ///< its name, for tests and scripts
   std::string where;   ///< the place or the allocation; empty: the whole process
   std::string text;    ///< a paragraph
-  double seconds = 0;  ///< time that the process lost by it
+  double seconds = 0;  ///< time that the process spent on the calls or touches that the advice is about
 };
 
 /// The advice for one process, the longest time first. Empty if no rule applies.

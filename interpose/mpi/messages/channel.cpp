@@ -9,7 +9,7 @@ namespace hpe::interpose::mpi {
 namespace {
 
 constexpr int tag_of_answers = 0;
-// MPI promises tags up to 32767. More transfers than that to one process never go on at once.
+// MPI guarantees tags up to 32767. A process never receives more transfers than that at the same time.
 constexpr int tags = 32767;
 
 }  // namespace

@@ -42,7 +42,7 @@ class channel {
   /// Sends an answer to a rank of MPI_COMM_WORLD.
   void send(const answer& what, int rank);
 
-  /// A tag that no other transfer to this process uses.
+  /// Returns a tag that no other transfer to this process uses.
   [[nodiscard]] int new_tag();
 
  private:

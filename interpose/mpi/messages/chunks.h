@@ -20,7 +20,7 @@ namespace hpe::interpose::mpi {
 struct chunk_plan {
   std::size_t bytes = 0;  ///< not 0
   std::size_t chunk = 0;
-  int rank = 0;  ///< the other side's, in MPI_COMM_WORLD
+  int rank = 0;  ///< the other side's rank in MPI_COMM_WORLD
   int tag = 0;
 
   [[nodiscard]] std::size_t count() const noexcept { return (bytes + chunk - 1) / chunk; }

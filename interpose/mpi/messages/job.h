@@ -14,7 +14,7 @@
 namespace hpe::interpose::mpi {
 
 struct job {
-  /// A number that no payload has by accident.
+  /// A random number, so long that no payload contains it by accident.
   using number = std::array<std::uint64_t, 2>;
 
   number id{};
@@ -37,7 +37,7 @@ struct job {
   /// The running job; nullptr before MPI_Init, after MPI_Finalize, and if the ranks did not agree. Costs one load.
   [[nodiscard]] static const job* current() noexcept;
 
-  /// Every rank calls it in MPI_Init: collective. It does nothing with HPE_MPI_PIPELINE=off.
+  /// Every rank calls it in MPI_Init: collective. It has no effect with HPE_MPI_PIPELINE=off.
   static void begin();
   /// Called before MPI_Finalize: waits for the transfers in progress that other ranks wait for.
   static void end();

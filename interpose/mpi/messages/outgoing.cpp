@@ -159,7 +159,7 @@ void outgoing::end_offer() {
   part_over(MPI_SUCCESS, std::nullopt);
 }
 
-// In the order of the data. Also where there are gaps.
+// The bytes of all rows, in order and without the gaps between them.
 std::vector<std::byte> outgoing::packed() const {
   std::vector<std::byte> all(extent());
   what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());

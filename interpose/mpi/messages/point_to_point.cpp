@@ -22,8 +22,8 @@ namespace {
 // The number of receives with less room than an envelope that were posted to MPI and that hpe does not inspect.
 std::atomic<std::size_t> unseen_receives{0};
 
-// Whether hpe inspects receives with less room than an envelope. It does so once the program uses CUDA, unless receives
-// that it does not inspect are then posted; other ranks may then send device memory of any size by envelopes.
+// Whether hpe inspects all receives with less room than an envelope. Decided once, when the program first uses CUDA:
+// yes if unseen_receives is 0. Other ranks may then send device memory of any size by envelopes.
 bool looks_at_all() {
   enum class choice : std::uint8_t { none, being_made, no, yes };
   static std::atomic<choice> chosen{choice::none};

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Messages that hpe took out of MPI because a probe met a message as long as an envelope: only its bytes tell whether
-/// it is one, and how long the announced message is. hpe also takes all earlier messages of the same sender, so the
-/// messages here precede those that MPI still has, and receives look here first.
+/// it is an envelope, and how long the announced message is. hpe also takes all earlier messages of the same sender, so
+/// the messages here precede those that MPI still has, and receives look here first.
 ///
 /// If several threads are in MPI, no receive may be posted after its message was taken out. So looking here and posting
 /// a receive are one step under progress::guard, and probing and taking are another.
