@@ -22,7 +22,7 @@ class measured {
 
   /// Changes the way of the transfer.
   void goes(way how) noexcept { how_ = how; }
-  /// Discards the measurement: no bytes were transferred.
+  /// Discards the measurement; neither the profile nor the trace gets it.
   void forget() noexcept {
     profile_ = nullptr;
     recorder_ = nullptr;

@@ -41,7 +41,7 @@ struct recorded_calls {
 
 struct recorded_process {
   std::string name;    ///< "rank 3", or "process 4711"
-  double seconds = 0;  ///< from the time when hpe began to collect to the last record
+  double seconds = 0;  ///< from the time when hpe began to collect to the last file of the process
   std::vector<recorded_place> places;
   std::vector<recorded_allocation> allocations;
   std::vector<recorded_calls> mpi;

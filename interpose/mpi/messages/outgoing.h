@@ -37,7 +37,7 @@ class outgoing final : public message {
 
  private:
   /// Waits for kernels that write the bytes, and exports the bytes to a receiver on this machine. Throws hpe::error if
-  /// the bytes are lost or are not all of one allocation.
+  /// the only copy of the bytes was on a device that is lost.
   void prepare() override;
   int start() override;
   void end_export();
