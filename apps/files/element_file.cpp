@@ -39,7 +39,7 @@ class descriptor {
   [[nodiscard]] bool good() const { return number_ >= 0; }
   [[nodiscard]] int get() const { return number_; }
 
-  /// The call that ends a file's life, with its result.
+  /// Closes the file; returns whether that succeeded.
   [[nodiscard]] bool close() { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:
@@ -52,7 +52,7 @@ descriptor open_to_read(const std::string& path) {
   return file;
 }
 
-/// Calls move(done, rest) until `bytes` are moved, or nothing more moves.
+/// Calls move(done, rest) until all bytes are moved or a call moves none. Returns the number of moved bytes.
 template <class Move>
 std::uint64_t move_all(std::uint64_t bytes, Move move) {
   std::uint64_t done = 0;
@@ -72,7 +72,7 @@ std::uint64_t read_at(const descriptor& file, void* to, std::uint64_t bytes, std
   });
 }
 
-/// "<f4" for f32, and back. A pair is a list of two fields.
+/// NumPy's name of a type, "<f4" for f32. A pair is a list of two fields.
 std::string numpy_type(const std::string& type) {
   if (const std::size_t cut = type.find('_'); cut != std::string::npos)
     return fmt::format("[('key', '{}'), ('value', '{}')]", numpy_type(type.substr(0, cut)),
@@ -86,7 +86,7 @@ std::optional<std::string> own_type(std::string_view numpy) {
   return std::nullopt;
 }
 
-/// What stands behind 'key': in the dictionary, up to the comma that ends it.
+/// The value of 'key' in the dictionary, up to the comma that ends it.
 std::string_view entry(std::string_view header, const std::string& key) {
   std::size_t at = header.find("'" + key + "':");
   if (at == std::string_view::npos) return "";
@@ -100,7 +100,7 @@ std::string_view entry(std::string_view header, const std::string& key) {
   return "";
 }
 
-/// All that stands between quotes.
+/// All quoted strings of a text, without the quotes.
 std::vector<std::string_view> quoted(std::string_view text) {
   std::vector<std::string_view> all;
   for (std::size_t open = 0; (open = text.find('\'', open)) != std::string_view::npos;) {
@@ -140,7 +140,7 @@ std::vector<std::uint64_t> shape_in(const std::string& path, std::string_view te
   return shape;
 }
 
-/// Reads the header of a .npy file of so many bytes.
+/// Reads the header of a .npy file of `size` bytes.
 description read_header(const std::string& path, const descriptor& file, std::uint64_t size) {
   const auto refuse = [&](const std::string& what) { return bad_input(path + " is no .npy file: " + what); };
   unsigned char head[12]{};

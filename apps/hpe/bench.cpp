@@ -1,4 +1,4 @@
-// A benchmark is a program hpe-bench-NAME beside this one. With --describe it prints what it measures in one line.
+// A benchmark is a program hpe-bench-NAME beside this one. With --describe it prints a line about its measurements.
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -34,7 +34,7 @@ std::vector<std::string> find_benchmarks() {
 
 std::string program_of(const std::string& name) { return own_folder() / (std::string(prefix) + name); }
 
-/// The first line of what a benchmark says about itself; empty if it says nothing.
+/// The first line that a benchmark prints with --describe; empty if it prints none.
 std::string describe(const std::string& name) {
   const std::string program = program_of(name);
   int ends[2];

@@ -49,7 +49,7 @@ struct feature {
   bool built_in;
 };
 
-/// What the build took in, as apps/hpe/CMakeLists.txt lists it: "NAME=ON NAME=OFF ...".
+/// The optional features of this build, as apps/hpe/CMakeLists.txt lists them: "NAME=ON NAME=OFF ...".
 std::vector<feature> features() {
   std::vector<feature> all;
   std::istringstream list(HPE_FEATURES);
@@ -57,7 +57,7 @@ std::vector<feature> features() {
   return all;
 }
 
-/// The version of CUDA that the driver is for, as in "13.0"; empty if there is no driver.
+/// The version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
 std::string version_of_cuda() {
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   auto* const get =
@@ -144,7 +144,7 @@ std::string devices_as_text() {
   return text;
 }
 
-/// What can be told without the runtime.
+/// The part of the output that needs no runtime.
 std::string machine_as_text() {
   const std::string cuda = version_of_cuda(), driver = first_line_of("/sys/module/nvidia/version");
   const std::vector<feature> all = features();
@@ -188,7 +188,7 @@ int info(int argc, char** argv) {
   try {
     static_cast<void>(device_count());
   } catch (const error&) {
-    // A limit may be the reason.
+    // A limit may be the reason, so the machine's limits are printed before the error.
     if (json != "-") fmt::print("{}\n", machine_as_text());
     throw;
   }

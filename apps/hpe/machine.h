@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the operating system tells of the machine, read from /proc and /sys without starting the runtime.
+/// Facts about the machine from the operating system, read from /proc and /sys without starting the runtime.
 
 #include <filesystem>
 #include <optional>
@@ -9,37 +9,37 @@
 
 namespace hpe::cli {
 
-/// A limit of this machine that hpe meets, and what it does if it is too low.
+/// A limit of this machine that affects hpe, and advice if the limit is too low.
 struct limit {
   std::string name;
-  std::string value;   ///< for people: a number with its unit, or "unlimited"
+  std::string value;   ///< readable text: a number with its unit, or "unlimited"
   std::string advice;  ///< empty: the limit is high enough
 };
 
-/// A number of bytes, files or mappings against the least that is enough; nullopt: there is no limit.
+/// A limit on bytes, files or mappings, and the lowest value that is enough.
 struct judged {
   std::string name;
-  std::optional<double> value;
+  std::optional<double> value;  ///< nullopt: there is no limit
   double enough;
-  bool bytes;          ///< else a count
-  std::string advice;  ///< for less
+  bool bytes;          ///< the value counts bytes; else files or mappings
+  std::string advice;  ///< for a value below `enough`
 };
 [[nodiscard]] limit judge(const judged& j);
 
-/// The limits of this process and its machine, in the order of how often they hurt.
+/// The limits of this process and its machine, those that most often cause trouble first.
 [[nodiscard]] std::vector<limit> limits_of_machine();
 
-/// A GPU that NVIDIA's kernel module drives, whether hpe uses it or not, and its link to the host. Empty texts and -1:
-/// not told.
+/// A GPU that NVIDIA's kernel module drives, whether hpe uses it or not, and its link to the host. Empty texts and -1
+/// stand for unknown values.
 struct gpu {
   std::string model;
   std::string bus;         ///< its address on the PCI bus: 0000:17:00.0
-  std::string link_speed;  ///< of the PCI link, as it is now: 32.0 GT/s PCIe
-  std::string link_width;  ///< its lanes
+  std::string link_speed;  ///< present speed of the PCI link: 32.0 GT/s PCIe
+  std::string link_width;  ///< number of lanes of the PCI link
   int numa_node;
 };
 
-/// All of them, by address. root is the folder where proc and sys are found.
+/// All GPUs, by PCI address. root is the folder that contains proc and sys.
 [[nodiscard]] std::vector<gpu> gpus_of_machine(const std::filesystem::path& root = "/");
 
 }  // namespace hpe::cli

@@ -1,11 +1,11 @@
-// The program replaces this one (with --report it is a child, see report/command.h), so its exit status, signals,
-// standard streams and process number are its own. What hpe is to it comes through the environment, which its children
-// inherit: mpirun's as well.
+// The program replaces this process (with --report it is a child, see report/command.h), so its exit status, signals,
+// standard streams and process number are its own. hpe's settings go through the environment, which the children of the
+// program inherit: the ranks of mpirun as well.
 //
 // CUDA programs get one of two libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices,
-// hpe's own CUDA runtime. That one is preloaded, not only found: the dynamic linker then takes it for every
-// libcudart.so.13 that a program or a library needs, whatever RPATH or RUNPATH says, and likewise for CUDA 12's;
-// versions of symbols keep the two apart. LD_LIBRARY_PATH is for those that open libcudart.so while they run.
+// hpe's own CUDA runtime. The runtime is preloaded: the dynamic linker then uses it for every libcudart.so.13 or
+// libcudart.so.12 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions keep the two
+// apart. LD_LIBRARY_PATH is for programs that open libcudart.so by dlopen.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -29,7 +29,7 @@ namespace {
 
 struct run_option {
   const char* name;
-  const char* value;  // what the help calls it; nullptr: takes none and means "1"
+  const char* value;  // name of its value in the help; nullptr: the option takes no value and sets "1"
   const char* variable;
   const char* sentence;
 };
@@ -45,14 +45,14 @@ constexpr std::array options{
     run_option{"--log", "LEVEL", "HPE_LOG", "what hpe tells on standard error"},
 };
 
-/// Where CUDA programs run: what HPE_CUDA may say.
+/// The values of HPE_CUDA: where CUDA programs run.
 constexpr std::array<const char*, 3> cuda_places{"auto", "driver", "soft"};
 
 void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// The rows of the table, and --help. Each sets its variable; that of --report is kept too.
+/// The options of the table, and --help. Each option sets its variable; the value of --report goes into `report` too.
 std::vector<command_line::option> rows(bool& help, std::string& report) {
   std::vector<command_line::option> all;
   for (const run_option& o : options)
@@ -86,21 +86,21 @@ std::filesystem::path library() {
   return std::filesystem::canonical(about.dli_fname);
 }
 
-/// The variable's value; empty where it is not set.
+/// The value of an environment variable; empty if it is not set.
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
   return value != nullptr ? value : "";
 }
 
-/// hpe's own CUDA runtime library, which is not in builds without the CUDA toolkit, and CUDA 12's form of it.
+/// hpe's own CUDA runtime library, and its form for CUDA 12. Builds without the CUDA toolkit have neither.
 std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
 std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_filename("libcudart.so.12"); }
 
-/// The library that stands in front of NVIDIA's driver. Not in builds without the CUDA toolkit.
+/// The library that is loaded in front of NVIDIA's driver. Builds without the CUDA toolkit do not have it.
 std::filesystem::path shim() { return library().parent_path() / "hpe" / "cuda" / "libcuda.so.1"; }
 
-/// Whether a program would find a CUDA driver. Nothing stands in its place where there is none. The shim tells, which
-/// has to find it later; opening the driver itself would take as long as the program takes for that.
+/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. The shim, which has to find the
+/// driver later, returns its file. Opening the driver here would take as long again as in the program.
 bool has_driver() {
   void* const opened = ::dlopen(shim().c_str(), RTLD_LAZY | RTLD_LOCAL);
   auto* const driver_file =
@@ -108,19 +108,19 @@ bool has_driver() {
   return driver_file != nullptr && driver_file() != nullptr;
 }
 
-/// Whether there is a driver that CUDA programs would use without hpe, because the shim is missing.
+/// Whether there is a driver but no shim, so that CUDA programs would use the driver without hpe.
 bool lacks_the_shim() {
   if (std::filesystem::exists(shim())) return false;
   const std::string named = variable("HPE_CUDA_DRIVER");
   return ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
-/// A list of files or folders, separated by colons, with one more before it or behind it.
+/// Two lists of files or folders, joined by a colon unless one is empty.
 std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
 }
 
-/// Sets what the dynamic linker puts in front of a program; what the user preloads comes after it.
+/// Sets the libraries that the dynamic linker loads before a program's own; the user's LD_PRELOAD follows them.
 void preload(bool on_soft_devices, bool driver) {
   const std::filesystem::path hpe = library();
   const std::filesystem::path folder = hpe.parent_path();
@@ -138,7 +138,7 @@ void preload(bool on_soft_devices, bool driver) {
     add(runtime);
     add(soft_runtime_of_cuda_12());
     set_variable("LD_LIBRARY_PATH", joined(runtime.parent_path(), variable("LD_LIBRARY_PATH")));
-    // With a driver hpe's own choice would be the GPUs.
+    // If there is a driver, hpe would choose the GPUs by default.
     if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {
     add(shim());
@@ -148,7 +148,7 @@ void preload(bool on_soft_devices, bool driver) {
   set_variable("LD_PRELOAD", joined(files, variable("LD_PRELOAD")));
 }
 
-/// Decides where CUDA programs run, and sets their environment. Returns 0, or a status after saying what is wrong.
+/// Decides where CUDA programs run, and sets their environment. Returns 0, or prints an error and returns a status.
 int prepare_cuda() {
   const std::string wanted = variable("HPE_CUDA");
   const std::string place = wanted.empty() ? "auto" : wanted;

@@ -46,7 +46,7 @@ std::string rank_of(pid_t process) {
   return "";
 }
 
-/// The page of a process, a file in its folder of /proc; empty if it has none, or is another user's.
+/// The path of a process's status page below /proc; empty if it has none, or belongs to another user.
 fs::path status_file_of(const fs::path& process) {
   const std::string target = fmt::format("/memfd:{} (deleted)", trace::status_file);
   std::error_code ignored;
@@ -56,7 +56,7 @@ fs::path status_file_of(const fs::path& process) {
   return {};
 }
 
-/// A page of the calling user, mapped for reading.
+/// A status page of a process of the calling user, mapped for reading.
 class mapped_page {
  public:
   explicit mapped_page(const fs::path& path) {
@@ -75,7 +75,7 @@ class mapped_page {
   mapped_page(const mapped_page&) = delete;
   mapped_page& operator=(const mapped_page&) = delete;
 
-  /// nullptr if there is none of this version of hpe.
+  /// nullptr if the file is no complete page of this version of hpe.
   [[nodiscard]] const status_page* get() const noexcept {
     const bool complete =
         page_ != nullptr && page_->version.load(std::memory_order_acquire) == status_page::current_version;
@@ -127,7 +127,7 @@ std::vector<running_process> running_processes() {
   for (const auto& process : fs::directory_iterator("/proc", ignored)) {
     const mapped_page page(status_file_of(process.path()));
     if (page.get() != nullptr && std::to_string(page.get()->process) == process.path().filename())
-      found.push_back(read(*page.get()));  // else a child made by fork, which has the descriptors of its parent
+      found.push_back(read(*page.get()));  // a child made by fork has its parent's descriptors, so its parent's page
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return found;
@@ -135,7 +135,7 @@ std::vector<running_process> running_processes() {
 
 process_rates rates_between(const running_process& before, const running_process& now, double seconds) {
   const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {
-    return to > from && seconds > 0 ? double(to - from) / seconds : 0;  // less: hpeResetStatistics
+    return to > from && seconds > 0 ? double(to - from) / seconds : 0;  // to < from after hpeResetStatistics
   };
   return {rate(before.to_device, now.to_device), rate(before.to_host, now.to_host),
           rate(before.between_devices, now.between_devices), rate(before.faults, now.faults),
@@ -205,7 +205,7 @@ std::string json_of(const std::vector<process_and_rates>& processes) {
                      {"launches", r.launches}}}});
   }
   constexpr int indent = 1;
-  // A command line may have bytes that are no UTF-8.
+  // A command line may contain bytes that are not valid UTF-8.
   return nlohmann::json{{"processes", all}}.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 

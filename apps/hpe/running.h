@@ -1,6 +1,7 @@
 #pragma once
 
-/// The processes that use hpe now, as they publish themselves (runtime/trace/status_page.h), and how fast they count.
+/// The processes that use hpe now, from their status pages (runtime/trace/status_page.h), and the rates of their
+/// counters.
 
 #include <sys/types.h>
 
@@ -11,7 +12,7 @@
 
 namespace hpe::cli {
 
-/// A process at one time. Sums are since its start, or since it reset them.
+/// The state of a process at one time. Sums count from its start, or from its last hpeResetStatistics.
 struct running_process {
   struct device {
     std::string name;
@@ -22,7 +23,7 @@ struct running_process {
   pid_t number = 0;
   std::uint64_t started = 0;  ///< tells two processes of the same number apart
   std::string command;        ///< its command line
-  std::string rank;           ///< of its MPI job; empty: none
+  std::string rank;           ///< rank in its MPI job; empty: the process is no rank
   std::vector<device> devices;
   std::uint64_t to_device = 0;  ///< bytes
   std::uint64_t to_host = 0;
@@ -31,7 +32,7 @@ struct running_process {
   std::uint64_t launches = 0;
 };
 
-/// A second of a process: what was added to its sums. Of the first look at a process: 0.
+/// Increase of a process's sums in one second; 0 if there is no earlier state of the process.
 struct process_rates {
   double to_device = 0;  ///< bytes/s
   double to_host = 0;
@@ -40,7 +41,7 @@ struct process_rates {
   double launches = 0;
 };
 
-/// Those of the calling user, by number.
+/// The processes of the calling user that use hpe, by process number.
 [[nodiscard]] std::vector<running_process> running_processes();
 
 [[nodiscard]] process_rates rates_between(const running_process& before, const running_process& now, double seconds);
@@ -53,7 +54,7 @@ struct process_and_rates {
 [[nodiscard]] std::vector<process_and_rates> with_rates(const std::vector<running_process>& before,
                                                         const std::vector<running_process>& now, double seconds);
 
-/// What `hpe top` prints: a table for a terminal of this many columns, and a JSON object.
+/// The output of `hpe top`: a table for a terminal of `columns` columns, and a JSON object.
 [[nodiscard]] std::string table_of(const std::vector<process_and_rates>& processes, unsigned columns);
 [[nodiscard]] std::string json_of(const std::vector<process_and_rates>& processes);
 

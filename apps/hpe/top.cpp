@@ -1,5 +1,5 @@
-// The screen is drawn with plain escape sequences on the terminal's second screen, so that the first is as it was when
-// the command ends.
+// The table is drawn with plain escape sequences on the terminal's alternate screen, so that the terminal shows its
+// former content when the command ends.
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ constexpr std::chrono::seconds between_looks{1};
 
 volatile std::sig_atomic_t stopped = 0;
 
-/// The terminal while the screen is shown: its second screen, keys at once and unseen.
+/// Switches the terminal to the alternate screen, without echo and without waiting for whole lines of input.
 class screen {
  public:
   screen() {
@@ -54,7 +54,7 @@ class screen {
     constexpr unsigned usual = 80;
     return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
   }
-  /// Waits until the next look. False if the user wants to go.
+  /// Waits until the next refresh. Returns false if the user ends the command.
   static bool wait() {
     pollfd keys{STDIN_FILENO, POLLIN, 0};
     constexpr int milliseconds = std::chrono::milliseconds(between_looks).count();
@@ -67,7 +67,7 @@ class screen {
   termios before_{};
 };
 
-/// Looks at the processes again and again, with rates since the look before.
+/// Reads the processes repeatedly; rates are since the previous look().
 class observer {
  public:
   std::vector<process_and_rates> look() {

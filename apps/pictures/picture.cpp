@@ -10,7 +10,7 @@ namespace hpe::pictures {
 
 namespace {
 
-/// Seven rows of five pixels, the leftmost in the highest of five bits.
+/// Seven rows of five pixels; the highest of the five bits is the leftmost pixel.
 struct glyph {
   char character;
   std::array<std::uint8_t, 7> rows;
@@ -39,7 +39,7 @@ constexpr std::array glyphs{
 
 std::int64_t width_of(std::string_view text) { return static_cast<std::int64_t>(text.size()) * character_width; }
 
-/// The values of the ticks that lie in so many pixels.
+/// The values of the ticks on an axis of `pixels` pixels.
 std::vector<double> ticks(std::int64_t pixels, double per_pixel, double step) {
   std::vector<double> values;
   for (std::int64_t n = 0; static_cast<double>(n) * step < static_cast<double>(pixels) * per_pixel; ++n)

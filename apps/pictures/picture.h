@@ -25,7 +25,7 @@ class picture {
   [[nodiscard]] std::int64_t height() const { return height_; }
   [[nodiscard]] const std::vector<std::uint8_t>& rgb() const { return rgb_; }
 
-  /// A place outside is left out.
+  /// Sets a pixel; does nothing outside of the picture.
   void put(std::int64_t x, std::int64_t y, const colour& c);
 
   /// Writes digits, signs and the letters of "cells" and "km" in black, from the upper left corner. Other characters
@@ -37,7 +37,7 @@ class picture {
   std::vector<std::uint8_t> rgb_;
 };
 
-/// Pixels of a character, with the gap behind it.
+/// Size of a character in pixels, with the gap after it.
 inline constexpr std::int64_t character_width = 6, character_height = 7;
 
 /// The part of a picture that shows data, in pixels.
@@ -45,13 +45,13 @@ struct area {
   std::int64_t left, top, across, down;
 };
 
-/// What the axes of an area count: units per pixel, both from 0 at the upper left corner.
+/// The unit of both axes of an area, and the units per pixel. Both axes begin with 0 at the upper left corner.
 struct scale {
   double per_pixel;
   std::string unit;
 };
 
-/// Room that the axes need at the left of an area and above it; at its right, half a number.
+/// Pixels that the axes need to the left of an area and above it, and to its right for half a number.
 inline constexpr std::int64_t room_left = 40, room_above = 20, room_right = 20;
 
 /// Draws ticks at the upper and the left edge of the area, with numbers at round places and the unit in the corner.

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Line charts that benchmarks write as numbers. `scripts/measurements draw` makes pictures of them: a picture is a row
-/// of charts that share their lines' names, colours and legend.
+/// Line charts that benchmarks write as numbers, and `scripts/measurements draw` draws. A picture is a row of charts
+/// that share the names and colours of their lines, and a legend.
 
 #include <string>
 #include <utility>
@@ -37,7 +37,7 @@ struct picture {
   std::vector<chart> charts;
 };
 
-/// The numbers of the charts, an entry for each line, with program, machine, commit and time
+/// The numbers of the charts as JSON, an entry for each line, with program, machine, commit and time
 /// (docs/schemas/charts.json).
 [[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The CUDA driver as a program without hpe calls it.
+/// Calls of the CUDA driver as a program without hpe makes them.
 
 #include <cuda.h>
 
@@ -8,21 +8,21 @@
 
 namespace hpe::bench {
 
-/// An entry of the driver by its versioned name.
+/// A function of the driver by its versioned name.
 [[nodiscard]] void* driver_entry(const char* name);
-/// Ends the program with a sentence unless the call succeeded.
+/// Ends the program with an error message unless the call succeeded.
 void check(CUresult result, const char* what);
 
 #define HPE_NAME_OF_EXPANDED(name) #name
 #define HPE_NAME_OF(name) HPE_NAME_OF_EXPANDED(name)
-/// Calls the driver.
+/// Calls a function of the driver and checks its result.
 #define CALL(name, ...)                                                                                            \
   do {                                                                                                             \
     static const auto function = reinterpret_cast<decltype(&::name)>(hpe::bench::driver_entry(HPE_NAME_OF(name))); \
     hpe::bench::check(function(__VA_ARGS__), #name);                                                               \
   } while (false)
 
-/// Pinned host memory, touched. Made with a context of the driver current.
+/// Pinned host memory whose pages are touched. Its constructor needs a current context of the driver.
 class pinned_buffer {
  public:
   explicit pinned_buffer(std::size_t bytes);

@@ -38,7 +38,7 @@ timing summary(std::vector<sample> values) {
   return {middle->seconds, values.front().seconds, values.back().seconds, processor};
 }
 
-/// Ends a benchmark that an exception leaves, as commands end: with a sentence and status 1.
+/// The terminate handler: ends the benchmark as commands end, with the exception's message and status 1.
 [[noreturn]] void end_with_its_sentence() {
   if (std::current_exception() == nullptr) std::abort();
   std::fflush(stdout);

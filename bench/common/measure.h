@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the benchmarks share: timing by medians over repeats, and a table of results with the bar each has to reach.
+/// Common parts of the benchmarks: medians of repeated timings, and a table of results with the bars they must reach.
 
 #include <cstddef>
 #include <functional>
@@ -24,7 +24,7 @@ using command_line::to_word;
 [[nodiscard]] double median_seconds(unsigned repeats, const std::function<void()>& prepare,
                                     const std::function<void()>& body);
 
-/// Likewise, with the fastest and the slowest repeat.
+/// The result of timed(), which measures as median_seconds() does: seconds of the median, fastest and slowest repeat.
 struct timing {
   double median;
   double fastest;
@@ -33,7 +33,7 @@ struct timing {
 };
 [[nodiscard]] timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body);
 
-/// Likewise for two bodies in turn (A B A B ...), so that a drifting machine meets both alike.
+/// Results of timing two bodies in turn (A B A B ...), so that a drift of the machine's speed affects both equally.
 struct pair_of_medians {
   double first;
   double second;
@@ -51,30 +51,30 @@ struct pair_of_timings {
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
 
-/// As text, for titles: how many threads wanted to run in the last minute, of all programs.
+/// The load average of the last minute, as text for titles: the number of runnable threads of all programs.
 [[nodiscard]] std::string load_of_machine();
 
 /// A line of the result table.
 using result = command_line::figure;
 
-/// What every benchmark's command line understands. --describe prints one sentence and ends the program; --help
-/// likewise.
+/// The options of every benchmark. --describe and --help print the sentence about the benchmark, --help also the
+/// options, and end the program.
 struct arguments {
-  std::string about;  ///< the sentence that says what the benchmark measures
+  std::string about;  ///< a sentence about what the benchmark measures
   unsigned repeats = 7;
-  std::string json;      ///< a file for the table as JSON; empty: none; "-": standard output
-  bool enforce = false;  ///< a bar that is missed is a failure
+  std::string json;      ///< the file for the table as JSON; empty: no file; "-": standard output
+  bool enforce = false;  ///< report() returns 1 if a result misses its bar
   bool quiet = false;    ///< no table
 };
 
-/// Reads the command line; `more` are the options of this benchmark alone. Ends the program with status 2 and a
-/// sentence if the command line cannot be meant, and from then on with status 1 and a sentence if an exception is not
-/// caught.
+/// Reads the command line; `more` are the options of this benchmark alone. If the command line is wrong, ends the
+/// program with an error message and status 2. From then on, an uncaught exception ends the program with its message
+/// and status 1.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 
-/// Prints the table and writes its JSON (apps/command_line/report.h), which scripts/measurements reads. Gives the
-/// program's exit status: 1 if bars are enforced and one was missed, else 0. A JSON file that cannot be written ends
+/// Prints the table and writes its JSON (apps/command_line/report.h), which scripts/measurements reads. Returns the
+/// program's exit status: 1 if bars are enforced and one was missed, else 0. If the JSON file cannot be written, ends
 /// the program with status 1.
 [[nodiscard]] int report(const std::string& title, const std::vector<result>& results, const arguments& given);
 

@@ -19,7 +19,7 @@ double seconds_on(clockid_t clock) {
   return clock_gettime(clock, &t) == 0 ? static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) : 0;
 }
 
-// The process that a file of this one is a pidfd of; 0: it is none.
+// The process of a descriptor of this process, if the descriptor is a pidfd; else 0.
 pid_t process_behind(const fs::path& description) {
   std::ifstream in(description);
   pid_t process = 0;
@@ -36,7 +36,8 @@ bool is_soft_device(pid_t process) {
 
 }  // namespace
 
-// Soft devices are no children of this process, which has a pidfd of each.
+// Soft devices are not children of this process, so the kernel does not count their time for it; but it has their
+// pidfds.
 double processor_seconds() {
   double sum = 0;
   std::error_code ignored;

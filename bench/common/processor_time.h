@@ -2,8 +2,8 @@
 
 namespace hpe::bench {
 
-/// Processor time in seconds that this process and its soft devices have used. Unlike time by the
-/// clock it does not count what other programs take of a busy machine, but it does count threads that wait awake.
+/// Processor time in seconds that this process and its soft devices have used. Unlike elapsed time it does not grow
+/// while other programs occupy the cores, but it includes threads that wait by spinning.
 [[nodiscard]] double processor_seconds();
 
 }  // namespace hpe::bench

@@ -7,23 +7,23 @@
 
 namespace hpe::bench {
 
-/// The lines of the result. A ratio has the spread of what it is made of: fastest and slowest repeat, as ratios.
+/// The lines of the result table. Each line of a timing has its spread: the values of the fastest and slowest repeat.
 class table {
  public:
   explicit table(unsigned repeats) : repeats(repeats) {}
 
-  /// Bytes in a time, as GB/s.
+  /// Adds the rate of moving bytes in a time, in GB/s.
   void rate(const std::string& what, std::size_t bytes, const timing& time);
-  /// The same, and beside it what part of another rate it is.
+  /// Adds a rate, and below it its share() of another rate.
   void rate(const std::string& what, std::size_t bytes, const timing& time, double of, const std::string& of_what,
             double bar = 0);
-  /// Below a line: what part of a rate, in GB/s, the time is.
+  /// Adds, as detail of the line above, the ratio of the timing's rate to the rate `of`, in GB/s.
   void share(const timing& time, std::size_t bytes, double of, const std::string& of_what, double bar = 0);
-  /// How many times faster the first is; both moved as much.
+  /// Adds second / first, for timings of the same number of bytes; the spread is of the first timing.
   void ratio(const std::string& what, const timing& first, const timing& second, double bar = 0);
-  /// A time for each of `count`, at most `most` seconds (0: no bar).
+  /// Adds the time of one of `count` operations; the bar is `most` seconds for each (0: no bar).
   void time(const std::string& what, const timing& all, std::size_t count = 1, double most = 0);
-  /// A number and its unit.
+  /// Adds a number and its unit.
   void number(const std::string& what, double value, const std::string& unit);
 
   const unsigned repeats;

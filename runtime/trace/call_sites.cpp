@@ -1,5 +1,5 @@
-// A slot belongs to the key that was first written into it, for good. Its stack is written once, by the thread that
-// wrote the key, and may be read when `frames` is not 0.
+// A slot always belongs to the first key that was written into it. The thread that wrote the key writes the stack,
+// once; the stack may be read when `frames` is not 0.
 #include "runtime/trace/call_sites.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 std::uint64_t hash_of(unsigned kind, void* const* stack, int frames) {
   std::uint64_t hash = (0xcbf29ce484222325ULL ^ kind) * 0x100000001b3ULL;
   for (int i = 0; i < frames; ++i) hash = (hash ^ reinterpret_cast<std::uintptr_t>(stack[i])) * 0x100000001b3ULL;
-  return hash | 1;  // 0 is nobody's
+  return hash | 1;  // key 0 marks a free slot
 }
 
 thread_local const call_stack* counted_for = nullptr;

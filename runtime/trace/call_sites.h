@@ -12,40 +12,40 @@
 
 namespace hpe::trace {
 
-/// What a place of the program caused: calls, bytes, and the time that its threads spent on it.
+/// A call site of the program: its calls, their bytes, and the time that threads spent in them.
 struct site {
   std::vector<void*> stack;  ///< innermost first
   unsigned kind = 0;
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds time{};
-  std::uintptr_t lowest = 0;  ///< of the addresses that it was counted for; 0: of none
+  std::uintptr_t lowest = 0;  ///< lowest and highest address of the calls; 0: no call had an address
   std::uintptr_t highest = 0;
 };
 
-/// While the calling thread does what another place has asked for, it counts for that place; nullptr, or an empty
-/// stack: for where it is itself. The stack lives as long.
+/// Makes the calling thread count for another call site, whose work it does. nullptr or an empty stack: it counts for
+/// its own stack again. `place` must live until then.
 void count_for(const call_stack* place) noexcept;
 
 /// Counts by call stack, in a table of fixed size, so that nothing is allocated and no lock is taken: threads may count
-/// in signal handlers. What finds no room is counted without its place.
+/// in signal handlers. When the table is full, calls from new stacks are counted together, without a stack.
 class call_sites {
  public:
   call_sites();
 
-  /// Counts for the stack of the calling thread (see count_for), from the return address `from` outwards; nullptr: all
-  /// of it. address: of the memory that it is about; nullptr: none.
+  /// Counts a call for the stack of the calling thread (see count_for), from the return address `from` outwards;
+  /// nullptr: the whole stack. address: of the memory that the call used; nullptr: none.
   void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr,
            const void* address = nullptr) noexcept;
 
-  /// All that was counted, by bytes and then by time. What has no place comes with an empty stack.
+  /// All sites, by bytes and then by time. Calls that found no room in the table have an empty stack.
   [[nodiscard]] std::vector<site> all() const;
 
  private:
   static constexpr std::size_t capacity = 4096;
   struct slot {
     std::atomic<std::uint64_t> key{0};
-    std::atomic<int> frames{0};  // 0 until the stack is there
+    std::atomic<int> frames{0};  // 0 until the stack is written
     std::array<void*, call_stack::depth> stack{};
     unsigned kind = 0;
     std::atomic<std::uint64_t> calls{0};
@@ -57,7 +57,7 @@ class call_sites {
 
   slot& find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept;
 
-  std::unique_ptr<slot[]> slots_;  // the last one is for what finds no room
+  std::unique_ptr<slot[]> slots_;  // the last slot is for calls that find no room
 };
 
 }  // namespace hpe::trace

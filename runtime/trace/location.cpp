@@ -16,17 +16,17 @@ namespace hpe::trace {
 
 namespace {
 
-// A return address belongs to the instruction before it.
+// A return address follows the call instruction, so the address before it lies within the call.
 const void* call_before(const void* return_address) { return static_cast<const std::byte*>(return_address) - 1; }
 
-// Whether it is the C library's return from a signal handler, `mov $15, %rax; syscall`. The frame behind it is the
-// interrupted instruction itself.
+// Whether a frame is the C library's return from a signal handler, `mov $15, %rax; syscall`. The next frame outwards is
+// then the interrupted instruction itself, not a return address.
 bool ends_handler(const void* frame) {
   static constexpr unsigned char code[]{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   return std::memcmp(frame, code, sizeof code) == 0;
 }
 
-// Libraries between the program and this one say nothing about where the program is.
+// Whether a file is a library between the program and hpe; its frames are no places of the program.
 bool is_between(const std::string& file) {
   static constexpr std::array<const char*, 7> between{"/libhpe", "/libcuda",  "/libc.so", "/libasan",
                                                       "/libmpi", "/libmpich", "/libopen-"};
@@ -37,7 +37,7 @@ bool is_between(const std::string& file) {
 }  // namespace
 
 std::string location_of(std::span<void* const> stack) {
-  static std::mutex one_at_a_time;  // elfutils asks for it
+  static std::mutex one_at_a_time;  // elfutils is not thread safe
   const std::lock_guard lock(one_at_a_time);
   const auto line_of = source_line_function();
   std::string fallback = "somewhere";

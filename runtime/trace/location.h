@@ -5,11 +5,11 @@
 
 namespace hpe::trace {
 
-/// Where in the program a stack of return addresses is, innermost first: "file:line" of the innermost place that has
-/// debug information, or else the innermost function of the program; hpe, CUDA and the C library are passed over. Loads
-/// what reads debug information. Not in signal handlers.
+/// The place in the program of a stack of return addresses, innermost first: "file:line" of the innermost frame with
+/// debug information, or else the innermost function of the program. Frames of hpe, CUDA and the C library are skipped.
+/// Loads libhpe-stacks.so, which reads debug information. Not in signal handlers.
 [[nodiscard]] std::string location_of(std::span<void* const> stack);
-/// The same for the calling thread.
+/// location_of() for the stack of the calling thread.
 [[nodiscard]] std::string location_of_caller();
 
 }  // namespace hpe::trace

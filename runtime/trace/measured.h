@@ -5,11 +5,11 @@
 
 namespace hpe::trace {
 
-/// What the calling thread does for the program's data while it lives, for the profile and the trace. Costs two loads
-/// if there is neither. May be used in signal handlers.
+/// Measures its own lifetime as one transfer or touch of the calling thread, for the profile and the trace. Costs two
+/// loads if there is neither. Safe in signal handlers.
 class measured {
  public:
-  /// address: of a touch.
+  /// address: the touched address, for way::touch.
   measured(way how, std::uint64_t bytes, const void* address = nullptr) noexcept
       : how_(how), bytes_(bytes), address_(address), profile_(profile::active()), recorder_(recorder::active()) {
     if (wanted()) begin_ = clock::now();
@@ -20,9 +20,9 @@ class measured {
   measured(const measured&) = delete;
   measured& operator=(const measured&) = delete;
 
-  /// It goes another way than was thought at first.
+  /// Changes the way of the transfer.
   void goes(way how) noexcept { how_ = how; }
-  /// It came to nothing, and is not told.
+  /// Discards the measurement; neither the profile nor the trace gets it.
   void forget() noexcept {
     profile_ = nullptr;
     recorder_ = nullptr;

@@ -17,8 +17,8 @@ namespace hpe::trace {
 
 namespace {
 
-// At the end of the process, when the program's own output is written.
-// A child made by fork is another process, and tells nothing.
+// The profile is printed at the end of the process, after the program's own output.
+// `teller` is the process that prints it: a child made by fork prints nothing.
 pid_t teller = 0;
 
 [[gnu::destructor]] void tell_at_exit() {
@@ -95,7 +95,7 @@ std::array<site, way_count> profile::sums() const {
 }
 
 std::vector<profile::place> profile::places() const {
-  // Stacks that differ further out are one place to the reader.
+  // Stacks that differ only in outer frames have the same location; they are one place in the report.
   std::map<std::pair<unsigned, std::string>, site> found;
   for (const site& s : sites_.all()) {
     site& p = found[{s.kind, location_of(s.stack)}];
@@ -164,7 +164,7 @@ std::string profile::json() const {
     const lock_guard lock(mutex_);
     made_at = made_at_;
   }
-  // Small allocations share a region; then the first of them stands for it.
+  // Small allocations share a region; the region is named after the first of them.
   const auto origin = [&](std::uintptr_t region, std::uint64_t bytes) {
     const auto first = made_at.lower_bound(region);
     if (first == made_at.end() || first->first >= region + bytes) return std::string();

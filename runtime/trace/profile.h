@@ -15,46 +15,46 @@
 
 namespace hpe::trace {
 
-/// How bytes went, or what a thread of the program waited for.
+/// How bytes were copied, or why a thread of the program waited.
 enum class way : std::uint8_t {
   up_staged,    ///< to a device, through hpe's pinned buffers
   up_driver,    ///< to a device, by the driver's own copy
-  down_staged,  ///< from a device, likewise
-  down_driver,
-  across,      ///< between two allocations of hpe, queued
-  any_staged,  ///< between any two addresses
+  down_staged,  ///< from a device, through hpe's pinned buffers
+  down_driver,  ///< from a device, by the driver's own copy
+  across,       ///< between two allocations of hpe, queued
+  any_staged,   ///< between any two addresses
   any_driver,
-  touch,  ///< CPU code used device memory that was not there; no bytes of its own
+  touch,  ///< CPU code faulted on device memory that was not on the host; its bytes count as 0
 };
 inline constexpr unsigned way_count = 8;
 [[nodiscard]] const char* name_of(way how) noexcept;
 
-/// What the data of a program did, told at its end (HPE_PROFILE). One per process, like the log. Any thread; add may be
-/// called in signal handlers.
+/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). One per process, like the log. Thread
+/// safe; add() is also safe in signal handlers.
 class HPE_API profile {
  public:
-  /// Makes the profile of this process if wanted is "1" and there is none yet; it lives to the end, and is told on
-  /// standard error when the process exits. Throws HPE_ERROR_INITIALIZATION if wanted is neither "0" nor "1".
+  /// Makes the profile of this process if wanted is "1" and there is none yet. It is printed on standard error when the
+  /// process exits, and never destroyed. Throws HPE_ERROR_INITIALIZATION if wanted is neither "0" nor "1".
   static void start(const std::string& wanted);
-  /// The same without telling, unless there is a profile already.
+  /// Makes a profile that is not printed, unless there is a profile already.
   static void start_untold();
-  /// nullptr if nobody wants one.
+  /// The profile of this process; nullptr if there is none.
   [[nodiscard]] static profile* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
-  /// For the place from which it is called. address: of a touch.
+  /// Counts a transfer or touch for the caller's call site. address: the touched address.
   [[gnu::noinline]] void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time,
                              const void* address = nullptr) noexcept;
-  /// Data of device memory that CPU code uses moved, to the host or back. Not in handlers.
+  /// Records that bytes of device memory that CPU code uses moved to the host or back. Not in signal handlers.
   void moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device);
 
-  /// A launch, or CPU code, uses [begin, end) of the bytes of device memory. Not in handlers.
+  /// Records that a launch or CPU code uses the bytes [begin, end) of a region. Not in signal handlers.
   void used(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t begin, std::uint64_t end);
-  /// The calling thread has made an allocation. Not in handlers.
+  /// Records that the calling thread has made an allocation. Not in signal handlers.
   void allocated(std::uintptr_t address);
 
-  /// The whole account, in lines.
+  /// The profile as lines of text.
   [[nodiscard]] std::string report() const;
-  /// The same as an object of JSON, with all places and allocations.
+  /// The profile as a JSON object, with all places and allocations.
   [[nodiscard]] std::string json() const;
 
  private:
@@ -70,9 +70,9 @@ class HPE_API profile {
   using place = std::pair<std::pair<unsigned, std::string>, site>;
   static profile* make();
   [[nodiscard]] std::array<site, way_count> sums() const;
-  /// By place in the source, what took longest first.
+  /// Sites merged by place in the source, the longest time first.
   [[nodiscard]] std::vector<place> places() const;
-  /// What moved most first.
+  /// The regions whose data moved, the most bytes first.
   [[nodiscard]] std::vector<std::pair<std::uintptr_t, traffic>> regions() const;
 
   static std::atomic<profile*> the_active;
@@ -83,7 +83,7 @@ class HPE_API profile {
   std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // by address
 };
 
-/// For the profile, if there is one.
+/// These record in the profile, if there is one.
 inline void moved(const void* region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device) {
   if (profile* const to = profile::active())
     to->moved(reinterpret_cast<std::uintptr_t>(region), region_bytes, bytes, to_device);

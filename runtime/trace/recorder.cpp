@@ -15,7 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/rank.h"
 
-// An event is in the file if its name is there when the file is written; threads that are recording then may miss it.
+// An event is in the file if its name is set when the file is written; events that threads record then may be missing.
 
 namespace hpe::trace {
 
@@ -40,8 +40,8 @@ std::int64_t nanoseconds(clock::time_point t) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
 }
 
-// Viewers show a group as a process. The program's threads are rows of its own process; devices need numbers that no
-// process has.
+// Viewers show a group as a process. The program's threads are rows of its own process; the groups of devices need
+// process numbers that no real process has.
 std::uint64_t process_of(std::uint32_t group) {
   constexpr std::uint64_t beyond_processes = 1U << 23;
   const auto own = static_cast<std::uint64_t>(::getpid());
@@ -91,7 +91,7 @@ recorder::recorder(std::string file, std::size_t capacity) : file_(std::move(fil
   void* const memory = ::mmap(nullptr, capacity * sizeof(event), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw_system_error("mapping memory for a trace");
-  events_ = static_cast<event*>(memory);  // zeros are empty events
+  events_ = static_cast<event*>(memory);  // zeroed memory is an array of empty events
   groups_[0] = "threads of the program";
 }
 

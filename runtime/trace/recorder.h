@@ -1,10 +1,10 @@
 #pragma once
 
-/// HPE_TRACE: what happened when, in a file that https://ui.perfetto.dev and chrome://tracing show.
+/// HPE_TRACE: a file of timed events that https://ui.perfetto.dev and chrome://tracing show.
 ///
-/// One recorder per process, like the log, because libraries of their own (MPI, the CUDA runtime) tell it as well. It
-/// is a table of fixed size: recording takes no lock and no memory, so signal handlers may record. What finds no room
-/// is counted and left out.
+/// One recorder per process, like the log, because hpe's libraries for MPI and the CUDA runtime record in it as well.
+/// It is a table of fixed size: recording takes no lock and allocates no memory, so signal handlers may record. When
+/// the table is full, events are counted and left out.
 
 #include <array>
 #include <atomic>
@@ -28,7 +28,7 @@ using clock = std::chrono::steady_clock;
 
 enum class category : std::uint8_t { kernel, copy, fault, call, mpi, file };
 
-/// A row of the picture.
+/// A row of the timeline.
 struct track {
   std::uint32_t group = 0;  ///< 0: threads of the program; 1 + d: device d
   std::uint32_t row = 0;    ///< the number of the thread, or of the stream
@@ -38,14 +38,14 @@ class HPE_API recorder {
  public:
   static constexpr std::size_t most_events = std::size_t{1} << 20;
 
-  /// Makes the recorder of this process if file is not empty and there is none yet; it lives to the end, and the file
-  /// is written when the process exits. In the name, %p stands for the number of the process; a rank of MPI puts its
-  /// number before the ending where there is no %p.
+  /// Makes the recorder of this process if file is not empty and there is none yet. It is never destroyed; the file is
+  /// written when the process exits. In the name, %p stands for the number of the process; without %p, a rank of MPI
+  /// puts its number before the name's ending.
   static void start(const std::string& file);
   /// nullptr if nothing is recorded.
   [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
-  /// The same without a file, unless there is a recorder already; who wants the text asks for it.
+  /// Makes a recorder without a file, unless there is a recorder already; complete_text() returns its events.
   static void start_without_file(std::size_t capacity);
 
   explicit recorder(std::string file, std::size_t capacity = most_events);
@@ -53,19 +53,19 @@ class HPE_API recorder {
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
 
-  /// Something that took time. name lives as long as the recorder (a literal, or of keep). Safe in signal handlers.
+  /// Records an event. name must live as long as the recorder (a literal, or from keep()). Safe in signal handlers.
   void add(category what, const char* name, track where, clock::time_point begin, clock::time_point end,
            std::uint64_t bytes) noexcept;
-  /// A copy of a name that lives as long as the recorder.
+  /// Returns a copy of a name that lives as long as the recorder.
   [[nodiscard]] const char* keep(const std::string& name);
   void name_group(std::uint32_t group, const std::string& name);
   void name_row(track where, const std::string& name);
-  /// Called before the file is written, by who still knows of something. Not by signal handlers.
+  /// Registers a function to call before the text is made; it may record more events. Not in signal handlers.
   void before_writing(std::function<void()> tell);
 
-  /// Writes the file, if there is to be one. Throws HPE_ERROR_SYSTEM if it cannot.
+  /// Writes the file, if the recorder has one. Throws HPE_ERROR_SYSTEM if that fails.
   void write();
-  /// What was recorded, with what before_writing's functions add, as JSON.
+  /// All events as JSON, after calling the functions of before_writing(). text() does not call them.
   [[nodiscard]] std::string complete_text();
   [[nodiscard]] std::string text() const;
 
@@ -92,24 +92,24 @@ class HPE_API recorder {
 
   const std::string file_;
   const std::size_t capacity_;
-  event* events_;  // pages come with use
+  event* events_;  // the kernel allocates its pages at the first access
   std::atomic<std::size_t> used_{0};
-  std::array<left_out, 64> left_out_;  // names beyond it are not summed
+  std::array<left_out, 64> left_out_;  // further names are not summed
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::set<std::string> names_;
   std::map<std::uint32_t, std::string> groups_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rows_;
   std::vector<std::function<void()>> tellers_;
 };
 
-/// A string of JSON.
+/// A text as a JSON string, with quotes.
 [[nodiscard]] std::string json_text(std::string_view s);
 
 /// The row of the calling thread.
 [[nodiscard]] HPE_API track this_thread() noexcept;
 
-/// What the calling thread does while it lives.
+/// Records its own lifetime as an event of the calling thread.
 class recorded {
  public:
   explicit recorded(category what, const char* name, std::uint64_t bytes = 0) noexcept : to_(recorder::active()) {

@@ -31,13 +31,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A page with more would not open in a browser.
+// Browsers do not open a page with more events.
 constexpr std::size_t most_events = std::size_t{1} << 16;
 constexpr std::size_t most_samples = 512;
 
 double seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
 
-/// The counters of this process as they were at one time.
+/// The counters of this process at one time.
 struct sample {
   clock::time_point when;
   std::vector<std::uint64_t> values;
@@ -55,7 +55,7 @@ std::vector<std::uint64_t> values_now() {
   return values;
 }
 
-// In the order of values_now; the memory of the devices follows.
+// In the order of values_now(), which appends the memory in use on each device.
 constexpr const char* names_of_values =
     R"(["bytes_to_device","bytes_to_host","bytes_between_devices","faults_read","faults_write","blocks_prefetched",)"
     R"("launches","degraded"])";
@@ -81,14 +81,14 @@ class report_part {
     os::start_thread("hpe-report", [this] { run(); }).detach();
   }
 
-  /// Not in a child made by fork.
+  /// Writes the last file. Does nothing in a child made by fork.
   void finish() noexcept {
     if (::getpid() != process_) return;
     write(true);
   }
 
  private:
-  /// Samples, and writes the file when it has grown old. A process may be killed at any time.
+  /// Takes samples, and writes a file after 1, 2, 4, ... seconds, because the process may be killed at any time.
   void run() {
     auto next_file = began_ + std::chrono::seconds(1);
     for (;;) {
@@ -111,7 +111,7 @@ class report_part {
     between_samples_ *= 2;
   }
 
-  /// A new file in place of the last one. Failures are logged: the program goes on.
+  /// Replaces the file by a new one. A failure is only logged.
   void write(bool complete) noexcept {
     try {
       const std::lock_guard lock(mutex_);
@@ -159,10 +159,10 @@ class report_part {
   const clock::time_point began_ = clock::now();
   std::string host_;
   std::string file_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<sample> samples_;
   bool finished_ = false;
-  milliseconds between_samples_{50};  // changed by the one thread that reads it
+  milliseconds between_samples_{50};  // read and written by the sampling thread alone
 };
 
 std::atomic<report_part*> the_part{nullptr};

@@ -21,13 +21,13 @@ unsigned long long libraries_loaded() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
         *static_cast<unsigned long long*>(to) = info->dlpi_adds;
-        return 1;  // the first one has the sum
+        return 1;  // stops the iteration: each entry has the sum
       },
       &loaded);
   return loaded;
 }
 
-// libdwfl looks at this process as at any other. It has to look again after the process has loaded a library.
+// libdwfl reads this process's mappings from /proc, as of any process, and again after it has loaded a library.
 Dwfl* own_process() {
   static char* debug_path = nullptr;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &debug_path};
@@ -45,7 +45,7 @@ struct place {
   const char* file = nullptr;
   int line = 0;
 
-  // The headers of hpe are not the program's.
+  // Lines of hpe's headers are not lines of the program.
   [[nodiscard]] bool is_of_the_program() const {
     return file != nullptr && std::strstr(file, "/include/hpe/") == nullptr;
   }
@@ -68,7 +68,7 @@ place call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
   return {dwarf_filesrc(files, file, nullptr, nullptr), static_cast<int>(line)};
 }
 
-// Where the program calls the inline functions that the instruction is part of: the innermost such place.
+// The innermost place where the program calls one of the inline functions that the instruction belongs to.
 place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
   Dwarf_Addr bias = 0;
   Dwarf_Die* const unit = dwfl_addrdie(process, instruction, &bias);
@@ -90,8 +90,8 @@ place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
 
 }  // namespace
 
-// unw_backtrace remembers how each return address unwinds, in a table of the thread: about 20 times as fast as
-// libgcc's.
+// unw_backtrace caches in a table of the thread how to unwind each return address: about 20 times as fast as libgcc's
+// unwinder.
 __attribute__((visibility("default"))) int hpe_take_stack(void** frames, int capacity) {
   return unw_backtrace(frames, capacity);
 }

@@ -1,5 +1,5 @@
-// Each slot is written by its own thread alone, as a sequence lock: the version is odd meanwhile. Slots of threads that
-// have ended are taken by others.
+// Each slot is a sequence lock that only its own thread writes: the version is odd during a write. New threads take the
+// slots of threads that have ended.
 #include "runtime/trace/stalls.h"
 
 #include <signal.h>
@@ -30,8 +30,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// A value that another thread may read while it changes; whether it did, the version of the slot tells. Release and
-// acquire keep the accesses between those of the version.
+// A value that another thread may read while it changes; the version of the slot tells the reader that it changed.
+// Release and acquire keep the accesses to the value between the accesses to the version.
 template <class Value>
 class watched_value {
  public:
@@ -46,7 +46,7 @@ class slot {
  public:
   std::atomic<pid_t> thread{0};
 
-  // By the thread itself.
+  // Called by the slot's own thread.
   [[nodiscard]] noted_wait now() const noexcept {
     return {{describe_.get(), about_.get(), first_.get(), second_.get()}, number_.get(), frame_.get()};
   }
@@ -63,7 +63,7 @@ class slot {
     version_.store(version + 2, std::memory_order_release);
   }
 
-  // By the thread that looks. None if it is being written.
+  // Called by the watching thread. Returns nothing if the slot is being written.
   [[nodiscard]] std::optional<noted_wait> read() const noexcept {
     const std::uint32_t before = version_.load(std::memory_order_acquire);
     const noted_wait copy = now();
@@ -82,7 +82,7 @@ class slot {
   watched_value<std::uintptr_t> frame_;
 };
 
-// Threads beyond these are not watched.
+// Threads that find no free slot are not watched.
 constinit std::array<slot, 512> slots;
 constinit std::atomic<bool> watched{false};
 
@@ -106,7 +106,7 @@ slot* take_slot() noexcept {
   return taken;
 }
 
-// That of the calling thread; nullptr if there is none left.
+// The slot of the calling thread; nullptr if no slot was free.
 slot* my_slot() noexcept {
   static constinit thread_local slot* mine = nullptr;
   static constinit thread_local bool asked = false;
@@ -124,7 +124,7 @@ constexpr pid_t being_written = -1;
 constexpr pid_t answered = 0;
 
 struct question {
-  std::atomic<pid_t> to{nobody};  // the thread whose stack is wanted, or one of the above
+  std::atomic<pid_t> to{nobody};  // the thread whose stack is wanted, or one of the three values above
   call_stack stack;
   std::uintptr_t top = 0;
 };
@@ -147,7 +147,7 @@ bool ask_for_stack(pid_t thread) {
   struct sigaction ours {};
   ours.sa_sigaction = answer;
   ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  if (::sigaction(SIGURG, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return false;  // the program's
+  if (::sigaction(SIGURG, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return false;  // the program uses it
   if (::sigaction(SIGURG, &ours, nullptr) != 0) return false;
   asked.to.store(thread, std::memory_order_release);
   const auto state = [] { return asked.to.load(std::memory_order_acquire); };
@@ -161,7 +161,7 @@ bool ask_for_stack(pid_t thread) {
   return state() == answered;
 }
 
-// ---- the thread that looks ------------------------------------------------------------------------------------------
+// ---- the watching thread --------------------------------------------------------------------------------------------
 
 std::string name_of(pid_t thread) {
   std::array<char, 32> name{};
@@ -182,7 +182,7 @@ std::string time_of_day(std::time_t when) {
   return text.data();
 }
 
-// A long jump may have left the wait: the stack is above it then.
+// Whether a longjmp has left the wait: the stack pointer is then above the frame of the wait.
 bool was_left(const noted_wait& wait, std::uintptr_t top) {
   constexpr std::uintptr_t one_stack = 1 << 20;
   return top > wait.frame && top - wait.frame < one_stack;
@@ -251,7 +251,7 @@ void tell_of_stalls(std::uint64_t seconds) {
   static std::once_flag once;
   std::call_once(once, [seconds] {
     if (seconds == 0) return;
-    static_cast<void>(call_stack::here());  // the first call loads the unwinder, which a handler must not
+    static_cast<void>(call_stack::here());  // loads the unwinder, which a signal handler must not do
     try {
       os::start_thread("hpe-stalls", [seconds] { look(seconds); }).detach();
       watched.store(true, std::memory_order_relaxed);

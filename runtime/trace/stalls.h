@@ -1,11 +1,11 @@
 #pragma once
 
-/// HPE_STALL_AFTER: a wait that takes longer is told on standard error, once, with the thread, its place in the program
-/// and what it waits for.
+/// HPE_STALL_AFTER: a wait that takes longer is reported on standard error, once, with the thread, its place in the
+/// program and the subject of the wait.
 ///
-/// A thread notes what it waits for in a slot of its own: a few stores, no clock. One thread of the process looks at
-/// all slots from time to time. It asks a stalled thread for its stack by a signal: SIGURG, which is ignored by
-/// default; a thread of a program that handles SIGURG is told without its place.
+/// A thread notes the subject of its wait in a slot of its own: a few stores, no clock. One watching thread per process
+/// reads all slots from time to time. It asks a stalled thread for its stack by SIGURG, which is ignored by default. If
+/// the program handles SIGURG, the wait is reported without its place.
 
 #include <cstdint>
 #include <string>
@@ -14,10 +14,10 @@
 
 namespace hpe::trace {
 
-/// What a thread waits for, as numbers: the words are made when it stalls, in another thread.
+/// The subject of a wait, as numbers: the watching thread makes the words when the thread stalls.
 struct awaited_thing {
-  /// A sentence that begins with a small letter; may take locks. The thread may have gone on meanwhile, so what the
-  /// numbers name is looked up, and `about` lives as long as the process waits for such things.
+  /// Returns a sentence that begins with a small letter; may take locks. The wait may be over by then, so it must look
+  /// up the objects that the numbers name, and `about` must outlive all waits that are noted with it.
   using description = std::string (*)(const void* about, std::uint64_t first, std::uint64_t second);
 
   description describe = nullptr;
@@ -26,15 +26,15 @@ struct awaited_thing {
   std::uint64_t second = 0;
 };
 
-/// A wait as its slot has it.
+/// A wait as its slot stores it.
 struct noted_wait {
   awaited_thing what;
-  std::uint64_t number = 0;  ///< of the thread's waits; 0: it waits for nothing
-  std::uintptr_t frame = 0;  ///< where on its stack the wait is
+  std::uint64_t number = 0;  ///< counts the thread's waits; 0: the thread does not wait
+  std::uintptr_t frame = 0;  ///< stack address of the `awaited` object
 };
 
-/// While it lives, the calling thread waits for something that others do. Waits may be nested: the inner one counts.
-/// Safe in signal handlers.
+/// Marks the calling thread as waiting for other threads, devices or processes while it lives. Waits may be nested: the
+/// innermost one is watched. Safe in signal handlers.
 class HPE_API awaited {
  public:
   explicit awaited(const awaited_thing& what) noexcept;
@@ -47,8 +47,8 @@ class HPE_API awaited {
   bool noted_;
 };
 
-/// Tells of waits in this process that take longer than so many seconds, from now on; 0: of none. The first call
-/// counts. Not for signal handlers.
+/// Starts to report waits of this process that take longer than `seconds`; 0: none. Only the first call has an effect.
+/// Not in signal handlers.
 HPE_API void tell_of_stalls(std::uint64_t seconds);
 
 }  // namespace hpe::trace

@@ -1,5 +1,5 @@
-// An MPI program with device memory of CUDA's own, linked with neither hpe nor a CUDA-aware MPI: run by `hpe run` in
-// front of the stand-in driver. Two ranks; prints "adopted: all right" on rank 0, or what is wrong.
+// An MPI program with device memory that CUDA allocated, linked with neither hpe nor a CUDA-aware MPI: `hpe run` runs
+// it with the stand-in driver. Two ranks; prints "adopted: all right" on rank 0, or the failed checks.
 #include <cuda.h>
 #include <mpi.h>
 
@@ -30,7 +30,7 @@ class device_words {
   device_words(const device_words&) = delete;
   device_words& operator=(const device_words&) = delete;
 
-  // Queued only: who sends the words has to wait for them.
+  // Queues the copy without waiting: a send of the words has to wait for it.
   void put(const std::vector<std::uint32_t>& words) const {
     cuMemcpyHtoDAsync(address_, words.data(), words.size() * 4, nullptr);
   }
@@ -81,7 +81,7 @@ void collectives(int rank, std::size_t count) {
   expect(mine.get() == std::vector<std::uint32_t>(count, 7), "sums in place");
 }
 
-// Every third word; the others stay.
+// Every third word is replaced; the other words must stay unchanged.
 void strided(int rank) {
   constexpr std::size_t count = 3000;
   const device_words mine(count);

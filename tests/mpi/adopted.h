@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the tests of messages from device memory of CUDA's own share (adopted_messages.cpp): two ranks in front of the
-/// stand-in for the driver.
+/// Common parts of the tests of messages from device memory that CUDA allocated (adopted_messages.cpp): two ranks with
+/// the stand-in driver.
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ Function* of_stand_in(const char* name) {
 }
 inline unsigned calls_of(const char* entry) { return of_stand_in<stand_in::count_function>("stand_in_count")(entry); }
 
-// The same on both ranks.
+// Returns the same bytes on both ranks for the same seed.
 inline bytes random_bytes(std::size_t count, unsigned seed) {
   std::mt19937_64 numbers(seed);
   bytes result(count);
@@ -77,7 +77,7 @@ class device_bytes {
   CUdeviceptr address_ = 0;
 };
 
-// Not with HPE_MPI_DIRECT=0: by way of the host.
+// Whether messages are copied from device to device. With HPE_MPI_DIRECT=0 they go by way of the host.
 inline bool direct() { return std::getenv("HPE_MPI_DIRECT") == nullptr; }
 
 inline bool one_device() { return std::getenv("HPE_TEST_ONE_DEVICE") != nullptr; }
@@ -87,7 +87,7 @@ inline constexpr int tag = 5;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 inline int other() { return 1 - rank; }
 
-/// adopted_types.cpp
+/// Defined in adopted_types.cpp.
 void messages_of_all_types();
 
 }  // namespace adopted

@@ -1,5 +1,5 @@
-// Messages between ranks from device memory of CUDA's own, as tests/mpi/adopted.cpp: that they are copied from device
-// to device, that the program's own waits are respected, and what becomes of memory that is freed.
+// Messages between ranks from device memory that CUDA allocated, as in tests/mpi/adopted.cpp: they are copied from
+// device to device, respect the program's own waits, and go on working after memory is freed and allocated again.
 #include <chrono>
 #include <thread>
 
@@ -27,7 +27,7 @@ void both_directions(std::size_t count) {
   EXPECT(in.get() == theirs);
   EXPECT(out.get() == mine);
 
-  // With ordinary memory on one side, and to oneself.
+  // Ordinary memory on one side; then a message from each rank to itself.
   bytes host(count, 7);
   MPI_Sendrecv(out.data(), n, MPI_BYTE, other(), tag, host.data(), n, MPI_BYTE, other(), tag, world, &status);
   EXPECT(host == theirs);
@@ -38,7 +38,7 @@ void both_directions(std::size_t count) {
   MPI_Sendrecv(out.data(), n, MPI_BYTE, rank, tag, in.data(), n, MPI_BYTE, rank, tag, world, &status);
   EXPECT(in.get() == mine);
 
-  // Persistent, twice with other data.
+  // Persistent requests, started twice with different data.
   MPI_Send_init(out.data(), n, MPI_BYTE, other(), tag, world, &requests[0]);
   MPI_Recv_init(in.data(), n, MPI_BYTE, other(), tag, world, &requests[1]);
   for (unsigned round = 1; round < 3; ++round) {
@@ -75,7 +75,7 @@ void probes(std::size_t count) {
   EXPECT(in.get() == theirs);
 }
 
-// A receive that is too short: an error, the memory as it was, and the sender goes on.
+// A receive that is too short returns an error and leaves the memory unchanged; the sender's call still returns.
 void truncation(std::size_t count) {
   const int n = static_cast<int>(count);
   if (rank == 0) {
@@ -92,7 +92,7 @@ void truncation(std::size_t count) {
   EXPECT(in.get() == before);
 }
 
-// What MPI would send at once does not wait for the receiver, and may be changed then.
+// A send that MPI would make eagerly does not wait for the receiver; the program may then change the bytes.
 void sent_before_it_is_received() {
   for (const std::size_t count : {std::size_t{8}, std::size_t{4000}}) {
     const int n = static_cast<int>(count);
@@ -106,14 +106,14 @@ void sent_before_it_is_received() {
   }
 }
 
-// But a synchronous send ends after its receive has begun: what the receiver has sent before that is there.
+// A synchronous send ends after its receive has begun: a message that the receiver sent before is then there.
 void synchronous() {
   const device_bytes memory(random_bytes(8, seed_of(0, 8)));
   int token = 0;
   if (rank == 0) {
     int there = 0;
     MPI_Ssend(memory.data(), 8, MPI_BYTE, 1, tag, world);
-    // Open MPI looks at what has come after it has answered.
+    // The first probe of Open MPI may not find a message that has arrived.
     for (int i = 0; i < 100 && there == 0; ++i) MPI_Iprobe(1, tag + 1, world, &there, MPI_STATUS_IGNORE);
     EXPECT(there != 0);
     MPI_Recv(&token, 1, MPI_INT, 1, tag + 1, world, MPI_STATUS_IGNORE);
@@ -124,7 +124,7 @@ void synchronous() {
   }
 }
 
-// The other rank has the old memory mapped.
+// Memory that is freed and allocated again at the same address, while the other rank has the old memory mapped.
 void freed_and_allocated_again() {
   constexpr std::size_t count = std::size_t{6} << 20;
   CUdeviceptr address = 0;
@@ -144,8 +144,8 @@ void freed_and_allocated_again() {
 
 unsigned copies() { return calls_of("cuMemcpyAsync"); }
 
-// Of a sender that waits the sender copies; of any other, the receiver. On one device the first rank copies what comes
-// from one that waits.
+// The sender copies if it waits in MPI, else the receiver copies. If both ranks share a device, rank 0 copies
+// whenever the sender waits.
 void sides() {
   constexpr std::size_t count = 10000;
   const device_bytes out(random_bytes(count, seed_of(rank, count)));
@@ -174,7 +174,8 @@ void sides() {
   }
 }
 
-// A sender that cannot write the receiver's memory leaves the copy to it; a receiver that can do neither gets chunks.
+// If the sender cannot write the receiver's memory, the receiver copies; if neither can copy, the message goes in
+// chunks.
 void out_of_reach() {
   constexpr std::size_t count = 10000;
   const auto refuse = of_stand_in<stand_in::refuse_function>("stand_in_refuse_peers");
@@ -207,7 +208,7 @@ void launch(const device_bytes& where, std::uint64_t count, std::uint64_t value,
   EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) == CUDA_SUCCESS);
 }
 
-// Messages wait for what is queued, on whatever stream; and for nothing if the program has waited itself.
+// Messages wait for queued work on any stream, unless the program itself has waited for the work.
 void waits() {
   constexpr std::size_t count = 100000;
   CUstream streams[2];
@@ -244,7 +245,7 @@ void waits() {
     EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(150 + round)));
   }
   MPI_Request_free(&send);
-  // A wait for one stream says nothing of the other.
+  // The program's wait for one stream does not cover the other stream.
   launch(out, count, 1, streams[0]);
   for (unsigned i = 0; i < 10; ++i) launch(out, count, 200, streams[1]);
   EXPECT(cuStreamSynchronize(streams[0]) == CUDA_SUCCESS);
@@ -252,7 +253,7 @@ void waits() {
   for (const CUstream s : streams) EXPECT(cuStreamDestroy(s) == CUDA_SUCCESS);
 }
 
-// CPU code of this rank has the memory in its hands before and after.
+// CPU code of this rank touches the memory before and after each message.
 void touched() {
   constexpr std::size_t count = std::size_t{3} << 20;
   bytes mine = random_bytes(count, seed_of(rank, 9));
@@ -270,7 +271,7 @@ void touched() {
   }
 }
 
-// CPU code of the receiver fetches the page while the sender copies into it.
+// CPU code of the receiver touches the page while the sender copies into it.
 void touched_meanwhile() {
   constexpr std::size_t count = 1000;
   constexpr std::size_t neighbour = 2000;
@@ -290,7 +291,7 @@ void touched_meanwhile() {
       later.join();
     } else {
       volatile std::uint8_t* const page = memory.data();
-      if (round % 2 == 1) page[neighbour] = page[neighbour];  // before as well
+      if (round % 2 == 1) page[neighbour] = page[neighbour];  // CPU code also fetches the page before the copy
       MPI_Barrier(world);
       MPI_Request request;
       int over = 0;
@@ -321,7 +322,7 @@ int main(int argc, char** argv) {
   sent_before_it_is_received();
   synchronous();
   messages_of_all_types();
-  // The kernels are loaded once. On one device the first rank may have made all copies of rows.
+  // The kernels are loaded once. On one device rank 0 may have made all copies of rows, so rank 1 loaded none.
   const unsigned loaded = calls_of("cuModuleLoadData");
   EXPECT(loaded == (direct() ? 1U : 0U) || (one_device() && rank == 1 && loaded == 0));
   waits();

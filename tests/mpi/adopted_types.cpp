@@ -1,4 +1,4 @@
-// Messages of datatypes between ranks, from device memory of CUDA's own.
+// Messages of derived datatypes between ranks, from device memory that CUDA allocated.
 #include <algorithm>
 
 #include "tests/mpi/adopted.h"
@@ -7,13 +7,13 @@ namespace adopted {
 
 namespace {
 
-// CPU code has pages of it in its hands, as some memory of the program that shares them.
+// CPU code touches every page of the memory, as a program does that has other data in the same pages.
 void touch(const device_bytes& memory, std::size_t count) {
   volatile std::uint8_t* const p = memory.data();
   for (std::size_t i = 0; i < count; i += 512) p[i] = p[i];
 }
 
-// Columns of a matrix, planes of a box, and one of them from or to bytes in a row.
+// Columns of a matrix and planes of a box, also as a message between one of them and contiguous bytes.
 void rows() {
   constexpr int n = 60;
   constexpr std::size_t count = std::size_t{n} * n * n;
@@ -24,7 +24,7 @@ void rows() {
   MPI_Type_vector(100, 3, 40, MPI_BYTE, &types[0]);
   MPI_Type_create_subarray(3, all, part, at, MPI_ORDER_C, MPI_BYTE, &types[1]);
   MPI_Datatype column;
-  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // whose end is no multiple of its rows
+  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // its extent is no multiple of its stride
   MPI_Type_contiguous(50, column, &types[2]);
   MPI_Type_free(&column);
   MPI_Type_dup(MPI_BYTE, &types[3]);
@@ -58,7 +58,7 @@ void rows() {
   }
 }
 
-// Columns and boxes of any width, at any alignment.
+// Columns and boxes of random widths and alignments.
 void any_rows() {
   constexpr std::size_t count = 60000;
   std::mt19937_64 numbers(seed_of(0, 2));
@@ -97,7 +97,8 @@ void any_rows() {
   }
 }
 
-// Stretches of any length in any order, of elements of some size, several elements, as many bytes as told.
+// A datatype of `units` elements of `unit` in stretches of random lengths, gaps and order. `room` is its extent in
+// bytes.
 MPI_Datatype scattered_type(std::mt19937_64& numbers, int units, MPI_Datatype unit, int& room) {
   std::vector<int> lengths;
   std::vector<int> places;
@@ -139,7 +140,7 @@ void any_types() {
     size *= in_each;
     const MPI_Datatype types[] = {scattered_type(numbers, in_each, unit, room[0]),
                                   scattered_type(numbers, in_each, unit, room[1])};
-    const int rows[] = {static_cast<int>(numbers() % 4), static_cast<int>(numbers() % 4)};  // 0: bytes in a row
+    const int rows[] = {static_cast<int>(numbers() % 4), static_cast<int>(numbers() % 4)};  // 0: contiguous bytes
     const int counts[] = {rows[0] == 0 ? size * elements : elements, rows[1] == 0 ? size * elements : elements};
     const MPI_Datatype used[] = {rows[0] == 0 ? MPI_BYTE : types[0], rows[1] == 0 ? MPI_BYTE : types[1]};
     const std::size_t bytes_out = static_cast<std::size_t>(std::max(room[0], size)) * elements;
@@ -158,7 +159,7 @@ void any_types() {
     MPI_Sendrecv(out.data(), counts[0], used[0], other(), tag, in.data(), counts[1], used[1], other(), tag, world,
                  MPI_STATUS_IGNORE);
     EXPECT(in.get() == expected);
-    // A persistent one reads what is there at each start, and less may come than there is room for.
+    // A persistent send reads the present bytes at each start, and a receive may get less than it has room for.
     MPI_Request send;
     MPI_Send_init(out.data(), counts[0], used[0], other(), tag, world, &send);
     for (unsigned start = 1; start < 3; ++start) {

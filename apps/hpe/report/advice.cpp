@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view touches = "touches of device memory";
 
-// What a rule looks at must have taken this part of the time, or this often, to be worth a word.
+// A rule applies only to records that took at least this part of the time, or that happened at least this often.
 constexpr double least_part_of_time = 0.02;
 constexpr std::uint64_t many = 100;
 constexpr std::uint64_t many_touches = 32;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a report advises: rules that are functions of what the processes recorded, and of nothing else.
+/// The advice of a report: rules that depend on the records of the processes alone.
 
 #include <cstdint>
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace hpe::cli {
 
-/// What a place of the program caused, in one way (runtime/trace/profile.h).
+/// The transfers or touches of one way (runtime/trace/profile.h) at one place of the program.
 struct recorded_place {
-  std::string way;    ///< as profiles call it
+  std::string way;    ///< its name in profiles
   std::string where;  ///< "file:line", or a function
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   double seconds = 0;
-  std::uint64_t lowest = 0;  ///< of touches: the lowest and the highest address; 0: not known
+  std::uint64_t lowest = 0;  ///< for touches: the lowest and the highest address; 0: not known
   std::uint64_t highest = 0;
 };
 
@@ -28,7 +28,7 @@ struct recorded_allocation {
   std::uint64_t to_device = 0;
   std::uint64_t moves_to_host = 0;
   std::uint64_t moves_to_device = 0;
-  std::uint64_t used_begin = 0;  ///< what launches and CPU code used lies between these offsets; both 0: not known
+  std::uint64_t used_begin = 0;  ///< launches and CPU code used bytes between these offsets only; both 0: not known
   std::uint64_t used_end = 0;
 };
 
@@ -41,7 +41,7 @@ struct recorded_calls {
 
 struct recorded_process {
   std::string name;    ///< "rank 3", or "process 4711"
-  double seconds = 0;  ///< its life with hpe
+  double seconds = 0;  ///< from the time when hpe began to collect to the last file of the process
   std::vector<recorded_place> places;
   std::vector<recorded_allocation> allocations;
   std::vector<recorded_calls> mpi;
@@ -55,17 +55,17 @@ struct advice {
   std::string rule;    ///< its name, for tests and scripts
   std::string where;   ///< the place or the allocation; empty: the whole process
   std::string text;    ///< a paragraph
-  double seconds = 0;  ///< that the process spent on it
+  double seconds = 0;  ///< time that the process spent on the calls or touches that the advice is about
 };
 
-/// For one process, what takes longest first. Empty if no rule applies.
+/// The advice for one process, the longest time first. Empty if no rule applies.
 [[nodiscard]] std::vector<advice> advise(const recorded_process& process);
 
 /// The allocation in which the touches of a place lie; nullptr if none is known.
 [[nodiscard]] const recorded_allocation* allocation_of(const recorded_place& place, const recorded_process& process);
 
-/// About how many bytes the touches of a place brought to the host: its share, by touches, of what moved there from
-/// the allocation.
+/// Estimate of the bytes that the touches of a place moved to the host: of all bytes that the allocation moved to the
+/// host, the place's share of the touches.
 [[nodiscard]] std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_process& process);
 
 }  // namespace hpe::cli

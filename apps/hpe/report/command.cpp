@@ -1,5 +1,5 @@
-// In a rank of MPI (mpirun -n 4 hpe run --report page.html program) each rank's hpe makes the page anew of all parts
-// that are there, and the last one has all. Parts of an earlier job are removed by the rank that they belong to.
+// In an MPI job (mpirun -n 4 hpe run --report page.html program) the hpe of each rank makes the page anew from all
+// parts that exist, so the last page has all parts. Each rank removes its own parts of an earlier job.
 
 #include "apps/hpe/report/command.h"
 
@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t program = 0;
 
-/// Until it ends, the program gets the signals that are sent to hpe. Those of a terminal it gets itself.
+/// Forwards signals from hpe to the program while it lives. Signals of a terminal reach the program directly.
 class forwarded_signals {
  public:
   forwarded_signals() {
@@ -61,7 +61,7 @@ std::string ending_of(int status) {
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-/// Writes the page beside its place and then puts it there, so that nobody sees half of one.
+/// Writes the page to a temporary file and then renames it, so that readers never see half a page.
 void write_page(const fs::path& page, const std::string& text) {
   const fs::path unfinished = fmt::format("{}.{}", page.string(), ::getpid());
   std::ofstream file(unfinished, std::ios::binary);
@@ -71,7 +71,7 @@ void write_page(const fs::path& page, const std::string& text) {
   fs::rename(unfinished, page);
 }
 
-/// One process at a time makes the page.
+/// While it lives, no other process makes the page.
 class page_lock {
  public:
   explicit page_lock(const fs::path& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -95,7 +95,7 @@ bool make_page(const std::string& page, const std::string& command, const std::s
   return !parts.empty();
 }
 
-/// What an earlier run has left.
+/// Removes the parts of an earlier run; in a rank of MPI, only the parts of this rank.
 void remove_old_parts(const fs::path& folder) {
   const char* const own = rank_by_environment();
   std::error_code ignored;
@@ -136,7 +136,7 @@ int run_with_report(const std::string& page, char** argv) {
   std::error_code ignored;
   if (rank_by_environment() == nullptr) fs::remove_all(folder, ignored);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-  // A core file is the program's, not this process's.
+  // The program has written its own core file; this process, which ends by the same signal, must not write one.
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   ::raise(WTERMSIG(status));

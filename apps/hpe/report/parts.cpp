@@ -106,7 +106,7 @@ json mpi_of(const recorded_process& process) {
   return all;
 }
 
-/// Events as short arrays: row, name, category, microseconds since the process began, how many, bytes.
+/// Events as short arrays: row, name, category, begin in us since the process began, duration in us, bytes.
 json timeline_of(const json& part) {
   std::map<std::uint64_t, std::string> groups;                           // by number of the process in the trace
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> named;  // rows
@@ -198,7 +198,7 @@ std::vector<json> read_parts(const std::filesystem::path& folder) {
     try {
       std::ifstream file(entry.path());
       json part = json::parse(file);
-      static_cast<void>(shown(part));  // all that the page needs is there
+      static_cast<void>(shown(part));  // throws unless the part has all values that the page needs
       const std::string rank = part.at("rank");
       long number = -1;
       std::from_chars(rank.data(), rank.data() + rank.size(), number);

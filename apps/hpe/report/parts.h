@@ -1,6 +1,6 @@
 #pragma once
 
-/// The parts of a report, as processes wrote them (runtime/trace/report_part.h), and the page that is made of them.
+/// The parts of a report, as processes wrote them (runtime/trace/report_part.h), and the page made from them.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -11,18 +11,18 @@
 
 namespace hpe::cli {
 
-/// A part as the rules of advice want it.
+/// Converts a part to the input of the rules of advice.
 [[nodiscard]] recorded_process process_of(const nlohmann::json& part);
 
 /// The parts in a folder, by rank and then by number of the process. Files that are no parts are named on standard
-/// error and left out. None if there is no such folder.
+/// error and left out. Empty if the folder does not exist.
 [[nodiscard]] std::vector<nlohmann::json> read_parts(const std::filesystem::path& folder);
 
-/// The page. command: what was run. ending: how it ended, in words.
+/// Makes the page. command: the program's command line. ending: how the program ended, in words.
 [[nodiscard]] std::string page_of(const std::vector<nlohmann::json>& parts, const std::string& command,
                                   const std::string& ending);
 
-/// page.html, with {{DATA}} where the data belong.
+/// The text of page.html, with {{DATA}} in place of the data.
 [[nodiscard]] const char* page_template();
 
 }  // namespace hpe::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What receivers answer to envelopes, on a communicator of hpe's own, and the tags of what follows.
+/// Receivers' answers to envelopes, on hpe's own communicator, and the tags of the transfers that follow.
 
 #include <cstdint>
 #include <functional>
@@ -13,15 +13,15 @@ namespace hpe::interpose::mpi {
 struct answer {
   enum class verdict : std::uint32_t {
     chunks,       ///< send the payload in chunks, with `tag`
-    unreachable,  ///< the same; and no offer of device memory can be taken
-    done          ///< the payload is there, or nobody wants it
+    unreachable,  ///< as `chunks`; and this receiver cannot take offers of device memory
+    done          ///< the receiver has the payload, or rejects it as too long
   };
   std::uint64_t sequence = 0;  ///< of the envelope
   verdict what = verdict::done;
   std::int32_t tag = 0;
 };
 
-/// One per process. Under progress::guard.
+/// One per process. Call its functions under progress::guard.
 class channel {
  public:
   static channel& of_process();
@@ -30,19 +30,19 @@ class channel {
   void open();
   void close();
 
-  /// The number for a new envelope; `then` gets the answer to it.
+  /// Returns the sequence number for a new envelope; `then` gets the answer to the envelope.
   [[nodiscard]] std::uint64_t expect_answer(std::function<void(const answer&)> then);
-  /// Somebody else gets the answer.
+  /// Replaces the function that gets the answer.
   void pass_on(std::uint64_t sequence, std::function<void(const answer&)> then) {
     waiting_[sequence] = std::move(then);
   }
-  /// The envelope was not sent, or no answer comes.
+  /// Removes the function: the envelope was not sent, or no answer will come.
   void forget(std::uint64_t sequence) { waiting_.erase(sequence); }
 
-  /// To a rank of MPI_COMM_WORLD.
+  /// Sends an answer to a rank of MPI_COMM_WORLD.
   void send(const answer& what, int rank);
 
-  /// A tag that no other transfer to this process uses.
+  /// Returns a tag that no other transfer to this process uses.
   [[nodiscard]] int new_tag();
 
  private:

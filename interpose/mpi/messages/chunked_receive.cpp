@@ -4,8 +4,8 @@
 #include "interpose/mpi/pending.h"
 #include "runtime/base/error.h"
 
-// Chunk i uses place i % at_once: MPI receives into it, then the device copies from it, then it is free. Receives are
-// posted in the order of the chunks. After a failure the rest is received and thrown away.
+// Chunk i uses place i % at_once: MPI receives into the place, then the device copies from it, then the place is free.
+// Receives are posted in the order of the chunks. After a failure the remaining chunks are received and discarded.
 
 namespace hpe::interpose::mpi {
 
@@ -25,7 +25,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
  private:
   struct place {
     buffer_access access;
-    std::unique_ptr<std::byte[]> nowhere;  // instead, after a failure
+    std::unique_ptr<std::byte[]> nowhere;  // used in place of `access` after a failure
     bool receiving = false;
   };
 

@@ -2,8 +2,8 @@
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/progress.h"
 
-// Chunk i uses place i % at_once. Copies begin, and chunks are sent, in their order: MPI keeps it for messages of one
-// tag, so chunks need no numbers. A chunk that could not be read is sent empty.
+// Chunk i uses place i % at_once. Copies begin, and chunks are sent, in the order of the chunks. MPI keeps the order of
+// messages with one tag, so chunks need no numbers. A chunk that could not be read is sent empty.
 
 namespace hpe::interpose::mpi {
 
@@ -21,7 +21,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   chunked_send(const std::byte* from, const chunk_plan& plan, transfer_over then)
       : from_(from), plan_(plan), then_(std::move(then)) {}
 
-  /// Whether all chunks are on their way.
+  /// Returns whether the sends of all chunks are posted.
   bool step() {
     start_copies();
     while (sent_ < started_ && place_of(sent_).access.ready()) {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A payload that goes from one process to another in chunks, so that the devices copy some while the network has
-/// others. Each side has a few chunks in host memory at a time. Addresses are memory of hpe or any other; the bytes
-/// belong to the transfer until it is over.
+/// Transfers of a payload from one process to another in chunks, so that the devices copy some chunks while the network
+/// carries others. Each side has a few chunks in host memory at a time. The payload may be memory of hpe or any other;
+/// the caller must leave it alone until the transfer is over.
 
 #include <array>
 #include <cstddef>
@@ -16,11 +16,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// The chunks of a payload, and who sends them to whom.
+/// The chunks of a payload, and the rank and tag of their messages.
 struct chunk_plan {
   std::size_t bytes = 0;  ///< not 0
   std::size_t chunk = 0;
-  int rank = 0;  ///< the other side's, in MPI_COMM_WORLD
+  int rank = 0;  ///< the other side's rank in MPI_COMM_WORLD
   int tag = 0;
 
   [[nodiscard]] std::size_t count() const noexcept { return (bytes + chunk - 1) / chunk; }
@@ -29,15 +29,15 @@ struct chunk_plan {
 
   static constexpr std::size_t at_once = 8;
 
-  /// Of a message of so many bytes: several of them, and none too small.
+  /// The chunk size for a message of `bytes` bytes: several chunks, none of them too small, none above `most`.
   [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
 };
 
-/// Called once, under progress::guard, when the program may use its buffer again; with an error if the payload is not
-/// (all) there. A side that fails goes through the motions, so that the other one comes to its end.
+/// Called once, under progress::guard, when the program may use its buffer again; with an error if the transfer failed.
+/// After a failure, a sender sends empty chunks and a receiver discards chunks, so that the other side finishes too.
 using transfer_over = std::function<void(const std::optional<error>& failure)>;
 
-/// What went wrong first in something of many steps; what fails later follows from it.
+/// The first failure of an operation of several steps. Later failures are consequences of it and are dropped.
 class first_failure {
  public:
   template <class Action>
@@ -56,7 +56,7 @@ class first_failure {
   std::optional<error> what_;
 };
 
-/// Under progress::guard. They return at once.
+/// Both start a transfer and return at once. Call them under progress::guard.
 void send_in_chunks(const std::byte* from, const chunk_plan& plan, transfer_over then);
 void receive_in_chunks(std::byte* to, const chunk_plan& plan, transfer_over then);
 

@@ -12,11 +12,11 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// What one call of MPI copies, so that nothing else waits long; large enough for devices to reach their rate.
+// The most bytes that one call of MPI copies, so that other work does not wait long; devices reach their rate with it.
 constexpr std::size_t piece = std::size_t{64} << 20;
 
-// A copy of the driver's memory takes less than 10 us up to that, and looking at MPI in between costs more than it
-// gains where nothing else goes on.
+// A copy of driver memory up to this size takes less than 10 us. If it is the only operation in progress, the thread
+// waits for it: progress in MPI meanwhile would cost more than it gains.
 constexpr std::size_t waited_for_at_once = std::size_t{1} << 20;
 
 class direct_copy {
@@ -41,7 +41,7 @@ class direct_copy {
   std::size_t done_ = 0;
 };
 
-// Copies that devices make one after the other: only the first one is asked for.
+// Copies that devices make one after the other, so only the first unfinished one has to be tested.
 class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
  public:
   static queue_of_copies& of(const std::shared_ptr<copy_queue>& copies) {
@@ -87,7 +87,7 @@ class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
   std::deque<copy> waiting_;
 };
 
-// Calls `then` when the copy that begin() begins is over.
+// Calls `then` when the copy that begin() starts is over. Returns false if no copy was started.
 template <class Begin>
 bool attempt(std::size_t bytes, transfer_over then, Begin&& begin) {
   try {
@@ -101,7 +101,7 @@ bool attempt(std::size_t bytes, transfer_over then, Begin&& begin) {
     queue_of_copies::of(copy->queue).add(copy->number, std::move(then));
     return true;
   } catch (const error&) {
-    return false;  // the other side, or the chunks, tell
+    return false;  // if the memory is lost, the transfer in chunks finds and returns the error
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A payload that the receiver copies from the sender's device itself, or the sender to the receiver's: between
-/// processes of one machine.
+/// Copies of a payload from device to device between processes of one machine: the receiver copies from the sender's
+/// device, or the sender to the receiver's device.
 
 #include <cstddef>
 
@@ -11,14 +11,14 @@
 
 namespace hpe::interpose::mpi {
 
-/// Under progress::guard. Whether this process can use the handle; then the copy is made in the next calls of MPI, and
-/// `then` gets a failure if the bytes are not (all) there. The memory must be left alone until then.
+/// Starts a copy from exported memory. Returns false if this process cannot use the handle. The next calls of MPI make
+/// the copy and then call `then`; until then both memories must be left alone. Call it under progress::guard.
 [[nodiscard]] bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then);
 
-/// The same from the driver's memory, behind the work that `queued` stands for (adopted_pointers.h).
+/// Starts a copy from another process's driver memory, after the work that `queued` names (adopted_pointers.h).
 [[nodiscard]] bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& shape, std::uint64_t queued,
                                  transfer_over then);
-/// The same to the memory of another process.
+/// Starts a copy to another process's driver memory.
 [[nodiscard]] bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape,
                                  transfer_over then);
 

@@ -11,12 +11,12 @@
 
 namespace hpe::interpose::mpi {
 
-// A start goes one of three ways: MPI receives the message, or an envelope, or there is an envelope already (found_, or
-// head_ after was_envelope).
+// A start goes one of three ways: MPI receives the message; MPI receives an envelope; or the envelope is there already
+// (in found_, or in head_ after is_left()).
 
 namespace {
 
-// What makes rows of rows, if they go together: alike, or all in a row on one side.
+// The shape of a copy between two layouts of rows; nothing unless both have equal rows or one of them is contiguous.
 std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) {
   if (to.is_one_run())
     return copied_rows{
@@ -58,8 +58,8 @@ incoming::slot incoming::where() const noexcept {
   return {staged_ ? staged_->pointer() : what_.buffer, what_.count, what_.type};
 }
 
-// MPI's own persistent request would be freed by Open MPI 4.1 when a start fails, so each start is a receive of its
-// own; here MPI only looks at the arguments. The program may free its type.
+// Open MPI 4.1 frees a persistent request when a start fails, so each start posts a new receive; MPI_Recv_init only
+// checks the arguments here. The datatype is duplicated because the program may free its own.
 int incoming::make() {
   MPI_Request looked_at = nullptr;
   const int result =
@@ -134,7 +134,7 @@ bool incoming::is_left(const MPI_Status& status) {
   return head_ || too_long_;
 }
 
-// MPI itself finds out where it receives in the program's memory, or in what stands for that.
+// Without landing_, MPI itself detects a message that is too long for the program's buffer or its staged copy.
 bool incoming::is_too_long(const MPI_Status& status) const {
   return landing_ && bytes_received(status) > which_.size();
 }
@@ -165,7 +165,7 @@ void incoming::fetch(const envelope& head) {
   fetch_payload();
 }
 
-// Whose memory it goes to, if that is the driver's.
+// The owner of the receive buffer if that is memory of the driver, else nullptr.
 adopted_pointers* incoming::driver() const {
   const std::byte* const first = moved(what_.buffer, which_.begin());
   return core::host_access::of(first) == nullptr ? adopted_pointers::of(first) : nullptr;
@@ -181,8 +181,8 @@ void incoming::fetch_payload() {
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
 }
 
-// From rows to rows, without a copy in between. Rows of ordinary memory are the host's to write: a device is slow at
-// that.
+// Copies rows to rows, without an intermediate copy. The host writes rows of ordinary memory, because a device is slow
+// at it.
 bool incoming::fetch_rows() {
   if (!rows_ || rows_->is_one_run() || !concerns(what_.buffer)) return false;
   const auto shape = shape_of(head_->rows, *rows_);
@@ -194,13 +194,13 @@ bool incoming::fetch_rows() {
   });
 }
 
-// Of an offer that is taken.
+// Starts the device copy for a taken offer, by the sender if possible, else by this side.
 bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over& then) {
   return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
 }
 
-// Where the sender has nothing else to do meanwhile, and can write the memory. On one device, which processes have in
-// turns, the lower rank makes the copies of both.
+// Asks the sender to copy, if it waits in MPI and can write the memory. Processes take turns on a device, so if both
+// sides use the same device, the lower rank makes the copies of both.
 bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
@@ -237,7 +237,7 @@ bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std:
 bool incoming::fetch_directly(std::byte* to) {
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   const auto copied = [self, to](const std::optional<error>& failure) {
-    // The sender's device may be out of reach, or lost; the chunks tell.
+    // The sender's device may be unreachable, or lost; then the transfer in chunks fails too and returns the error.
     if (failure) return self->fetch_chunks(to);
     self->tell_done();
     self->fetched(std::nullopt);

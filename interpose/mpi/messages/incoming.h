@@ -1,8 +1,8 @@
 #pragma once
 
-/// A receive that may bring an envelope. MPI receives the message itself, or the envelope in its place, and then the
-/// payload is fetched. Where there is no room for an envelope MPI receives in memory of ours: that the message is too
-/// long is found here, and its sender is told.
+/// A receive that may match an envelope. MPI receives the message itself, or an envelope; then hpe fetches the payload.
+/// If the buffer has less room than an envelope, MPI receives into hpe's memory: hpe then finds out whether the message
+/// is too long, and tells its sender.
 
 #include <memory>
 #include <optional>
@@ -31,21 +31,21 @@ class incoming final : public message {
   incoming(const receive& what, bool persistent);
   ~incoming() override;
 
-  /// It has been matched already.
+  /// Makes this the receive of a message that MPI has already matched.
   void found(const matched& what) { found_ = what; }
 
-  /// Where MPI receives.
+  /// The buffer arguments that MPI's own receive gets.
   struct slot {
     void* place;
     int count;
     MPI_Datatype type;
   };
 
-  /// For a blocking call, in which MPI receives by itself: where, and then whether carry_out is to go on, because it
-  /// received an envelope or too much; else all is in place.
+  /// For a blocking call of MPI's own receive. where() returns its buffer. is_left() then returns whether carry_out()
+  /// must follow, because MPI received an envelope or too many bytes; if not, the message is in the program's buffer.
   [[nodiscard]] slot where() const noexcept;
   [[nodiscard]] bool is_left(const MPI_Status& status);
-  /// MPI has received there instead; where there is no room for an envelope.
+  /// MPI has received into `what` instead of where(), because the buffer has less room than an envelope.
   void landed(std::shared_ptr<std::byte> what) { landing_ = std::move(what); }
 
  private:
@@ -71,23 +71,23 @@ class incoming final : public message {
   void scatter(const std::byte* from, std::size_t bytes);
   [[nodiscard]] adopted_pointers* driver() const;
 
-  receive what_;  // of a persistent one that was made, with a type of its own
+  receive what_;  // once make() has run, with a duplicate of the program's datatype
   bool made_ = false;
   const layout which_;
   const std::optional<byte_rows> rows_{which_.rows()};
-  // Bytes in a row: where there is no room for an envelope, or of memory of the driver with gaps, whose stretches may
-  // lie so far apart that an envelope would meet a page fault in each.
+  // Contiguous memory in which MPI receives if the buffer has less room than an envelope, or if it is memory of the
+  // driver with gaps: its stretches may lie so far apart that an envelope would cause a page fault in each.
   std::shared_ptr<std::byte> landing_;
-  std::optional<staged_buffer> staged_;  // else, for memory of devices
-  MPI_Request request_ = nullptr;        // of this start
-  std::optional<matched> found_;         // instead of a message that MPI matches
-  std::optional<envelope> head_;         // of what is being fetched
-  bool taken_ = false;                   // its offer
-  bool left_ = false;                    // by a sender that was to copy
-  std::uint64_t queued_ = 0;             // work of the program before this start (adopted_pointers.h)
-  bool too_long_ = false;                // what a blocking call received
+  std::optional<staged_buffer> staged_;  // for device memory without landing_
+  MPI_Request request_ = nullptr;        // MPI's own receive of this start
+  std::optional<matched> found_;         // already matched message to receive
+  std::optional<envelope> head_;         // envelope of the payload that is being fetched
+  bool taken_ = false;                   // this receive has taken the offer in head_
+  bool left_ = false;                    // the sender was asked to copy and left the copy to this side
+  std::uint64_t queued_ = 0;             // names the program's work before this start (adopted_pointers.h)
+  bool too_long_ = false;                // a blocking call received too many bytes
   MPI_Status status_{};
-  std::unique_ptr<std::byte[]> assembled_;  // where the layout has gaps
+  std::unique_ptr<std::byte[]> assembled_;  // contiguous payload, if the layout has gaps
 };
 
 }  // namespace hpe::interpose::mpi

@@ -28,7 +28,7 @@ bool wanted(const options& option) {
   return option.mpi_pipeline == "on";
 }
 
-// Also opens what the ranks of a machine share.
+// Finds the ranks on this machine and opens the offer board that they share.
 void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
   made.same_machine.resize(static_cast<std::size_t>(size));
   MPI_Comm machine = nullptr;
@@ -70,7 +70,7 @@ void job::begin() {
     auto made = std::make_unique<job>();
     static constexpr named_call vote{"the vote in MPI_Init, which takes libhpe-mpi.so in all ranks,"};
     const waiting_call waiting(vote);
-    // One vote for all: the smallest wins, and so do the first rank's settings.
+    // The protocol is on only if every rank votes 1. All ranks use the settings of rank 0.
     int agreed = progress::of_process().attach() ? 1 : 0;
     HPE_REAL(Allreduce)
     (MPI_IN_PLACE, &agreed, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),

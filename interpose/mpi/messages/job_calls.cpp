@@ -1,4 +1,4 @@
-// Where a program's use of MPI begins and ends, and where it says that it goes on after errors.
+// The calls with which a program begins and ends its use of MPI, and with which it sets an error handler.
 
 #include "interpose/mpi/messages/job.h"
 

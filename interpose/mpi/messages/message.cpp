@@ -4,9 +4,9 @@
 
 #include "interpose/mpi/messages/progress.h"
 
-// A start ends in end(), which sets over_ and completes the generalised request; what it sets before is read after
-// that. Generalised requests would tell errors to the handler of MPI_COMM_WORLD, so they never have any: finish(),
-// which the wrappers call when one is over, tells them to the communicator's.
+// A start ends in end(), which stores the results, then sets over_, which publishes them, and completes the generalised
+// request. MPI would pass an error of a generalised request to the handler of MPI_COMM_WORLD, so the request never has
+// one: the wrappers call finish() when a request is over, which passes the error to the communicator's handler.
 
 namespace hpe::interpose::mpi {
 

@@ -1,9 +1,9 @@
 #pragma once
 
-/// A send or receive that may go by the protocol of this folder. What the program holds is a generalised request of
-/// MPI, so every way to wait, test, cancel or free works on it, beside requests of any other kind. A persistent
-/// operation has one for each start; the program's handle of it is a request that never starts, and calls that take
-/// requests look up what stands for it.
+/// A send or receive that may go by the protocol of this folder. The program holds a generalised request of MPI, so
+/// every way to wait, test, cancel or free works on it, beside requests of any other kind. A persistent operation has
+/// one generalised request for each start; the program's handle is a persistent request that never starts, and calls
+/// that take requests replace it by the generalised request.
 
 #include <atomic>
 #include <memory>
@@ -17,11 +17,11 @@ class message : public pending, public std::enable_shared_from_this<message> {
  public:
   message(MPI_Comm comm, bool persistent);
 
-  /// Makes the program's request and starts, or waits for a start. Returns an error of MPI, with nothing begun.
+  /// Makes the program's request; starts the operation unless it is persistent. On an error of MPI nothing has begun.
   int open(MPI_Request* request);
-  /// Without a request, for blocking calls. Waits in MPI; returns what the call returns.
+  /// For blocking calls: starts without a request and waits in MPI. Returns the result of the program's call.
   int carry_out(MPI_Status* status);
-  /// The same in two steps.
+  /// carry_out() in two steps.
   int launch();
   int wait(MPI_Status* status);
 
@@ -38,19 +38,20 @@ class message : public pending, public std::enable_shared_from_this<message> {
   void stand_in_gone() override;
 
  protected:
-  /// Of a persistent operation, once.
+  /// Called once, when a persistent operation is made. Returns an error of MPI or MPI_SUCCESS.
   virtual int make() { return MPI_SUCCESS; }
-  /// Before each start: waits for what it needs. Throws hpe::error.
+  /// Called before each start, without a guard; may wait for devices. Throws hpe::error.
   virtual void prepare() {}
-  /// Starts the operation of MPI behind it. Under progress::guard. Returns an error of MPI, with nothing begun.
+  /// Starts the underlying operation of MPI, under progress::guard. On an error of MPI nothing has begun.
   virtual int start() = 0;
-  /// The program wants it cancelled. Under progress::guard.
+  /// Called under progress::guard when the program cancels the operation.
   virtual void cancel() {}
 
-  /// Once for each start: it is over with this status and what MPI called a handler with, or what went wrong in hpe.
+  /// Called once for each start, when it is over. `code` is an error of MPI that its error handler has already got;
+  /// `failure` is an error of hpe, for which finish() calls the error handler.
   void conclude(const MPI_Status& status, int code);
   void conclude(const MPI_Status& status, const std::optional<error>& failure);
-  /// Over with an error of MPI that nobody knows of yet.
+  /// As conclude(), with an error of MPI for which finish() is to call the error handler.
   void conclude_with_new_error(const MPI_Status& status, int code);
 
  private:
@@ -60,12 +61,12 @@ class message : public pending, public std::enable_shared_from_this<message> {
   void end(const MPI_Status& status);
 
   mpi_object object_;
-  MPI_Request current_;  // of this start
+  MPI_Request current_;  // generalised request of this start
   bool has_request_ = false;
   std::atomic<bool> over_{true};
   MPI_Status status_{};
   int code_ = MPI_SUCCESS;
-  bool tell_code_ = false;  // its handler was not called yet
+  bool tell_code_ = false;  // the error handler has not got code_ yet
   std::optional<error> failure_;
 };
 

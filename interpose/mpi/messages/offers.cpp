@@ -7,8 +7,8 @@
 
 #include "runtime/base/log.h"
 
-// The memory is a file of the job's number, which all ranks of the machine open before the first one removes its name.
-// Pages come with use.
+// The shared memory is a file named by the job's number. All ranks of the machine open it before the first rank removes
+// its name. The kernel allocates its pages at the first access.
 
 namespace hpe::interpose::mpi {
 
@@ -53,7 +53,7 @@ void offer_board::open(const job& of, MPI_Comm machine) {
                   std::memory_order_release);
 }
 
-// The object stays: threads may be looking at it.
+// The board is never destroyed: other threads may be using it.
 void offer_board::close() noexcept { the_board.store(nullptr, std::memory_order_release); }
 
 std::optional<offer_board::offer> offer_board::make() {
@@ -95,7 +95,7 @@ offer_board::stage offer_board::watch(const offer& of) const noexcept {
 }
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
-  constexpr int while_asked = 400;  // the other side copies
+  constexpr int while_asked = 400;  // longer, because the sender copies meanwhile
   return watch_while([&] { return stage_of(rank, of); }, [](stage s) { return s == stage::asked; }, while_asked);
 }
 

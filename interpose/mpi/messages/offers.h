@@ -1,12 +1,12 @@
 #pragma once
 
-/// What ranks of one machine tell each other about messages that are copied from device to device, through memory that
-/// they share: an answer takes no message of MPI.
+/// Agreement between ranks of one machine about messages that are copied from device to device. It goes through shared
+/// memory, so that an answer takes no message of MPI.
 ///
-/// A sender makes an offer for each such message and names it in the envelope. The receiver takes it before it copies
-/// and says when it is done. Of a sender that stays in MPI until then it may ask that the sender copies, which takes
-/// less time, and names the place; the sender says when it is done, or leaves the copy to the receiver. A sender that
-/// may not wait withdraws an offer that nobody has taken.
+/// A sender makes an offer for each message of this kind and names the offer in the envelope. The receiver takes the
+/// offer before it copies, and marks it done afterwards. If the sender stays in MPI meanwhile, the receiver may ask the
+/// sender to copy, which is faster, and names the target; the sender then marks the offer done, or leaves the copy to
+/// the receiver. A sender that may not wait withdraws an offer that the receiver has not taken.
 
 #include <atomic>
 #include <cstdint>
@@ -19,73 +19,74 @@
 
 namespace hpe::interpose::mpi {
 
-/// Under progress::guard, except where told.
+/// Call its functions under progress::guard unless they say otherwise.
 class offer_board {
  public:
-  /// The one of this job; nullptr where the ranks of this machine share no memory. Any thread.
+  /// The board of this job; nullptr if the ranks of this machine share no memory. Thread safe.
   [[nodiscard]] static offer_board* current() noexcept;
-  /// In job::begin of every rank, before messages can go: collective over the ranks of this machine.
+  /// job::begin calls it in every rank, before the first message: collective over the ranks of this machine.
   static void open(const job& of, MPI_Comm machine);
   static void close() noexcept;
 
   struct offer {
     std::uint32_t slot = 0;
-    std::uint32_t turn = 0;  ///< the slot is used again, a turn is not
+    std::uint32_t turn = 0;  ///< counts the uses of the slot: slot and turn together name one offer
   };
 
-  /// How far it is. The receiver sets it from `taken` on, but while it asks.
+  /// The state of an offer. The receiver sets `taken`, `asked` and `done`. The sender sets `offered` and `withdrawn`,
+  /// and when it is asked to copy, `left` or `done`.
   enum class stage : std::uint32_t { withdrawn, offered, taken, asked, left, done };
 
-  /// Where a receiver wants the bytes, and how they get there from the sender's.
+  /// Where a receiver wants the bytes, and the shape of the copy.
   struct target {
     peer_bytes place{};
     copied_rows shape{};
   };
 
   // ---- the sender
-  /// Empty when too many messages are under way.
+  /// Returns nothing if all slots are in use.
   [[nodiscard]] std::optional<offer> make();
-  /// The sender stays in MPI until the message is over.
+  /// Tells the receiver that the sender stays in MPI until the message is over.
   void await(const offer& of) noexcept;
   [[nodiscard]] stage stage_of(const offer& of) const noexcept { return stage_of(rank_, of); }
-  /// Looks for some microseconds whether the other side has done its part.
+  /// As stage_of(), after spinning for some microseconds while the receiver has its next step still to do.
   [[nodiscard]] stage watch(const offer& of) const noexcept;
-  /// Of one that is asked for.
+  /// The target that the receiver named; only in stage `asked`.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }
-  /// The bytes are there. Or they are not: the receiver is to fetch them.
+  /// Answers in stage `asked`: pushed() says that all bytes are copied, leave() that the receiver must fetch them.
   void pushed(const offer& of) noexcept { set(rank_, of, stage::done); }
   void leave(const offer& of) noexcept { set(rank_, of, stage::left); }
-  /// Whether nobody has taken it, and nobody will.
+  /// Returns false, with no effect, if the receiver has taken the offer.
   [[nodiscard]] bool withdraw(const offer& of) noexcept;
-  /// Its slot may be used again.
+  /// Frees the slot of the offer.
   void end(const offer& of) noexcept;
 
-  /// A rank cannot take them. Any thread.
+  /// Records that a rank cannot take offers. Thread safe.
   void set_of_no_use(int rank) noexcept { of_no_use_[rank].store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool is_of_no_use(int rank) const noexcept { return of_no_use_[rank].load(std::memory_order_relaxed); }
 
   // ---- the receiver: offers of a rank of this machine
-  /// False: it was withdrawn.
+  /// Returns false if the sender has withdrawn the offer.
   [[nodiscard]] bool take(int rank, const offer& of) noexcept;
   [[nodiscard]] bool is_awaited(int rank, const offer& of) const noexcept;
-  /// Of one that is taken: the sender is to copy. Then it is done or left.
+  /// Asks the sender of a taken offer to copy. The sender then sets `done` or `left`.
   void ask(int rank, const offer& of, const target& wanted) noexcept;
-  /// `done` also when its slot is used again.
+  /// Returns `done` also if the slot belongs to a later offer. watch() spins while the sender is `asked`.
   [[nodiscard]] stage stage_of(int rank, const offer& of) const noexcept;
   [[nodiscard]] stage watch(int rank, const offer& of) const noexcept;
   void done(int rank, const offer& of) noexcept { set(rank, of, stage::done); }
 
-  // ---- receives with less room than an envelope. Any thread.
-  /// From now on this rank looks at all its receives, so that messages of any size may go by envelopes to it.
+  // ---- receives with less room than an envelope. Thread safe.
+  /// Tells other ranks that this rank inspects all its receives, so that they may send it any message by envelope.
   void set_looks() noexcept;
   [[nodiscard]] bool looks(int rank) const noexcept;
 
  private:
   static constexpr std::uint32_t slots = 1023;
-  // Cache lines of their own.
+  // Each cell has its own cache lines.
   struct alignas(64) cell {
     std::atomic<std::uint64_t> state;
-    std::atomic<std::uint32_t> awaited;  // the turn of the offer that is
+    std::atomic<std::uint32_t> awaited;  // turn of the offer that the sender waits for in MPI
     target wanted;
   };
   struct row {
@@ -102,7 +103,7 @@ class offer_board {
   [[nodiscard]] bool change(int rank, const offer& of, stage from, stage to) noexcept;
   offer_board(row* rows, int rank, std::size_t ranks);
 
-  row* const rows_;  // of each rank in MPI_COMM_WORLD
+  row* const rows_;  // one for each rank of MPI_COMM_WORLD
   const int rank_;
   const std::unique_ptr<std::atomic<bool>[]> of_no_use_;  // by rank
   std::vector<offer> free_;

@@ -15,12 +15,12 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// A message that MPI itself would send without waiting for its receiver is not kept waiting either: programs rely on
-// it, though MPI does not promise it. The receiver most often comes before that.
+// A message of up to this size does not wait for its receiver: MPI itself would send it eagerly, and programs rely on
+// that, though MPI does not promise it. Most receivers take the offer before the sender's patience ends.
 constexpr std::size_t sent_at_once = 4096;
 constexpr std::chrono::microseconds patience{100};
 
-// What is lost must be told before the receiver hears of the message.
+// A lost device must be reported before the receiver gets the envelope.
 void require_device(const std::byte* p) {
   hpePointerInfo where;
   hpeDeviceInfo device;
@@ -117,7 +117,7 @@ void outgoing::watch_offer() {
 
 bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
-  if (!offer_) return true;  // answered in another way
+  if (!offer_) return true;  // the receiver has sent an answer by the channel
   const offer_board::stage at = progress::of_process().only_one() ? board->watch(*offer_) : board->stage_of(*offer_);
   if (at == offer_board::stage::done) {
     end_offer();
@@ -135,7 +135,7 @@ bool outgoing::look_at_offer() {
   return true;
 }
 
-// To where the receiver wants it. What fails here is left to the receiver, who tells what comes of it.
+// Copies the bytes to the receiver's target. If that fails, the receiver has to fetch them; it finds the error again.
 void outgoing::push() {
   offer_board* const board = offer_board::current();
   const offer_board::target wanted = board->target_of(*offer_);
@@ -159,7 +159,7 @@ void outgoing::end_offer() {
   part_over(MPI_SUCCESS, std::nullopt);
 }
 
-// In the order of the data. Also where there are gaps.
+// The bytes of all rows, in order and without the gaps between them.
 std::vector<std::byte> outgoing::packed() const {
   std::vector<std::byte> all(extent());
   what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
@@ -172,7 +172,7 @@ std::vector<std::byte> outgoing::packed() const {
   return result;
 }
 
-// The program goes on with its buffer; whoever receives the envelope gets a copy, in chunks.
+// Gives the buffer back to the program. The receiver of the envelope gets a copy of the bytes, in chunks.
 void outgoing::withdraw() {
   progress& all = progress::of_process();
   auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
@@ -209,7 +209,7 @@ void outgoing::answered(const answer& given) {
                  [self](const std::optional<error>& failure) { self->part_over(MPI_SUCCESS, failure); });
 }
 
-// Where the receiver cannot reach the memory.
+// Sends rows with gaps to a receiver that cannot reach the memory: as a contiguous copy, in chunks.
 void outgoing::send_packed(int tag) {
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());

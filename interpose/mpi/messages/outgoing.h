@@ -1,7 +1,7 @@
 #pragma once
 
-/// The send of a large message from memory of hpe, or of any from memory of the driver, by an envelope. The bytes are
-/// read after the receiver has matched it, by the receiver or by this side.
+/// Sends by envelope: of a large message from memory of hpe, or of a message of any size from memory of the driver. The
+/// receiver or the sender reads the bytes after the receiver has matched the envelope, or once the offer is withdrawn.
 
 #include <chrono>
 #include <vector>
@@ -17,18 +17,18 @@ class outgoing final : public message {
  public:
   struct arguments {
     const std::byte* from;  ///< the first byte
-    byte_rows rows;         ///< from there on; of hpe's memory, one run
-    int destination;        ///< in comm
-    int world_rank;         ///< the same in MPI_COMM_WORLD
+    byte_rows rows;         ///< the bytes, from `from` on; one run if the memory is hpe's
+    int destination;        ///< rank in comm
+    int world_rank;         ///< the destination's rank in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
-    adopted_pointers* driver;          ///< who has the memory; nullptr: it is hpe's
-    std::optional<peer_bytes> shared;  ///< of the driver's, at the first start
+    adopted_pointers* driver;          ///< set if the memory is the driver's; nullptr if it is hpe's
+    std::optional<peer_bytes> shared;  ///< names the driver's memory to the receiver, if that can reach it
   };
   struct mode {
     bool persistent = false;
-    bool synchronous = false;  ///< not over before the receiver has begun
-    bool blocking = false;     ///< the thread stays in MPI until it is over
+    bool synchronous = false;  ///< not over before the receiver has matched the message
+    bool blocking = false;     ///< the calling thread stays in MPI until the send is over
   };
   outgoing(const arguments& what, mode how)
       : message(what.comm, how.persistent), what_(what), synchronous_(how.synchronous), blocking_(how.blocking) {}
@@ -36,8 +36,8 @@ class outgoing final : public message {
   void await() override;
 
  private:
-  /// Kernels that write the bytes are waited for; they are exported to a receiver on this machine. Throws hpe::error if
-  /// the bytes are not all of one allocation.
+  /// Waits for kernels that write the bytes, and exports the bytes to a receiver on this machine. Throws hpe::error if
+  /// the only copy of the bytes was on a device that is lost.
   void prepare() override;
   int start() override;
   void end_export();
@@ -64,12 +64,12 @@ class outgoing final : public message {
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
   std::chrono::steady_clock::time_point patient_until_;
-  int parts_left_ = 0;  // the envelope, the payload
+  int parts_left_ = 0;  // two at first: the envelope and the payload
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;
 };
 
-/// The send with the arguments of a call; nullptr if it goes another way.
+/// Makes the send for the arguments of a call; returns nullptr if the message does not go by envelope.
 [[nodiscard]] std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest,
                                                          int tag, MPI_Comm comm, outgoing::mode how);
 

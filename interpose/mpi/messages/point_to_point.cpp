@@ -19,11 +19,11 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Receives with less room than an envelope that MPI has and hpe does not look at.
+// The number of receives with less room than an envelope that were posted to MPI and that hpe does not inspect.
 std::atomic<std::size_t> unseen_receives{0};
 
-// Whether such receives are looked at. Once the program uses CUDA they are, if none was begun before that; then other
-// ranks may send device memory of any size by envelopes.
+// Whether hpe inspects all receives with less room than an envelope. Decided once, when the program first uses CUDA:
+// yes if unseen_receives is 0. Other ranks may then send device memory of any size by envelopes.
 bool looks_at_all() {
   enum class choice : std::uint8_t { none, being_made, no, yes };
   static std::atomic<choice> chosen{choice::none};
@@ -45,8 +45,8 @@ struct unseen_receive {
   unseen_receive& operator=(const unseen_receive&) = delete;
 };
 
-// Whether what MPI has for a receive may be an envelope whose sender is to be told, or have been taken out of MPI
-// already.
+// Whether the message of a receive may be an envelope, whose sender waits for an answer, or may have been taken out of
+// MPI already.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
   return count >= 0 && source != MPI_PROC_NULL &&
          (envelope::fits(count, type) || looks_at_all() || job::survives_errors() ||
@@ -54,13 +54,13 @@ bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm)
          is_intra(comm);
 }
 
-// Whether a receive's message may have been taken out of MPI, now or before MPI has the receive.
+// Whether the message of a receive is, or may be before the receive is posted, taken out of MPI.
 bool may_be_set_aside(int source, MPI_Comm comm) {
   return (!set_aside::of_process().empty() || job::current()->several_threads) && source != MPI_PROC_NULL &&
          is_intra(comm);
 }
 
-// The bytes of a buffer without gaps; empty for all others.
+// The bytes of a buffer without gaps; nothing for other buffers.
 std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return std::nullopt;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
@@ -68,7 +68,7 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
 }
 
-// MPI's own blocking receive. Empty where the message may have been taken out of MPI.
+// MPI's own blocking receive. Returns nothing, with no effect, if the message may have been taken out of MPI.
 taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* status) {
   if (!job::current()->several_threads)
     return HPE_REAL(Recv)(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
@@ -80,14 +80,14 @@ taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* 
   return begun == MPI_SUCCESS ? HPE_REAL(Wait)(&request, status) : begun;
 }
 
-// Which looks among the messages that were taken out of MPI.
+// A blocking receive that first looks among the messages that were taken out of MPI.
 int receive_by_request(const char* function, const receive& what, MPI_Status* status) {
   const trace::recorded here(trace::category::mpi, function);
   return std::make_shared<incoming>(what, false)->carry_out(status);
 }
 
-// A blocking receive in ordinary memory, without gaps, with less room than an envelope: most of those that programs
-// have.
+// A blocking receive in ordinary memory, without gaps, with less room than an envelope: most receives of programs are
+// of this kind.
 template <class Call>
 int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
   auto landing = envelope::landing();
@@ -107,8 +107,8 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   return it->carry_out(status);
 }
 
-// A blocking receive: call(slot, status) is MPI's, or says nothing as receive_in_mpi does. A trace shows it if hpe has
-// something to do with it.
+// A blocking receive: call(slot, status) is MPI's own receive and may return nothing, as receive_in_mpi() does. A trace
+// shows the receive if its buffer is hpe's or hpe fetches its payload.
 template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
@@ -134,7 +134,7 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   return it->carry_out(status);
 }
 
-// A message whose handle the program has, and that was looked into.
+// The receive of a message whose handle look_into() made for the program; nullptr for other handles.
 std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MPI_Message* message) {
   if (message == nullptr) return nullptr;
   const auto found = set_aside::of_process().taken_back(*message);
@@ -169,7 +169,7 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) {
-      // For good: when it is over is not seen.
+      // Never decremented: hpe does not see when this receive is over.
       ++unseen_receives;
       if (!may_bring_envelope(count, type, source, comm)) {
         if (!may_be_set_aside(source, comm)) return std::nullopt;
@@ -183,7 +183,7 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
   });
 }
 
-// A start may find a message that was taken out of MPI, however short.
+// Persistent receives of any length go through hpe: a start may find its message among those taken out of MPI.
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (count < 0 || source == MPI_PROC_NULL || !is_intra(comm)) return std::nullopt;
@@ -250,7 +250,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
   });
 }
 
-// What is sent is kept apart from what is received, and goes as a whole.
+// The bytes to send are copied before the receive can overwrite them, and go as a whole.
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {

@@ -1,13 +1,13 @@
 #pragma once
 
-/// The point-to-point functions of MPI while the protocol of this folder is on (job.h). Each says what the call
-/// returns, or nothing: then the message goes the ordinary way, and nothing has happened yet. Sends of large messages
-/// go by an envelope; receives are looked at if an envelope fits into them.
+/// The point-to-point functions of MPI while the protocol of this folder is on (job.h). Each returns the result of the
+/// call, or nothing, without an effect, if the message goes the ordinary way. Large messages are sent by an envelope;
+/// hpe inspects each receive into which an envelope fits.
 ///
-/// Messages keep the ordinary way: in buffered mode, which must not wait for the receiver; to oneself and to
-/// MPI_PROC_NULL; on intercommunicators; between jobs that met later; from datatypes with gaps; and what
-/// MPI_Sendrecv_replace sends. Receives of ordinary messages with less room than an envelope do too, until the program
-/// sets an error handler: before that it does not live to see that a message was too long.
+/// These messages go the ordinary way: in buffered mode, which must not wait for the receiver; to the sender itself and
+/// to MPI_PROC_NULL; on intercommunicators; to processes of other jobs; from hpe's memory by datatypes with gaps; and
+/// the messages that MPI_Sendrecv_replace sends. hpe inspects a receive with less room than an envelope only once the
+/// program uses CUDA or has set an error handler: before that, MPI aborts the program when a message is too long.
 ///
 /// `function` is the name that traces show.
 
@@ -21,7 +21,7 @@ namespace hpe::interpose::mpi {
 
 using taken = std::optional<int>;
 
-/// Runs action(), which says what a call returns, or nothing, and turns what it throws into MPI errors.
+/// Runs action(), which returns the result of a call or nothing, and turns its exceptions into MPI errors.
 template <class Action>
 taken guarded(MPI_Comm comm, Action&& action) {
   try {

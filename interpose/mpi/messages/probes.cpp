@@ -1,4 +1,4 @@
-// The probes: what an envelope announces looks like the message itself.
+// The probes. For an envelope the program gets the status of the message that the envelope announces.
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/set_aside.h"
@@ -21,10 +21,10 @@ void tell(const MPI_Status& what, MPI_Status* status) {
   status->MPI_ERROR = error;
 }
 
-// Whether the program gets an envelope's message instead of what a probe of MPI met.
+// Whether the message that a probe of MPI met may be an envelope.
 bool is_like_envelope(const MPI_Status& met) { return bytes_received(met) == envelope_bytes; }
 
-// Hands a matched message out.
+// Gives the handle and the status of a matched message to the program.
 void give(const matched& what, MPI_Message* message, MPI_Status* status) {
   set_aside::of_process().handed_out(what);
   *message = what.handle;
@@ -69,7 +69,7 @@ int matched_probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* me
   return result;
 }
 
-// Not by MPI's own wait: another thread may take the message out of MPI.
+// Repeats a probe until it meets a message. MPI's own wait might not end: another thread may take the message from MPI.
 template <class Probe>
 int until_there(Probe&& probe_once) {
   int flag = 0;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-// Invariant: requests_ and thens_ are equally long, and change only under mutex_. advance() takes what is finished out
-// of them before it calls a continuation, because that may add to them.
+// Invariant: requests_ and thens_ are equally long, and change only under mutex_. look_at_requests() removes finished
+// requests from both before it calls a continuation, because a continuation may add to both.
 
 namespace hpe::interpose::mpi {
 
@@ -48,7 +48,7 @@ void progress::when_over(MPI_Request request, continuation then) {
 
 void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
 
-// The functions of MPI that advance() calls call this one again.
+// Functions of MPI that advance() calls call this one again; held_ then ends the inner call.
 int progress::called_by_mpi() {
   progress& all = of_process();
   if (all.idle() || !all.attached_) return 0;
@@ -62,7 +62,7 @@ int progress::called_by_mpi() {
 
 int progress::advance() {
   int events = look_at_requests();
-  // What a poll adds comes into polls_.
+  // A poll may add new polls; they go into polls_.
   running_.swap(polls_);
   events += static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));
   if (polls_.empty()) {

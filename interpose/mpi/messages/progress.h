@@ -1,8 +1,8 @@
 #pragma once
 
-/// What goes on in the background of the program's calls of MPI. Open MPI calls a function of ours wherever one of its
-/// own waits or tests (opal_progress), so large messages advance in every such call, also in one that waits for
-/// something else: a collective, a file, another message. That is MPI's own rule of progress.
+/// Background work during the program's calls of MPI. Open MPI calls a function of hpe wherever its own functions wait
+/// or test (opal_progress), so large messages advance in every call that waits or tests, also for a collective, a file
+/// or another message. That is MPI's own rule of progress.
 
 #include <atomic>
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace hpe::interpose::mpi {
 
-/// One per process. Continuations and polls run under its lock, one at a time, in any thread that is in MPI; they start
-/// operations of MPI and of devices and wait for none. They throw nothing.
+/// One per process. Continuations and polls run under its lock, one at a time, in any thread that is in MPI. They may
+/// start operations of MPI and of devices but should not wait for them, and they must not throw.
 class progress {
  public:
-  /// Gets the status of a finished request, and MPI_SUCCESS or the error that its handler was called with.
+  /// Gets the status of a finished request, and MPI_SUCCESS or the error that MPI's error handler has already got.
   using continuation = std::function<void(const MPI_Status& status, int code)>;
-  /// Says whether it is done.
+  /// Returns true when it need not be called again.
   using poll = std::function<bool()>;
 
   static progress& of_process();
 
-  /// Whether Open MPI took the function. Once.
+  /// Registers the function of hpe; returns whether Open MPI accepted it. Call it once.
   [[nodiscard]] bool attach();
-  /// Nothing is looked at any more.
+  /// Stops all continuations and polls.
   void detach() { attached_ = false; }
 
   /// Keeps continuations and polls of all threads from running.
@@ -38,23 +38,24 @@ class progress {
     guard& operator=(const guard&) = delete;
   };
 
-  /// The request must not be the program's. Under a guard, or from a continuation or poll, like the next three.
+  /// Calls `then` when a request, which must not be the program's, is over. Call this and the functions up to owe()
+  /// under a guard, or from a continuation or poll.
   void when_over(MPI_Request request, continuation then);
-  /// Until it is done.
+  /// Calls `each` until it returns true.
   void repeat(poll each);
-  /// While nothing goes on nothing is looked at, and MPI's calls take no longer than without hpe.
+  /// Count the operations in progress. While there are none, MPI's calls take no longer than without hpe.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
-  /// Of these, what others wait for and must be done before MPI ends.
+  /// Counts the operations that other ranks wait for and that must be over before MPI_Finalize.
   void owe(int more) { owed_ += more; }
   [[nodiscard]] bool owes_nothing() const noexcept { return owed_.load(std::memory_order_acquire) == 0; }
 
-  /// Whether the calling thread waits for the one thing that goes on, so that nobody minds if it waits for that alone.
+  /// Whether one operation is in progress. A poll that waits for it then delays no other operation.
   [[nodiscard]] bool only_one() const noexcept { return going_on_.load(std::memory_order_relaxed) == 1; }
 
   [[nodiscard]] bool idle() const noexcept { return going_on_.load(std::memory_order_relaxed) == 0; }
 
-  /// Waits in MPI. Without a guard.
+  /// Calls MPI's progress function until the condition holds. The caller must not hold a guard.
   template <class Condition>
   void until(Condition&& holds) {
     while (!holds()) wait_a_little_();
@@ -68,7 +69,7 @@ class progress {
 
   void (*wait_a_little_)() = nullptr;
   std::recursive_mutex mutex_;
-  int held_ = 0;  // guards, and advance()
+  int held_ = 0;  // guards, plus 1 while advance() runs
   std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
@@ -76,7 +77,7 @@ class progress {
   std::vector<continuation> thens_;  // of each request
   std::vector<poll> polls_;
   std::vector<poll> running_;  // of advance(), kept for their memory
-  std::vector<int> indices_;   // likewise
+  std::vector<int> indices_;   // of look_at_requests(), kept for their memory
   std::vector<MPI_Status> statuses_;
 };
 

@@ -1,4 +1,4 @@
-// Sends: which of them go by an envelope.
+// The sends, and the choice of those that go by an envelope.
 
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether devices have the memory.
+// Whether `p` is hpe's device memory, on one device or striped.
 bool is_of_devices(const void* p) {
   if (core::host_access::of(p) == nullptr) return false;
   hpePointerInfo info;
@@ -21,14 +21,14 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
-// Whether a rank may be able to copy memory of the driver.
+// Whether a rank may be able to copy `bytes` bytes of the driver's memory, as far as this rank knows.
 bool may_reach(int rank, std::size_t bytes) {
   const offer_board* const board = offer_board::current();
   return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
          (bytes >= envelope_bytes || board->looks(rank));
 }
 
-// Names memory of the driver to another rank. Empty: it goes another way.
+// Shares the driver's memory with another rank. Returns nothing if the rank cannot reach the memory.
 std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
                                       std::size_t extent) {
   if (!may_reach(rank, bytes)) return std::nullopt;

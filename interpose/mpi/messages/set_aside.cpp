@@ -6,8 +6,8 @@
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/pending.h"
 
-// Where a copy goes: to this process, on a communicator of its own, and back as a matched message. A handle that MPI
-// gave is all that a program's MPI_Mrecv can be given.
+// look_into() sends a copy of the message to this process, on a communicator of hpe's own, and matches it again: the
+// program's MPI_Mrecv needs a message handle that MPI made.
 
 namespace hpe::interpose::mpi {
 

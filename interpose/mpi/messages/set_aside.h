@@ -1,11 +1,11 @@
 #pragma once
 
-/// Messages that were taken out of MPI because a probe met something as long as an envelope, and only its bytes tell
-/// what it is and how long the message will be. All earlier messages of the same sender are taken along, so what is
-/// here comes before what MPI still has, and receives look here first.
+/// Messages that hpe took out of MPI because a probe met a message as long as an envelope: only its bytes tell whether
+/// it is an envelope, and how long the announced message is. hpe also takes all earlier messages of the same sender, so
+/// the messages here precede those that MPI still has, and receives look here first.
 ///
-/// Where several threads are in MPI, a receive must not be given to MPI after its message was taken out. So both are
-/// done under progress::guard: to look here and to post a receive, and to probe and to take.
+/// If several threads are in MPI, no receive may be posted after its message was taken out. So looking here and posting
+/// a receive are one step under progress::guard, and probing and taking are another.
 
 #include <atomic>
 #include <list>
@@ -21,28 +21,29 @@ namespace hpe::interpose::mpi {
 /// A matched message.
 struct matched {
   MPI_Comm comm = nullptr;
-  MPI_Status status{};  ///< as a probe tells it, with the size of what the envelope stands for
+  MPI_Status status{};  ///< as a probe returns it, with the size of the message that the envelope announces
   MPI_Message handle = nullptr;
-  bool looked_into = false;      ///< the handle is that of a copy: what MPI says of its source is wrong
-  std::optional<envelope> head;  ///< set if it is one
+  bool looked_into = false;      ///< `handle` is a copy's: MPI returns a wrong source and tag for it
+  std::optional<envelope> head;  ///< set if the message is an envelope
 
   /// Receives and drops an envelope.
   void consume();
-  /// What MPI said of a receive from this.
+  /// Corrects the source and tag in the status that MPI returned for a receive of this message.
   void correct(MPI_Status& said) const;
 };
 
-/// One per process. Any thread.
+/// One per process. Thread safe.
 class set_aside {
  public:
   static set_aside& of_process();
 
-  /// A probe met a message of envelope_bytes bytes: takes it.
+  /// Takes a message of envelope_bytes bytes, which a probe met, and the sender's earlier ones out of MPI.
   void take_from_mpi(const MPI_Status& met, MPI_Comm comm);
 
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
 
-  /// Runs post(), which gives MPI a receive without waiting for it, unless there may be a message for it here.
+  /// Runs post(), which posts a receive to MPI without waiting for it. Returns false, without running it, if there are
+  /// messages here.
   template <class Post>
   [[nodiscard]] bool if_empty(Post&& post) {
     const progress::guard held;
@@ -51,15 +52,15 @@ class set_aside {
     return true;
   }
 
-  /// The first one that matches.
+  /// The first message that matches; take() also removes it.
   [[nodiscard]] std::optional<MPI_Status> find(MPI_Comm comm, int source, int tag);
   [[nodiscard]] std::optional<matched> take(MPI_Comm comm, int source, int tag);
 
-  /// Looks into a message whose handle the program is about to get, and says by which one it is to be replaced.
+  /// Receives a matched message to see whether it is an envelope. The result's handle replaces the message's handle.
   [[nodiscard]] matched look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm);
-  /// The program has the handle.
+  /// Records that the program gets the handle.
   void handed_out(const matched& what);
-  /// What the program's handle is, if it was looked into.
+  /// Returns, and forgets, the message of a handle that handed_out() recorded; only look_into() makes those.
   [[nodiscard]] std::optional<matched> taken_back(MPI_Message handle);
 
  private:
@@ -69,7 +70,7 @@ class set_aside {
   std::mutex mutex_;
   messages messages_;
   std::unordered_map<MPI_Message, matched> handed_out_;
-  std::atomic<std::size_t> count_{0};  // in both
+  std::atomic<std::size_t> count_{0};  // of messages_ and handed_out_ together
 };
 
 }  // namespace hpe::interpose::mpi
