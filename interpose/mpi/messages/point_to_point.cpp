@@ -147,8 +147,6 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
 
 }  // namespace
 
-namespace {}  // namespace
-
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
                const char* function) {
   return guarded(comm, [&]() -> taken {
