@@ -19,6 +19,7 @@
 #include "runtime/device/soft/shared/address_table.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/shared/ptx_layout.h"
 #include "runtime/device/soft/shared/timeline.h"
 #include "runtime/device/soft/softd/copy.h"
 #include "runtime/device/soft/softd/guard.h"
@@ -55,6 +56,13 @@ TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
   }
   EXPECT_EQ(heap.allocate(0), nullptr);
   EXPECT_EQ(heap.allocate(size + 1), nullptr);
+}
+
+TEST(texts, of_a_module_come_out_as_they_went_in) {
+  const std::vector<std::string> texts{".version 8.0", "", std::string("with a zero\0 inside", 19), "last"};
+  std::size_t bytes = 0;
+  const os::file_descriptor file = pack_texts(texts, bytes);
+  EXPECT_EQ(unpack_texts(file.get(), bytes), texts);
 }
 
 // A place at which every access raises SIGBUS: it is mapped behind the end of its file.
