@@ -18,7 +18,7 @@ namespace hpe::command_line {
 
 namespace {
 
-/// Bytes that the host can give without swapping, as the kernel estimates them.
+/// The kernel's estimate of the bytes that the host can allocate without swapping.
 std::optional<double> free_on_host() {
   std::ifstream file("/proc/meminfo");
   std::string name;
@@ -84,8 +84,7 @@ option devices_option(std::int64_t& place) {
 
 option repeats_option(std::int64_t& place) {
   constexpr std::int64_t most = 1000000;
-  return {"--repeats", "N", fmt::format("timed runs, of which the median is told ({})", place),
-          to_whole(place, 1, most)};
+  return {"--repeats", "N", fmt::format("timed runs; the median is reported ({})", place), to_whole(place, 1, most)};
 }
 
 int devices_of(std::int64_t devices) {

@@ -33,7 +33,7 @@ std::string describe_device(int number, const hpeDeviceInfo& device) {
   const char* kind = device.kind == HPE_DEVICE_SOFT ? "soft" : "cuda";
   std::string text = fmt::format("device {}: {} ({})\n", number, device.name, kind);
   if (device.lost != 0) {
-    return text + "  LOST: it died, and what only it held is gone; the other devices go on\n";
+    return text + "  LOST: the device died, and data without a copy on the host is gone; the other devices work\n";
   }
   text += fmt::format("  memory         {}, {} free\n", in_mib(device.memory_total), in_mib(device.memory_free));
   text += fmt::format("  compute units  {}\n", device.compute_units);
@@ -178,9 +178,8 @@ int info(int argc, char** argv) {
   command_line::read(options, argc, argv);
   if (help) {
     fmt::print(
-        "Usage: hpe info [options]\n\nStarts the runtime as a program would, and tells the devices and what they "
-        "reach, the "
-        "features that hpe was\nbuilt with, the driver, and limits of the machine that are too low.\n\n{}",
+        "Usage: hpe info [options]\n\nStarts the runtime as a program would, and prints the devices and their "
+        "peers, the features that hpe was\nbuilt with, the driver, and limits of the machine that are too low.\n\n{}",
         command_line::lines_of_help(options));
     return 0;
   }

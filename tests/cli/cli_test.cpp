@@ -1,4 +1,4 @@
-// Runs the hpe command as a user does and looks at what it prints and returns.
+// Runs the hpe command as a user does, and checks its output and exit status.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct outcome {
   std::string text;
 };
 
-/// Runs a shell command line and gives its exit status and all it printed.
+/// Runs a shell command line; returns its exit status and output.
 outcome shell(const std::string& line) {
   FILE* pipe = popen((line + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("popen");
@@ -150,7 +150,7 @@ TEST(info, tells_which_limits_are_too_low) {
   EXPECT_EQ(judged(1 << 20, false).advice, "");
   EXPECT_EQ(judged(65530, false).advice, "raise it");
   EXPECT_EQ(judged(1 << 19, true).value, "512 KiB");
-  // A limit of this process, as the shell sets it.
+  // Sets a limit by the shell for the command.
   const outcome low = shell(fmt::format("ulimit -n 512; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
   EXPECT_EQ(low.status, 0) << low.text;
   EXPECT_TRUE(contains(low, "open files           512   LOW: several devices")) << low.text;
@@ -200,7 +200,7 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
-// As where parts of a build were copied to a machine with GPUs. Any library stands for the driver here.
+// A part of a build, as copied to a machine with GPUs. Any library can stand for the driver here.
 TEST(run, says_where_the_shim_is_missing) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());

@@ -1,4 +1,4 @@
-// What all programs do alike: exit statuses, room for data, progress, reports.
+// Common parts of all programs: exit statuses, checks of memory, progress, reports.
 
 #include "apps/command_line/program.h"
 
@@ -63,7 +63,7 @@ TEST(program, files_are_looked_at_before_the_work) {
   EXPECT_THROW(check_writable("/nowhere/at/all"), bad_input);
 }
 
-/// A clock that stands, and a file to write to.
+/// A progress with a clock that the test sets, which writes to a file.
 class progress_test : public testing::Test {
  protected:
   progress::place place(bool terminal) {

@@ -292,7 +292,7 @@ TEST_P(killed_owner, leaves_nothing) {
   owner program("soft:3");
   ASSERT_EQ(program.devices().size(), 3U);
   for (const pid_t pid : program.devices()) EXPECT_TRUE(runs(pid));
-  // Other programs may remove their files meanwhile.
+  // Other programs may remove their files during the iteration.
   const auto nothing_new = [&] {
     const auto now = shared_memory_names();
     return std::includes(shared_before.begin(), shared_before.end(), now.begin(), now.end());

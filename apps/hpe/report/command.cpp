@@ -157,12 +157,11 @@ int report(int argc, char** argv) {
           "Usage: hpe report PAGE\n\n"
           "Makes the page of the parts that processes have written to the folder PAGE.parts. `hpe run --report` does "
           "so\n"
-          "itself; this is for jobs on several machines, and for programs that were started with HPE_REPORT=PAGE "
-          "alone.\n\n{}",
+          "itself; this command is for jobs on several machines, and for programs started with HPE_REPORT=PAGE.\n\n{}",
           command_line::lines_of_help(table));
       return 0;
     }
-    if (page.empty()) throw command_line::bad_input("which page? `hpe report --help` tells more.");
+    if (page.empty()) throw command_line::bad_input("which page? See `hpe report --help`.");
     const std::string place = fs::absolute(page);
     const fs::path folder = trace::folder_of_parts(place);
     const auto parts = read_parts(folder);

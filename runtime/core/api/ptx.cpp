@@ -111,7 +111,7 @@ hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault) {
 
 hpeStatus hpeWorkQuery(hpeWork work, int* done) {
   return guarded([&] {
-    HPE_REQUIRE(done != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeWorkQuery was given no place for the answer");
+    HPE_REQUIRE(done != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeWorkQuery needs a place for the answer, and got NULL");
     *done = runtime::instance().devices().reached(point_of(work)) ? 1 : 0;
   });
 }

@@ -235,7 +235,7 @@ bool soft_set::send_in_any_case(unsigned device, const request& what) {
         std::this_thread::sleep_for(between_tries);
         continue;
       }
-      devices_[device]->condemn(fmt::format("it could not be told that memory was taken away: {}", e.what()));
+      devices_[device]->condemn(fmt::format("the message that memory was removed could not be sent: {}", e.what()));
       return false;
     }
   }

@@ -60,7 +60,7 @@ class server {
       case request::kind::quit: end_process(0);
       case request::kind::join: break;
     }
-    HPE_THROW(HPE_ERROR_INTERNAL, "device {} was asked for what it does not know", device_);
+    HPE_THROW(HPE_ERROR_INTERNAL, "device {} received an unknown request", device_);
   }
 
  private:
