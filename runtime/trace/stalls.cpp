@@ -22,7 +22,7 @@
 #include "runtime/base/log.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_sites.h"
-#include "runtime/trace/location.h"
+#include "runtime/trace/call_stack.h"
 
 namespace hpe::trace {
 

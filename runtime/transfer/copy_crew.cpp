@@ -7,7 +7,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/os/copy.h"
-#include "runtime/os/cores.h"
 #include "runtime/os/thread.h"
 
 namespace hpe::transfer {

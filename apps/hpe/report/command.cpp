@@ -24,7 +24,7 @@
 #include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/report/parts.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/trace/report_part.h"
 
 namespace hpe::cli {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/own_files.h"
+#include "runtime/base/own_process.h"
 #include "runtime/core/api/guard.h"
 #include "runtime/core/runtime.h"
 

@@ -14,12 +14,12 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/device/checks.h"
 #include "runtime/device/observer.h"
 #include "runtime/device/soft/owner/soft_device.h"
 #include "runtime/device/soft/owner/soft_ptx_module.h"
-#include "runtime/os/cores.h"
+#include "runtime/os/thread.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {

@@ -10,10 +10,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/device/soft/shared/control.h"
-#include "runtime/device/soft/softd/executor.h"
 #include "runtime/device/soft/softd/guard.h"
-#include "runtime/device/soft/softd/keeper.h"
-#include "runtime/device/soft/softd/watchdog.h"
+#include "runtime/device/soft/softd/process.h"
 
 namespace hpe::device::soft {
 
