@@ -4,6 +4,7 @@
 /// check of sizes before memory is allocated.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -43,8 +44,9 @@ struct demand {
   double on_host = 0;
 };
 
-/// Throws bad_input if the first `devices` devices, or the host, have less free memory than `need`. `what` names the
-/// data for the message, as in "1000 elements of 8 bytes".
-void check_room(const std::string& what, const demand& need, int devices);
+/// Throws bad_input if the first `devices` devices, or the host, have less free memory than `need`. The limits of this
+/// process's control groups count as limits of the host. `what` names the data for the message, as in "1000 elements of
+/// 8 bytes". root is the folder that contains proc and sys.
+void check_room(const std::string& what, const demand& need, int devices, const std::filesystem::path& root = "/");
 
 }  // namespace hpe::command_line
