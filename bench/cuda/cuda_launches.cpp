@@ -73,8 +73,8 @@ void measure(int allocations, unsigned repeats, std::vector<result>& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto given = hpe::bench::parse(argc, argv, "small launches of CUDA programs on a soft device");
   ::setenv("HPE_DEVICES", "soft:1", 0);
+  const auto given = hpe::bench::parse(argc, argv, "small launches of CUDA programs on a soft device");
   std::vector<result> results;
   for (const int allocations : {4, 64}) measure(allocations, given.repeats, results);
   return hpe::bench::report("small launches of CUDA on a soft device, each of " + std::to_string(in_a_row) + ", " +
