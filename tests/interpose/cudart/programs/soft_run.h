@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/interpose/shell.h"
+#include "tests/shell.h"
 
 inline std::string cuda_program(const std::string& name) { return std::string(HPE_TEST_PROGRAMS "/") + name; }
 
