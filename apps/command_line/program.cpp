@@ -75,7 +75,8 @@ double free_in_groups(const fs::path& root) {
 /// The kernel's estimate of the bytes that this process can allocate without swapping; infinity if it is not known.
 double free_on_host(const fs::path& root) {
   const auto kibibytes = number_of(root / "proc/meminfo", "MemAvailable:");
-  return std::min(free_in_groups(root), kibibytes ? *kibibytes * 1024 : std::numeric_limits<double>::infinity());
+  const double in_groups = free_in_groups(root);
+  return kibibytes ? std::min(in_groups, *kibibytes * 1024.0) : in_groups;
 }
 
 double free_on(int devices) {
