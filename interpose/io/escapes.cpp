@@ -87,9 +87,12 @@ long through_libc(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_sendmmsg: return ::sendmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d));
     case SYS_recvmmsg:
       return ::recvmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d), pointer<timespec>(e));
+    // The functions with a time take no null pointer for it.
     case SYS_mq_timedsend:
+      if (e == 0) return ::mq_send(file, pointer<const char>(b), n, static_cast<unsigned>(d));
       return ::mq_timedsend(file, pointer<const char>(b), n, static_cast<unsigned>(d), pointer<const timespec>(e));
     case SYS_mq_timedreceive:
+      if (e == 0) return ::mq_receive(file, pointer<char>(b), n, pointer<unsigned>(d));
       return ::mq_timedreceive(file, pointer<char>(b), n, pointer<unsigned>(d), pointer<const timespec>(e));
     case SYS_msgsnd: return ::msgsnd(file, pointer<const void>(b), n, static_cast<int>(d));
     case SYS_msgrcv: return ::msgrcv(file, pointer<void>(b), n, d, static_cast<int>(e));

@@ -3,7 +3,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -23,6 +25,18 @@ ssize_t again_if_interrupted(Call call) {
   return result;
 }
 
+// A message stays in the socket while the system has no memory to hand it over.
+template <class Call>
+ssize_t again_while_memory_is_short(Call call) {
+  constexpr int tries = 1000;
+  constexpr std::chrono::milliseconds between_tries{1};
+  for (int n = 1;; ++n) {
+    const ssize_t result = again_if_interrupted(call);
+    if (result >= 0 || n == tries || (errno != ENOMEM && errno != ENOBUFS)) return result;
+    std::this_thread::sleep_for(between_tries);
+  }
+}
+
 template <class Take>
 std::size_t receive(int socket, std::span<std::byte> data, const Take& take) {
   iovec part{data.data(), data.size()};
@@ -32,7 +46,7 @@ std::size_t receive(int socket, std::span<std::byte> data, const Take& take) {
   alignas(cmsghdr) char ancillary[ancillary_size];
   message.msg_control = ancillary;
   message.msg_controllen = sizeof ancillary;
-  const ssize_t got = again_if_interrupted([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC); });
+  const ssize_t got = again_while_memory_is_short([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC); });
   if (got <= 0) return 0;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;

@@ -17,8 +17,9 @@ inline constexpr std::size_t most_descriptors = 250;
 /// Throws HPE_ERROR_SYSTEM.
 bool send_message(int socket, std::span<const std::byte> data, std::span<const int> descriptors = {});
 
-/// Waits for a message and returns its size, at most data.size(); 0 if the other end is gone or the message is too
-/// large. descriptors gets the files sent with it. Throws std::bad_alloc before it takes the message from the socket.
+/// Waits for a message and returns its size, at most data.size(); 0 if the other end is gone, if the message is too
+/// large, or if the system has had no memory for the message for a second. descriptors gets the files sent with it.
+/// Throws std::bad_alloc before it takes the message from the socket.
 std::size_t receive_message(int socket, std::span<std::byte> data, std::vector<file_descriptor>& descriptors);
 /// Receives a message and closes the files sent with it. Allocates no memory.
 std::size_t receive_message(int socket, std::span<std::byte> data);

@@ -67,11 +67,13 @@ std::vector<std::string> open_files_of(pid_t pid) {
   return result;
 }
 
-std::vector<std::string> shared_memory_names() {
+std::vector<std::string> shared_memory_names_of(pid_t pid) {
   std::vector<std::string> result;
-  for (const auto& entry : fs::directory_iterator("/dev/shm"))
-    if (entry.path().filename().string().starts_with("hpe")) result.push_back(entry.path().string());
-  std::sort(result.begin(), result.end());
+  for (const std::string& name : open_files_of(pid))
+    if (name.starts_with("/dev/shm/")) result.push_back(name);
+  std::ifstream mappings("/proc/" + std::to_string(pid) + "/maps");
+  for (std::string line; std::getline(mappings, line);)
+    if (const auto name = line.find("/dev/shm/"); name != std::string::npos) result.push_back(line.substr(name));
   return result;
 }
 

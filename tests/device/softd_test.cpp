@@ -109,6 +109,25 @@ TEST(guard, stops_what_asks_for_it_and_nothing_else) {
   EXPECT_TRUE(is_stop(*found));
 }
 
+TEST(guard, lets_threads_that_crash_at_the_same_time_go_on) {
+  install_crash_handlers();
+  constexpr int count = 8;
+  std::atomic<int> waiting{count}, recovered{0};
+  std::byte* volatile const nowhere = reinterpret_cast<std::byte*>(0x40);  // volatile: the compiler must not know
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&] {
+      auto body = [&] {
+        --waiting;
+        while (waiting != 0) relax();
+        *nowhere = std::byte{1};
+      };
+      if (run_guarded(body)) ++recovered;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(recovered, count);
+}
+
 void spin(const void* running, const hpeTiles* /*tiles*/) {
   auto* const count = *static_cast<std::atomic<int>* const*>(running);
   ++*count;

@@ -260,7 +260,8 @@ bool soft_set::receive(unsigned device, reply& answer) {
     if (ready == 0)
       devices_[device]->condemn(
           fmt::format("it did not answer a request for {} s (HPE_DEVICE_TIMEOUT)", timeout_.count()));
-    if (ready < 0 || !receive_reply(socket, answer)) return false;
+    // If poll failed, the answer is waited for without a limit: it tells what the device has done.
+    if (!receive_reply(socket, answer)) return false;
     // Replies with older numbers belong to requests that were given up.
     if (answer.number == requests_[device]) return true;
   }

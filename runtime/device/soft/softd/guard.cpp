@@ -91,6 +91,9 @@ recoveries count_recoveries() noexcept {
 void ring_at_recoveries(doorbell& bell) noexcept { recovery_bell = &bell; }
 
 void install_crash_handlers() {
+  // The first call initialises glibc's allocator, which is not safe in two threads at once. A program whose malloc
+  // comes from another library, or from AddressSanitizer, has made no such call.
+  static_cast<void>(::mallinfo2());
   struct sigaction action {};
   action.sa_sigaction = land;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
