@@ -9,8 +9,8 @@ namespace hpe::interpose {
 
 namespace {
 
-// The kernel reads the new mask before it looks at what to do with it, and here there is nothing to do. Not by
-// syscall(): that one is interposed (io/escapes.cpp), and asks here what its arguments are.
+// The kernel reads the new mask before it checks the operation, which is none here. syscall() cannot be used, because
+// its interposed form (io/escapes.cpp) calls this function for its arguments.
 bool readable(std::uintptr_t address) noexcept {
   constexpr long mask_bytes = 8;
   constexpr long nothing = ~0;

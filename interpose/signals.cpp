@@ -1,7 +1,7 @@
-// The program's calls about signal actions and masks. Two rules, both kept by runtime/os/signals.h: once hpe handles
-// faults, the action for SIGSEGV is a matter between the program and hpe; and SIGSEGV is never blocked in the kernel,
-// from the moment that this library is loaded, so that threads made before hpe starts can fault too. Everything else is
-// what the next library makes of it.
+// The program's calls about signal actions and masks. Two rules, both implemented by runtime/os/signals.h: once hpe
+// handles faults, hpe keeps the program's action for SIGSEGV; and from the moment that this library is loaded, SIGSEGV
+// is never blocked in the kernel, so that threads made before hpe starts can fault too. All other calls are passed to
+// the next library.
 //
 // sigwait, signalfd, sigpending and the interface of 4.2BSD (sigblock, sigsetmask, sigpause) go to libc directly.
 

@@ -67,7 +67,7 @@ struct scan_tile {
 /// The threads of a block of the single-pass kernels on GPUs, and the bytes of their tiles.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
-/// Tiles aligned to so many bytes, a vector, are the fastest.
+/// The bytes of a vector. Tiles with this alignment are the fastest.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
 /// The most devices that take part in one scan.

@@ -88,7 +88,7 @@ struct slab {
   return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
 }
 
-/// Planes x0 to x1 for a GPU with so many multiprocessors.
+/// Planes x0 to x1 for a GPU with the given number of multiprocessors.
 [[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
                                             int64_t multiprocessors) {
   if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};

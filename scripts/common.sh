@@ -1,10 +1,10 @@
-# What the other scripts share. Sourced, never run; after it the working directory is the root of the repository.
+# Common functions of the scripts, to be sourced. Sets the working directory to the root of the repository.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# How many compilers may run at once: one for each core, fewer where memory is short (1.5 GiB each).
+# The number of compilers that may run at once: one for each core, or fewer if memory is short (1.5 GiB each).
 parallel_jobs() {
   local cores available_mib fitting
   cores=$(nproc)
@@ -55,8 +55,8 @@ make_bare_root() {
   cp /etc/resolv.conf "$root/etc"
 }
 
-# in_bare_root <folder> <command>...: runs a command in it, with nothing of this machine's environment. The mounts belong to a
-# name space of their own and end with it.
+# in_bare_root <folder> <command>...: runs a command in the bare root, with an empty environment. The mounts are in a
+# mount name space that ends with the command.
 in_bare_root() {
   env -i HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin unshare --mount bash -c '
     for folder in dev proc sys; do mount --rbind "/$folder" "$1/$folder"; done

@@ -28,7 +28,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// The sentence for a word that the table does not know.
+/// The message for a word that is not in the table.
 std::string complaint_about(const std::string& word, const std::vector<option>& table) {
   const auto place = std::find_if(table.begin(), table.end(), is_word);
   if (word.starts_with("-")) {
@@ -40,10 +40,10 @@ std::string complaint_about(const std::string& word, const std::vector<option>& 
     return "unknown option " + name + (meant.empty() ? "; --help lists them" : "; is " + meant + " meant?");
   }
   if (place == table.end()) return "\"" + word + "\" is no option, and no file is read; --help lists the options";
-  return "\"" + word + "\" is one word too many; --help tells what is read";
+  return "\"" + word + "\" is one argument too many; --help lists the arguments";
 }
 
-/// The sentence for words that CLI11 refuses: a switch with a value, or an option at the end without one.
+/// The message for words that CLI11 refuses: a switch with a value, or a last option without its value.
 std::string complaint_about(const std::vector<std::string>& words, const std::vector<option>& table,
                             const std::string& sentence) {
   for (const option& o : table) {
@@ -55,7 +55,7 @@ std::string complaint_about(const std::vector<std::string>& words, const std::ve
   return sentence;
 }
 
-/// Gives the words that the table does not know.
+/// Returns the words that are not in the table.
 std::vector<std::string> parse(const std::vector<option>& table, int argc, char** argv, bool up_to_a_program) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   CLI::App parser;

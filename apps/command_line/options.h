@@ -1,7 +1,7 @@
 #pragma once
 
-/// The command lines of all programs of hpe, as tables. A table is made for one request: each row says where its value
-/// goes, so the table lives no longer than the request. CLI11 reads the words; it is included in options.cpp alone,
+/// The command lines of all programs of hpe, as tables. Each row has a setter for its value, which refers to variables
+/// of one request; so a table must not outlive its request. CLI11 reads the words; it is included in options.cpp alone,
 /// because it is slow to compile.
 
 #include <functional>
@@ -13,19 +13,19 @@
 
 namespace hpe::command_line {
 
-/// Puts the value of the option of this name where it belongs. Throws bad_input for a value that is none.
+/// Stores the value of the option `name`. Throws bad_input for an invalid value.
 using setter = std::function<void(const std::string& name, const std::string& value)>;
 
 struct option {
-  std::string name;   ///< with its dashes; without: a word that stands alone, as in SIZE. A table has at most one
-  std::string value;  ///< what the value is called; empty: a switch, which takes none, or a word
+  std::string name;   ///< with dashes; without dashes, as in SIZE: the positional argument (at most one)
+  std::string value;  ///< the name of the value in help texts; empty for switches and positional arguments
   std::string help;   ///< may have several lines
   setter set;
 };
 
-/// Reads --name VALUE, --name=VALUE, --switch and the word that stands alone; -h is --help. Of an option that is given
-/// twice, the last value counts. argv[0] is not looked at. Throws bad_input for an option that is not in the table, a
-/// value that is missing or too much, a word that nothing takes, and what setters throw.
+/// Reads --name VALUE, --name=VALUE, --switch and the positional argument; -h is --help. If an option is given twice,
+/// the last value wins. argv[0] is ignored. Throws bad_input for an option that is not in the table, a missing or
+/// superfluous value and a superfluous argument; exceptions of setters pass through.
 void read(const std::vector<option>& table, int argc, char** argv);
 
 /// Reads options up to a program and its arguments, with or without "--" before it. Gives the program's place in argv;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <new>
 #include <optional>
 
@@ -18,14 +20,63 @@ namespace hpe::command_line {
 
 namespace {
 
-/// Bytes that the host can give without swapping, as the kernel estimates them.
-std::optional<double> free_on_host() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  double kibibytes = 0;
-  for (std::string unit; file >> name >> kibibytes; std::getline(file, unit))
-    if (name == "MemAvailable:") return kibibytes * 1024;
+namespace fs = std::filesystem;
+
+/// The number in the line of a file that begins with a name; nullopt if there is none.
+std::optional<double> number_of(const fs::path& path, const std::string& name) {
+  std::ifstream file(path);
+  std::string word;
+  double number = 0;
+  for (std::string rest; file >> word >> number; std::getline(file, rest))
+    if (word == name) return number;
   return std::nullopt;
+}
+
+/// The only number of a file; nullopt if it is none, as "max".
+std::optional<double> number_in(const fs::path& path) {
+  double number = 0;
+  return std::ifstream(path) >> number ? std::optional(number) : std::nullopt;
+}
+
+/// The names of a control group's files in the two versions of control groups.
+struct names_of_files {
+  const char *folder, *limit, *used, *reclaimable;
+};
+constexpr names_of_files version_1{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                   "total_inactive_file"},
+    version_2{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+
+/// Bytes that a control group still allows; infinity without a limit. The kernel gives up files in the page cache
+/// first.
+double free_in(const fs::path& group, const names_of_files& names) {
+  const auto limit = number_in(group / names.limit), used = number_in(group / names.used);
+  if (!limit || !used) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, *limit - *used + number_of(group / "memory.stat", names.reclaimable).value_or(0));
+}
+
+/// Bytes that this process's control group and all groups above it still allow; infinity without a limit.
+double free_in_groups(const fs::path& root) {
+  double least = std::numeric_limits<double>::infinity();
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLER,...:GROUP; version 2 has no controllers
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    if (controllers != ",," && controllers.find(",memory,") == std::string::npos) continue;
+    const names_of_files& names = controllers == ",," ? version_2 : version_1;
+    fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    for (; !group.empty(); group = group.parent_path())
+      least = std::min(least, free_in(root / names.folder / group, names));
+    least = std::min(least, free_in(root / names.folder, names));
+  }
+  return least;
+}
+
+/// The kernel's estimate of the bytes that this process can allocate without swapping; infinity if it is not known.
+double free_on_host(const fs::path& root) {
+  const auto kibibytes = number_of(root / "proc/meminfo", "MemAvailable:");
+  const double in_groups = free_in_groups(root);
+  return kibibytes ? std::min(in_groups, *kibibytes * 1024.0) : in_groups;
 }
 
 double free_on(int devices) {
@@ -84,8 +135,7 @@ option devices_option(std::int64_t& place) {
 
 option repeats_option(std::int64_t& place) {
   constexpr std::int64_t most = 1000000;
-  return {"--repeats", "N", fmt::format("timed runs, of which the median is told ({})", place),
-          to_whole(place, 1, most)};
+  return {"--repeats", "N", fmt::format("timed runs; the median is reported ({})", place), to_whole(place, 1, most)};
 }
 
 int devices_of(std::int64_t devices) {
@@ -102,15 +152,15 @@ void check_writable(const std::string& path) {
   if (is_new) std::filesystem::remove(path);
 }
 
-void check_room(const std::string& what, const demand& need, int devices) {
+void check_room(const std::string& what, const demand& need, int devices, const fs::path& root) {
   const double on_devices = free_on(devices);
   if (need.on_devices > on_devices)
     throw bad_input(fmt::format("{}: they take {} on {} device{}, where {} are free", what, in_words(need.on_devices),
                                 devices, devices == 1 ? "" : "s", in_words(on_devices)));
-  const auto on_host = free_on_host();
-  if (on_host && need.on_host > *on_host)
+  const double on_host = free_on_host(root);
+  if (need.on_host > on_host)
     throw bad_input(fmt::format("{}: they take {} on the host, where {} are free", what, in_words(need.on_host),
-                                in_words(*on_host)));
+                                in_words(on_host)));
 }
 
 }  // namespace hpe::command_line

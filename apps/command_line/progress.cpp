@@ -36,7 +36,7 @@ void progress::at(double done, const std::string& what) {
   if (quiet_) return;
   const double now = seconds();
   const bool last = done >= total_;
-  if (last && told_ == 0 && now < between_lines) return;  // it was too short to be told about
+  if (last && told_ == 0 && now < between_lines) return;  // the work ended before the first line
   if (!last && now - told_ < (where_.terminal ? between_changes : between_lines)) return;
   told_ = now;
   if (where_.terminal) {

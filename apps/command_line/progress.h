@@ -7,9 +7,9 @@
 
 namespace hpe::command_line {
 
-/// Tells how far a long work is, at what rate it goes and how long it will still take: on a terminal in one line that
-/// changes, elsewhere in a line every five seconds and at the end. Work that ends before the first line is not told of.
-/// The destructor ends an open line, so that a message after an error begins its own. One thread at a time.
+/// Shows the progress, the rate and the remaining time of long work: on a terminal in one line that changes, elsewhere
+/// in a line every five seconds and at the end. Work that ends before its first line leaves no line. The destructor
+/// ends an open line, so that an error message begins a new one. One thread at a time.
 class progress {
  public:
   struct place {
@@ -17,16 +17,16 @@ class progress {
     bool terminal = false;
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
-  /// Standard error, if it is a terminal as one.
+  /// Writes to standard error.
   [[nodiscard]] static place standard_error();
 
-  /// total units, named in the singular, are to be done; quiet tells nothing.
+  /// The work has `total` units; `unit` is their name in the singular. `quiet` suppresses all output.
   progress(std::string unit, double total, bool quiet, place where = standard_error());
   ~progress();
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
 
-  /// So many units are done, parts of one included; what names the present part of the work, or is empty.
+  /// Sets the number of finished units, which may have a fraction. `what` names the current step, or is empty.
   void at(double done, const std::string& what = {});
 
   [[nodiscard]] double seconds() const;
@@ -39,7 +39,7 @@ class progress {
   const bool quiet_;
   const place where_;
   const std::chrono::steady_clock::time_point begin_;
-  double told_ = 0;  ///< seconds after the begin
+  double told_ = 0;  ///< seconds since the work began
   bool open_ = false;
 };
 

@@ -38,7 +38,7 @@ nlohmann::json as_json(const report& r) {
 }  // namespace
 
 void write_json(const report& r, const std::string& file) {
-  // What is no UTF-8, in a path for instance, becomes a question mark.
+  // Bytes that are not valid UTF-8, for example in a path, become question marks.
   if (!file.empty()) write_text(as_json(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n', file);
 }
 

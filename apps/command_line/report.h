@@ -1,7 +1,7 @@
 #pragma once
 
-/// What commands and benchmarks measured, as JSON: an object that names program, machine, commit and time, so that the
-/// figures can be told apart later. docs/schemas/report.json describes it.
+/// Measurements of commands and benchmarks as JSON: an object that names program, machine, commit and time, so that
+/// figures of different runs can be distinguished. docs/schemas/report.json describes it.
 
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace hpe::command_line {
 
-/// A line of a table of figures. bar: what is asked for, as text; empty if nothing is. spread: of the repeats,
-/// likewise.
+/// A line of a table of figures. bar: the required value, as text; empty if there is none. spread: the range of the
+/// repeats, as text or empty.
 struct figure {
   std::string what;
   double value;
@@ -25,17 +25,18 @@ struct report {
   std::string about;  ///< what the program does, in a sentence
   std::string title;
   std::int64_t repeats = 1;
-  std::vector<std::string> devices = {};  ///< their names; empty: not told
+  std::vector<std::string> devices = {};  ///< names of the devices; empty: not reported
   std::vector<figure> figures;
 };
 
-/// Writes it as write_text does.
+/// Writes the report with write_text().
 void write_json(const report& r, const std::string& file);
 
 /// Writes a text to the file, or to standard output for "-"; nothing for an empty name. Throws std::runtime_error.
 void write_text(const std::string& text, const std::string& file);
 
-/// The answer of a command: prints the text unless `quiet` or the JSON goes to standard output, and writes the JSON.
+/// The output of a command: prints the text unless `quiet` is set or the JSON goes to standard output, and writes the
+/// JSON.
 void answer(const report& r, const std::string& text, const std::string& json, bool quiet);
 
 /// The names of the first `count` devices.
@@ -47,7 +48,7 @@ void answer(const report& r, const std::string& text, const std::string& json, b
 /// The processor's name and the number of cores.
 [[nodiscard]] std::string machine();
 
-/// The commit that was built, with "+" behind it where files differed from it.
+/// The commit that was built; a "+" follows if files differed from it.
 [[nodiscard]] std::string commit();
 
 /// The time in UTC, as in 2026-11-23T04:05:06Z.

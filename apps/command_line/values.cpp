@@ -21,7 +21,7 @@ std::optional<std::int64_t> plain_number(std::string_view text) {
   return failure == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-/// How far a unit shifts a number: 10 for k and K, 20 for M, 30 for G; 0 for what is no unit.
+/// The shift that a unit means: 10 for k and K, 20 for M, 30 for G; 0 for other characters.
 int shift_of(char unit) {
   switch (unit) {
     case 'k':

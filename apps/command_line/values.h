@@ -1,6 +1,6 @@
 #pragma once
 
-/// The setters that most options need. Each keeps a reference to where the value goes.
+/// The setters that most options need. Each keeps a reference to the variable that it sets.
 
 #include <concepts>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace hpe::command_line {
 
 inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 
-/// A whole number from least to most, written as 1000, 2^20 or 64M (k, M, G: powers of 1024). Throws bad_input, with
-/// the name of what it is for.
+/// A whole number from least to most, written as 1000, 2^20 or 64M (k, M, G: powers of 1024). Throws bad_input with the
+/// option's name.
 [[nodiscard]] std::int64_t whole_number(const std::string& name, const std::string& text, std::int64_t least = 0,
                                         std::int64_t most = no_limit);
 
@@ -41,7 +41,7 @@ template <std::integral Number>
   };
 }
 
-/// The text among words; throws bad_input with all of them.
+/// The index of a text among words; throws bad_input, which lists the words.
 [[nodiscard]] std::size_t place_among(const std::string& name, const std::string& text,
                                       const std::vector<std::string>& words);
 

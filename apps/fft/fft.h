@@ -49,7 +49,7 @@ using effort = kernels::fft_effort;
 struct settings {
   form how = form::automatic;
   order elements = order::natural;
-  int devices = 0;                       ///< use so many, from the first one on; 0: all
+  int devices = 0;                       ///< number of devices to use, from the first one on; 0: all
   effort soft_effort = effort::measure;  ///< soft devices: how long FFTW searches for plans
   bool fused = true;                     ///< soft devices: transpose and transform in one kernel
 };
@@ -58,9 +58,10 @@ struct settings {
 /// its plans. It owns the additional memory: up to two arrays of the size of one array of the batch, or eight in the
 /// form `convolution`.
 ///
-/// Calls return as soon as the work is queued, in the order of the data as everywhere in hpe. One thread at a time.
-/// Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for a problem or settings that are not possible, with the possible
-/// values; HPE_ERROR_NOT_SUPPORTED where cuFFT or FFTW is missing; and what allocations and launches throw.
+/// Calls return as soon as the work is queued; it runs in the order that its data require, like every launch. One
+/// thread at a time. Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for a problem or settings that are not possible,
+/// with the possible values; HPE_ERROR_NOT_SUPPORTED where cuFFT or FFTW is missing; and what allocations and launches
+/// throw.
 template <class T>
 class plan {
  public:

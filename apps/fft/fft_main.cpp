@@ -29,7 +29,7 @@ using command_line::failed;
 /// The name of the element's type in files.
 std::string type_of(const request& r) { return r.twice ? "c128" : "c64"; }
 
-/// The file gives the size, unless it was said.
+/// The file determines the size unless the command line does.
 void measure_input(request& r, const files::description& file, std::size_t size) {
   const auto there = static_cast<std::int64_t>(file.elements(size));
   const auto& shape = file.shape;
@@ -68,7 +68,7 @@ double squares(const data<T>& x) {
   return static_cast<double>(sum);
 }
 
-/// How far there and back is from the input, relative to it, root mean square.
+/// The relative error of the two transforms together, root mean square.
 template <class T>
 double distance(const data<T>& back, const data<T>& x, double scale) {
   double wrong = 0, all = 0;
@@ -130,7 +130,7 @@ int run(request r, const files::description& file) {
                                         r.what.rows > 1 ? fmt::format("{} x ", r.what.rows) : "", r.what.length,
                                         r.twice ? "double" : "single", r.inverse ? ", inverse" : "");
   const double rate = operations / seconds / 1e9;
-  // Not (error > allowed): a result that is no number is wrong too.
+  // Not (error > allowed): NaN is an error too.
   const bool good = error <= allowed && parseval <= allowed;
   const std::string bar = fmt::format("<= {:.2e}", allowed);
   command_line::answer(
@@ -149,7 +149,7 @@ int run(request r, const files::description& file) {
           title, how.explain(), seconds * 1e3, rate, error, allowed, parseval),
       r.json, r.quiet);
   if (good) return 0;
-  fmt::print(stderr, "hpe fft: the result is not as exact as it has to be\n");
+  fmt::print(stderr, "hpe fft: the error of the result is too large\n");
   return failed;
 }
 

@@ -30,7 +30,7 @@ std::vector<command_line::option> options_of(request& r) {
   const setter to_size = [&r](const std::string& name, const std::string& v) { set_size(r, name, v); };
   return {
       {"SIZE|FILE", "",
-       "so many random elements, as in 1000, 2^20 or 4096x4096 (2^20); or the elements of a file: .npy, or raw\n"
+       "the number of random elements, as in 1000, 2^20 or 4096x4096 (2^20); or a file of elements: .npy, or raw\n"
        "pairs of real and imaginary parts, float32, or float64 with --double",
        to_size_or_file(to_size, r.input)},
       {"--size", "N or ROWSxCOLUMNS",
@@ -70,9 +70,9 @@ std::string help_text() {
   request defaults;
   return "Usage: hpe fft [options] [SIZE|FILE]\n"
          "\n"
-         "Transforms complex numbers by the fast Fourier transform over all devices, goes back, and tells how long it "
-         "took\n"
-         "and how exact it was. Any length is possible. Nothing is scaled: forward and inverse give the input times "
+         "Transforms complex numbers by the fast Fourier transform over all devices, transforms back, and prints "
+         "the time\n"
+         "and the error. Any length is possible. Nothing is scaled: forward and inverse give the input times "
          "its\n"
          "length. Without options it transforms 2^20 random numbers.\n"
          "\n" +

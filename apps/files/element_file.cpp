@@ -134,7 +134,7 @@ std::vector<std::uint64_t> shape_in(const std::string& path, std::string_view te
       continue;
     }
     const auto [stop, failure] = std::from_chars(at, end, shape.emplace_back());
-    if (failure != std::errc()) throw bad_input(fmt::format("{} has a header that tells no shape: {}", path, text));
+    if (failure != std::errc()) throw bad_input(fmt::format("{} has a header without a shape: {}", path, text));
     at = stop;
   }
   return shape;
@@ -145,7 +145,7 @@ description read_header(const std::string& path, const descriptor& file, std::ui
   const auto refuse = [&](const std::string& what) { return bad_input(path + " is no .npy file: " + what); };
   unsigned char head[12]{};
   const std::uint64_t got = read_at(file, head, sizeof(head), 0);
-  if (got < 10 || std::memcmp(head, magic.data(), magic.size()) != 0) throw refuse("it does not begin as one");
+  if (got < 10 || std::memcmp(head, magic.data(), magic.size()) != 0) throw refuse("the magic bytes are missing");
   const unsigned version = head[6];
   if (version < 1 || version > 3) throw refuse(fmt::format("its version is {}; 1, 2 and 3 are known", version));
   std::uint64_t length = head[8] + (std::uint64_t{head[9]} << 8);

@@ -34,7 +34,7 @@ struct description {
 [[nodiscard]] bool is_npy(const std::string& path);
 
 /// Reads the header, if the file is .npy. Throws bad_input if the file cannot be opened, the header is malformed, the
-/// type is not among those above, the byte order is another, or the first axis is the fastest.
+/// type is none of those above, the byte order is not little-endian, or the first axis is the fastest.
 [[nodiscard]] description describe(const std::string& path);
 
 /// Reads all elements. Throws bad_input if the file cannot be read or is shorter than described.

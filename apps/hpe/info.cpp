@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include "apps/command_line/report.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/machine.h"
+#include "apps/hpe/nvlink.h"
 #include "hpe/hpe.hpp"
 #include "hpe/placement.h"
 
@@ -33,7 +35,7 @@ std::string describe_device(int number, const hpeDeviceInfo& device) {
   const char* kind = device.kind == HPE_DEVICE_SOFT ? "soft" : "cuda";
   std::string text = fmt::format("device {}: {} ({})\n", number, device.name, kind);
   if (device.lost != 0) {
-    return text + "  LOST: it died, and what only it held is gone; the other devices go on\n";
+    return text + "  LOST: the device died, and data without a copy on the host is gone; the other devices work\n";
   }
   text += fmt::format("  memory         {}, {} free\n", in_mib(device.memory_total), in_mib(device.memory_free));
   text += fmt::format("  compute units  {}\n", device.compute_units);
@@ -80,6 +82,20 @@ int node_of(int device) {
   return node;
 }
 
+/// The value of an option of soft devices; empty if it is not set.
+std::string option_of_soft_devices(const char* variable) {
+  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+  return value != nullptr ? value : "";
+}
+
+/// A link of a soft device in words, from the value of its option: "12G:5" or "".
+std::string link_in_words(const std::string& value) {
+  if (value.empty()) return "without a limit";
+  const std::size_t colon = value.find(':');
+  const std::string rate = value.substr(0, colon) + " bytes/s";
+  return colon == std::string::npos ? rate : rate + " and " + value.substr(colon + 1) + " us";
+}
+
 nlohmann::json as_json(int number, const hpeDeviceInfo& device) {
   nlohmann::json object{{"number", number},
                         {"name", device.name},
@@ -91,6 +107,9 @@ nlohmann::json as_json(int number, const hpeDeviceInfo& device) {
   object["memory_free"] = device.memory_free;
   object["compute_units"] = device.compute_units;
   object["numa_node"] = node < 0 ? nlohmann::json() : nlohmann::json(node);
+  if (device.kind == HPE_DEVICE_SOFT)
+    object["links"] = {{"host", option_of_soft_devices("HPE_SOFT_HOST_LINK")},
+                       {"peers", option_of_soft_devices("HPE_SOFT_PEER_LINK")}};
   object["reaches"] = nlohmann::json::array();
   for (int d = 0; d < 64; ++d)
     if (d != number && (device.peers >> d & 1) != 0) object["reaches"].push_back(d);
@@ -110,12 +129,20 @@ nlohmann::json as_json() {
   for (const feature& f : features()) object["features"][f.name] = f.built_in;
   for (int d = 0; d < device_count(); ++d) object["devices"].push_back(as_json(d, device_info(d)));
   object["gpus"] = nlohmann::json::array();
-  for (const gpu& g : gpus_of_machine())
+  const std::vector<gpu_links> links = links_of_gpus();
+  for (const gpu& g : gpus_of_machine()) {
+    nlohmann::json nvlinks = nlohmann::json::array(), paths = nlohmann::json::array();
+    const gpu_links own = links_from(links, g.bus);
+    for (const auto& n : own.links) nvlinks.push_back({{"to", n.to}, {"count", n.count}, {"version", n.version}});
+    for (const pci_path& p : own.paths) paths.push_back({{"to", p.to}, {"through", p.through}});
     object["gpus"].push_back({{"model", g.model},
                               {"bus", g.bus},
                               {"link_speed", g.link_speed},
                               {"link_width", g.link_width},
-                              {"numa_node", g.numa_node < 0 ? nlohmann::json() : nlohmann::json(g.numa_node)}});
+                              {"numa_node", g.numa_node < 0 ? nlohmann::json() : nlohmann::json(g.numa_node)},
+                              {"nvlinks", nvlinks},
+                              {"pci_paths", paths}});
+  }
   for (const limit& l : limits_of_machine())
     object["limits"].push_back(
         {{"name", l.name}, {"value", l.value}, {"enough", l.advice.empty()}, {"advice", l.advice}});
@@ -138,6 +165,10 @@ std::string devices_as_text() {
     if (device.lost != 0) continue;
     const array<char> probe(1, on_device(d));
     const int node = node_of(d);
+    if (device.kind == HPE_DEVICE_SOFT)
+      text += fmt::format("  links          to the host {}, to other devices {}\n",
+                          link_in_words(option_of_soft_devices("HPE_SOFT_HOST_LINK")),
+                          link_in_words(option_of_soft_devices("HPE_SOFT_PEER_LINK")));
     text += fmt::format("  NUMA node      {}\n  addresses      from {}\n", node < 0 ? "any" : std::to_string(node),
                         static_cast<void*>(probe.data()));
   }
@@ -155,9 +186,12 @@ std::string machine_as_text() {
   text += fmt::format(
       "CUDA driver      {}\n",
       cuda.empty() ? "none" : fmt::format("for CUDA {}{}", cuda, driver.empty() ? "" : ", version " + driver));
-  for (const gpu& g : gpus_of_machine())
+  const std::vector<gpu_links> links = links_of_gpus();
+  for (const gpu& g : gpus_of_machine()) {
     text += fmt::format("GPU {}  {}, {} x {}, NUMA node {}\n", g.bus, g.model, g.link_width, g.link_speed,
                         g.numa_node < 0 ? "any" : std::to_string(g.numa_node));
+    text += describe_links(links_from(links, g.bus));
+  }
   text += "\n";
   for (const limit& l : limits_of_machine())
     text += fmt::format("{:<21}{}{}\n", l.name, l.value, l.advice.empty() ? "" : "   LOW: " + l.advice);
@@ -178,9 +212,8 @@ int info(int argc, char** argv) {
   command_line::read(options, argc, argv);
   if (help) {
     fmt::print(
-        "Usage: hpe info [options]\n\nStarts the runtime as a program would, and tells the devices and what they "
-        "reach, the "
-        "features that hpe was\nbuilt with, the driver, and limits of the machine that are too low.\n\n{}",
+        "Usage: hpe info [options]\n\nStarts the runtime as a program would, and prints the devices and their "
+        "links, the features that hpe was\nbuilt with, the driver, and limits of the machine that are too low.\n\n{}",
         command_line::lines_of_help(options));
     return 0;
   }

@@ -59,7 +59,7 @@ limit judge(const judged& j) {
 std::vector<limit> limits_of_machine() {
   const std::array all_judged{
       judged{"vm.max_map_count", setting("/proc/sys/vm/max_map_count"), 1 << 20, false,
-             "large allocations are protected as a whole, and a touch by the CPU moves all of one: "
+             "large allocations are protected as a whole, so one touch by the CPU moves a whole allocation: "
              "sysctl vm.max_map_count=1048576"},
       judged{"locked memory", resource(RLIMIT_MEMLOCK), 64 * mebi, true,
              "host memory cannot be pinned for GPUs and network cards: ulimit -l unlimited"},

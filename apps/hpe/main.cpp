@@ -16,9 +16,9 @@ namespace hpe::cli {
 namespace {
 
 constexpr std::array table{
-    command{"info", "the devices, their memory and who reaches whom", info},
+    command{"info", "the devices, their memory, and which device reaches which", info},
     command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
-    command{"report", "makes a page of what processes recorded with HPE_REPORT", report},
+    command{"report", "makes a page of the records that processes wrote with HPE_REPORT", report},
     command{"top", "the processes that use hpe now: devices, memory, rates", top},
     command{"fft", "Fourier transforms of any length over all devices", fft_main},
     command{"rtm", "reverse time migration: a seismic image from a velocity model", rtm_main},
@@ -26,7 +26,7 @@ constexpr std::array table{
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
     command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
-    command{"help", "this text; `hpe help options` lists what can be set", help},
+    command{"help", "this text; `hpe help options` lists all options", help},
 };
 
 int run(int argc, char** argv) {

@@ -36,13 +36,13 @@ struct run_option {
 
 constexpr std::array options{
     run_option{"--cuda", "WHICH", "HPE_CUDA",
-               "CUDA on GPUs (driver), on soft devices (soft), or on what there is (auto)"},
-    run_option{"--devices", "WHICH", "HPE_DEVICES", "what hpe takes as devices"},
-    run_option{"--scope", "WHICH", "HPE_SCOPE", "what kernels may use of the device memory that CPU code has touched"},
-    run_option{"--profile", nullptr, "HPE_PROFILE", "tells at the end where the data's time went"},
-    run_option{"--trace", "FILE", "HPE_TRACE", "a picture of what happened when, for ui.perfetto.dev"},
+               "CUDA on GPUs (driver), on soft devices (soft), or on GPUs if there are any (auto)"},
+    run_option{"--devices", "WHICH", "HPE_DEVICES", "the devices of hpe"},
+    run_option{"--scope", "WHICH", "HPE_SCOPE", "device memory touched by CPU code that kernels may use"},
+    run_option{"--profile", nullptr, "HPE_PROFILE", "print at the end how long each kind of data movement took"},
+    run_option{"--trace", "FILE", "HPE_TRACE", "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
     run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},
-    run_option{"--log", "LEVEL", "HPE_LOG", "what hpe tells on standard error"},
+    run_option{"--log", "LEVEL", "HPE_LOG", "the messages of hpe on standard error"},
 };
 
 /// The values of HPE_CUDA: where CUDA programs run.
@@ -74,7 +74,7 @@ int print_usage() {
       "program, or mpirun with either. Its exit status, signals and streams are its own. Without NVIDIA's driver, "
       "CUDA\n"
       "programs run on soft devices if they are linked with -cudart shared and carry PTX.\n\n"
-      "{}\n`hpe help options` tells more of the variables in parentheses, and of others.\n",
+      "{}\n`hpe help options` describes the variables in parentheses, and others.\n",
       command_line::lines_of_help(rows(help, report)));
   return 0;
 }
@@ -184,7 +184,7 @@ int run_within(int argc, char** argv) {
   std::string report;
   const int at = command_line::read_before_program(rows(help, report), argc, argv);
   if (help) return print_usage();
-  if (at >= argc) throw command_line::bad_input("which program? `hpe run --help` tells more.");
+  if (at >= argc) throw command_line::bad_input("which program? See `hpe run --help`.");
   if (const int status = prepare_cuda(); status != 0) return status;
   if (!report.empty()) return run_with_report(report, argv + at);
   ::execvp(argv[at], argv + at);

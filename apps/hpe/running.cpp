@@ -12,7 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/trace/status_page.h"
 
 namespace hpe::cli {

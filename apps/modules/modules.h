@@ -6,7 +6,7 @@
 
 namespace hpe::modules {
 
-/// Where one of them is, whether it exists or not.
+/// The path of a module, whether it exists or not.
 [[nodiscard]] std::string path_of(const std::string& file);
 
 /// Likewise. Throws hpe::error (HPE_ERROR_NOT_FOUND) if it does not exist.

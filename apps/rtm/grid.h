@@ -12,7 +12,7 @@ namespace hpe::rtm {
 struct boundaries {
   std::int64_t sponge = 40;   ///< cells of absorbing layer on each side that absorbs
   bool free_surface = false;  ///< z = 0 reflects with reversed sign instead of absorbing
-  std::int64_t thin = 32;     ///< models of at most so many planes are periodic along y; one plane is two-dimensional
+  std::int64_t thin = 32;     ///< models of at most this many planes are periodic along y; one plane is two-dimensional
 };
 
 /// The cells of a model and of the absorbing layers around it: their layout in memory, and how strongly each cell

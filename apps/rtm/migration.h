@@ -57,8 +57,8 @@ class migration {
   void forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
                const std::string& what, bool keep);
   void backward(const traces<float>& receivers);
-  /// Reports after every so many steps, and waits for these steps before, so that the report is true and the queue
-  /// short.
+  /// Reports the progress at regular intervals. First waits for the steps done, so that the report is true and the
+  /// queue stays short.
   void report(const std::string& what, std::int64_t done) const;
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
   void mute(std::vector<float>& data, const shot& s) const;

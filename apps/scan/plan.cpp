@@ -116,7 +116,7 @@ void plan::search(const void* input, void* output) {
     return;
   }
   if (input == output) {
-    search_report_ = "K follows from the premises: a scan in place cannot be repeated for a search\n";
+    search_report_ = "K follows from the premises: a scan in place overwrites its input, so a search is impossible\n";
     return;
   }
   std::uint64_t best = candidates.front();

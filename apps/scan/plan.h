@@ -16,7 +16,7 @@ struct wishes {
   split spread = split::automatic;
   std::vector<int> devices;      ///< empty: all
   std::uint64_t iterations = 0;  ///< K of three stages, a power of two; 0: searched for
-  std::string cache;             ///< the file that keeps the K that was found; empty: none. See default_cache().
+  std::string cache;             ///< the file that keeps K between runs; empty: none. See default_cache().
 };
 
 /// HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these is set.

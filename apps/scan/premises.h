@@ -33,7 +33,7 @@ struct stage_parameters {
 
 /// Premises 3 and 4 (equations 1 to 3): the powers of two K to try, at least one. stage_two: the least number of
 /// elements that stage 1 should leave to stage 2: the blocks that a multiprocessor holds times P L of stage 2. devices:
-/// how many share each problem.
+/// the number of devices that share each problem.
 [[nodiscard]] std::vector<std::uint64_t> iterations_to_try(std::uint64_t length, std::uint64_t problems,
                                                            const stage_parameters& parameters, std::uint64_t stage_two,
                                                            std::size_t devices);

@@ -12,8 +12,8 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "random elements, so many in a problem, as in 1000, 2^28 or 64M (2^24); or the elements of a file:\n"
-       ".npy, or raw as they lie in memory",
+       "the number of random elements in a problem, as in 1000, 2^28 or 64M (2^24); or a file of elements:\n"
+       ".npy, or raw as in memory",
        to_size_or_file(to_whole(r.length, 1), r.file)},
       {"--size", "N", "elements of a problem of the file (the last axis of a .npy file; else an equal part)",
        to_whole(r.length, 1)},
@@ -22,7 +22,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--type", "TYPE", "i32, i64, f32 or f64 (that of a .npy file, or i32)",
        to_word(r.type, {"i32", "i64", "f32", "f64"})},
       {"--operator", "OP", "sum, min or max (sum)", to_word(r.op, {"sum", "min", "max"})},
-      {"--exclusive", "", "element i gets what is before it, and not itself", to_flag(r.exclusive)},
+      {"--exclusive", "", "element i of the result combines the elements before i only", to_flag(r.exclusive)},
       {"--in-place", "", "write over the input", to_flag(r.in_place)},
       {"--algorithm", "HOW", "single-pass, three-stages or auto (auto)",
        to_word(r.how, {"auto", "single-pass", "three-stages"})},
@@ -35,7 +35,7 @@ std::vector<command_line::option> options_of(request& r) {
       devices_option(r.devices),
       repeats_option(r.repeats),
       {"--output", "FILE", "write the result there, as .npy if the name ends so, or raw", to_text(r.output)},
-      {"--explain", "", "tell what was chosen, and why", to_flag(r.explain)},
+      {"--explain", "", "print the choices and their reasons", to_flag(r.explain)},
       {"--no-check", "", "do not compare the result with a scan on the host", to_flag(r.no_check)},
       json_option(r.json),
       quiet_option(r.quiet),

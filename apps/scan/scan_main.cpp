@@ -82,7 +82,7 @@ bool one_of_several_ranks() {
   return false;
 }
 
-/// The command needs no MPI; a program of its own does (apps/scan_mpi). It takes the place of this one.
+/// `hpe` is not linked with MPI. Under mpirun, the program of apps/scan_mpi replaces this process.
 [[noreturn]] void become_a_rank(char** argv) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "hpe-scan-mpi";
   ::execv(program.c_str(), argv);

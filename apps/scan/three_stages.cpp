@@ -115,7 +115,7 @@ void three_stages::queue(const arrays& where) {
 void three_stages::queue_sums(stage_kernel_parameters& p) const {
   const int first = devices_.front().number;
   if (elsewhere_) {
-    // The launches before named the sums only as read.
+    // Earlier launches named the sums only as read.
     launch_on(first, with_.fence, grid(1), nothing{}, inout(sums_));
     return elsewhere_(sums_.span());
   }

@@ -1,5 +1,5 @@
-// `hpe scan` under mpirun: every rank has an equal part of each problem, on its own devices. Elements are made of their
-// numbers, so each rank can compute what its part has to be.
+// `hpe scan` under mpirun: every rank has an equal part of each problem, on its own devices. An element is a function
+// of its number, so each rank can check its own part.
 
 #include <fmt/core.h>
 
@@ -37,7 +37,7 @@ int run(const request& r, ranks& all, std::uint64_t size) {
   constexpr std::uint64_t usual = std::uint64_t{1} << 24;
   const auto rank = static_cast<std::uint64_t>(all.rank());
   const batch whole{r.length == 0 ? usual : r.length, std::max<std::uint64_t>(r.problems, 1), !r.exclusive};
-  // The same on all ranks, for a rank that ends alone leaves the others waiting.
+  // All ranks reach the same decision, because a rank that ends alone leaves the others waiting.
   constexpr double most = 0x1p46;
   if (static_cast<double>(whole.length) * static_cast<double>(whole.problems) * sizeof(T) > most)
     throw bad_input(fmt::format("{} problems of {} elements of {} bytes are more than 64 TiB", whole.problems,

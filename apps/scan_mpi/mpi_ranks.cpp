@@ -1,5 +1,5 @@
-// Invariant: a message has the columns of one rank, row by row, on both sides; on rank 0 the rows lie as far apart as
-// those of the whole matrix, which a datatype says. Ranks without columns send and get nothing.
+// Invariant: a message has the columns of one rank, row by row, on both sides; on rank 0 a datatype gives the rows the
+// distance that they have in the whole matrix. Ranks without columns take no part.
 
 #include "apps/scan_mpi/mpi_ranks.h"
 

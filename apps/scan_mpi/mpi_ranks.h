@@ -20,7 +20,7 @@ class mpi_ranks final : public ranks {
 
  private:
   enum class way { to_first, from_first };
-  /// `all` is of rank 0 alone. What is sent is only read.
+  /// Only rank 0 has `all`. Data to send is only read.
   void exchange(const spread_matrix& shape, std::byte* mine, std::byte* all, way which);
 
   MPI_Comm among_;

@@ -15,8 +15,8 @@ template <class T>
 std::size_t scratch_of_keys(std::size_t count, bool in_place) {
   std::size_t bytes = 0;
   cub::DoubleBuffer<T> buffers(nullptr, nullptr);
-  // The number of passes is even, so passes between two arrays end in the first one. To end in the other one without a
-  // copy, a sort that is not in place has a third array in its scratch bytes.
+  // The number of passes is even, so a sort that alternates between two arrays ends in the first one. A sort that is
+  // not in place has a third array in its scratch bytes, so that it ends in the output without a copy.
   detail::require(in_place ? cub::DeviceRadixSort::SortKeys(nullptr, bytes, buffers, count)
                            : cub::DeviceRadixSort::SortKeys(nullptr, bytes, static_cast<const T*>(nullptr),
                                                             static_cast<T*>(nullptr), count));

@@ -11,7 +11,7 @@ namespace hpe::sort {
 /// from then on queuing takes 2 us. One thread at a time.
 class repeated_sort {
  public:
-  /// `how` outlives it.
+  /// `how` must outlive this object.
   explicit repeated_sort(const local_sort& how);
   ~repeated_sort();
   repeated_sort(repeated_sort&&) noexcept;

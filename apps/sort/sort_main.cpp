@@ -44,8 +44,8 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "so many random elements, as in 1000, 2^28 or 64M (4194304); or the elements of a file: .npy, or raw\n"
-       "as they lie in memory",
+       "the number of random elements, as in 1000, 2^28 or 64M (4194304); or a file of elements: .npy, or raw\n"
+       "as in memory",
        to_size_or_file(to_whole(r.length, 1), r.input)},
       {"--type", "TYPE",
        "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32\n(that of a .npy file, or u32)",
@@ -53,7 +53,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--output", "FILE", "write the sorted elements there, as .npy if the name ends so, or raw", to_text(r.output)},
       devices_option(r.devices),
       repeats_option(r.repeats),
-      {"--explain", "", "tell what was chosen, and why", to_flag(r.explain)},
+      {"--explain", "", "print the choices and their reasons", to_flag(r.explain)},
       {"--no-check", "", "do not compare the result with a sort on the host", to_flag(r.no_check)},
       json_option(r.json),
       quiet_option(r.quiet),
@@ -89,7 +89,7 @@ auto key_of(const T& element) {
     return element;
 }
 
-/// Few enough kinds of keys that some are equal.
+/// So few different keys that some are equal.
 template <class T>
 std::vector<T> random_elements(std::size_t count) {
   std::minstd_rand random(1);
@@ -106,7 +106,7 @@ bool same(const T& a, const T& b) {
     return a == b;
 }
 
-/// The elements to sort, in ordinary memory, from where each run takes them anew.
+/// The elements to sort, in ordinary memory. Each run copies them from here.
 template <class T>
 std::vector<T> given_elements(const request& r, const files::description& file) {
   if (r.input.empty()) return random_elements<T>(r.length);
@@ -180,7 +180,7 @@ int run_type(request r) {
 #include "kernels/sort.def"
 #undef HPE_SORT
 #undef HPE_SORT_PAIR
-  throw bad_input(fmt::format("{} holds elements of the type {}, which sort has no kernels for; --help lists the types",
+  throw bad_input(fmt::format("{} holds elements of the type {}, for which sort has no kernels; --help lists the types",
                               r.input, r.type));
 }
 

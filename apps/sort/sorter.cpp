@@ -15,7 +15,7 @@ std::vector<int> all_unless(std::vector<int> wished) {
   return wished;
 }
 
-/// How many groups of parts the next round merges into one, if there are so many.
+/// The most groups of parts that the next round merges into one.
 std::size_t together(std::size_t groups) { return groups > 2 ? kernels::sort_runs : 2; }
 
 std::size_t rounds(std::size_t parts) {
@@ -163,7 +163,7 @@ std::string sorter::explain() const {
   if (parts == 1) return "one device sorts everything";
   const std::size_t times = rounds(parts);
   return std::to_string(parts) + " parts, merged in " + std::to_string(times) + (times == 1 ? " round" : " rounds") +
-         "; who merges looks for the pivots in all parts, and reads them where they are";
+         "; a device that merges searches all parts for the pivots, and reads the parts in place";
 }
 
 placement sorter::where() const {

@@ -1,6 +1,8 @@
 #include "bench/common/measure.h"
 
 #include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,11 +11,13 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <string_view>
 #include <thread>
 
 #include "apps/command_line/program.h"
 #include "bench/common/charts.h"
 #include "bench/common/processor_time.h"
+#include "hpe/hpe.h"
 
 namespace hpe::bench {
 
@@ -45,6 +49,42 @@ timing summary(std::vector<sample> values) {
   const int status = command_line::guarded(::program_invocation_short_name,
                                            []() -> int { std::rethrow_exception(std::current_exception()); });
   std::_Exit(status);
+}
+
+struct devices_there {
+  int count;
+  bool gpus;
+};
+
+/// The devices that HPE_DEVICES opens. A child process opens them, because a process does so only once.
+devices_there count_devices() {
+  constexpr int of_gpus = 64;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    hpeDeviceInfo first;
+    int count = 0;
+    if (hpeGetDeviceCount(&count) != HPE_SUCCESS || hpeGetDeviceInfo(0, &first) != HPE_SUCCESS) ::_exit(0);
+    ::_exit(count + (first.kind == HPE_DEVICE_CUDA ? of_gpus : 0));
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int answer = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  return {answer % of_gpus, answer >= of_gpus};
+}
+
+/// Makes HPE_DEVICES name the first `devices` of the devices that it names now.
+void use_first(std::int64_t devices) {
+  const char* const named = std::getenv("HPE_DEVICES");  // NOLINT(concurrency-mt-unsafe): one thread
+  const devices_there all = count_devices();
+  if (all.count == 0) return;  // hpe reports the reason when it starts
+  if (devices > all.count) throw command_line::bad_input(fmt::format("--devices {}: there are {}", devices, all.count));
+  if (devices == all.count) return;
+  if (named != nullptr && std::string_view(named).find('x') != std::string_view::npos)
+    throw command_line::bad_input(
+        fmt::format("--devices {} takes a part of HPE_DEVICES={}; name the devices there", devices, named));
+  const std::string first = fmt::format("{}:{}", all.gpus ? "cuda" : "soft", devices);
+  ::setenv("HPE_DEVICES", first.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace
@@ -97,15 +137,17 @@ arguments parse(int argc, char** argv, const char* sentence, const std::vector<c
   arguments result;
   result.about = sentence;
   bool describe = false, help = false;
-  std::int64_t repeats = result.repeats;
-  std::vector<option> table{repeats_option(repeats), json_option(result.json), quiet_option(result.quiet)};
+  std::int64_t repeats = result.repeats, devices = 0;
+  std::vector<option> table{devices_option(devices), repeats_option(repeats), json_option(result.json),
+                            quiet_option(result.quiet)};
   table.push_back({"--enforce", "", "exit with status 1 if a figure misses its bar", to_flag(result.enforce)});
   table.insert(table.end(), more.begin(), more.end());
-  table.push_back({"--describe", "", "tell in a line what is measured", to_flag(describe)});
+  table.push_back({"--describe", "", "print a line that describes the benchmark", to_flag(describe)});
   table.push_back(help_option(help));
   const int status = guarded(::program_invocation_short_name, [&] {
     read(table, argc, argv);
     check_writable(result.json);
+    if (devices != 0 && !describe && !help) use_first(devices);
     return 0;
   });
   if (status != 0) std::exit(status);  // NOLINT(concurrency-mt-unsafe)

@@ -67,7 +67,8 @@ struct arguments {
   bool quiet = false;    ///< no table
 };
 
-/// Reads the command line; `more` are the options of this benchmark alone. If the command line is wrong, ends the
+/// Reads the command line; `more` are the options of this benchmark alone. --devices N changes HPE_DEVICES, so hpe must
+/// not have started. If the command line is wrong, ends the
 /// program with an error message and status 2. From then on, an uncaught exception ends the program with its message
 /// and status 1.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,

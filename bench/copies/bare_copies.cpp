@@ -47,7 +47,7 @@ device::stream& bare_copies::stream(int device, int lane) const {
 }
 
 void bare_copies::finish(timepoint point) const {
-  // As the driver's own call waits, where a core is free for it.
+  // Waits by spinning, as the driver's own call does, if a core is free.
   while (spins_ && !devices_->reached(point)) __builtin_ia32_pause();
   devices_->wait(point, std::chrono::steady_clock::time_point::max());
 }
@@ -77,7 +77,7 @@ void bare_copies::double_buffered(direction way, int lane, std::byte* pageable, 
   std::byte* const buffers[2] = {pinned(lane), pinned(lane) + chunk};
   timepoint filled[2], emptied[2];
   const std::size_t pieces = (bytes + chunk - 1) / chunk;
-  // Piece i is filled while piece i - 1 is emptied.
+  // Fills piece i while piece i - 1 is emptied.
   for (std::size_t i = 0; i <= pieces; ++i) {
     if (i < pieces) {
       const std::size_t at = i * chunk, size = std::min(chunk, bytes - at), b = i % 2;

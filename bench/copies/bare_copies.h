@@ -1,7 +1,7 @@
 #pragma once
 
-/// Copies as a program writes them that has no hpe, on a second set of the same devices: the reference of the sweep
-/// over transfer sizes and of transfers of files.
+/// Copies as a program without hpe writes them, on a second set of the same devices: the reference of the sweep over
+/// transfer sizes and of file transfers.
 
 #include <cstddef>
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace hpe::bench {
 
-/// From where to where: devices by number, or the host.
+/// Source and target of a copy: the number of a device, or the host.
 struct direction {
   static constexpr int host = -1;
   int from;
   int to;
 };
 
-/// Memory in two lanes, so that two threads can copy in opposite directions and share nothing but the links.
+/// Each of two lanes has its own memory, so that two threads can copy in opposite directions and share only the links.
 class bare_copies {
  public:
   /// `largest`: bytes of each piece of memory. specification: as in HPE_DEVICES.
@@ -29,15 +29,15 @@ class bare_copies {
   [[nodiscard]] unsigned devices() const { return devices_->size(); }
   [[nodiscard]] bool direct(direction way) const;
 
-  /// The copy engine's own: device and pinned memory. Each returns when the bytes are there.
+  /// Copies between a device and pinned memory, by the copy engine. All copies return when the data has arrived.
   void plain(direction way, int lane, std::size_t bytes);
-  /// From or to pageable memory, or between devices, through one pinned buffer as large as the transfer.
+  /// Copies from or to pageable memory, or between devices, through one pinned buffer as large as the transfer.
   void staged(direction way, int lane, std::byte* pageable, std::size_t bytes);
-  /// The same through two small ones that are filled and emptied in turns.
+  /// The same copies through two small buffers that are filled and emptied in turn.
   void double_buffered(direction way, int lane, std::byte* pageable, std::size_t bytes);
 
-  /// For schemes that have more to do than to copy: a lane's pinned memory, a queued copy between memory of a device
-  /// and pinned memory, from `at` on, and the wait for it.
+  /// Parts for other schemes: a lane's pinned memory, a queued copy between device memory and pinned memory at offset
+  /// `at`, and the wait for the copy.
   [[nodiscard]] std::byte* pinned(int lane) const;
   [[nodiscard]] timepoint queue(direction way, int lane, std::size_t at, std::byte* pinned, std::size_t bytes) const;
   void finish(timepoint point) const;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Transfers between a file and a device as programs write them that have no hpe, on a second set of the same devices.
+/// Transfers between a file and a device as programs without hpe write them, on a second set of the same devices.
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@
 
 namespace hpe::bench {
 
-/// A file of a given size, without a name, that is in the page cache or goes past it.
+/// An unnamed file of a given size that is in the page cache, or is accessed past the page cache.
 class disk_file {
  public:
   disk_file(const std::string& folder, std::size_t bytes, bool direct);
@@ -24,7 +24,7 @@ class disk_file {
   [[nodiscard]] bool good() const { return file_ >= 0; }
   [[nodiscard]] const std::string& why() const { return why_; }
 
-  /// One call each; ends the program unless all bytes are moved.
+  /// Each is one system call, and ends the program unless it moved all bytes.
   void read(void* p, std::size_t bytes, off_t offset) const;
   void write(const void* p, std::size_t bytes, off_t offset) const;
 
@@ -41,16 +41,16 @@ class hand_made {
   /// GB/s between pinned memory and the device, one copy.
   [[nodiscard]] double link(bool to_device, std::size_t bytes, unsigned repeats);
 
-  /// All into pageable memory, then a copy: the driver's where there is one, else hpeMemcpy.
+  /// Reads the whole file into pageable memory, then copies it: by the driver if there is one, else by hpeMemcpy.
   void naive_in(const disk_file& file, std::size_t bytes);
   void naive_out(const disk_file& file, std::size_t bytes);
-  /// The same through one pinned buffer as large as the transfer.
+  /// The same with one pinned buffer as large as the transfer.
   void pinned_in(const disk_file& file, std::size_t bytes);
   void pinned_out(const disk_file& file, std::size_t bytes);
-  /// Through two small pinned buffers: the file moves one while the device moves the other.
+  /// Uses two small pinned buffers: the file transfer uses one while the device transfer uses the other.
   void doubled_in(const disk_file& file, std::size_t bytes);
   void doubled_out(const disk_file& file, std::size_t bytes);
-  /// To and from pageable memory, and no device.
+  /// Transfers between the file and pageable memory only.
   void file_in(const disk_file& file, std::size_t bytes) { file.read(pageable_, bytes, 0); }
   void file_out(const disk_file& file, std::size_t bytes) { file.write(pageable_, bytes, 0); }
 
@@ -64,7 +64,7 @@ class hand_made {
   std::vector<std::byte> storage_;
   std::byte* pageable_;  // in storage_, aligned for O_DIRECT
   pageable_copy driver_;
-  void* hpes_ = nullptr;  // device memory of hpe, where there is no driver
+  void* hpes_ = nullptr;  // device memory of hpe, used without a driver
 };
 
 }  // namespace hpe::bench

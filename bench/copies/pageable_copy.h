@@ -4,14 +4,14 @@
 
 namespace hpe::bench {
 
-/// The driver's own copy between pageable memory and GPU 0, to memory of its own that holds `largest` bytes a lane. Two
-/// files implement it: one where hpe is built for CUDA, and one that has none.
+/// The driver's copy between pageable memory and GPU 0, which holds `largest` bytes for each lane. pageable_copy.cpp is
+/// for builds with CUDA, pageable_copy_absent.cpp for builds without.
 class pageable_copy {
  public:
   explicit pageable_copy(std::size_t largest);
-  /// False where there is no driver.
+  /// False if there is no driver.
   [[nodiscard]] bool exists() const { return exists_; }
-  /// Returns when the bytes are there.
+  /// Returns when the data has arrived.
   void up(int lane, const std::byte* pageable, std::size_t bytes);
   void down(int lane, std::byte* pageable, std::size_t bytes);
 

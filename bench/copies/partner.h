@@ -9,12 +9,12 @@
 
 namespace hpe::bench {
 
-/// Runs a job when the first thread says so, and not when a thread has been started. For a while after a job the thread
-/// waits awake, so that the next one begins at once; then it sleeps, so that measurements of one thread have the cores.
+/// The thread exists before its jobs, so that a job begins at once. After a job the thread first spins, so that the
+/// next job begins at once; then it sleeps, so that it leaves the cores to measurements of one thread.
 class partner {
  public:
   ~partner() { go(nullptr); }
-  /// Begins a job, which lives until wait() has returned; wait() comes before the next one.
+  /// Begins a job, which must live until wait() has returned. Each job needs its wait() before the next begin.
   void go(const std::function<void()>* job) {
     job_ = job;
     begun_.fetch_add(1);
@@ -46,7 +46,7 @@ class partner {
 
   const std::function<void()>* job_ = nullptr;
   std::atomic<unsigned> begun_{0}, done_{0};
-  std::jthread thread_{[this] { work(); }};  // last, so that the others are there when it begins
+  std::jthread thread_{[this] { work(); }};  // last, because the thread uses the other members from its start
 };
 
 }  // namespace hpe::bench

@@ -1,5 +1,5 @@
-// CUDA's small launches on a soft device: what a call costs the program, how many run in a second, and how long CPU
-// code waits for one whose result it touches. With few allocations and with many, because a launch may use all of them.
+// CUDA's small launches on a soft device: the time of the call, launches per second, and how long CPU code waits for a
+// launch whose result it touches. Measured with few and with many allocations, because a launch may use all of them.
 
 #include "bench/cuda/cuda_launches.h"
 
@@ -37,7 +37,7 @@ void tell(std::vector<result>& results, const std::string& what, const timing& t
 }
 
 void measure(int allocations, unsigned repeats, std::vector<result>& results) {
-  constexpr std::size_t large = std::size_t{4} << 20;  // not small enough to share a region with others
+  constexpr std::size_t large = std::size_t{4} << 20;  // too large to share a region with other allocations
   std::vector<unsigned*> memory(static_cast<std::size_t>(allocations));
   for (unsigned*& each : memory) {
     check(cudaMalloc(reinterpret_cast<void**>(&each), large));
@@ -73,8 +73,8 @@ void measure(int allocations, unsigned repeats, std::vector<result>& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto given = hpe::bench::parse(argc, argv, "small launches of CUDA programs on a soft device");
   ::setenv("HPE_DEVICES", "soft:1", 0);
+  const auto given = hpe::bench::parse(argc, argv, "small launches of CUDA programs on a soft device");
   std::vector<result> results;
   for (const int allocations : {4, 64}) measure(allocations, given.repeats, results);
   return hpe::bench::report("small launches of CUDA on a soft device, each of " + std::to_string(in_a_row) + ", " +

@@ -4,7 +4,7 @@
 
 namespace hpe::bench {
 
-/// One block adds 1 to a number; in the default stream.
+/// Launches one block, which adds 1 to a number, in the default stream.
 void launch_add(unsigned* number);
 
 }  // namespace hpe::bench

@@ -1,9 +1,9 @@
-// How fast PTX runs without a GPU: native code made of it beside the same loops in C++ compiled -O2
-// (bench/ptx_reference.cpp), and beside the interpreter, on one thread.
+// How fast PTX runs without a GPU: native code compared with the same loops in C++ compiled with -O2
+// (bench/cuda/ptx_reference.cpp) and with the interpreter, on one thread.
 //
-// Ratios are of medians of the thread's processor time, so that a busy machine does not count; kernel and loop take
-// turns. The interpreter runs a smaller grid, once more in turn with native code on that grid. Compilation happens
-// before, and is told apart.
+// Ratios are of medians of the thread's processor time, so that other programs hardly affect them; kernel and loop run
+// in turn. The interpreter runs a smaller grid, in turn with native code on the same grid. Compilation is timed
+// separately.
 
 #include <fmt/core.h>
 
@@ -34,7 +34,7 @@ void must_run(const std::optional<hpe::ptx::trap>& stopped) {
   std::exit(1);
 }
 
-/// Seconds that this thread has run.
+/// Processor time of this thread in seconds.
 double now() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -57,11 +57,11 @@ hpe::bench::pair_of_medians paired(unsigned repeats, const std::function<void()>
   return {seconds[0][repeats / 2], seconds[1][repeats / 2]};
 }
 
-/// One kernel: launch with a runner on so many blocks, and the loop for as many.
+/// A kernel, and the loop in C++ that does the same work. Both make a function for a size.
 struct contest {
   const char* name;
   const char* file;
-  double bar;  // of native code to C++
+  double bar;  // native code to C++
   std::function<std::function<void()>(kernel_runner&, unsigned scale)> kernel;
   std::function<std::function<void()>(unsigned scale)> loop;
 };

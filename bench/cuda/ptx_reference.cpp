@@ -10,8 +10,7 @@ void vector_add(const float* a, const float* b, float* c, unsigned n) {
   for (unsigned i = 0; i < n; ++i) c[i] = a[i] + b[i];
 }
 
-// GCC makes one instruction of the product and sum only where the processor is known to have it; then it is fma on a
-// GPU and here.
+// GCC fuses product and sum only if the target processor has that instruction; then the CPU rounds like fma on a GPU.
 __attribute__((target("fma,avx2"))) void polynomial(const double* x, double* y, unsigned n) {
   for (unsigned i = 0; i < n; ++i) {
     double sum = 0;

@@ -1,4 +1,4 @@
-# Peers of the Fourier transforms, where they are.
+# The peers of the Fourier transforms that this machine has.
 set(fft_peers "")
 set(fft_libraries "")
 if(TARGET hpe-fft-fftw)

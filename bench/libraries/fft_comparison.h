@@ -16,7 +16,7 @@
 
 namespace hpe::bench {
 
-/// A transform through hpe, on data that is spread over the devices that take part.
+/// A transform through hpe of data that is spread over its devices.
 template <class T>
 class through_hpe final : public peer {
  public:
@@ -52,7 +52,8 @@ inline std::string name_of(const peer_problem& p) {
                      p.batch > 1 ? " batch " + size(p.batch) : "", p.single ? "" : " double");
 }
 
-/// Adds the speed of ours against other's, both times, and on soft devices the speed by processor time. bar 0: none.
+/// Adds the ratio of the speeds of `ours` and `other`, both times, and on soft devices the ratio by processor time. bar
+/// 0: none.
 inline void compare(table& t, const std::string& what, peer& ours, peer* other, double bar) {
   constexpr int runs = 5;
   if (other == nullptr) return;

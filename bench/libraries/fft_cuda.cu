@@ -1,4 +1,4 @@
-// The peers on GPUs, as a CUDA program would have them. cuFFT is loaded when it is used, so that the benchmark starts
+// The peers on GPUs, written as a CUDA program would. cuFFT is loaded at its first use, so that the benchmark starts
 // without it.
 
 #include <cuda_runtime.h>
@@ -36,7 +36,7 @@ Function* function(const char* name, Function*) {
 #define CUFFT(name, ...) expect(function(#name, &name)(__VA_ARGS__), #name)
 #define CUDA(call) expect(call, #call)
 
-/// What all GPUs have queued.
+/// Waits for all work queued on all GPUs.
 void wait_for_all(int gpus) {
   for (int d = 0; d < gpus; ++d) {
     CUDA(cudaSetDevice(d));
@@ -119,7 +119,8 @@ class over_several final : public peer {
   cudaLibXtDesc *data_ = nullptr, *sorted_ = nullptr;
 };
 
-// Of a pair, the lower half becomes a + b and the upper one (a - b) w; `other` is the copy of the partner's part.
+// In a pair of parts, the lower one becomes a + b and the upper one (a - b) w; `other` is the copy of the partner's
+// part.
 __global__ void butterfly(float2* mine, const float2* other, long long count, long long offset, double part,
                           bool upper) {
   for (long long j = blockIdx.x * 256LL + threadIdx.x; j < count; j += gridDim.x * 256LL) {
@@ -219,7 +220,7 @@ class by_hand final : public peer {
     wait_for_all(gpus_);
   }
 
-  /// Through the host: all parts go there first.
+  /// Copies through the host: all parts are copied there first.
   void publish() {
     if (copies_ == scheme::peer) return;
     for (int d = 0; d < gpus_; ++d) {
@@ -229,7 +230,8 @@ class by_hand final : public peer {
     wait_for_all(gpus_);
   }
 
-  /// `count` elements of the part of `from`, beginning with `first`, to place `to` of the copy on d.
+  /// Copies `count` elements of the part on device `from`, beginning with `first`, to place `to` of the copy on device
+  /// d.
   void fetch(int d, int from, std::int64_t first, std::int64_t count, std::int64_t to) {
     one& it = at(d);
     const one& source = all_[static_cast<std::size_t>(from)];

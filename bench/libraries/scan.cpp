@@ -1,8 +1,8 @@
-// Scans against what the machine can do, and against the strongest scans that others have, in one run.
+// Scans against copies on the same machine and against the fastest scans of other libraries, in one run.
 //
 // On one GPU (HPE_DEVICES=cuda:1): against a copy within the device's memory, which moves the same bytes, and CUB. On
 // several: all of them against the first. On soft devices: against oneTBB's parallel_scan with as many threads, and a
-// copy by hpe. Bodies queue several scans and wait once, so that waiting is not what is measured.
+// copy by hpe. Timed bodies queue several scans and wait once, so that the wait hardly counts.
 
 #include <fmt/core.h>
 
@@ -24,7 +24,7 @@ using hpe::bench::result;
 
 constexpr std::uint64_t gpu_bytes = std::uint64_t{1} << 30, soft_bytes = std::uint64_t{1} << 28;
 
-/// `first` and `second` in turn, each queued `times` times.
+/// Times `first` and `second` in turn, each queued `times` times.
 hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
                                     const std::function<void()>& second) {
   const auto queued = [times](const std::function<void()>& body) {
@@ -37,7 +37,7 @@ hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std:
       repeats, [] {}, queued(first), [] {}, queued(second));
 }
 
-/// GPUs: the CUDA runtime's own; soft devices: hpe's.
+/// A copy: of the CUDA runtime on GPUs, of hpe on soft devices.
 void reference_copy(void* output, const void* input, std::size_t bytes) {
   if (hpe::bench::on_gpus())
     hpe::bench::device_copy(0, output, input, bytes);
@@ -45,7 +45,7 @@ void reference_copy(void* output, const void* input, std::size_t bytes) {
     hpe::copy(output, input, bytes);
 }
 
-/// Input: random numbers. Output: something that no scan gives.
+/// Fills the input with random numbers, and the output with values that no scan produces.
 template <class T>
 void prepare(const array<T>& input, const array<T>& output) {
   constexpr std::size_t drawn = std::size_t{1} << 20;
@@ -71,7 +71,7 @@ struct measurements {
   unsigned repeats;
   std::vector<result> results;
 
-  /// A scan by one device against a copy of the same bytes; gives the ratio.
+  /// Times a scan by one device and a copy of the same bytes; returns the ratio.
   template <class T>
   double against_copy(std::uint64_t bytes, std::uint64_t length, const wishes& wished, const std::string& name,
                       double bar) {
@@ -121,8 +121,8 @@ struct measurements {
     cub(std::uint64_t{1} << 20, one);
   }
 
-  /// All devices against the first, each with data where its plan wants it. Ten scans are queued, or what waiting for
-  /// them takes is a hundredth of the time of four GPUs.
+  /// Times all devices against the first one, each with the placement that its plan prefers. Queues ten scans, because
+  /// the wait for a single one would be a hundredth of the time of four GPUs.
   template <class T>
   void speed_up(std::uint64_t length, std::uint64_t problems, split spread, const std::string& name, double bar) {
     wishes one, all;

@@ -1,22 +1,22 @@
 #pragma once
 
-/// What scans are measured against.
+/// The references for scans.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace hpe::bench {
 
-/// Queues a copy within the memory of a GPU as the CUDA runtime makes it, in the order of hpe; where there is no
-/// toolkit, as hpe makes it.
+/// Queues a copy within the memory of a GPU as device work of hpe: by the CUDA runtime, or by hpe in builds without the
+/// toolkit.
 void device_copy(int device, void* output, const void* input, std::size_t bytes);
 
-/// CUB's inclusive sum over device memory of one GPU, on hpe arrays, queued in the order of hpe.
+/// CUB's inclusive sum of hpe arrays in the memory of one GPU, queued as device work of hpe.
 class cub_sum {
  public:
-  /// Whether this build has it.
+  /// Whether this build has CUB.
   static bool there();
-  /// For problems of length elements; every run treats all of them, by one call for each.
+  /// For problems of `length` elements. A run scans all problems, by one call for each.
   cub_sum(int device, std::uint64_t length, std::uint64_t problems);
   ~cub_sum();
   cub_sum(const cub_sum&) = delete;

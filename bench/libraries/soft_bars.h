@@ -1,13 +1,13 @@
 #pragma once
 
-/// What the workloads have to reach on soft devices: scans, Fourier transforms and sorts against the strongest
-/// libraries for CPUs, on as many threads as the devices have, in turn.
+/// The bars of the workloads on soft devices: scans, Fourier transforms and sorts against the fastest libraries for
+/// CPUs, in turn and with the same number of threads.
 
 #include "bench/common/measure.h"
 
 namespace hpe::bench {
 
-/// All threads of all devices.
+/// The number of threads of all devices together.
 [[nodiscard]] unsigned threads_of_devices();
 
 /// Sums of four types against oneTBB's parallel_scan: at least as fast.

@@ -1,6 +1,6 @@
-// Sorts of random 32-bit keys. GPUs: the first against CUB, and two, four and all of them against the first, with the
-// time of each step and of merges alone. Soft devices: against Boost.Sort with as many threads. Each run begins with
-// the same keys, copied outside the timed part.
+// Sorts of random 32-bit keys. On GPUs: one GPU against CUB, and two, four and all GPUs against one, with the time of
+// each step and of merges alone. On soft devices: against Boost.Sort with the same number of threads. Each run begins
+// with the same keys, copied outside of the timed part.
 
 #include <fmt/core.h>
 
@@ -22,7 +22,7 @@ result line(const std::string& what, double value, const std::string& unit, doub
   return {what, value, unit, bar > 0 ? fmt::format(">= {:.2f}", bar) : "", value >= bar};
 }
 
-/// The whole, and each step alone with all devices waited for behind it.
+/// Times of the whole sort, and of each step alone up to the end of all devices.
 struct times {
   double all;
   std::vector<std::pair<std::string, double>> steps;
@@ -47,7 +47,7 @@ times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const s
       const double begin = hpe::bench::now();
       steps[s].queue();
       hpe::synchronize();
-      if (i > 0) samples[s].push_back(hpe::bench::now() - begin);  // the first is for warming up
+      if (i > 0) samples[s].push_back(hpe::bench::now() - begin);  // the first run warms up
     }
   }
   for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -74,8 +74,8 @@ double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) 
       });
 }
 
-/// Merges alone, of two sides of so many keys: each of `mergers` first GPUs has a left side of its own, and a right
-/// side that lies on the GPU `away` places further on.
+/// Times merges alone, of two sides of `side` keys each. The first `mergers` GPUs merge: the left side of each is on
+/// that GPU, the right side on the GPU `away` places further on.
 double seconds_of_merges(unsigned repeats, std::uint64_t side, int mergers, int away) {
   using parameters = hpe::kernels::sort_merge<std::uint32_t>;
   const hpe::kernel<parameters> merge(hpe::module(hpe::sort::own_module()), "sort_merge_u32");

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the benchmarks of sorts begin with.
+/// The input of the sort benchmarks.
 
 #include <cstdint>
 #include <random>
@@ -17,7 +17,7 @@ inline std::vector<std::uint32_t> random_keys(std::size_t count) {
   return keys;
 }
 
-/// Keys in device memory that every run begins with, and the array that is sorted.
+/// The keys that every run begins with, in device memory, and the array that is sorted.
 struct keys_on_devices {
   keys_on_devices(const std::vector<std::uint32_t>& keys, const placement& where)
       : original(keys.size(), where), sorted(keys.size(), where) {

@@ -1,8 +1,7 @@
 #pragma once
 
-/// One rank's side of an exchange between two ranks: how a message leaves it, and how it arrives. What is received
-/// counts as there when the device has it. Every end point uses the first bytes of its memory, and has as many as it is
-/// made with.
+/// One rank's side of an exchange between two ranks: how it sends and receives a message. A message has been received
+/// when its data is in device memory. An end point uses the first bytes of its memory, whose size its constructor sets.
 
 #include <cstddef>
 #include <vector>
@@ -12,7 +11,7 @@
 
 namespace hpe::bench {
 
-/// Of MPI_COMM_WORLD, which has two.
+/// The rank in MPI_COMM_WORLD, which has two ranks.
 [[nodiscard]] int rank();
 
 class end_point {
@@ -36,7 +35,7 @@ class host_memory final : public end_point {
   std::vector<std::byte> memory_;
 };
 
-/// Device memory of hpe, given to MPI as it is.
+/// Passes device memory of hpe to MPI.
 class device_memory final : public end_point {
  public:
   device_memory(int device, std::size_t bytes);
@@ -47,8 +46,8 @@ class device_memory final : public end_point {
   hpe::array<std::byte> memory_;
 };
 
-/// Messages from one kind of memory into another: the rank with `sender` sends from the first, and an empty message
-/// comes back.
+/// Messages from one kind of memory to another: the rank with `sender` set sends the data and receives an empty
+/// message.
 class one_direction final : public end_point {
  public:
   one_direction(bool sender, end_point& from, end_point& to) : sender_(sender), from_(from), to_(to) {}
@@ -61,7 +60,7 @@ class one_direction final : public end_point {
   end_point& to_;
 };
 
-/// What a program without hpe's wrappers writes: a copy, and MPI on host memory.
+/// The code of a program without hpe: a copy, and MPI on host memory.
 class staged_by_hand final : public end_point {
  public:
   staged_by_hand(by_hand& device, std::byte* staging) : device_(device), staging_(staging) {}
@@ -73,7 +72,7 @@ class staged_by_hand final : public end_point {
   std::byte* staging_;
 };
 
-/// So many messages there and back. Both ranks call it.
+/// Sends a message there and back `turns` times. Both ranks call it.
 void exchange(end_point& mine, std::size_t bytes, unsigned turns);
 
 }  // namespace hpe::bench

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The table and the picture of messages between two ranks.
+/// The table and the charts of messages between two ranks.
 
 #include <cstddef>
 #include <string>
@@ -14,13 +14,13 @@ namespace hpe::bench {
 
 class figure {
  public:
-  /// What one message takes, one way. Messages of at most 4 KiB are reported in microseconds, others in GB/s.
+  /// Adds the time of one message, one way: in microseconds up to 4 KiB, in GB/s above.
   void add(std::size_t bytes, const char* scheme, const timing& one_message);
-  /// A ratio that belongs to what was added last; bar 0: none is asked for.
+  /// Adds a ratio as detail of the line added last. bar 0: none.
   void compare(const std::string& what, double ratio, double bar);
 
-  /// Reports the table and gives the exit status; charts_file: where latency and bandwidth go as charts;
-  /// "": nowhere.
+  /// Prints the table and returns the exit status. charts_file: the file for charts of latency and bandwidth; empty:
+  /// none.
   [[nodiscard]] int finish(const std::string& title, const arguments& given, const std::string& charts_file) const;
 
  private:

@@ -17,7 +17,7 @@ class gpu_memory {
     CALL(cuMemsetD8, memory_, 1, bytes);
     CALL(cuCtxSynchronize);
   }
-  // The context stays to the end of the program, as hpe's do.
+  // The context lives until the program ends, like those of hpe.
   ~gpu_memory() {
     use();
     CALL(cuMemFree, memory_);
@@ -29,7 +29,7 @@ class gpu_memory {
   [[nodiscard]] CUcontext context() const { return context_; }
   [[nodiscard]] CUdeviceptr data() const { return memory_; }
 
-  /// Lets this one's context reach another one's memory, if the machine can.
+  /// Lets the context of this GPU access the memory of another GPU, if the machine allows it.
   void reach(const gpu_memory& other) const {
     int can = 0;
     CALL(cuDeviceCanAccessPeer, &can, device_, other.device_);

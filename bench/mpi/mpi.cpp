@@ -1,7 +1,7 @@
-// Latency and bandwidth between two ranks, as the OSU benchmarks take them: memory of devices given to MPI, against
+// Latency and bandwidth between two ranks, measured as the OSU benchmarks do: device memory passed to MPI, against
 // plain MPI on host memory and against staging by hand through pageable and through pinned memory (the three schemes of
-// Cabezas, 2015, section 5.3.6). Between ranks on two GPUs large messages are also compared with the driver's copy from
-// one to the other. Alone it starts itself under mpirun.
+// Cabezas, 2015, section 5.3.6). Between ranks on two GPUs, large messages are also compared with the driver's peer
+// copy. Started alone, the program starts itself under mpirun.
 
 #define OMPI_SKIP_MPICXX
 #include <fmt/core.h>
@@ -31,20 +31,20 @@ constexpr std::size_t short_message = 4096;
 
 void together() { MPI_Barrier(MPI_COMM_WORLD); }
 
-// How the data of the two ranks moves.
+// How data moves between the two ranks.
 struct scheme {
   const char* name;
   end_point* mine;
   bool one_direction = false;
 
-  // An empty message that comes back costs little beside a large one and as much as a small one.
+  // The empty message that comes back costs little compared with a large message, and as much as a small one.
   [[nodiscard]] unsigned messages_of_a_turn(std::size_t bytes) const {
     return one_direction && bytes > short_message ? 1 : 2;
   }
 };
 
-// Turns that take about 20 ms together, the same in both ranks: so many that the ranks' not beginning at once is small
-// beside them.
+// The number of round trips that take about 20 ms, the same in both ranks. The difference between the starts of the
+// ranks is then negligible.
 unsigned turns_of(const scheme& s, std::size_t bytes) {
   hpe::bench::exchange(*s.mine, bytes, 1);
   together();
@@ -59,7 +59,7 @@ timing divided(const timing& all, unsigned n) {
   return {all.median / n, all.fastest / n, all.slowest / n, all.processor / n};
 }
 
-// For one message, one way, of two schemes in turn, so that a machine that drifts meets both alike.
+// Times one message, one way, of two schemes in turn, so that a drift of the machine's speed affects both equally.
 hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, std::size_t bytes, unsigned repeats) {
   const unsigned turns[] = {turns_of(first, bytes), turns_of(second, bytes)};
   const auto both = hpe::bench::paired_timings(
@@ -69,7 +69,7 @@ hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, s
           divided(both.second, turns[1] * second.messages_of_a_turn(bytes))};
 }
 
-// A message, and a copy by the driver that rank 0 makes while rank 1, which has none, waits.
+// Times a message, and a peer copy by the driver that rank 0 makes while rank 1 waits.
 hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_copy* copy, std::size_t bytes,
                                               unsigned repeats) {
   constexpr unsigned copies = 20;
@@ -82,7 +82,7 @@ hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_
   return {divided(both.first, turns * s.messages_of_a_turn(bytes)), divided(both.second, copies)};
 }
 
-// The program itself, under mpirun.
+// Replaces this process by mpirun with this program.
 [[noreturn]] void start_two_ranks(char** argv) {
   std::vector<std::string> words{"mpirun", "-n", "2", "--oversubscribe", "--bind-to", "none"};
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
@@ -96,7 +96,7 @@ hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_
   std::exit(1);
 }
 
-// Each rank has a device of its own where there are enough.
+// Each rank has its own device if there are enough devices.
 struct devices {
   std::array<int, 2> of_rank{};
   std::string title = "MPI between two ranks";
@@ -129,7 +129,7 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
   std::vector<std::byte> pageable_memory(rest, std::byte{1});
   hpe::bench::staged_by_hand pageable(*by_hand, pageable_memory.data());
   hpe::bench::host_memory host(rest);
-  // One of the ranks has the data on its device, the other one in host memory; its messages go both ways.
+  // One rank has the data on its device, the other one in host memory; messages go both ways.
   hpe::bench::one_direction device_to_host(rank() == 0, device, host);
   hpe::bench::one_direction host_to_device(rank() == 0, host, device);
   const scheme plain{"plain MPI, host to host", &host};

@@ -1,5 +1,5 @@
-// What the coherent pointer costs on this machine: streams in both directions against memcpy, a launch against a bare
-// command of the device, the look-up of an address, and a stack of the profile against glibc's backtrace.
+// The cost of coherence on this machine: streams in both directions against memcpy, a launch against a bare command of
+// the device, the look-up of an address, and a call stack for the profile against glibc's backtrace.
 
 #include <execinfo.h>
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ std::uint64_t sum_of(const void* p, std::size_t bytes) {
   return std::accumulate(data, data + bytes / sizeof(std::uint64_t), std::uint64_t{0});
 }
 
-// Memory of the kind that backs a soft device, with pages and contents.
+// Memory of the kind that backs a soft device, filled.
 std::byte* device_like_memory() {
   const auto file = hpe::os::create_memory_file("bench", stream_bytes);
   void* p = ::mmap(nullptr, stream_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
@@ -99,7 +99,7 @@ void streams(unsigned repeats, std::vector<result>& results) {
 
 void launches(unsigned repeats, std::vector<result>& results) {
   constexpr int count = 2000;
-  // The bare command: the same device process and ring, without coherence and order.
+  // A bare command goes to the same device process and ring, without coherence and order.
   const hpe::memory::uvas space(0, std::size_t{1} << 30, 1);
   const auto bare = hpe::device::open_devices("soft:1", space.layout());
   const auto nothing = bare->find_kernel(bare->load_module(test_kernels_path()), "nothing");
@@ -158,7 +158,7 @@ void look_ups(unsigned repeats, std::vector<result>& results) {
   results.push_back({"address -> region, random over 8 GiB", each, "ns", "<= 10", each <= 10});
 }
 
-// One stack of this depth, as a profile takes it for every copy and touch.
+// Times one call stack of this depth, as a profile takes it for every copy and touch.
 [[gnu::noinline]] void at_depth(int calls, const std::function<void()>& body) {
   if (calls == 0) return body();
   at_depth(calls - 1, body);

@@ -1,5 +1,5 @@
-// Memory of another process: copies from it against copies between two devices of one process, and what a small message
-// costs. Soft devices: both are copies of one memory into another.
+// Memory of another process: copies from it against copies between two devices of one process, and the time of a small
+// message. On soft devices both are copies in host memory.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using hpe::bench::result;
 
 constexpr std::size_t large = std::size_t{64} << 20;
 constexpr std::size_t small = 8;
-constexpr int rounds = 200;  // of what takes microseconds
+constexpr int rounds = 200;  // for bodies that take microseconds
 
 void check(hpeStatus status) {
   if (status == HPE_SUCCESS) return;
@@ -33,7 +33,7 @@ void fill(void* p, std::size_t bytes) {
   check(hpeMemcpy(p, words.data(), bytes));
 }
 
-// The other process: exports, and stays until its input ends.
+// The other process: exports memory, and ends when its input ends.
 [[noreturn]] void export_one(int handles, int input) {
   void* p = nullptr;
   check(hpeMallocOn(&p, large, 1));
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   int handles[2];
   int input[2];
   if (::pipe(handles) != 0 || ::pipe(input) != 0) return EXIT_FAILURE;
-  // Before hpe is started in either.
+  // fork() must precede the start of hpe in either process.
   const pid_t other = ::fork();
   if (other == 0) {
     ::close(input[1]);

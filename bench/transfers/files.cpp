@@ -1,6 +1,6 @@
-// A file and a device: hpe's read and write on device memory beside what a program writes by hand, as in Figure 5.10 of
-// J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). The file is in the page cache, or is read
-// and written past it (O_DIRECT).
+// Transfers between a file and a device: hpe's read and write on device memory against code written by hand, as in
+// Figure 5.10 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). The file is in the page
+// cache, or is accessed past it (O_DIRECT).
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct figure {
   bool direct;
 };
 
-// GB/s of each scheme at each size.
+// The GB/s of each scheme at each size.
 using rates = std::vector<hpe::bench::line>;
 
 double rate_of(const rates& all, const std::string& name) {
@@ -50,7 +50,7 @@ rates measure(const std::vector<scheme>& schemes, std::size_t largest, unsigned 
   rates all;
   for (const scheme& s : schemes) all.push_back({s.name, {}});
   for (std::size_t bytes = mebi; bytes <= largest; bytes *= 4) {
-    // One after the other in each round, so that a drifting machine meets all alike.
+    // All schemes run in each round, so that a drift of the machine's speed affects all equally.
     std::vector<std::vector<double>> seconds(schemes.size());
     for (unsigned round = 0; round <= repeats; ++round)
       for (std::size_t i = 0; i < schemes.size(); ++i) {
@@ -85,14 +85,14 @@ void report(const figure& f, const rates& all, double link, double memory, std::
   results.push_back({f.name + ", hpe", mine, "GB/s", "", true});
   for (const auto& l : all)
     if (l.name != "hpe") results.push_back({"  " + l.name, l.points.back().second, "GB/s", "", true});
-  // The kernel's own copy into the page cache, pages and bookkeeping with it, is slower than memcpy.
+  // The kernel's copy into the page cache, which includes its page management, is slower than memcpy.
   ratio("the same call on ordinary memory", rate_of(all, "file alone"), f.direct ? ">= 0.95" : "", f.direct ? 0.95 : 0);
   if (!f.direct) ratio("the slower of link and memcpy", std::min(link, memory), ">= 0.85", 0.85);
   ratio("naive", rate_of(all, "naive"), "2.4 to 2.9", 2.4);
   ratio("double-buffered by hand", rate_of(all, "double-buffered"), "", 0);
 }
 
-// What everybody pays who has nothing to do with hpe: the function that programs find against libc's own.
+// The overhead for ordinary memory: the interposed function against libc's own.
 template <class Function>
 Function* of_libc(const char* name) {
   static void* const libc = ::dlopen("libc.so.6", RTLD_NOW);
@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
       fmt::print("{}: not here ({})\n", f.name, file.why());
       continue;
     }
-    // The last writer of the memory is the device.
+    // The device wrote the memory last.
     const auto prepare = [&] {
       hpe::fill(data.data(), 3, largest);
       hpe::synchronize();

@@ -34,8 +34,8 @@ constexpr const char* of_both = "of what memory and link give at once";
 
 std::byte* bytes_of(const hpe::array<std::uint32_t>& a) { return reinterpret_cast<std::byte*>(a.data()); }
 
-/// Has the system give this process as much memory as the benchmark uses, and take it back. Virtual machines get theirs
-/// only when it is used, which takes longer than anything measured here.
+/// Allocates, touches and frees as much memory as the benchmark uses. A virtual machine gets memory from its host only
+/// at the first use, which takes longer than anything measured here.
 void wake_memory(std::size_t bytes) {
   void* const p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return;
@@ -53,8 +53,8 @@ void touch_pages(const std::byte* data, std::size_t bytes) {
   sink = sum;
 }
 
-// Reads lines of a cache and not words: word by word, eight threads get ordinary memory at 52 GB/s, which is less than
-// a link gives; line by line at 103 (Xeon of an H200 machine).
+// Reads whole cache lines. Eight threads read ordinary memory at 52 GB/s word by word, which is slower than the link,
+// and at 103 GB/s line by line (Xeon of an H200 machine).
 void read_all(const std::byte* data, std::size_t bytes) {
   using line = std::uint64_t __attribute__((vector_size(64), may_alias));
   in_crowd(bytes, mebi, [&](std::size_t at, std::size_t size) {
@@ -83,8 +83,8 @@ void write_all(std::byte* data, std::size_t bytes) {
   });
 }
 
-// As memset fills much memory: with an instruction that does not read what it overwrites. memset itself hpe would give
-// to the GPU.
+// Fills memory as memset does for large sizes, with stores that do not read the old contents. hpe would pass a call of
+// memset to the GPU.
 void fill_all(std::byte* data, std::size_t bytes) {
   const std::uint64_t value = fresh_seed();
   in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
@@ -144,7 +144,7 @@ void host_writes(table& t, const link_rates& is) {
   write_all(data, stream_bytes);
   const auto prepare = [&] {
     launch_fill(a);
-    read_all(data, stream_bytes);  // both copies are good
+    read_all(data, stream_bytes);  // both copies are valid
   };
   const auto line = [&](const std::string& what, double bar, const std::function<void()>& write) {
     const timing time = timed(t.repeats, prepare, [&] {

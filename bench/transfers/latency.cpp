@@ -1,4 +1,4 @@
-// What single faults and launches cost.
+// The cost of single faults and launches.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void faults(table& t, const raw_gpu& gpu) {
   const auto* const data = reinterpret_cast<const std::byte*>(a.data());
   touch_pages(data, 64 * mebi);
   const pinned_buffer pinned(block);
-  // Every fifth block, in an order that no prefetch follows.
+  // Touches every fifth block, in an order that no prefetch recognises.
   std::vector<std::size_t> offsets;
   for (std::size_t b = 0; b < 64 * mebi / block; b += 5) offsets.push_back(b * block + 8);
   std::shuffle(offsets.begin(), offsets.end(), std::mt19937(fresh_seed()));
@@ -77,7 +77,7 @@ void random_touches(table& t, const raw_gpu& gpu) {
 }
 
 void launches(table& t, const raw_gpu& gpu) {
-  constexpr int count = 500;  // less than the driver queues without waiting
+  constexpr int count = 500;  // fewer than the driver queues without waiting
   const hpe::array<std::uint32_t> a(mebi);
   const hpe::array<std::uint32_t> b(mebi);
   const hpe::array<std::uint32_t> c(mebi);

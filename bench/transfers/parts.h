@@ -8,8 +8,8 @@
 
 namespace hpe::bench {
 
-/// What the driver's copies of pinned memory reach, in GB/s; and what they and eight threads on ordinary memory reach
-/// at once, which is what hpe can reach at most where threads and the link need the same memory.
+/// The rates of the driver's copies of pinned memory, in GB/s: alone, and while eight threads use ordinary memory. The
+/// latter is the upper bound for hpe where threads and the link share the memory.
 struct link_rates {
   double up;
   double down;
@@ -39,15 +39,15 @@ void launches(table& t, const raw_gpu& gpu);
 void peers(table& t, const raw_gpu& first, const raw_gpu& second);
 void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second);
 
-/// Ways of going through memory on the host.
+/// Ways in which the host accesses memory.
 void touch_pages(const std::byte* data, std::size_t bytes);
 void write_pages(std::byte* data, std::size_t bytes);
-/// With eight threads, every byte.
+/// Eight threads, every byte.
 void read_all(const std::byte* data, std::size_t bytes);
 void write_all(std::byte* data, std::size_t bytes);
 void fill_all(std::byte* data, std::size_t bytes);
 void copy_all(std::byte* to, const std::byte* from, std::size_t bytes);
-/// A kernel writes all of an array, with hpe; waits.
+/// Launches a kernel that writes a whole array, through hpe, and waits.
 void launch_fill(const hpe::array<std::uint32_t>& a);
 
 }  // namespace hpe::bench

@@ -1,4 +1,4 @@
-// What there is without hpe.
+// Copies and managed memory, without hpe.
 #include "bench/transfers/parts.h"
 
 namespace hpe::bench {
@@ -9,7 +9,7 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   const auto queue_up = [&] { gpu.up(gpu.memory, pinned.data(), stream_bytes); };
   const auto queue_down = [&] { gpu.down(pinned.data(), gpu.memory, stream_bytes); };
   const auto nothing = [] {};
-  // What a copy on the link and a body of the host's take together.
+  // Seconds that a copy on the link and a body on the host take at the same time.
   const auto beside = [&](const std::function<void()>& queue, const std::function<void()>& body) {
     return timed(t.repeats, nothing, [&] {
       queue();
@@ -42,7 +42,7 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
        [&] { gpu.up_by_hand(gpu.memory, pageable.data(), stream_bytes, two); });
   line("the same by hand, two pinned buffers, from the GPU", result.down,
        [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
-  // What eight threads could at most give a link that is faster than they are.
+  // The maximum rate at which eight threads can feed a link that is faster than they are.
   const auto in_ordinary_memory = [&](const char* what, double link, const timing& time) {
     t.rate(std::string("8 threads, ordinary memory: ") + what, stream_bytes, time, link, "of the link");
     return rate_of(stream_bytes, time.median);
@@ -55,7 +55,7 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   in_ordinary_memory("fill it word by word", result.up,
                      beside(nothing, [&] { write_all(pageable.data(), stream_bytes); }));
   in_ordinary_memory("read it", result.down, beside(nothing, read));
-  // With both at the memory at once, as when hpe moves data while the program goes on.
+  // Threads and link use the memory at the same time, as they do when hpe moves data while the program continues.
   result.up_while_filling = in_ordinary_memory("fill it as memset does, while the link takes as much pinned memory up",
                                                result.up, beside(queue_up, fill));
   result.down_while_reading = in_ordinary_memory("read it, while the link brings as much pinned memory down",

@@ -1,7 +1,6 @@
 #pragma once
 
-/// The GPU without hpe, as a program without it would use it: the driver's own copies, managed memory, and the kernels
-/// of the tests.
+/// A GPU as a program without hpe uses it: the driver's copies, managed memory, and the kernels of the tests.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +21,7 @@ class raw_gpu {
  public:
   explicit raw_gpu(int number);
 
-  /// Makes its context the calling thread's.
+  /// Makes the GPU's context the current one of the calling thread.
   void use() const;
   void finish() const;
   void up(CUdeviceptr to, const void* from, std::size_t bytes) const;
@@ -31,8 +30,8 @@ class raw_gpu {
   void fill(void* data, std::size_t bytes) const;
   void nothing() const;
 
-  /// What a program writes by hand for pageable memory: two pinned buffers, one of them copied by the thread while the
-  /// other is on the link. Waits.
+  /// The code that a program writes for pageable memory: two pinned buffers, one of which the thread fills or empties
+  /// while the other is on the link. Waits.
   void up_by_hand(CUdeviceptr to, const std::byte* from, std::size_t bytes, const pinned_buffer& two_buffers) const;
   void down_by_hand(std::byte* to, CUdeviceptr from, std::size_t bytes, const pinned_buffer& two_buffers) const;
   static constexpr std::size_t by_hand_buffer = 4 * mebi;

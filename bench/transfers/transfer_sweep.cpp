@@ -1,6 +1,6 @@
-// Throughput against the size of a transfer, one way and both ways, and how long the thread that asks for it is held:
-// as Figures 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe beside what
-// a program writes without it.
+// Throughput against the size of a transfer, one way and both ways, and the time until the call returns, as in Figures
+// 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe is compared with
+// copies written by hand.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ constexpr std::size_t kibi = 1024, mebi = kibi * kibi, gibi = mebi * kibi;
 constexpr std::size_t smallest = 4 * kibi;
 constexpr int host = direction::host;
 
-/// One way of moving bytes. begin returns when the calling thread may go on; finish when the bytes are there.
+/// A way to move bytes. begin() returns when the calling thread may continue, finish() when the data has arrived.
 struct scheme {
   std::string name;
   std::function<void(direction, int lane, std::size_t bytes)> begin;
@@ -42,8 +42,8 @@ struct scheme {
 };
 
 struct sample {
-  double seconds;  ///< until the bytes are there
-  double held;     ///< until the calling thread may go on
+  double seconds;  ///< until the data has arrived
+  double held;     ///< until the calling thread may continue
 };
 
 sample once(const scheme& s, direction way, bool both_ways, std::size_t bytes, partner& second) {
@@ -75,7 +75,7 @@ sample median(const scheme& s, direction way, bool both_ways, std::size_t bytes,
   return {middle(seconds), middle(held)};
 }
 
-/// The charts of one direction: throughput one way, both ways, and the time that the caller is held.
+/// The charts of one direction: throughput one way, throughput both ways, and the time until the call returns.
 struct figure {
   std::string name;
   std::vector<chart> charts;
@@ -106,7 +106,7 @@ void measure(figure& f, const scheme& s, direction way, std::size_t largest, uns
     add(f, s.name, bytes, median(s, way, false, bytes, repeats, second), median(s, way, true, bytes, repeats, second));
 }
 
-/// hpe's arrays and the program's own memory, in two lanes.
+/// hpe's arrays and ordinary memory, in two lanes.
 class arrays {
  public:
   explicit arrays(std::size_t largest) {
@@ -149,7 +149,7 @@ void print(const figure& f) {
   }
 }
 
-/// What this program prints for itself: a line for each size.
+/// The output that this program reads from its child: a line for each size.
 void print_raw(const figure& f) {
   for (std::size_t i = 0; i < f.charts.front().lines.front().points.size(); ++i) {
     for (const chart& c : f.charts) fmt::print("{:.17g} ", c.lines.front().points[i].second);
@@ -157,7 +157,8 @@ void print_raw(const figure& f) {
   }
 }
 
-/// hpe between devices that cannot reach each other: in a process of its own, because a process opens its devices once.
+/// Measures hpe between devices that cannot reach each other, in a child process, because a process opens its devices
+/// once.
 void measure_without_peers(figure& f, bool gpus, std::size_t largest, unsigned repeats) {
   char self[4096] = "";
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return;

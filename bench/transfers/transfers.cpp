@@ -1,5 +1,5 @@
-// How fast data moves between the host and GPUs through one pointer, beside what a program would write instead: copies
-// of pinned and pageable memory, and managed memory. Every ratio is of medians taken in this run.
+// Transfers between the host and GPUs through one pointer, compared with code that a program would write instead:
+// copies of pinned and pageable memory, and managed memory. Every ratio is of medians taken in this run.
 
 #include <fmt/core.h>
 
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     fmt::print("transfers: there are no GPUs\n");
     return 0;
   }
-  // hpe first: it takes its address space before others have any.
+  // hpe starts first, so that its address space is free.
   const int devices = hpe::device_count();
   const char* const forbidden = std::getenv("HPE_CUDA_PEERS");
   const bool direct = forbidden == nullptr || std::strcmp(forbidden, "off") != 0;

@@ -1,5 +1,5 @@
-// hpeMemcpy of pageable memory in both directions at once, by two threads, of what each direction reaches alone: links
-// carry both at full rate, so what is missing is lost by the threads.
+// hpeMemcpy of pageable memory in both directions at once, by two threads, relative to each direction alone. Links
+// carry both directions at full rate, so the threads cause the difference.
 
 #include <fmt/core.h>
 
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   std::vector<hpe::bench::result> lines;
   hpe::bench::partner second;
   for (const std::size_t bytes : {mebi, 4 * mebi, 16 * mebi, 64 * mebi}) {
-    // Several in a row: the threads and the link are awake, and one that is held up once is not the whole figure.
+    // Several copies in a row, so that threads and link are awake, and one delay does not determine the figure.
     constexpr int in_a_row = 4;
     const std::function<void()> up = [&] {
       for (int i = 0; i < in_a_row; ++i) hpe::copy(target.data(), sent.data(), bytes);
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     line("to the device", moved, alone.first);
     line("to the host", moved, alone.second);
     line("both at once", 2 * moved, both);
-    // At best both take as long as the slower one alone.
+    // At best, both together take as long as the slower one alone.
     const auto of = [&](auto which) { return std::max(alone.first.*which, alone.second.*which) / both.*which; };
     const double value = of(&timing::median);
     lines.push_back({"  of what each way reaches alone", value, "x", bytes == 4 * mebi ? ">= 0.9" : "", value >= 0.9,

@@ -1,6 +1,6 @@
 // The wave steps of reverse time migration through hpe, against the same kernels on bare devices with halo exchange
 // written by hand: local arrays with rims, a copy of four planes to each neighbour after each step, events between
-// streams. What the coherent pointer costs an application, and how much faster several devices are.
+// streams. Shows the cost of coherence for an application, and the speed-up of several devices.
 
 #include <sys/mman.h>
 
@@ -28,31 +28,31 @@ namespace kernels = hpe::kernels;
 constexpr float speed_everywhere = 0.05F;
 constexpr std::int64_t sponge = 20;
 
-/// As built, or where the option says that the kernels were taken.
+/// The module of this build, or the one that the option names.
 const char* kernel_module() {
   const char* const elsewhere = std::getenv("HPE_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
 }
 
-/// Enough that the first launches, before which devices have nothing to do, do not matter.
+/// So many that the first launches, which find idle devices, do not matter.
 int steps() { return on_gpus() ? 100 : 20; }
 
-/// The cells of the model. With the sponge, which the surface of the model has too, it is a cube of 768 on GPUs.
+/// The cells of the model. With the sponge on all sides, the grid is a cube of 768 on GPUs.
 hpe::rtm::volume model() {
   constexpr std::int64_t cube = 768 - 2 * sponge;
   const std::int64_t x = on_gpus() ? cube : 240, y = on_gpus() ? cube : 160, z = x;
   return {x, y, z, 10, std::vector<float>(static_cast<std::size_t>(x * y * z), 2000.F)};
 }
 
-// One device's part on its own: planes of the slab and four on either side.
+// One device's part as a separate array: the planes of the slab and four on either side.
 struct local_part {
   kernels::field_layout layout;
   float* fields[2];
   float* speed;
   float* tapers;
   hpe::device::stream* work;
-  timepoint done;      // its last step
-  timepoint received;  // the last halo it was sent
+  timepoint done;      // end of its last step
+  timepoint received;  // arrival of the last halo from that side
 };
 
 class by_hand {
@@ -60,7 +60,7 @@ class by_hand {
   by_hand(const hpe::rtm::grid& grid, unsigned devices)
       : grid_(grid),
         space_(0, std::size_t{1} << 35, devices),
-        // As many devices as hpe has, so that each soft one has as many threads.
+        // The same number of devices as hpe uses, so that soft devices have the same number of threads.
         devices_(hpe::device::open_devices((on_gpus() ? "cuda:" : "soft:") + std::to_string(hpe::device_count()),
                                            space_.layout())) {
     kernel_ = devices_->find_kernel(devices_->load_module(kernel_module()), "wave_step_f32");
@@ -142,7 +142,7 @@ class by_hand {
       right.received = right.work->copy(start_of_right - rim, end_of_left - rim, rim * sizeof(float));
       left.received = left.work->last();
     }
-    // A neighbour's planes may be overwritten only when they were copied.
+    // A neighbour's planes may be overwritten only after they have been copied.
     for (std::size_t d = 0; d + 1 < parts_.size(); ++d) {
       parts_[d].work->wait(parts_[d + 1].received);
       parts_[d + 1].work->wait(parts_[d].received);
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
           std::to_string(devices) + (devices == 1 ? " device: " : std::string(" devices, ") + words + ": ");
       results.push_back({name + "time through hpe, of by hand", ratio, "x", "<= 1.05", ratio <= 1.05});
       results.push_back({name + "points a second through hpe", points / times.first / 1e6, "M/s", "", true});
-      // Only now, because the tiny numbers at the front of a wave are slow on CPU cores.
+      // Set only now, because CPU cores are slow with the denormal numbers at the front of a wave.
       run(&source);
       if (devices == 1) {
         field_of_one.assign(waves.field().begin(), waves.field().end());

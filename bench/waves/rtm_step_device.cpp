@@ -1,5 +1,5 @@
-// The wave step on a GPU. Launches follow each other without a pause; the copy is the driver's own, from one array of
-// the wave field to the other.
+// The wave step on a GPU. Launches follow each other without a pause; the reference is the driver's copy between two
+// arrays of the wave field.
 
 #include <algorithm>
 #include <string>

@@ -1,5 +1,5 @@
-// The wave step on the cores of this machine, without a runtime. The copy is memcpy of arrays as large as the wave
-// field, by the same threads, each its own part. Threads split the grid as a soft device does: ranges of the launch's
+// The wave step on the cores of this machine, without a runtime. The reference is memcpy of arrays as large as the wave
+// field: each thread copies its own part. Threads divide the grid as a soft device does, into ranges of the launch's
 // tiles.
 
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace hpe::kernels;
 
-/// Zeroed memory on huge pages where the machine gives them.
+/// Zeroed memory, on huge pages if the machine has them.
 float* allocate(std::size_t count) {
   const std::size_t bytes = count * sizeof(float);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

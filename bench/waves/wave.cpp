@@ -1,6 +1,6 @@
-// The wave stencil of `hpe wave`: what part of the copy rate each order reaches on one device, and what several devices
-// gain by each way of cutting the grid. A point counts 16 bytes, a copy a byte read and a byte written; see
-// bench/wave_step.h.
+// The wave stencil of `hpe wave`: the fraction of the copy rate that each order reaches on one device, and the speed-up
+// of several devices for each way to cut the grid. A point counts 16 bytes, a copy a byte read and a byte written; see
+// bench/waves/rtm_step.h.
 
 #include <algorithm>
 #include <string>

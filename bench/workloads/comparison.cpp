@@ -51,7 +51,7 @@ class measurement {
   }
 
  private:
-  /// On standard error, so that somebody who waits sees what takes long.
+  /// Progress on standard error names the slow part.
   void tell(int devices, const std::string& version) {
     fmt::print(stderr, "{:6.1f} s: {}, {} device{}, {}\n", now() - began_, what_.name, devices, devices == 1 ? "" : "s",
                version);
@@ -103,7 +103,7 @@ class measurement {
     if (soft) row(where + "of the best by hand, by processor time", best_by_processor, "x");
   }
 
-  /// What is gone from the time when the same program copies nothing. Both are measured in turn.
+  /// The share of the time that the same program saves when it copies nothing. Both versions run in turn.
   void share_of_exchange(int devices, copy_scheme scheme, hand_written& theirs, const std::string& where) {
     std::vector<double> shares;
     for (unsigned i = 0; i < repeats_; ++i) {
@@ -119,7 +119,7 @@ class measurement {
     }
     std::sort(shares.begin(), shares.end());
     const double share = shares[shares.size() / 2];
-    row(where + "in exchange, by hand, " + name_of(scheme), share, "%");
+    row(where + "time in exchanges by hand, " + name_of(scheme), share, "%");
     point(all_.exchange, name_of(scheme), devices, share);
   }
 

@@ -14,11 +14,11 @@ namespace hpe::bench {
 
 struct comparison {
   std::vector<result> rows;
-  chart speed_up;  ///< over one device through hpe, against devices: Figure 5.8 of the thesis
-  chart exchange;  ///< the share of the time that goes when copies are left out: Figure 5.9
+  chart speed_up;  ///< relative to one device through hpe, by number of devices: Figure 5.8 of the thesis
+  chart exchange;  ///< the share of the time that a program saves without its copies: Figure 5.9
 };
 
-/// Throws std::runtime_error if two versions do not compute the same.
+/// Throws std::runtime_error if the results of two versions differ.
 [[nodiscard]] comparison compare(const workload& what, unsigned repeats);
 
 }  // namespace hpe::bench

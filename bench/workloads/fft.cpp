@@ -1,6 +1,6 @@
-// One transform in single precision. By hand, as the FFT of the thesis: pairs of devices swap their parts at each of
-// log2 W steps, then each transforms its part, by cuFFT on GPUs, and all exchange pieces to put the elements in order.
-// For powers of two of devices.
+// One transform in single precision. The version by hand follows the FFT of the thesis: pairs of devices swap their
+// parts at each of log2 W steps, each device transforms its part (by cuFFT on GPUs), and all exchange pieces to put the
+// elements in order. W is a power of two.
 
 #include "apps/fft/fft.h"
 
@@ -124,7 +124,7 @@ class written_by_hand final : public on_team {
     return grid(static_cast<std::uint32_t>(kernels::parts_of(n, kernels::tile_elements)));
   }
 
-  /// This device's half of the sums and differences; the other half of what the kernel computes is thrown away.
+  /// This device's half of the sums and differences; the other half of the kernel's results is discarded.
   void combine(int d, int distance, const number* own) {
     const bool upper = (d & distance) != 0;
     kernels::fft_butterfly<float> p{};
@@ -192,7 +192,7 @@ class written_by_hand final : public on_team {
   std::vector<part> parts_;
 };
 
-/// The peers of bench/fft_peers.h, whose results are theirs.
+/// The peers of bench/libraries/fft_peers.h, which keep their results.
 class other_peer final : public program {
  public:
   explicit other_peer(std::unique_ptr<peer> it) : it_(std::move(it)) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The workloads of hpe, each as it is used, and as a program writes it that has no hpe.
+/// The workloads, each through hpe and as a program without hpe writes it.
 
 #include <memory>
 #include <optional>
@@ -13,27 +13,27 @@
 
 namespace hpe::bench {
 
-/// A workload on some devices, with its data in place.
+/// A workload on a set of devices, with its data in place.
 class program {
  public:
   virtual ~program() = default;
-  /// Puts the data back, where a run changes what the next one would do. Not timed.
+  /// Restores the data if a run changes the input of the next run. Not timed.
   virtual void reset() {}
-  /// Does the work and returns when it is done.
+  /// Runs the workload and returns when it is done.
   virtual void run() = 0;
-  /// A few numbers of the result, by which versions are compared.
+  /// A few numbers of the result, for comparisons between versions.
   [[nodiscard]] virtual std::vector<double> probe() = 0;
 };
 
-/// A workload as it is written without hpe.
+/// A workload written without hpe.
 class hand_written : public program {
  public:
-  /// How data go between devices from now on; left_out: they do not, and results are wrong. False where there is no
-  /// such version.
+  /// Sets the copy scheme. left_out: nothing is copied, and results are wrong. Returns false if this workload lacks the
+  /// scheme.
   [[nodiscard]] virtual bool use(copy_scheme scheme, bool left_out) = 0;
 };
 
-/// One that is written against a team.
+/// A program that uses a team (team.h).
 class on_team : public hand_written {
  public:
   on_team(int devices, std::size_t bytes_each) : team_(devices, bytes_each) {}
@@ -49,9 +49,9 @@ class on_team : public hand_written {
 struct workload {
   std::string name;
   std::string size;  ///< in words
-  double tolerance;  ///< of probes, relative; 0: equal
+  double tolerance;  ///< largest relative difference of probes; 0: equal
   std::unique_ptr<program> (*through_hpe)(int devices);
-  std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: there is none for these devices
+  std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: none for these devices
   std::string peer;                                               ///< empty: none
   std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< a library on the host's threads
   std::string not_here = {};                                      ///< why it cannot run; empty: it can

@@ -1,5 +1,5 @@
-// Steps of reverse time migration. By hand as in bench/rtm.cpp: local arrays with rims, and copies of four planes to
-// each neighbour after each step.
+// Steps of reverse time migration. The version by hand is that of bench/waves/rtm.cpp: local arrays with rims, and
+// copies of four planes to each neighbour after each step.
 
 #include <algorithm>
 

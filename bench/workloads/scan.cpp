@@ -1,5 +1,5 @@
-// One inclusive sum of int32. By hand: three stages, with the sums of chunks copied to every device, which scans them
-// all.
+// One inclusive sum of int32. The version by hand has three stages; the sums of all chunks are copied to every device,
+// and every device scans them.
 
 #include "apps/scan/plan.h"
 #include "apps/scan/premises.h"
@@ -113,7 +113,7 @@ class written_by_hand final : public on_team {
   struct part {
     std::int32_t *input, *output, *sums;
   };
-  /// Of the kernels that have a block for each chunk, and of the one that scans the sums.
+  /// Parameters of the kernels with a block for each chunk, and of the kernel that scans the sums.
   hpeShape shape_of_chunks(std::uint64_t chunks) const {
     if (!team_.on_gpus()) return grid(4 * team_.units());
     const unsigned threads = 1U << scan::by_premises(scan::data_centre_gpu, sizeof(std::int32_t)).l;

@@ -1,6 +1,6 @@
-// A sort of uint32. By hand: each device sorts its part, GPUs by CUB, then groups of parts are merged two by two. The
-// host looks for the pivots by copying single keys, each device gets the keys that it merges and has not, and merges
-// them. For powers of two of devices.
+// A sort of uint32. In the version by hand each device sorts its part (GPUs by CUB), then groups of parts are merged in
+// pairs. The host searches the pivots by copying single keys; each device receives the keys that it lacks, and merges.
+// The number of devices is a power of two.
 
 #include <algorithm>
 #include <boost/sort/parallel_stable_sort/parallel_stable_sort.hpp>
@@ -111,7 +111,7 @@ class written_by_hand final : public on_team {
     team_.enqueue(d, [&](void* stream) { return on_gpus_->queue(range, stream); });
   }
 
-  /// A key of the groups' sequences, wherever it is.
+  /// Reads one key of a group's sequence from the device that has it.
   key look_up(int first, std::uint64_t place) {
     const int device = first + static_cast<int>(place / each_);
     key k = 0;
@@ -119,7 +119,7 @@ class written_by_hand final : public on_team {
     return k;
   }
 
-  /// As kernels::pivot, by copies.
+  /// kernels::pivot, by copies of single keys.
   std::uint64_t pivot(int left, int right, std::uint64_t side, std::uint64_t place) {
     if (team_.left_out()) return place / 2;
     std::uint64_t low = place > side ? place - side : 0, high = std::min(place, side);
@@ -133,8 +133,8 @@ class written_by_hand final : public on_team {
     return low;
   }
 
-  /// Keys [from, to) of a group for a device: where they are, if it has them, or else in a place to which transfers
-  /// that are added bring them.
+  /// The place of keys [from, to) of a group for a device: where they are, if the device has them; otherwise a place in
+  /// its memory, and adds the transfers that copy them there.
   const key* bring(std::vector<transfer>& all, int device, int first, std::uint64_t from, std::uint64_t to,
                    key* place) {
     if (from / each_ == (to - 1) / each_ && first + static_cast<int>(from / each_) == device)

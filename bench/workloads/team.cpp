@@ -1,6 +1,6 @@
-// Invariants: the host's copy of device memory, at the same offset of the shadow, is the pinned buffer of whatever
-// leaves from there; so transfers share a buffer only where they bring the same bytes to several devices. A team's
-// streams of copies wait for streams of work and the other way round only by points that are queued already.
+// Invariants: the pinned buffer of a transfer is the shadow of its source. So two transfers share a buffer only if they
+// copy the same bytes to several devices. Streams of copies and streams of work wait for each other only at points that
+// are queued already.
 
 #include "bench/workloads/team.h"
 
@@ -96,7 +96,7 @@ timepoint team::enqueue(int device, const std::function<int(void*)>& function) {
 timepoint team::last(int device) const { return parts_[static_cast<std::size_t>(device)].work->last(); }
 
 void team::wait(timepoint point) {
-  // As the driver's own call waits, where a core is free for it.
+  // Waits by spinning, as the driver's own call does, if a core is free.
   while (on_gpus_ && !devices_->reached(point)) __builtin_ia32_pause();
   devices_->wait(point, forever);
 }
@@ -166,7 +166,7 @@ void team::through_host(const std::vector<transfer>& all) {
     for (const timepoint p : points) wait(p);
     return;
   }
-  // One call after the other. A driver brings pageable memory through a pinned buffer of its own.
+  // Calls follow one another. A driver copies pageable memory through a pinned buffer of its own.
   for (const transfer& t : all) {
     std::vector<std::byte>& own = at(t.from).pageable;
     if (own.size() < t.bytes) own.resize(t.bytes);

@@ -1,9 +1,9 @@
 #pragma once
 
-/// What a program is written against that has no hpe: devices with memory of their own, launches, and copies between
-/// devices by one of the schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), section
-/// 5.3: naive (synchronous copies of pageable memory), pinned (synchronous, through pinned memory), double-buffered
-/// (in pieces, through two pinned buffers), and peer (from device to device).
+/// The interface of programs without hpe: devices with separate memories, launches, and copies between devices by one
+/// of the schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), section 5.3: naive
+/// (synchronous copies of pageable memory), pinned (synchronous, through pinned memory), double-buffered (in pieces,
+/// through two pinned buffers), and peer (from device to device).
 
 #include <cstddef>
 #include <functional>
@@ -22,8 +22,8 @@ inline constexpr copy_scheme all_schemes[] = {copy_scheme::naive, copy_scheme::p
                                               copy_scheme::peer};
 [[nodiscard]] const char* name_of(copy_scheme s);
 
-/// Bytes that go from one device to another. What `ready` stands for runs before; so do the target's reads of the
-/// place.
+/// A copy from one device to another. It runs after the point `ready`, and after earlier reads of its place by the
+/// target.
 struct transfer {
   int from, to;
   const void* source;
@@ -34,10 +34,11 @@ struct transfer {
 
 class team {
  public:
-  /// The first `devices` of as many as hpe has, so that each soft one has as many threads.
+  /// Opens as many devices as hpe, so that soft devices have the same number of threads, and uses the first `devices`
+  /// of them.
   team(int devices, std::size_t bytes_each);
 
-  /// How exchange copies from now on. left_out: it copies nothing, which tells how long everything else takes.
+  /// Sets the scheme of exchange(). left_out: nothing is copied, so that the rest can be timed.
   void use(copy_scheme scheme, bool left_out);
   [[nodiscard]] bool left_out() const { return left_out_; }
 
@@ -45,30 +46,31 @@ class team {
   [[nodiscard]] bool on_gpus() const { return on_gpus_; }
   [[nodiscard]] unsigned units() const { return devices_->at(0).info().compute_units; }
 
-  /// Memory of a device, zero, on a boundary of the granule; it lives as long as the team.
+  /// Zeroed memory of a device, aligned to a granule; it lives as long as the team.
   template <class T>
   [[nodiscard]] T* take(int device, std::size_t count) {
     return reinterpret_cast<T*>(take_bytes(device, count * sizeof(T)));
   }
-  /// Within the memory of a device. Waits.
+  /// A copy within the memory of a device. Waits.
   void copy(int device, void* to, const void* from, std::size_t bytes);
-  /// Host memory to a device, and back. Both wait.
+  /// Copies from host memory to a device, and back. Both wait.
   void put(int device, void* to, const void* from, std::size_t bytes);
   void get(int device, void* to, const void* from, std::size_t bytes);
 
   [[nodiscard]] device::kernel_id find(const std::string& module, const std::string& kernel);
 
-  /// Queues a launch behind what the device was given before.
+  /// Queues a launch after the earlier work of the device.
   template <class Parameters>
   timepoint launch(int device, device::kernel_id kernel, const hpeShape& shape, const Parameters& parameters) {
     return launch_bytes(device, kernel, shape, std::as_bytes(std::span(&parameters, 1)));
   }
-  /// Likewise what a function queues on a stream of CUDA; GPUs only. It returns 0 or an error.
+  /// Likewise for work that a function queues on a CUDA stream; GPUs only. The function returns 0 or an error.
   timepoint enqueue(int device, const std::function<int(void* stream)>& function);
-  /// The last of these.
+  /// The last work queued on the device.
   [[nodiscard]] timepoint last(int device) const;
 
-  /// All transfers; later launches on both sides of each run after it. Under peer it returns at once, else it waits.
+  /// Makes all transfers; later launches on both devices of a transfer run after it. Returns at once for peer, else
+  /// waits.
   void exchange(const std::vector<transfer>& all);
 
   void finish();
@@ -76,7 +78,7 @@ class team {
  private:
   struct part {
     device::stream *work, *copies;
-    std::byte* free;                  ///< the next memory of take
+    std::byte* free;                  ///< the next memory that take() returns
     std::vector<std::byte> pageable;  ///< naive
   };
   std::byte* take_bytes(int device, std::size_t bytes);

@@ -1,5 +1,5 @@
-// The wave stencil of order 8 in slabs. By hand: rims first, then the rest beside the copies of four planes to each
-// neighbour, as the fdtd of the thesis is written.
+// The wave stencil of order 8 in slabs. The version by hand computes the rims first, then the rest during the copies of
+// four planes to each neighbour, like the FDTD of the thesis.
 
 #include <cmath>
 
@@ -20,7 +20,7 @@ float speed() {
   return result;
 }
 
-/// How the wave begins: a hill in the middle of x, of no small numbers, which are slow on CPU cores.
+/// The initial wave: a hill in the middle of x without denormal numbers, which are slow on CPU cores.
 float hill(std::int64_t x) {
   const double distance = 16 * (static_cast<double>(x) / static_cast<double>(cells()) - 0.5);
   return static_cast<float>(1 + std::exp(-distance * distance));
@@ -111,7 +111,7 @@ class written_by_hand final : public on_team {
     std::vector<float> values(static_cast<std::size_t>(b.layout.size()));
     for_rows(
         b, [&](float* row, std::int64_t x) { std::fill_n(row, b.cells[2], hill(x)); }, values);
-    // The neighbours' planes too.
+    // Including the planes of the neighbours.
     for (const int side : {0, 1})
       if (b.neighbour[static_cast<std::size_t>(side)] >= 0)
         for (std::int64_t k = 0; k < radius; ++k) {

@@ -1,6 +1,6 @@
-// The workloads through hpe: how much faster several devices are than one, beside programs written by hand with the
-// copy schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), Figures 5.8 and 5.9, and
-// beside the libraries that do the same on the host's threads.
+// The workloads through hpe: the speed-up of several devices, compared with programs written by hand with the copy
+// schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), Figures 5.8 and 5.9, and with
+// libraries for the host's threads.
 
 #include <fmt/core.h>
 

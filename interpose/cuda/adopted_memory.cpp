@@ -133,7 +133,7 @@ CUresult adopted_memory::begin_work_after(work_in_flight& work, Release release_
   try {
     release_used();
   } catch (const std::exception& e) {
-    log(log_level::error, "what the host wrote to device memory cannot be taken there: {}", e.what());
+    log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());
     return CUDA_ERROR_UNKNOWN;
   }
   work.next_ = first_;
@@ -223,7 +223,7 @@ void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
       // The region may hold bytes of other allocations.
       if (it->second->parts().alive()) release(*it->second, block_event::device_write, 0, last_address);
     } catch (const std::exception& e) {
-      log(log_level::error, "what the host wrote to device memory cannot be taken there: {}", e.what());
+      log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());
     }
     it = remove(it);
   }

@@ -19,7 +19,8 @@ namespace {
 using trace::measured;
 using trace::way;
 
-// For `hpe top`. Copies whose direction the addresses tell are not counted: it would have to be asked for.
+// For `hpe top`. Copies whose direction depends on the addresses are not counted, because the driver would have to be
+// asked.
 inline void count_copy(way by_driver, std::size_t bytes) {
   counters& count = trace::status_page::own().count;
   if (by_driver == way::up_driver) counters::add(count.bytes_to_device, bytes);

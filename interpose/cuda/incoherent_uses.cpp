@@ -1,7 +1,7 @@
 #include "interpose/cuda/incoherent_uses.h"
 
 #include "runtime/base/log.h"
-#include "runtime/trace/location.h"
+#include "runtime/trace/call_stack.h"
 
 namespace hpe::cuda_hooks {
 

@@ -11,6 +11,7 @@
 #include "interpose/cuda/real_entries.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/stalls.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::cuda_hooks {
 
@@ -47,6 +48,7 @@ template <auto Entry, class... Arguments>
 [[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
   {
     const queuing_threads::visit here(stream);
+    counters::add(trace::status_page::own().count.launches, 1);
     if (!adopted_memory::any() && trace::recorder::active() == nullptr) [[likely]]
       return (real.*Entry)(arguments...);
   }
@@ -137,6 +139,7 @@ CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNo
 template <auto Entry>
 CUresult CUDAAPI launch_graph(CUgraphExec graph, CUstream stream) {
   if (interposer* const hpe = interposer::started()) hpe->launches_graph();
+  counters::add(trace::status_page::own().count.launches, 1);
   return any_work<Entry>(graph, stream);
 }
 

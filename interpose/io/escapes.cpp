@@ -17,7 +17,7 @@ extern "C" long hpe_syscall(long number, long a, long b, long c, long d, long e,
 
 namespace {
 
-using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is a part of it
+using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
 template <class T>
 T* pointer(long value) noexcept {

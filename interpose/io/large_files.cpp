@@ -12,7 +12,7 @@
 #include "interpose/io/conveyor.h"
 #include "interpose/io/next.h"
 #include "interpose/io/staged_call.h"
-#include "runtime/os/cores.h"
+#include "runtime/os/thread.h"
 
 // Invariant: a read changes bytes of memory in order, and none beyond the bytes that the kernel has read.
 //

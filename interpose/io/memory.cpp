@@ -18,7 +18,7 @@
 
 namespace {
 
-using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is a part of it
+using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
 using bytes_of = std::size_t;
 

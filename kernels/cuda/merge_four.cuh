@@ -94,8 +94,8 @@ struct halves_of_four {
   uint32_t begin[2], count[2];
 };
 
-/// Adds elements to the halves until each has `wanted`, or its runs have no more. endless: each run has so many left
-/// that it cannot end in this step.
+/// Adds elements to the halves until each has `wanted`, or its runs have no more. endless: each run has enough elements
+/// left for this step.
 template <bool endless, class T, class Less>
 __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&runs)[sort_runs],
                                             halves_of_four& halves, uint32_t wanted, merge_four_memory<T>& shared,

@@ -269,7 +269,7 @@ class prefixes {
   const total_word<T>* totals_;
   uint32_t launch_;
   uint64_t first_ = ~uint64_t(0);
-  uint64_t known_ = 0;  ///< before_ combines so many tiles of the problem
+  uint64_t known_ = 0;  ///< the number of tiles of the problem that before_ combines
   T before_ = Op{}.identity();
 };
 

@@ -39,7 +39,7 @@ class read_ahead {
   static constexpr std::uint64_t none = ~std::uint64_t{0};
   struct walk {
     std::uint64_t begin = 0;      // the first block
-    std::uint64_t next = 0;       // the block after the last one asked for
+    std::uint64_t next = 0;       // the block after the last requested one
     std::uint64_t window = 0;     // blocks of the last window; 0: this entry is unused
     std::uint64_t marker = none;  // the block whose touch asks for the next window; none: no marker
     std::uint64_t used = 0;       // the time of the last touch; the oldest walk is replaced

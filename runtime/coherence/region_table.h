@@ -20,7 +20,7 @@ namespace hpe::coherence {
 /// With one lane they are handed out consecutively.
 class region_table {
  public:
-  /// Gives an unused region object that is not alive; its number belongs to the lane (modulo the number of lanes).
+  /// Returns an unused region object that is not alive; its number belongs to the lane (modulo the number of lanes).
   /// Throws HPE_ERROR_OUT_OF_MEMORY if a million numbers exist.
   region& take(unsigned lane = 0);
   /// Gives back an object that is not alive.

@@ -53,9 +53,9 @@ class write_behind {
   };
   static constexpr std::uint64_t slack = 4;
   static constexpr std::uint64_t least_ahead = 2;
-  // At first a single walk leaves at most so many blocks behind: the last ones are uploaded while a launch waits.
+  // The most blocks that a single walk leaves open behind it at first: a launch waits for their upload.
   static constexpr std::uint64_t most_for_one = 8;
-  // A walk that was not touched during so many touches no longer counts as live.
+  // A walk no longer counts as live after this many touches elsewhere.
   static constexpr std::uint64_t recent = 32;
   // The rolling upload stops when more blocks than this were uploaded too early. Some are when one of several threads
   // is delayed for a moment, and while threads that begin side by side are not told apart yet. A second pass over the

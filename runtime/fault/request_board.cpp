@@ -7,7 +7,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "runtime/os/cores.h"
+#include "runtime/os/thread.h"
 
 // A thread searches for a free slot from an index of its own, so that it comes across slots that it posted to and never
 // left. If the stack pointer is above the frame of such a wait now, the wait was left for good. Otherwise a handler may

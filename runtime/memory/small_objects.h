@@ -25,7 +25,7 @@ class small_objects {
 
   struct object {
     std::byte* base = nullptr;
-    std::size_t size = 0;  ///< the size asked for
+    std::size_t size = 0;  ///< the requested size
 
     friend bool operator==(const object&, const object&) = default;
   };
@@ -56,7 +56,7 @@ class small_objects {
  private:
   struct slab {
     std::size_t size_class = 0;             // of all its objects; 0 while it is empty
-    std::vector<std::uint32_t> sizes;       // sizes asked for, by slot; 0: free
+    std::vector<std::uint32_t> sizes;       // requested sizes, by slot; 0: free
     std::vector<std::uint16_t> free_slots;  // the last one is used next
   };
   [[nodiscard]] std::optional<object> last_before(const std::byte* p) const HPE_REQUIRES(mutex_);

@@ -1,5 +1,5 @@
-// Only the thread uses the connections. It frees a memory that no process has open any more without holding the mutex.
-// A process that dies, or stops reading, loses its connection, and with it what it had open.
+// Only the thread uses the connections. It does not hold the mutex while it frees memory that no process has open any
+// more. A process that dies, or stops reading, loses its connection and the memory that it had open.
 #include "runtime/node/exporter.h"
 
 #include <poll.h>

@@ -59,7 +59,7 @@ void populate_for_reading(void* address, std::size_t size) noexcept;
 void populate_for_writing(void* address, std::size_t size) noexcept;
 
 /// Backs [address, address + size) of a writable shared mapping with pages where it has none, and keeps its contents.
-/// The pages are huge where the kernel can make such (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else
+/// The pages are huge where the kernel supports that (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else
 /// small. A hint; failures are ignored.
 void populate_with_huge_pages(void* address, std::size_t size) noexcept;
 

@@ -32,7 +32,7 @@ const char* sentence_of(trap::reason why) {
     case trap::reason::deadlock: return "waits for threads that will never come";
     case trap::reason::bad_function: return "called an address that is no function";
     case trap::reason::surface: return "left a surface";
-    default: return "did what no instruction allows";
+    default: return "violated a rule of its instructions";
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/base/log.h"
-#include "runtime/base/own_files.h"
+#include "runtime/base/own_process.h"
 
 namespace hpe::ptx {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string_view>
 
-#include "runtime/base/own_files.h"
+#include "runtime/base/own_process.h"
 
 namespace hpe::trace {
 

@@ -1,5 +1,3 @@
-#include "runtime/trace/location.h"
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/trace/location.h"
+#include "runtime/trace/call_stack.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::trace {

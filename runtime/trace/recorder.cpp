@@ -13,7 +13,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 
 // An event is in the file if its name is set when the file is written; events that threads record then may be missing.
 

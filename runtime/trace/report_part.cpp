@@ -19,7 +19,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"

@@ -1,4 +1,4 @@
-#include "runtime/trace/stack_module.h"
+#include "runtime/trace/call_stack.h"
 
 #define UNW_LOCAL_ONLY
 #include <dwarf.h>

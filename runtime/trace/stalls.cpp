@@ -22,7 +22,7 @@
 #include "runtime/base/log.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_sites.h"
-#include "runtime/trace/location.h"
+#include "runtime/trace/call_stack.h"
 
 namespace hpe::trace {
 
@@ -256,7 +256,7 @@ void tell_of_stalls(std::uint64_t seconds) {
       os::start_thread("hpe-stalls", [seconds] { look(seconds); }).detach();
       watched.store(true, std::memory_order_relaxed);
     } catch (const std::exception& e) {
-      log(log_level::info, "waits that take long are not told: {}", e.what());
+      log(log_level::info, "long waits are not reported: {}", e.what());
     }
   });
 }

@@ -7,7 +7,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/os/copy.h"
-#include "runtime/os/cores.h"
 #include "runtime/os/thread.h"
 
 namespace hpe::transfer {
@@ -134,8 +133,8 @@ void copy_crew::help(unsigned number) {
   for (std::uint32_t seen = 0;;) {
     seen = next_post(seen);
     if (stop_.load()) return;
-    // One slice of each copy in turn, so that simultaneous copies are helped equally. When this thread's own part has
-    // no slice left in any copy, slices of other parts, until a whole round finds none.
+    // Takes one slice of each copy in turn, so that simultaneous copies are helped equally. When this thread's own part
+    // has no slice left in any copy, takes slices of other parts, until a whole round finds none.
     for (bool found = true; found;) {
       found = false;
       for (job& j : jobs_) found |= take_slice(j, part);

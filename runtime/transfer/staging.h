@@ -32,7 +32,7 @@ class staging_ring {
 
   /// Removes the best entry of free_, which is not empty.
   entry take_best() HPE_REQUIRES(mutex_);
-  /// Waits for the entry's device work. Without the lock, so that others can take and give back meanwhile.
+  /// Waits for the entry's device work, without the lock, so that other threads can take and return buffers.
   std::byte* ready(const entry& taken);
 
   device::device_set& devices_;

@@ -74,9 +74,10 @@ struct read_stretch {
   coherence::point_set writers{};  ///< the points that such a copy must wait for
 };
 
-/// Finds the bytes of `from` from `at` on that are all valid on the host, or all at one home and at most `most`. If the
-/// writers of the latter have finished, calls queue(home, bytes), which returns the timepoint of a copy, or none if it
-/// queued nothing. Takes the mutex itself: a caller that has waited for anything must ask again.
+/// Finds the longest run of bytes from offset `at` of `from` that is valid on the host, or, up to `most` bytes, at one
+/// home. In the second case, if the writers of these bytes have finished, calls queue(home, bytes), which returns the
+/// timepoint of a copy, or none if it queued nothing. Takes the mutex itself; after any wait, the caller must call this
+/// again.
 template <class Queue>
 read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, device::device_set& devices,
                        const Queue& queue);

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "runtime/base/granule.h"
-#include "runtime/base/own_files.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/base/timepoint.h"
 #include "runtime/base/uvas_layout.h"
 

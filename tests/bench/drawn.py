@@ -1,4 +1,4 @@
-"""What the tests of benchmarks that write charts share."""
+"""Common parts of the tests of benchmarks that write charts."""
 
 import subprocess
 import xml.etree.ElementTree
@@ -8,8 +8,8 @@ MEASUREMENTS = Path(__file__).resolve().parent.parent.parent / "scripts" / "meas
 
 
 def curves(charts):
-    """Draws a file of charts; gives, for each picture, how many curves with more than one point it shows."""
-    # Matplotlib is Debian's, for Debian's Python.
+    """Draws a file of charts and returns, for each picture, the number of curves with more than one point."""
+    # Matplotlib is a Debian package, so it needs Debian's Python.
     done = subprocess.run(["/usr/bin/python3", MEASUREMENTS, "draw", charts], capture_output=True, text=True, check=True)
     counts = {}
     for file in map(Path, done.stdout.split("\n")[:-1]):

@@ -105,7 +105,7 @@ TEST(advice, follows_from_what_was_recorded) {
   }
 }
 
-// The same, but of so little time, or so seldom, that nothing is to be gained.
+// The same records, but so short or so rare that advice would gain nothing.
 TEST(advice, is_not_given_for_what_takes_no_time) {
   for (const row& r : table) {
     recorded_process p = fine();

@@ -1,37 +1,39 @@
-// Runs the hpe command as a user does and looks at what it prints and returns.
+// Runs the hpe command as a user does, and checks its output and exit status.
 
+#include <dlfcn.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <spawn.h>
+#include <unistd.h>
 
-#include <array>
-#include <cstdio>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 
 #include "apps/command_line/options.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/machine.h"
+#include "apps/hpe/nvlink.h"
+#include "apps/hpe/report/command.h"
+#include "tests/shell.h"
 
 namespace {
 
-struct outcome {
-  int status;
-  std::string text;
-};
+bool interrupted_start = false;  ///< a SIGTERM arrives when a program has just been started
 
-/// Runs a shell command line and gives its exit status and all it printed.
-outcome shell(const std::string& line) {
-  FILE* pipe = popen((line + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("popen");
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}  // namespace
+
+/// Comes before the C library's, so that the signal arrives between the start of the program and the next statement.
+extern "C" int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
+                            const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
+  auto* const next = reinterpret_cast<decltype(&posix_spawnp)>(::dlsym(RTLD_NEXT, "posix_spawnp"));
+  const int result = next(child, file, actions, attributes, argv, environment);
+  if (interrupted_start) ::raise(SIGTERM);
+  return result;
 }
+
+namespace {
 
 outcome hpe(const std::string& arguments, const std::string& environment = "") {
   return shell(fmt::format("{} '{}' {}", environment, HPE_COMMAND, arguments));
@@ -47,25 +49,25 @@ int count_of(const std::string& text, const std::string& part) {
 
 TEST(command, version_is_one_line) {
   const outcome o = hpe("--version");
-  EXPECT_EQ(o.status, 0);
+  EXPECT_EQ(exit_status(o), 0);
   EXPECT_EQ(o.text, "hpe " HPE_PACKAGE_VERSION "\n");
 }
 
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
   const outcome o = hpe("");
-  EXPECT_EQ(o.status, 2);
+  EXPECT_EQ(exit_status(o), 2);
   for (const char* name : {"info", "run", "report", "top", "fft", "rtm", "wave", "scan", "sort", "bench", "help"})
     EXPECT_TRUE(contains(o, name)) << o.text;
-  EXPECT_EQ(hpe("help").status, 0);
+  EXPECT_EQ(exit_status(hpe("help")), 0);
   EXPECT_EQ(hpe("--help").text, o.text);
 }
 
 TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
   const outcome o = hpe("inof");
-  EXPECT_EQ(o.status, 2);
+  EXPECT_EQ(exit_status(o), 2);
   EXPECT_TRUE(contains(o, "there is no command \"inof\". Did you mean \"info\"?")) << o.text;
   const outcome far = hpe("seismogram");
-  EXPECT_EQ(far.status, 2);
+  EXPECT_EQ(exit_status(far), 2);
   EXPECT_TRUE(contains(far, "There are: info run report top fft rtm wave scan sort bench help")) << far.text;
 }
 
@@ -81,17 +83,17 @@ TEST(command, nearest_needs_a_real_likeness) {
 TEST(help, tells_about_every_command) {
   for (const char* name : {"info", "fft", "rtm", "wave", "scan", "sort", "bench"}) {
     const outcome o = hpe(std::string("help ") + name);
-    EXPECT_EQ(o.status, 0) << o.text;
+    EXPECT_EQ(exit_status(o), 0) << o.text;
     EXPECT_TRUE(contains(o, std::string("hpe ") + name)) << o.text;
     EXPECT_EQ(hpe(std::string(name) + " --help").text, o.text);
   }
-  EXPECT_EQ(hpe("help optoins").status, 2);
+  EXPECT_EQ(exit_status(hpe("help optoins")), 2);
   EXPECT_TRUE(contains(hpe("help optoins"), "\"options\"?"));
 }
 
 TEST(help, lists_every_option_with_its_default) {
   const outcome o = hpe("help options");
-  EXPECT_EQ(o.status, 0);
+  EXPECT_EQ(exit_status(o), 0);
   EXPECT_TRUE(contains(o, "HPE_DEVICES (default: empty)")) << o.text;
   EXPECT_TRUE(contains(o, "HPE_LOG (default: warn)")) << o.text;
   const hpeOptionInfo* options = nullptr;
@@ -103,23 +105,23 @@ TEST(help, lists_every_option_with_its_default) {
   }
 }
 
-TEST(help, options_need_no_runtime) { EXPECT_EQ(hpe("help options", "HPE_DEVICES=nonsense").status, 0); }
+TEST(help, options_need_no_runtime) { EXPECT_EQ(exit_status(hpe("help options", "HPE_DEVICES=nonsense")), 0); }
 
 TEST(help, fails_where_standard_output_cannot_be_written) {
   const outcome o = shell(fmt::format("{{ '{}' help >/dev/full; }}", HPE_COMMAND));
-  EXPECT_EQ(o.status, 1) << o.text;
+  EXPECT_EQ(exit_status(o), 1) << o.text;
   EXPECT_TRUE(contains(o, "standard output cannot be written: No space left on device")) << o.text;
 }
 
 TEST(info, warns_of_a_misspelt_variable) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:1 HPE_SOFT_MEMRY=64M");
-  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_TRUE(contains(o, "HPE_SOFT_MEMRY is no option; is HPE_SOFT_MEMORY meant?")) << o.text;
 }
 
 TEST(info, tells_about_each_device) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_MEMORY=64M");
-  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_TRUE(contains(o, "3 devices")) << o.text;
   EXPECT_EQ(count_of(o.text, " (soft)\n"), 3) << o.text;
   EXPECT_EQ(count_of(o.text, "  64 MiB, "), 3) << o.text;
@@ -127,14 +129,14 @@ TEST(info, tells_about_each_device) {
   EXPECT_EQ(count_of(o.text, "NUMA node      any"), 3) << o.text;
 
   const outcome placed = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_NODES=4,0");
-  EXPECT_EQ(placed.status, 0) << placed.text;
+  EXPECT_EQ(exit_status(placed), 0) << placed.text;
   EXPECT_EQ(count_of(placed.text, "NUMA node      4"), 2) << placed.text;
   EXPECT_EQ(count_of(placed.text, "NUMA node      0"), 1) << placed.text;
 }
 
 TEST(info, says_which_option_is_wrong) {
   const outcome o = hpe("info", "HPE_DEVICES=nonsense");
-  EXPECT_EQ(o.status, 1);
+  EXPECT_EQ(exit_status(o), 1);
   EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
   EXPECT_TRUE(contains(o, "HPE_DEVICES")) << o.text;
   EXPECT_TRUE(contains(o, "nonsense")) << o.text;
@@ -150,15 +152,15 @@ TEST(info, tells_which_limits_are_too_low) {
   EXPECT_EQ(judged(1 << 20, false).advice, "");
   EXPECT_EQ(judged(65530, false).advice, "raise it");
   EXPECT_EQ(judged(1 << 19, true).value, "512 KiB");
-  // A limit of this process, as the shell sets it.
+  // Sets a limit by the shell for the command.
   const outcome low = shell(fmt::format("ulimit -n 512; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
-  EXPECT_EQ(low.status, 0) << low.text;
+  EXPECT_EQ(exit_status(low), 0) << low.text;
   EXPECT_TRUE(contains(low, "open files           512   LOW: several devices")) << low.text;
 }
 
 TEST(info, tells_the_limits_that_keep_the_runtime_from_starting) {
   const outcome o = shell(fmt::format("ulimit -f 1000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
-  EXPECT_EQ(o.status, 1) << o.text;
+  EXPECT_EQ(exit_status(o), 1) << o.text;
   EXPECT_TRUE(contains(o, "LOW: large sparse files of hpe do not fit: ulimit -f unlimited")) << o.text;
   EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
 }
@@ -186,7 +188,38 @@ TEST(info, tells_the_gpus_that_the_kernel_drives) {
   EXPECT_EQ(found[1].numa_node, 1);
 }
 
-TEST(info, takes_no_arguments) { EXPECT_EQ(hpe("info all").status, 2); }
+TEST(info, tells_the_links_between_gpus) {
+  EXPECT_TRUE(hpe::cli::links_of_gpus("libno-such-library.so").empty());
+  const std::vector<hpe::cli::gpu_links> found = hpe::cli::links_of_gpus(HPE_TEST_NVML);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].bus, "0000:17:00.0");
+  EXPECT_EQ(hpe::cli::describe_links(found[0]),
+            "  NVLink         6 links of version 4 to 0000:b7:00.0\n"
+            "  NVLink         2 links of version 4 to a switch\n"
+            "  PCI            to 0000:b7:00.0 through one PCI host bridge\n"
+            "  PCI            to 0000:c1:00.0 through the link between NUMA nodes\n");
+  EXPECT_TRUE(found[2].links.empty());
+  EXPECT_EQ(hpe::cli::links_from(found, "0000:b7:00.0").links.at(0).to, "0000:17:00.0");
+  EXPECT_TRUE(hpe::cli::links_from(found, "0000:00:00.0").paths.empty());
+}
+
+TEST(info, tells_the_links_of_soft_devices) {
+  const outcome o = hpe("info", "HPE_DEVICES=soft:2 HPE_SOFT_HOST_LINK=12G:5 HPE_SOFT_MEMORY=64M");
+  EXPECT_EQ(count_of(o.text, "to the host 12G bytes/s and 5 us, to other devices without a limit\n"), 2) << o.text;
+}
+
+TEST(report, a_signal_that_arrives_while_the_program_starts_is_forwarded) {
+  const auto page = std::filesystem::path(::testing::TempDir()) / fmt::format("hpe signal {}.html", getpid());
+  interrupted_start = true;
+  std::string program = "sleep", seconds = "100";
+  char* argv[] = {program.data(), seconds.data(), nullptr};
+  EXPECT_EXIT(::_exit(hpe::cli::run_with_report(page.string(), argv)), ::testing::KilledBySignal(SIGTERM), "");
+  interrupted_start = false;
+  EXPECT_TRUE(std::filesystem::exists(page));  // so hpe has outlived the program
+  std::filesystem::remove(page);
+}
+
+TEST(info, takes_no_arguments) { EXPECT_EQ(exit_status(hpe("info all")), 2); }
 
 TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   hpeDeviceInfo device{sizeof(hpeDeviceInfo), HPE_DEVICE_SOFT, "soft 1", 1 << 30, 1 << 30, 4, 1, 3};
@@ -200,7 +233,7 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
-// As where parts of a build were copied to a machine with GPUs. Any library stands for the driver here.
+// A part of a build, as copied to a machine with GPUs. Any library can stand for the driver here.
 TEST(run, says_where_the_shim_is_missing) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());
@@ -213,7 +246,7 @@ TEST(run, says_where_the_shim_is_missing) {
   };
   const std::string copied = folder / "bin" / "hpe";
   const outcome missing = run("libm.so.6", copied);
-  EXPECT_EQ(missing.status, 0) << missing.text;
+  EXPECT_EQ(exit_status(missing), 0) << missing.text;
   EXPECT_TRUE(contains(missing, "there is a CUDA driver, but no " + (folder / "lib/hpe/cuda/libcuda.so.1").string()))
       << missing.text;
   EXPECT_TRUE(contains(missing, "CUDA programs run on GPUs without hpe\ndone\n")) << missing.text;
@@ -248,20 +281,20 @@ class bench : public ::testing::Test {
 
 TEST_F(bench, alone_lists_what_is_there) {
   const outcome o = run("");
-  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_EQ(count_of(o.text, "echo        repeats its arguments\n"), 1) << o.text;
   EXPECT_FALSE(contains(o, "data")) << o.text;
 }
 
 TEST_F(bench, runs_it_with_its_arguments_and_status) {
   const outcome o = run("echo 1 --two 'a b'");
-  EXPECT_EQ(o.status, 7);
+  EXPECT_EQ(exit_status(o), 7);
   EXPECT_EQ(o.text, "got 1 --two a b\n");
 }
 
 TEST_F(bench, refuses_an_unknown_one) {
   const outcome o = run("ecko");
-  EXPECT_EQ(o.status, 2);
+  EXPECT_EQ(exit_status(o), 2);
   EXPECT_TRUE(contains(o, "there is no benchmark \"ecko\". Did you mean \"echo\"?")) << o.text;
 }
 

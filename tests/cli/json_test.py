@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what the commands of hpe have in common: JSON by the schemas in docs/schemas, exit statuses, --quiet, --help.
+"""Checks the common parts of all commands: JSON by the schemas in docs/schemas, exit statuses, --quiet, --help.
 
     json_test.py <hpe>
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`hpe run --report`: what the page has to tell, and that it opens in a real browser (headless Chromium).
+"""`hpe run --report`: the contents of the page, and the page in a real browser (headless Chromium).
 
     report_test.py HPE PROGRAM [--screenshot FILE]
 

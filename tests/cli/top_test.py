@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`hpe top` beside programs that use hpe: what it prints, and in a real terminal (tmux) what it shows.
+"""`hpe top` beside programs that use hpe: its output, and its screen in a real terminal (tmux).
 
     top_test.py HPE
 """
@@ -74,7 +74,7 @@ class Top(unittest.TestCase):
             os.kill(program.process.pid, signal.SIGKILL)
             program.process.wait()
             self.assertIsNone(program.seen())
-            # Other programs come and go meanwhile, so only what has this one's number counts.
+            # Other programs of the machine may use hpe too, so only the rows of this process are checked.
             self.assertEqual([name for name in os.listdir("/dev/shm") if str(program.process.pid) in name], [])
 
     @unittest.skipUnless(shutil.which("tmux"), "no tmux, the terminal of this test")

@@ -1,4 +1,4 @@
-// Files of elements: what NumPy writes is read, what is written NumPy reads, and damage is told in words.
+// Files of elements: hpe reads files of NumPy, NumPy reads files of hpe, and damaged files get a clear error.
 
 #include "apps/files/element_file.h"
 
@@ -21,7 +21,7 @@ class element_file : public testing::Test {
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
 
-  /// A file as numpy.save writes it, of a format version.
+  /// A file as numpy.save writes it in a given version of the format.
   std::string save(const std::string& dictionary, const std::string& data, int version = 1) {
     std::string header = dictionary + "\n";
     std::string bytes =
@@ -88,7 +88,7 @@ TEST_F(element_file, writes_what_it_reads) {
 TEST_F(element_file, says_what_is_wrong_with_a_file) {
   EXPECT_NE(complaint(path("none")).find("No such file"), std::string::npos);
   EXPECT_NE(complaint(testing::TempDir()).find("not a regular file"), std::string::npos);
-  EXPECT_NE(complaint(write_raw("a.npy", "PK\3\4 an archive")).find("does not begin as one"), std::string::npos);
+  EXPECT_NE(complaint(write_raw("a.npy", "PK\3\4 an archive")).find("the magic bytes are missing"), std::string::npos);
   EXPECT_NE(complaint(save("{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }", "", 9)).find("version is 9"),
             std::string::npos);
   EXPECT_NE(complaint(save("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "abcd"))
@@ -96,8 +96,9 @@ TEST_F(element_file, says_what_is_wrong_with_a_file) {
             std::string::npos);
   EXPECT_NE(complaint(save("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", "abcd")).find("Fortran order"),
             std::string::npos);
-  EXPECT_NE(complaint(save("{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }", "abcd")).find("no shape"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint(save("{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }", "abcd")).find("without a shape"),
+      std::string::npos);
   const description file = describe(save("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", "abcd"));
   EXPECT_THROW(static_cast<void>(file.elements(4)), bad_input) << "three elements are not four bytes";
   EXPECT_THROW(file.must_hold("f64"), bad_input);

@@ -1,4 +1,4 @@
-// Tables of options: what is read, what is refused and in which words, and the help that is made of them.
+// Tables of options: accepted words, refused words and their error messages, and the help text.
 
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ TEST(options, what_cannot_be_meant_is_refused_with_what_is_possible) {
   EXPECT_EQ(complaint({"--fsat", "--count", "wrong"}), "unknown option --fsat; is --fast meant?");
   EXPECT_EQ(complaint({"--count"}), "--count needs a value: N");
   EXPECT_EQ(complaint({"--name="}), "--name needs a value: TEXT");
-  EXPECT_EQ(complaint({"a", "b"}), "\"b\" is one word too many; --help tells what is read");
+  EXPECT_EQ(complaint({"a", "b"}), "\"b\" is one argument too many; --help lists the arguments");
   EXPECT_EQ(complaint({"a"}, false), "\"a\" is no option, and no file is read; --help lists the options");
   EXPECT_EQ(complaint({"--how", "foot"}), "--how foot: possible are auto, hand");
   EXPECT_EQ(complaint({"--paint", "green"}), "--paint green: possible are red, blue");

@@ -1,4 +1,4 @@
-// What all programs do alike: exit statuses, room for data, progress, reports.
+// Common parts of all programs: exit statuses, checks of memory, progress, reports.
 
 #include "apps/command_line/program.h"
 
@@ -54,6 +54,62 @@ TEST(program, room_is_looked_for_before_memory_is_asked_for) {
   EXPECT_THROW(static_cast<void>(devices_of(3)), bad_input);
 }
 
+/// A folder with files as in /proc and /sys.
+class machine_of_test {
+ public:
+  machine_of_test() : root_(std::filesystem::path(testing::TempDir()) / ("hpe-machine-" + std::to_string(getpid()))) {
+    write("proc/meminfo", "MemTotal: 16 kB\nMemAvailable: 8388608 kB\n");  // 8 GiB
+  }
+  ~machine_of_test() { std::filesystem::remove_all(root_); }
+  machine_of_test(const machine_of_test&) = delete;
+  machine_of_test& operator=(const machine_of_test&) = delete;
+
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+  /// The free memory of the host in the message about a demand that is larger; empty if there is no message.
+  [[nodiscard]] std::string free_for(double bytes) const {
+    try {
+      check_room("elements", {.on_host = bytes}, 1, root_);
+    } catch (const bad_input& e) {
+      const std::string text = e.what(), before = "on the host, where ", after = " are free";
+      const std::size_t at = text.find(before) + before.size();
+      return text.substr(at, text.find(after, at) - at);
+    }
+    return "";
+  }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST(program, limits_of_control_groups_count) {
+  constexpr double gibi = 1 << 30, most = 7 * gibi;
+  const machine_of_test machine;
+  EXPECT_EQ(machine.free_for(most), "");
+  EXPECT_EQ(machine.free_for(9 * gibi), "8.0 GiB");
+  // Version 2: the group above has a limit, of which files in the page cache can be given up.
+  machine.write("proc/self/cgroup", "0::/job/step\n");
+  machine.write("sys/fs/cgroup/job/step/memory.max", "max\n");
+  machine.write("sys/fs/cgroup/job/step/memory.current", "1\n");
+  EXPECT_EQ(machine.free_for(most), "");
+  machine.write("sys/fs/cgroup/job/memory.max", "4294967296\n");
+  machine.write("sys/fs/cgroup/job/memory.current", "3221225472\n");
+  machine.write("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 1073741824\nfile 5\n");
+  EXPECT_EQ(machine.free_for(most), "2.0 GiB");
+  // In a container the group's own folder is the top one.
+  machine.write("sys/fs/cgroup/memory.max", "1073741824\n");
+  machine.write("sys/fs/cgroup/memory.current", "2147483648\n");
+  EXPECT_EQ(machine.free_for(most), "0 bytes");
+  // Version 1: a folder and names of its own.
+  machine.write("proc/self/cgroup", "12:cpu,cpuacct:/\n4:memory:/job\nnonsense\n");
+  EXPECT_EQ(machine.free_for(most), "");
+  machine.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "6442450944\n");
+  machine.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073741824\n");
+  EXPECT_EQ(machine.free_for(most), "5.0 GiB");
+}
+
 TEST(program, files_are_looked_at_before_the_work) {
   const std::string path = std::filesystem::path(testing::TempDir()) / ("hpe-writable-" + std::to_string(getpid()));
   EXPECT_NO_THROW(check_writable(path));
@@ -63,7 +119,7 @@ TEST(program, files_are_looked_at_before_the_work) {
   EXPECT_THROW(check_writable("/nowhere/at/all"), bad_input);
 }
 
-/// A clock that stands, and a file to write to.
+/// A progress with a clock that the test sets, which writes to a file.
 class progress_test : public testing::Test {
  protected:
   progress::place place(bool terminal) {

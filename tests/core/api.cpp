@@ -219,7 +219,7 @@ TEST(api, ModulesAndKernelsAreFoundByName) {
   EXPECT_TRUE(fails(hpeModuleGetKernel(&kernel, module, "absent"), HPE_ERROR_NOT_FOUND, {"absent"}));
   EXPECT_TRUE(fails(hpeModuleGetKernel(&kernel, module, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"name"}));
   EXPECT_TRUE(fails(hpeModuleGetKernel(&kernel, nullptr, "fill"), HPE_ERROR_INVALID_ARGUMENT, {"module"}));
-  EXPECT_TRUE(fails(hpeModuleGetKernel(nullptr, module, "fill"), HPE_ERROR_INVALID_ARGUMENT, {"place"}));
+  EXPECT_TRUE(fails(hpeModuleGetKernel(nullptr, module, "fill"), HPE_ERROR_INVALID_ARGUMENT, {"pointer"}));
   EXPECT_EQ(kernel, nullptr);
   EXPECT_EQ(hpeModuleGetKernel(&kernel, module, "fill"), HPE_SUCCESS);
 }

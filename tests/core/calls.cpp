@@ -21,11 +21,11 @@ using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-TEST(calls, CallsOfPtxNeedAPlaceToo) {
+TEST(calls, CallsOfPtxRefuseNullPointers) {
   const hpeGrid shape{{1, 1, 1}, {1, 1, 1}, 0, 0, {}};
   hpeKernelInfo info{};
-  EXPECT_TRUE(fails(hpeModuleLoadPtx(nullptr, nullptr, 0), HPE_ERROR_INVALID_ARGUMENT, {"place for the module"}));
-  EXPECT_TRUE(fails(hpeModuleUnload(nullptr), HPE_ERROR_INVALID_ARGUMENT, {"no module"}));
+  EXPECT_TRUE(fails(hpeModuleLoadPtx(nullptr, nullptr, 0), HPE_ERROR_INVALID_ARGUMENT, {"pointer for the module"}));
+  EXPECT_TRUE(fails(hpeModuleUnload(nullptr), HPE_ERROR_INVALID_ARGUMENT, {"module is null"}));
   EXPECT_TRUE(fails(hpeModuleGetVariable(nullptr, nullptr, nullptr, "x", 0), HPE_ERROR_INVALID_ARGUMENT, {"a module"}));
   EXPECT_TRUE(fails(hpeKernelGetInfo(nullptr, &info), HPE_ERROR_INVALID_ARGUMENT, {"a kernel"}));
   EXPECT_TRUE(fails(hpeLaunchGrid(0, nullptr, &shape, nullptr, 0, nullptr, 0, nullptr), HPE_ERROR_INVALID_ARGUMENT,
@@ -48,7 +48,7 @@ TEST(calls, ExportsNeedAHandle) {
   EXPECT_TRUE(fails(hpeExportReachable(&handle, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeExportReachable"}));
   EXPECT_TRUE(fails(hpeExportCopy(a.data(), nullptr, 0, 4), HPE_ERROR_INVALID_ARGUMENT, no_handle));
   EXPECT_TRUE(fails(hpeExportOpen(&p, nullptr), HPE_ERROR_INVALID_ARGUMENT, no_handle));
-  EXPECT_TRUE(fails(hpeExportOpen(nullptr, &handle), HPE_ERROR_INVALID_ARGUMENT, {"without a place"}));
+  EXPECT_TRUE(fails(hpeExportOpen(nullptr, &handle), HPE_ERROR_INVALID_ARGUMENT, {"hpeExportOpen", "is null"}));
   EXPECT_EQ(reachable, 7);
   EXPECT_EQ(p, &p);
 }

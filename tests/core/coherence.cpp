@@ -188,7 +188,7 @@ TEST(coherence, AWriterIsUploadedBehindAgainAfterALaunch) {
     return hpe::statistics().bytes_to_device - before;
   };
   EXPECT_GT(uploaded_behind_a_pass(1), a.size() * 2) << "half of the bytes";
-  // A writer that comes back is left alone, sooner or later.
+  // The rolling upload stops for a writer that returns to uploaded blocks.
   int passes = 0;
   while (uploaded_behind_a_pass(2) != 0) ASSERT_LT(++passes, 50);
   hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
@@ -204,7 +204,7 @@ TEST(coherence, SynchronizingWaitsForKernels) {
     hpe::launch_on(device, test_kernel().increment, hpe::grid(1),
                    {a.data(), 1, 1, static_cast<std::uint32_t>(duration.count())}, inout(a));
   };
-  // A touch of `a` would wait for the kernel by itself, so only the clock tells whether the call has waited.
+  // A touch of `a` would itself wait for the kernel, so only the elapsed time shows whether the call has waited.
   auto begin = std::chrono::steady_clock::now();
   add_one_late(0);
   hpe::synchronize();

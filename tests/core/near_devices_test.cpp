@@ -82,7 +82,7 @@ TEST(near_devices, too_many_buffers_for_the_address_space_are_refused) {
   options chosen;
   chosen.devices = "soft:2";
   chosen.segment_size = 64 << 20;
-  chosen.staging_buffers = 12;  // of 4 MiB, twice
+  chosen.staging_buffers = 12;  // of 4 MiB, for each of two groups
   try {
     runtime it(chosen);
     FAIL() << "96 MiB in 64 MiB";

@@ -141,7 +141,7 @@ TEST(teams, AreChecked) {
   EXPECT_TRUE(all_are(numbers, 1));
 }
 
-// Like a launch whose device does not reach the memory that it uses.
+// A team behaves like a launch whose device does not reach the memory that it uses: the memory migrates.
 TEST(teams, MemoryOutOfReachIsMoved) {
   if (hpe::device_count() != 4 || hpe::device_info(0).peers != 3 || hpe::device_info(2).peers != 12)
     GTEST_SKIP() << "needs two pairs of devices";

@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "runtime/base/granule.h"
-#include "runtime/base/rank.h"
-#include "runtime/os/cores.h"
+#include "runtime/base/own_process.h"
+#include "runtime/os/thread.h"
 #include "tests/device/kernels.h"
 #include "tests/device/processes.h"
 #include "tests/device/support.h"

@@ -201,7 +201,7 @@ TEST(tile_pool, forgets_each_launch_of_a_team) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(counted, rounds * streams);
-  EXPECT_TRUE(pool.stop_teams(1)) << "one is there that has ended";
+  EXPECT_TRUE(pool.stop_teams(1)) << "an ended launch is still listed";
 }
 
 TEST(kernel_table, is_read_while_kernels_are_found) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/device/cuda/specification.h"
+#include "runtime/device/cuda/open.h"
 #include "tests/device/support.h"
 
 namespace device_test {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the man pages and the bash completion of a build against what its hpe command prints.
+"""Checks the man pages and the bash completion of a build against the output of its hpe command.
 
     manual_test.py <hpe> <build folder>
 """
@@ -20,7 +20,7 @@ def printed(*arguments):
 
 
 def man_page(name):
-    """A man page as the reader sees it: without requests and escapes."""
+    """The text of a man page without requests and escapes."""
     text = (BUILD / "man" / name).read_text()
     return re.sub(r"\\f[BIR]|\\&", "", text).replace("\\-", "-").replace("\\e", "\\")
 
@@ -30,7 +30,7 @@ def options_of(command):
 
 
 def completed(*words):
-    """What bash offers for the last of these words."""
+    """The completions that bash offers for the last of these words."""
     script = f'source "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hpe; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True)
     return done.stdout.split()

@@ -25,7 +25,7 @@ def sources(folders):
 
 
 def texts_in(code):
-    """The string literals in a piece of code, each with those that follow it at once."""
+    """The string literals in a piece of code; adjacent literals are joined."""
     return ["".join(part[1:-1] for part in re.findall(STRING, match[0])).replace('\\"', '"') for match in STRINGS.finditer(code)]
 
 
@@ -40,7 +40,7 @@ def arguments_of(code, start):
 
 
 def messages_in(code):
-    """(line, text) of each message. What has no words of its own, as "{}: {}", is another message passed on."""
+    """(line, text) of each message. A text without words, as "{}: {}", passes another message on and is left out."""
     for match in CALL.finditer(code):
         arguments = arguments_of(code, match.end())
         text = max(texts_in(arguments), key=len, default="")

@@ -1,4 +1,4 @@
-"""What the tests of the documentation share: the pages, and the fenced blocks and the text in them."""
+"""Common parts of the tests of the documentation: the pages, their fenced blocks and their text."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the pages of the documentation: links lead somewhere, and the tutorial's code is that of its programs."""
+"""Checks the pages of the documentation: links have targets, and the tutorial shows the code of its programs."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def anchor_of(heading):
-    """The name that a heading gets as the end of a link, in MkDocs and on GitHub."""
+    """The anchor of a heading in MkDocs and on GitHub."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")
 
@@ -33,7 +33,7 @@ def anchors_of(page):
 
 
 def relative_links(page):
-    """The links of a page to other files, without the places in them."""
+    """The links of a page to other files, without anchors."""
     links = [first or second for first, second in LINK.findall(prose_of(page))]
     return [link.partition("#")[0] for link in links if not re.match(r"https?:|mailto:|#", link)]
 
@@ -93,7 +93,7 @@ class Pages(unittest.TestCase):
 
 
 class Site(unittest.TestCase):
-    """What scripts/docs does before it calls MkDocs and Doxygen."""
+    """The steps of scripts/docs before MkDocs and Doxygen."""
 
     def test_links_of_the_gathered_pages_lead_to_pages_of_the_site(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +117,7 @@ class Site(unittest.TestCase):
 
 
 class Checks(unittest.TestCase):
-    """What the checks are made of can fail."""
+    """The functions that the checks use can fail."""
 
     def test_broken_links_are_found(self):
         with tempfile.TemporaryDirectory() as folder:

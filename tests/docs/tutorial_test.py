@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Follows the tutorial word for word: runs the commands of its pages and compares what they print with what the pages say.
+"""Follows the tutorial word for word: runs the commands of its pages and compares their output with the pages.
 
     tutorial_test.py --build FOLDER --work FOLDER PAGE   one page, with hpe from a build tree; 00-start comes first
     tutorial_test.py --bare --work FOLDER                all pages, in a bare clone of this repository, which takes as long
@@ -58,7 +58,7 @@ def pattern_of(output):
 
 
 def output_on_terminal(command, folder, environment):
-    """What a command prints. It has a terminal, so that lines of standard output and standard error come in their order."""
+    """The output of a command, which runs in a terminal so that lines of both streams keep their order."""
     ours, its = pty.openpty()
     tty.setraw(its)  # lines end as the command ends them
     with subprocess.Popen(command, cwd=folder, env={**environment, "TERM": "dumb"}, stdin=subprocess.DEVNULL, stdout=its,
@@ -75,13 +75,13 @@ def output_on_terminal(command, folder, environment):
 
 
 def run(commands, work, setting_up=()):
-    """Runs commands in one shell, as a person types them. Returns the sentences about those that went wrong."""
+    """Runs commands in one shell, as a person types them. Returns a sentence for each command that failed."""
     script = "".join(f"{text}\n" for text in setting_up)
     script += "".join(f"{command.text}\nprintf '{END_OF_COMMAND}%s{END_OF_COMMAND}' $?\n" for command in commands)
     (work / "home").mkdir(exist_ok=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("HPE_")}
     environment = {**own, "HOME": str(work / "home"),
-                   # As root, and with more ranks than cores, mpirun needs to be told that this is meant.
+                   # mpirun refuses to run as root, or with more ranks than cores, unless these variables are set.
                    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
     results = output_on_terminal(["bash", "-c", script], work / "hpe", environment).split(END_OF_COMMAND)

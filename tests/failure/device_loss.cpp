@@ -58,7 +58,7 @@ TEST(DeviceLoss, SynchronizeReturnsAndLaterCallsSaySo) {
     const numbers a(1000, hpe::on_device(1));
     launch_forever(1, a);
     kill_during(1, [] { check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST, "device 1 is lost"); });
-    check(hpeSynchronize() == HPE_SUCCESS, "a loss is told twice");
+    check(hpeSynchronize() == HPE_SUCCESS, "a loss was reported twice");
 
     void* p = nullptr;
     check_status(hpeMallocOn(&p, 100, 1), HPE_ERROR_DEVICE_LOST, "device 1 is lost");

@@ -31,7 +31,7 @@ TEST(KernelFailure, IsToldOnceAndTheDeviceGoesOn) {
     hpe::launch(k.crash, hpe::grid(1), {nullptr});
     hpe::launch(k.increment, hpe::grid(1), {a.data(), a.size(), 1, 0}, inout(a));
     check_says(hpeSynchronize(), HPE_ERROR_LAUNCH_FAILED, {"\"crash\"", "device 0", "0x0"});
-    check(hpeSynchronize() == HPE_SUCCESS, "a failure is told twice");
+    check(hpeSynchronize() == HPE_SUCCESS, "a failure was reported twice");
 
     auto* const stray = reinterpret_cast<std::uint32_t*>(std::uintptr_t{0x123450});
     hpe::launch_on(2, k.crash, hpe::grid(1), {stray});

@@ -76,7 +76,7 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   runtime_->synchronize(-1);
   coherence::region& r = region_of(p);
 
-  // A writer that finishes when this test says so: the next command of a stream.
+  // A writer that the test ends: the next command of a stream.
   device::stream& stream = runtime_->devices().at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(p, 7, 1);
   const timepoint gate{before.timeline, before.value + 1};

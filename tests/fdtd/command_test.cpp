@@ -1,10 +1,11 @@
 // `hpe wave` as users call it.
 
+#include "tests/command.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,24 +15,13 @@
 
 namespace {
 
-struct outcome {
-  int status;
-  std::string out, err;
-};
+using command_test::contains;
+using command_test::outcome;
 
 outcome run(std::vector<std::string> words) {
   words.insert(words.begin(), "wave");
-  std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  const int status = fdtd_main(static_cast<int>(arguments.size()), arguments.data());
-  std::fflush(stdout);
-  std::fflush(stderr);
-  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+  return command_test::call(fdtd_main, std::move(words));
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(WaveCommand, ComputesAndChecksEveryCut) {
   for (const char* cut : {"slabs", "pencils", "boxes"}) {

@@ -1,42 +1,26 @@
 // `hpe fft` as a user runs it.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 
 #include "apps/files/element_file.h"
 #include "tests/fft/reference.h"
+#include "tests/shell.h"
 
 namespace hpe::fft {
 namespace {
 
-struct outcome {
-  int status;
-  std::string text;
-};
-
-outcome command(const std::string& arguments) {
-  FILE* pipe = popen(("HPE_DEVICES=soft:3 '" HPE_COMMAND "' fft " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("popen");
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
+outcome command(const std::string& arguments) { return shell("HPE_DEVICES=soft:3 '" HPE_COMMAND "' fft " + arguments); }
 
 bool says(const outcome& o, const std::string& part) { return o.text.find(part) != std::string::npos; }
 
 TEST(command, help_tells_how_it_is_scaled) {
   const outcome o = command("--help");
-  EXPECT_EQ(o.status, 0);
+  EXPECT_EQ(exit_status(o), 0);
   EXPECT_TRUE(says(o, "Usage: hpe fft")) << o.text;
   EXPECT_TRUE(says(o, "Nothing is scaled")) << o.text;
 }
@@ -45,7 +29,7 @@ TEST(command, does_any_size_and_form) {
   for (const char* arguments : {"2^16", "10007 --double --form convolution", "1000 --form exchange --devices 2",
                                 "60x50 --batch 2 --inverse", "2^10 --form transpose --scrambled", "1 --repeats 1"}) {
     const outcome o = command(arguments);
-    EXPECT_EQ(o.status, 0) << arguments << "\n" << o.text;
+    EXPECT_EQ(exit_status(o), 0) << arguments << "\n" << o.text;
     EXPECT_TRUE(says(o, "there and back: relative error")) << o.text;
   }
 }
@@ -57,7 +41,7 @@ TEST(command, transforms_files) {
   std::ofstream(folder / "in", std::ios::binary)
       .write(reinterpret_cast<const char*>(x.data()), static_cast<std::streamsize>(x.size() * sizeof(x[0])));
   const outcome o = command("--double '" + (folder / "in").string() + "' --output '" + (folder / "out").string() + "'");
-  EXPECT_EQ(o.status, 0) << o.text;
+  EXPECT_EQ(exit_status(o), 0) << o.text;
   reference::vector<double> y(x.size() + 1);
   std::ifstream out(folder / "out", std::ios::binary);
   out.read(reinterpret_cast<char*>(y.data()), static_cast<std::streamsize>(y.size() * sizeof(y[0])));
@@ -65,13 +49,13 @@ TEST(command, transforms_files) {
   y.pop_back();
   EXPECT_LT(reference::error_of(y, reference::transform(x, 1, 300, -1), 300), 1);
   const outcome wrong = command("--double --size 301 '" + (folder / "in").string() + "'");
-  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(exit_status(wrong), 2);
   EXPECT_TRUE(says(wrong, "has 300 elements")) << wrong.text;
   // The same as .npy, which tells its type and size.
   const std::string npy = (folder / "in.npy").string(), spectrum = (folder / "out.npy").string();
   files::write(npy, "c128", {300}, x.data(), sizeof(x[0]));
   const outcome told = command("'" + npy + "' --output '" + spectrum + "'");
-  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_EQ(exit_status(told), 0) << told.text;
   const files::description made = files::describe(spectrum);
   EXPECT_EQ(made.type, "c128");
   EXPECT_EQ(made.shape, (std::vector<std::uint64_t>{300}));
@@ -81,7 +65,7 @@ TEST(command, transforms_files) {
   std::vector<float> reals(20);
   files::write(npy, "f32", {20}, reals.data(), sizeof(float));
   const outcome refused = command("'" + npy + "'");
-  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(exit_status(refused), 2);
   EXPECT_TRUE(says(refused, "holds elements of the type f32, but c64 are wanted")) << refused.text;
   std::filesystem::remove_all(folder);
 }
@@ -89,7 +73,7 @@ TEST(command, transforms_files) {
 TEST(command, refuses_what_cannot_be_meant) {
   const auto refused = [](const std::string& arguments, const std::string& words) {
     const outcome o = command(arguments);
-    EXPECT_EQ(o.status, 2) << o.text;
+    EXPECT_EQ(exit_status(o), 2) << o.text;
     EXPECT_TRUE(says(o, words)) << o.text;
   };
   refused("--sise 4", "unknown option --sise");

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "hpe/error.hpp"
-#include "runtime/device/cuda/specification.h"
+#include "runtime/device/cuda/open.h"
 #include "runtime/device/soft/shared/specification.h"
 
 namespace {

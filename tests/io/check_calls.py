@@ -28,7 +28,7 @@ def read_calls(path):
 
 
 def without_groups(text, word):
-    """The text without each `word ((...))`, however deep its parentheses."""
+    """The text without `word ((...))`, whose parentheses may be nested."""
     result = []
     at = 0
     for match in re.finditer(word + r"\s*\(", text):

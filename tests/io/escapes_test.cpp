@@ -1,4 +1,4 @@
-// Calls that hpe does not take with memory of hpe, and the lines of the log about them. Children, and signals in the
+// Calls with memory of hpe that hpe does not intercept, and the messages about them. Children, and signals in the
 // middle of calls.
 
 #undef _FORTIFY_SOURCE

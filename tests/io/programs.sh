@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that know nothing of hpe do the same with it preloaded; and one gets at memory of hpe.
+# Programs that know nothing of hpe behave the same with hpe preloaded, and Python uses memory of hpe.
 #
 #   programs.sh LIBHPE
 set -euo pipefail

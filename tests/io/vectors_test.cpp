@@ -18,7 +18,7 @@ namespace {
 
 using namespace io_test;
 
-// Buffers of every kind of memory, one in the middle of each, and an empty one.
+// A vector with one buffer in the middle of each kind of memory, and an empty buffer.
 struct scattered {
   std::vector<std::unique_ptr<memory>> parts;
   std::vector<iovec> vector;
@@ -187,7 +187,7 @@ TEST(vectors, MemoryOfAnotherProcess) {
             ssize_t(s.bytes));
   ASSERT_TRUE(far == s.all());
 
-  // As libraries that know no such function call it.
+  // Called through syscall(), as by libraries that know no such function.
   const content farther = random_content(s.bytes);
   std::copy(farther.begin(), farther.end(), far.begin());
   ASSERT_EQ(::syscall(SYS_process_vm_readv, ::getpid(), s.vector.data(), s.vector.size(), &there, 1, 0),

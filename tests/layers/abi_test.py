@@ -1,4 +1,4 @@
-"""Runs scripts/check-abi on changed headers: it must let through what the description has and name what differs.
+"""Runs scripts/check-abi on changed headers: it must accept the described interface and name differences.
 
     abi_test.py LIBRARY   of the build
 """

@@ -1,4 +1,4 @@
-"""Runs scripts/check-layers on small source trees: each rule must let through what it allows and name what it forbids."""
+"""Runs scripts/check-layers on small source trees: each rule must accept allowed and name forbidden includes."""
 
 import subprocess
 import sys

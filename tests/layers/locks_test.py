@@ -1,4 +1,4 @@
-"""Runs scripts/check-locks on small source trees: it must let through what holds the lock and name what does not."""
+"""Runs scripts/check-locks on small source trees: it must accept accesses under the lock and name others."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Tests scripts/mutate: which changes it makes of a line, and a whole run on a small project."""
+"""Tests scripts/mutate: the changes that it makes to a line, and a whole run on a small project."""
 
 import importlib.machinery
 import importlib.util

@@ -5,7 +5,7 @@
 
 #include "tests/mpi/adopted.h"
 
-using namespace adopted;  // NOLINT(google-build-using-namespace): this file is a part of it
+using namespace adopted;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
 namespace {
 

@@ -47,7 +47,7 @@ TEST(coherence, TheWrappersStageAndNothingFaults) {
   EXPECT_EQ(statistics().bytes_to_device, n * sizeof(word));
 }
 
-// A halo exchange: what arrives is the edge of a block whose inside a kernel works on.
+// A halo exchange: the received bytes are the edge of a block whose interior a kernel is using.
 TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
   constexpr int edge = 100;
   const hpe::array<word> field(n);
@@ -60,11 +60,11 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
     MPI_Isend(field.data() + edge, edge, MPI_UINT32_T, previous_rank(), 1, world, &r[3]);
     const auto inside = field.subspan(2 * edge, n - 4 * edge);
     hpe::launch(test_kernel().increment, hpe::grid(1), {inside.data(), inside.size(), 1, 500}, hpe::inout(inside));
-    if (round % 2 == 0) field[n / 2] += 1;  // the host takes the block, too
+    if (round % 2 == 0) field[n / 2] += 1;  // the host uses the block, too
     MPI_Waitall(4, r.data(), MPI_STATUSES_IGNORE);
     hpe::launch(test_kernel().increment, hpe::grid(1), {field.data(), n, 3, 0}, hpe::inout(field));
   }
-  // The edges inside take part in nothing but the last step of each round; those that arrive are their copies.
+  // The inner edges are used only by the last step of each round; the neighbours receive copies of them.
   for (int i = 0; i < edge; ++i) {
     ASSERT_EQ(field[edge + i], word(edge + i) + 30);
     ASSERT_EQ(field[i], word(n - 2 * edge + i) + 30);
@@ -116,7 +116,7 @@ TEST(coherence, ManySmallReceivesIntoOneBlock) {
       std::array<word, each> out{};
       out.fill(word(i) + 1000 * round);
       MPI_Send(out.data(), each, MPI_UINT32_T, next_rank(), i, world);
-      block[(2 * i + 1) * each] += 1;  // between two that arrive
+      block[(2 * i + 1) * each] += 1;  // between two received columns
     }
     MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE);
     for (int i = 0; i < many; ++i) {

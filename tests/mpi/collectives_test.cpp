@@ -9,7 +9,7 @@ constexpr int n = 700;
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// Blocking, and non-blocking behind a wait.
+// Blocking, and non-blocking followed by a wait.
 template <class Blocking, class NonBlocking>
 void both_ways(std::size_t send, std::size_t receive, Blocking&& blocking, NonBlocking&& non_blocking) {
   same_as_on_host(send, receive, blocking);
@@ -199,7 +199,7 @@ TEST(collectives, ReduceScatter) {
       std::size_t{n} * std::size_t(ranks()), n,
       [&](buffers b) { MPI_Reduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world); },
       [&](buffers b, MPI_Request* r) { MPI_Ireduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world, r); });
-  // Only the first part of the buffer has a meaning afterwards.
+  // Only the first part of the buffer is defined afterwards.
   const int mine = counts[rank()];
   same_as_on_host(mine, all, [&](buffers b) {
     std::vector<word> copy(b.receive, b.receive + all);
@@ -219,7 +219,7 @@ TEST(collectives, BetweenTwoGroups) {
   int my_rank = 0;
   MPI_Comm_remote_size(inter, &others);
   MPI_Comm_rank(group, &my_rank);
-  // The first of the even ones is the root.
+  // The first even rank is the root.
   int root = 0;
   if (color == 0) root = my_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
   const auto all = std::size_t{n} * std::size_t(others);

@@ -1,5 +1,5 @@
-// Derived datatypes: what is received lands on the bytes of the type map and on no others, and what is sent is taken
-// from there. All constructors, nested at random, with negative lower bounds, holes and reordered parts.
+// Derived datatypes: a receive writes the bytes of the type map and no others, and a send reads those bytes. All
+// constructors, nested at random, with negative lower bounds, holes and reordered parts.
 #include <algorithm>
 
 #include "tests/mpi/ranks.h"
@@ -8,7 +8,7 @@ namespace {
 
 const MPI_Comm world = MPI_COMM_WORLD;
 
-// A type made at random from others, and the generator that all ranks share.
+// A random type made of other types, and the generator, which is the same on all ranks.
 class random_types {
  public:
   explicit random_types(unsigned s) : random_(s) {}
@@ -26,7 +26,7 @@ class random_types {
     MPI_Aint lower = 0;
     MPI_Aint extent = 0;
     MPI_Type_get_true_extent(inner, &lower, &extent);
-    // A known extent, so that parts side by side do not overlap.
+    // The extent is set, so that neighbouring parts do not overlap.
     MPI_Datatype element = MPI_DATATYPE_NULL;
     const MPI_Aint room = extent + MPI_Aint(below(3)) * 4;
     MPI_Type_create_resized(inner, lower, std::max<MPI_Aint>(room, 1), &element);
@@ -47,7 +47,7 @@ class random_types {
     std::shuffle(byte_places.begin(), byte_places.end(), random_);
     switch (below(10)) {
       case 0: MPI_Type_contiguous(count, element, &type); break;
-      // Not at a stride of -1: Open MPI 4.1 takes single bytes that descend so for ones that ascend.
+      // A stride of -1 is left out: Open MPI 4.1 treats single bytes in descending order as ascending.
       case 1:
         MPI_Type_vector(count, block, below(2) != 0 ? block + int(below(3)) : -(block + 1 + int(below(2))), element,
                         &type);
@@ -115,17 +115,17 @@ TEST(datatypes, AtRandom) {
     MPI_Type_get_true_extent(type, &true_lower, &true_extent);
     MPI_Type_size_x(type, &size);
     if (size == 0) continue;                          // Open MPI gives it no sensible bounds
-    const int count = extent >= true_extent ? 3 : 1;  // elements of others would overlap
+    const int count = extent >= true_extent ? 3 : 1;  // elements of other types would overlap
     const auto words = std::size_t(std::abs(extent) * count + true_extent) / sizeof(word) + 8;
     const auto base = [&](word* p) {
       return reinterpret_cast<std::byte*>(p + 4) - std::min<MPI_Aint>(true_lower, 0) * 1;
     };
     const auto all = words + std::size_t(std::abs(true_lower)) / sizeof(word) + 8;
     const int bytes = int(size) * count;
-    // A message ends where an element of the signature does: a word, or else a whole element of the type.
+    // A message ends at the end of an element of the signature: a word, or otherwise an element of the type.
     const int part = only_words ? bytes / 4 * 2 / 3 * 4 : int(size) * (count - 1);
     same_as_on_host(all, all, [&](buffers b) {
-      // As it is, to as it is; then to and from plain bytes, of which the last ones do not come.
+      // From the type to the type; then to and from plain bytes, of which the last ones are not sent.
       MPI_Sendrecv(base(b.send), count, type, next_rank(), 0, base(b.receive), count, type, previous_rank(), 0, world,
                    MPI_STATUS_IGNORE);
       std::vector<std::byte> plain(std::size_t(bytes) + 1);
@@ -153,7 +153,7 @@ TEST(datatypes, FreedBeforeTheReceiveIsOver) {
 }
 
 TEST(datatypes, AColumnAndItsNeighbours) {
-  // One column arrives while kernels and the host work on the others of the same rows.
+  // A rank receives one column while kernels and the host use other columns of the same rows.
   constexpr int rows = 300;
   constexpr int columns = 40;
   const hpe::array<word> matrix(rows * columns);

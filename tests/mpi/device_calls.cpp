@@ -35,7 +35,7 @@ class at_the_end : public testing::Environment {
   }
 };
 
-// Taken over by GoogleTest.
+// GoogleTest owns the object.
 [[maybe_unused]] testing::Environment* const registered = testing::AddGlobalTestEnvironment(new at_the_end);
 
 bool is_of_devices(const void* address) {

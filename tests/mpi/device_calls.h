@@ -1,13 +1,13 @@
 #pragma once
 
-/// Which of MPI's functions have taken device memory from this process, and as which argument. The functions of
-/// interpose/mpi/functions.txt have definitions in the test program (made by device_calls.py) that note this and call
-/// libhpe-mpi.so's. What a function of hpe calls while it runs is not noted. Behind the last test a line `function
+/// Records which of MPI's functions this process has called with device memory, and as which argument. The functions of
+/// interpose/mpi/functions.txt have definitions in the test program (made by device_calls.py) that record the call and
+/// forward it to libhpe-mpi.so. Calls inside of functions of hpe are not recorded. After the last test a line `function
 /// argument` for each is written to the file HPE_TEST_MPI_CALLS.<rank>; without that variable nothing.
 
 namespace device_calls {
 
-/// Notes arguments while it lives.
+/// Records arguments while it lives.
 class call {
  public:
   explicit call(const char* function);
@@ -25,7 +25,7 @@ class call {
   bool nested_;
 };
 
-/// The next definition behind the program's.
+/// The next definition after that of the program.
 [[nodiscard]] void* behind(const char* name);
 
 }  // namespace device_calls

@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "interpose" / "mpi"))
 sys.dont_write_bytecode = True
 from generate import read_prototypes, read_table  # noqa: E402
 
-# They take no memory, but give an address of it back.
+# They take no memory, but return an address in it.
 GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
-# It takes none (docs/mpi.md).
+# It does not accept device memory (docs/mpi.md).
 REFUSE = {"Win_attach"}
 
 
 def functions(header, table):
-    """{name: [Parameter]} of what the table has wrappers for."""
+    """{name: [Parameter]} of the functions for which the table has wrappers."""
     rows, by_hand, _ = read_table(table)
     prototypes = read_prototypes(header)
     return {name: prototypes[name] for name in [*(n for row in rows for n in row.names), *by_hand]}

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Device memory that a CUDA program has from the driver, for tests that otherwise use memory of hpe: with
-/// HPE_TEST_MPI_MEMORY=driver, under `hpe run`, in front of a GPU's driver or of the stand-in (tests/interpose/cuda).
+/// Device memory that a CUDA program gets from the driver, for tests that otherwise use memory of hpe: with
+/// HPE_TEST_MPI_MEMORY=driver, under `hpe run`, with the driver of a GPU or the stand-in (tests/interpose/cuda).
 
 #include <cstddef>
 #include <utility>
@@ -9,7 +9,7 @@
 
 class driver_bytes {
  public:
-  /// Whether the tests are to use it.
+  /// Whether the tests should use it.
   [[nodiscard]] static bool wanted();
 
   explicit driver_bytes(const std::vector<std::byte>& content);

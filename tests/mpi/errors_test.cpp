@@ -1,4 +1,4 @@
-// What a program that has asked for error codes gets.
+// The errors that a program with MPI_ERRORS_RETURN gets.
 #include <string>
 
 #include "tests/mpi/ranks.h"
@@ -104,7 +104,7 @@ TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
   EXPECT_EQ(class_of(code), MPI_ERR_BUFFER);
   EXPECT_NE(text_of(code).find("MPI_BOTTOM"), std::string::npos) << text_of(code);
 
-  // With ordinary memory it goes on.
+  // Calls with ordinary memory still work.
   std::vector<word> ordinary(length, 5);
   MPI_Get_address(ordinary.data(), &address);
   MPI_Type_create_hindexed(1, &length, &address, MPI_UINT32_T, &made);
@@ -117,7 +117,7 @@ TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
 
 int seen = MPI_SUCCESS;
 
-void remember(MPI_Comm*, int* code, ...) { seen = *code; }  // NOLINT(cert-dcl50-cpp): MPI asks for it
+void remember(MPI_Comm*, int* code, ...) { seen = *code; }  // NOLINT(cert-dcl50-cpp): MPI requires it
 
 TEST_F(errors, TheProgramsHandlerIsCalled) {
   seen = MPI_SUCCESS;
@@ -137,7 +137,7 @@ TEST_F(errors, MemoryFreedUnderAReceive) {
   MPI_Request request;
   MPI_Irecv(p, n, MPI_UINT32_T, previous_rank(), 0, comm_, &request);
   ASSERT_EQ(hpeFree(p), HPE_SUCCESS);
-  MPI_Barrier(comm_);  // or it may be complete before that
+  MPI_Barrier(comm_);  // it may also be complete before
   std::vector<word> sent(n);
   MPI_Send(sent.data(), n, MPI_UINT32_T, next_rank(), 0, comm_);
   EXPECT_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_BUFFER);

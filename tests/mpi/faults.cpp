@@ -1,4 +1,4 @@
-// A rank that goes wrong, for faults_test.py: faults <what> <host|device>. One memory gives what the other does.
+// A rank that fails, for faults_test.py: faults <what> <host|device>. The outcome must be the same for both memories.
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Kills the processes that play this rank's devices: their last argument is the process that owns them.
+// Kills the processes of this rank's devices: their last argument is the process that owns them.
 void kill_devices() {
   const std::string owner = std::to_string(::getpid());
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
 
   if (std::strcmp(argv[1], "killed") == 0) {
-    // In the middle: one part has arrived, the rest never does.
+    // Ends in the middle: one part has arrived, the rest never arrives.
     if (rank == 1) {
       MPI_Send(p, n / 2, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
       std::raise(SIGKILL);
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     MPI_Recv(p, n / 2, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (std::strcmp(argv[1], "late") == 0) {
-    // A message, and then a rank in a barrier, come after the others have waited for long.
+    // A message, and then a rank in a barrier, arrive after the other ranks have waited for long.
     for (int step = 0; step < 2; ++step) {
       if (rank == 1) ::sleep(3);
       if (step == 1) MPI_Barrier(MPI_COMM_WORLD);
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
       if (step == 0 && rank == 0) MPI_Recv(p, n, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   } else if (std::strcmp(argv[1], "killed-sending") == 0) {
-    // While a message is under way, most likely.
+    // Most likely while a message is being transferred.
     if (rank == 1)
       std::thread([] {
         ::usleep(200000);
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   if (std::strcmp(argv[1], "lost-device") == 0) {
-    // What only the device has cannot be sent; what the host has can.
+    // Data without a copy on the host cannot be sent; data with such a copy can.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (rank == 1) {
       hpeMemset(p, 2, n);

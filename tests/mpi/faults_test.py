@@ -29,7 +29,7 @@ def processes_with(token):
 
 
 class Faults(unittest.TestCase):
-    # How messages from device memory go.
+    # The ways in which messages from device memory are sent.
     CHUNKS = {"HPE_MPI_LARGE": "2k", "HPE_MPI_CHUNK": "64k", "HPE_MPI_DIRECT": "0"}
     DIRECTLY = {"HPE_MPI_DIRECT": "2k"}
     WHOLE = {"HPE_MPI_PIPELINE": "off"}
@@ -51,8 +51,8 @@ class Faults(unittest.TestCase):
                 self.assertEqual(self.failure_that_tells(what, "device", sentence, options), host)
 
     def failure_that_tells(self, what, memory, sentence, options=WHOLE):
-        """The status of a job that fails and says so. An mpirun that ends its ranks may lose what they wrote last, with
-        any memory, so the job has some tries to be heard."""
+        """The status of a job that fails with the message. When mpirun ends its ranks, it may lose their last output,
+        so the job is tried several times."""
         for _ in range(8):
             code, output = self.run_job(what, memory, options)
             self.assertNotEqual(code, 0)
@@ -95,7 +95,7 @@ class Faults(unittest.TestCase):
                 self.assertRegex(line, r"for more than 1 s, at \S*faults\.cpp:\d+: ")
 
     def test_a_rank_without_the_library_is_told(self):
-        """It does not come to the vote, and the job hangs."""
+        """The ranks do not reach the vote, and the job hangs."""
         with subprocess.Popen([*MPIRUN, "-x", "HPE_STALL_AFTER=1", "-n", "1", "-x", f"LD_PRELOAD={LIBRARY}", PLAIN, ":",
                                *MPIRUN[1:], "-n", "1", PLAIN], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
             end = threading.Timer(60, job.terminate)

@@ -1,5 +1,5 @@
-// Every function of MPI-IO that takes a buffer: what is written is read back, and the file is what host memory makes
-// it.
+// Every function of MPI-IO that takes a buffer: data is written and read back, and the file is the same as with host
+// memory.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ constexpr int n = 400;
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// A file all ranks have open, gone at the end.
+// A file that all ranks have open; it is removed at the end.
 class shared_file {
  public:
   shared_file() {
@@ -32,7 +32,7 @@ class shared_file {
   MPI_File file_ = MPI_FILE_NULL;
 };
 
-// All that was written is there for all ranks, and everybody begins again.
+// All ranks see all written data, and start again at the beginning of the file.
 void turn_round(MPI_File f, bool shared = false) {
   MPI_File_sync(f);
   MPI_Barrier(world);
@@ -141,7 +141,7 @@ TEST(files, Split) {
 }
 
 TEST(files, SharedPointer) {
-  // The order of ranks is open, so all write the same.
+  // The order of the ranks is not defined, so all write the same data.
   const auto same_everywhere = [](word* p) {
     for (int i = 0; i < n; ++i) p[i] = word(i);
   };
@@ -193,8 +193,8 @@ TEST(files, AReadAtTheEndLeavesTheRest) {
       });
 }
 
-// What the file has in its gaps is not looked at: without MPI_THREAD_MULTIPLE Open MPI 4.1 writes there whatever its
-// buffer had.
+// The gaps of the file are not compared: without MPI_THREAD_MULTIPLE, Open MPI 4.1 writes old contents of its buffer
+// there.
 TEST(files, StridedInMemoryAndInTheFile) {
   const datatype every_third(strided(n / 3));
   there_and_back(

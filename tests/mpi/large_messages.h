@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of large messages share.
+/// Common parts of the tests of large messages.
 
 #include <cstdlib>
 #include <optional>
@@ -33,7 +33,7 @@ inline int words_in(const MPI_Status& status) {
   return count;
 }
 
-// Memory of one kind or the other, by its number.
+// Ordinary memory or memory of hpe, by number.
 class either {
  public:
   either(const std::vector<std::byte>& content, bool on_device)

@@ -1,5 +1,5 @@
-// Messages that go in chunks or directly (interpose/mpi/messages), which must look like any other. The thresholds are
-// the environment's: with HPE_MPI_LARGE=2k they carry nearly everything.
+// Messages sent in chunks or copied directly (interpose/mpi/messages), which must behave like other messages. The
+// environment sets the thresholds: with HPE_MPI_LARGE=2k nearly all messages are large.
 #include "tests/mpi/large_messages.h"
 
 #include <memory>
@@ -28,7 +28,7 @@ TEST(large_messages, EveryPairOfKindsOfMemory) {
   }
 }
 
-// What a rank waits for is not what the others wait for: each must go on with all that it has begun.
+// Ranks wait for different operations: each must also progress the other operations that it has begun.
 TEST(large_messages, ProgressWhileWaitingForSomethingElse) {
   either from(numbered(n, 5), true);
   either to(numbered(n, 6), true);
@@ -87,7 +87,7 @@ TEST(large_messages, OrderTagsAndWildcards) {
   std::vector<std::unique_ptr<either>> to;
   std::vector<MPI_Request> requests(many);
   for (int i = 0; i < many; ++i) {
-    // Short and long ones, from both kinds of memory, with one tag.
+    // Short and long messages, from both kinds of memory, with one tag.
     from.push_back(std::make_unique<either>(numbered(std::size_t(i % 3 == 2 ? 3 : size + i), word(i)), i % 2 == 0));
     to.push_back(std::make_unique<either>(numbered(std::size_t(size) + many, 99), i % 3 == 0));
   }
@@ -111,7 +111,7 @@ TEST(large_messages, ProbesTellTheSizeAndKeepTheOrder) {
   MPI_Comm other;
   MPI_Comm_dup(world, &other);
   either from(numbered(n, 1), true);
-  // As long as an envelope, but none.
+  // Messages as long as an envelope.
   const auto decoy = numbered(2032 / sizeof(word), 2);
   std::array<MPI_Request, 4> requests{};
   MPI_Isend(decoy.data(), int(decoy.size()), MPI_BYTE, next_rank(), 3, other, &requests[0]);
@@ -125,7 +125,7 @@ TEST(large_messages, ProbesTellTheSizeAndKeepTheOrder) {
   int flag = 0;
   while (flag == 0) MPI_Iprobe(MPI_ANY_SOURCE, 4, other, &flag, &status);
   EXPECT_EQ(words_in(status), n - 1);
-  // The first that was sent comes first, also to a receive that takes any.
+  // The message that was sent first arrives first, also at a receive from any source.
   either to(numbered(n, 9), true);
   MPI_Recv(to.data(), n, MPI_UINT32_T, MPI_ANY_SOURCE, MPI_ANY_TAG, other, &status);
   EXPECT_EQ(status.MPI_TAG, 3);
@@ -188,7 +188,7 @@ TEST(large_messages, CancelledFreedAndPersistentReceives) {
   for (int round = 0; round < 3; ++round) {
     MPI_Start(&send);
     MPI_Start(&request);
-    // Freed while it goes on; the receiver has the data all the same.
+    // The request is freed during the transfer; the receiver still gets the data.
     if (round == 2) MPI_Request_free(&send);
     for (flag = 0; flag == 0 && round == 1;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
     MPI_Wait(&request, &status);
@@ -204,12 +204,12 @@ TEST(large_messages, CancelledFreedAndPersistentReceives) {
   MPI_Request_free(&send);
   MPI_Recv(to.data(), n, MPI_UINT32_T, previous_rank(), tag, world, MPI_STATUS_IGNORE);
   EXPECT_TRUE(equal(to.content(), numbered(n, 3)));
-  MPI_Barrier(world);  // all have received: what they were sent may go
+  MPI_Barrier(world);  // all ranks have received, so the buffers may be freed
 }
 
 TEST(large_messages, TypesWithGapsOnTheReceivingSide) {
   for (const bool on_device : {false, true}) {
-    constexpr int elements = 40'003;  // on a device, six copies for each
+    constexpr int elements = 40'003;  // on a device, with six copies of each message
     const datatype type(strided(7));
     either from(numbered(elements * 7, 3), true);
     either to(numbered(elements * 21, 4), on_device);
@@ -249,7 +249,7 @@ TEST(large_messages, WhatKeepsTheOrdinaryWay) {
   int size = 0;
   MPI_Buffer_detach(&detached, &size);
   MPI_Send(from.data(), n, MPI_UINT32_T, MPI_PROC_NULL, tag, world);
-  // Between two groups.
+  // Messages between two groups.
   if (ranks() < 2) return;
   MPI_Comm half;
   MPI_Comm inter;
@@ -302,7 +302,7 @@ TEST(large_messages, RanksOfOneMachineCopyDirectly) {
   EXPECT_TRUE(equal(to.content(), numbered(n, 1)));
 }
 
-// Many messages in flight both ways, of any size and kind of memory, found to be over in every way.
+// Many messages in flight both ways, of any size and kind of memory, completed by every function.
 TEST(large_messages, ManyAtOnceOfAnySize) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));
   constexpr int many = 12;

@@ -1,4 +1,4 @@
-// Runs the tests in every rank. A rank that fails prints its failures; the others go on, because all make the same
+// Runs the tests in every rank. A rank that fails prints its failures and continues, because all ranks make the same
 // calls.
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   int provided = 0;
-  // For runs that leave the threads of MPI out.
+  // For runs without MPI_THREAD_MULTIPLE.
   const int level = std::getenv("HPE_TEST_ONE_THREAD") == nullptr ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, level, &provided);
   if (rank() != 0) {

@@ -1,4 +1,4 @@
-// Windows in memory of hpe, and one-sided calls whose own buffers are.
+// Windows in memory of hpe, and one-sided calls with buffers in memory of hpe.
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -7,8 +7,8 @@ constexpr int n = 2000;  // words of a window
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// What MPI says to a window of ordinary memory. Open MPI 4.1 has none for programs with threads where ranks do not
-// reach each other's memory (no CMA); mpi.windows runs these tests without threads.
+// The result of MPI for a window of ordinary memory. Open MPI 4.1 has no windows for programs with threads if ranks
+// cannot access each other's memory (no CMA); mpi.windows runs these tests without threads.
 int make_a_window() {
   MPI_Errhandler usual = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(world, &usual);
@@ -48,7 +48,7 @@ TEST_F(one_sided, PutAndGetBetweenFences) {
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 500, 300, type, previous_rank(), 0, 300, type, win);
     MPI_Win_fence(0, win);
-    b.receive[1] = 77;  // what the owner writes is seen by others behind the next fence
+    b.receive[1] = 77;  // other ranks see the owner's writes after the next fence
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 900, 3, type, next_rank(), 0, 3, type, win);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
@@ -64,7 +64,7 @@ TEST_F(one_sided, AccumulateAndItsRelatives) {
     MPI_Win_fence(0, win);
     MPI_Fetch_and_op(b.send, b.send + 200, type, next_rank(), 5, MPI_SUM, win);
     MPI_Win_fence(0, win);
-    b.send[300] = b.send[200];  // may be equal to what is there, or not
+    b.send[300] = b.send[200];  // may equal the value in the window, or not
     MPI_Compare_and_swap(b.send + 1, b.send + 300, b.send + 301, type, next_rank(), 5, win);
     MPI_Win_fence(0, win);
   });
@@ -99,7 +99,7 @@ TEST_F(one_sided, WhatAFlushFinishesIsThere) {
     MPI_Request request;
     MPI_Rget(b.send + 30, 10, type, next_rank(), 0, 10, type, win, &request);
     MPI_Win_flush_local_all(win);
-    b.send[30] += 5;  // stays: the wait writes nothing any more
+    b.send[30] += 5;  // stays, because the wait writes nothing more
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Win_unlock_all(win);
   });
@@ -112,7 +112,7 @@ TEST_F(one_sided, LocksOfOneTarget) {
     MPI_Win_unlock(next_rank(), win);
     MPI_Barrier(world);
     MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
-    b.send[50] = b.receive[100] + b.receive[119];  // the owner sees it inside a lock of its own
+    b.send[50] = b.receive[100] + b.receive[119];  // the owner sees the value under its own lock
     b.receive[0] = 123;
     MPI_Win_unlock(rank(), win);
     MPI_Barrier(world);

@@ -1,6 +1,6 @@
-// A program that knows nothing of libhpe-mpi.so, perhaps of an MPI library whose ABI that does not know: messages,
-// requests, a datatype, a window and a collective, of host memory and, given `device`, of memory of hpe, which MPI then
-// touches itself.
+// A program without libhpe-mpi.so, possibly of an MPI library whose ABI libhpe-mpi.so does not know: messages,
+// requests, a datatype, a window and a collective, with host memory and, given `device`, with memory of hpe, which MPI
+// then touches itself.
 #include <mpi.h>
 
 #include <cstdio>
@@ -25,7 +25,7 @@ bool exchange(int* numbers, int count, int rank) {
   bool right = size == count && statuses[0].MPI_SOURCE == other;
   for (int i = 0; i < count; ++i) right = right && got[static_cast<std::size_t>(i)] == other * count + i;
 
-  // Every second number, by a probe.
+  // Receives every second number after a probe.
   MPI_Datatype strided = MPI_DATATYPE_NULL;
   MPI_Type_vector(count / 2, 1, 2, MPI_INT, &strided);
   MPI_Type_commit(&strided);

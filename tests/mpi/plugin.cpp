@@ -1,4 +1,4 @@
-// A plugin that brings MPI into a program that has none, as MPI modules of interpreters do.
+// A plugin that loads MPI into a program without MPI, like the MPI modules of interpreters.
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
@@ -7,7 +7,7 @@
 
 #include "hpe/hpe.hpp"
 
-// 0 if a message came through with the wrappers at work.
+// 0 if a message arrived and the wrappers were in use.
 extern "C" __attribute__((visibility("default"))) int run_plugin() {
   MPI_Init(nullptr, nullptr);
   constexpr int n = 100000;

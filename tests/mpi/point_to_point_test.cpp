@@ -119,13 +119,13 @@ TEST(point_to_point, PersistentSends) {
       MPI_Recv_init(b.receive, words, MPI_UINT32_T, previous_rank(), tag, world, &requests[0]);
       make(b.send, words, MPI_UINT32_T, next_rank(), tag, world, &requests[1]);
       for (word round = 0; round < 3; ++round) {
-        b.send[round] = round;  // read anew at each start
+        b.send[round] = round;  // each start reads the buffer again
         MPI_Start(&requests[0]);
         MPI_Barrier(world);
         MPI_Start(&requests[1]);
         MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
         EXPECT_NE(requests[0], MPI_REQUEST_NULL);
-        b.receive[words - 1 - int(round)] += 1;  // what arrives next time goes over it
+        b.receive[words - 1 - int(round)] += 1;  // the next message overwrites it
       }
       MPI_Request_free(&requests[0]);
       MPI_Request_free(&requests[1]);

@@ -1,8 +1,8 @@
 #pragma once
 
-/// What the tests of MPI share. Every rank runs the same tests in the same order. A test makes the same calls twice, on
-/// ordinary memory and on memory of hpe, and both must leave the same bytes, those around and between the data
-/// included.
+/// Common parts of the tests of MPI. Every rank runs the same tests in the same order. A test makes the same calls
+/// twice, on ordinary memory and on memory of hpe, and both must leave the same bytes, also around and between the
+/// data.
 
 #include <gtest/gtest.h>
 #define OMPI_SKIP_MPICXX
@@ -35,7 +35,7 @@ inline int ranks() {
 inline int next_rank() { return (rank() + 1) % ranks(); }
 inline int previous_rank() { return (rank() + ranks() - 1) % ranks(); }
 
-/// Different on each rank, and printed with a failure. HPE_TEST_SEED repeats one.
+/// The seed, which differs between ranks and is printed with a failure. HPE_TEST_SEED sets it.
 inline unsigned seed() {
   static const unsigned s = [] {
     const char* given = std::getenv("HPE_TEST_SEED");
@@ -44,7 +44,7 @@ inline unsigned seed() {
   return s;
 }
 
-/// Memory of hpe, or of the driver, whose bytes are where tests want them: with a device, or with the host.
+/// Memory of hpe, or of the driver, whose valid copy is on a device or on the host, as the test chooses.
 enum class owner { device, host, mixed };
 
 class device_bytes {
@@ -77,7 +77,7 @@ class device_bytes {
   std::optional<driver_bytes> driver_;  // instead
 };
 
-/// Some words, all of them random at first: also those that will be received.
+/// A buffer of words, all of them random at first, also those to be received.
 inline std::vector<std::byte> random_bytes(std::size_t words) {
   static std::mt19937 random(seed());
   std::vector<std::byte> result(words * sizeof(word));
@@ -103,7 +103,7 @@ struct buffers {
   word* receive;
 };
 
-/// Runs the calls with buffers of so many words: in ordinary memory, and in memory of hpe with every owner.
+/// Runs the calls with buffers of the given sizes in words: in ordinary memory, and in memory of hpe with every owner.
 template <class Calls>
 void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& calls) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));

@@ -1,5 +1,5 @@
-// Every way to learn that a request is over. Ranks are not in step: a neighbour may be in the next test already, and
-// what it sends there meets the receives of this one, so tags that nobody is to send are used nowhere else.
+// Every function that completes a request. Ranks are not synchronised: messages of a neighbour that is already in the
+// next test may match receives of this test. So a tag for a receive without a message is used by no other test.
 #include <atomic>
 #include <thread>
 
@@ -93,7 +93,7 @@ TEST(requests, WhatRequestGetStatusSaysIsThere) {
     for (int flag = 0; flag == 0;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
     word sum = 0;
     for (int i = 0; i < n; ++i) sum += b.receive[i];
-    b.receive[0] = sum;  // stays: the wait writes nothing any more
+    b.receive[0] = sum;  // stays, because the wait writes nothing more
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   });
 }
@@ -138,7 +138,7 @@ TEST(requests, AReceiveWhoseRequestWasFreedArrives) {
     MPI_Request send;
     MPI_Isend(b.send, n, MPI_UINT32_T, next_rank(), 0, world, &send);
     MPI_Request_free(&send);
-    // A later message tells that the earlier one has arrived.
+    // A later message shows that the earlier one has arrived.
     word token = 0;
     MPI_Request last;
     MPI_Isend(&token, 1, MPI_UINT32_T, next_rank(), 1, world, &last);
@@ -182,8 +182,8 @@ TEST(requests, ManyAtOnceOnBothKindsOfMemory) {
 
 }  // namespace
 
-// MPI gives a thread the handle of a request that another thread is just waiting for, and has not looked at. A
-// generalised request, whose callback MPI calls in between, holds the first thread there.
+// MPI may reuse the handle of a request before the thread that waits for that request has returned. A generalised
+// request, whose callback MPI calls in between, keeps the first thread in MPI.
 struct second_thread {
   std::atomic<int> step{0};  // 1: MPI has freed the first request; 2: the second thread has waited for its own
 
@@ -234,7 +234,7 @@ TEST(requests, AHandleThatAnotherThreadGetsNext) {
   }
 }
 
-// Messages as long as an envelope, which probes take out of MPI along with those before them.
+// Messages as long as an envelope: probes take them, and the messages before them, out of MPI.
 TEST(requests, ProbesOfOneThreadBesideReceivesOfOthers) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Query_thread(&provided);

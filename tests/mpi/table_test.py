@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Nothing that takes a buffer is missed: compares mpi.h with interpose/mpi/functions.txt and with what libhpe-mpi.so defines.
+"""Checks that no function with a buffer is missing: compares mpi.h with interpose/mpi/functions.txt and with
+the functions of libhpe-mpi.so.
 
     table_test.py mpi.h functions.txt libhpe-mpi.so
 """
@@ -15,7 +16,7 @@ from generate import read_prototypes, read_table  # noqa: E402
 
 HEADER, TABLE, LIBRARY = sys.argv[1:4]
 
-# Functions without buffers that have to know when operations are over.
+# Functions without buffers that must know when operations end.
 COMPLETION = ("Wait Waitany Waitall Waitsome Test Testany Testall Testsome Request_free Request_get_status Start Startall "
               "Cancel Comm_set_errhandler Init Init_thread Finalize Probe Iprobe Mprobe Improbe "
               "Win_fence Win_post Win_complete Win_wait Win_test Win_lock Win_lock_all Win_unlock Win_unlock_all Win_flush "

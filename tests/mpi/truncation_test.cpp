@@ -1,4 +1,4 @@
-// Messages that are longer than their receive, in programs that survive that.
+// Messages that are longer than their receive, in programs that handle the error.
 #include "tests/mpi/large_messages.h"
 
 using namespace large_messages_tests;  // NOLINT(google-build-using-namespace): a test program
@@ -11,7 +11,7 @@ int class_of(int code) {
   return result;
 }
 
-// A communicator whose errors the program survives, on which each rank sends to the next one.
+// A communicator with MPI_ERRORS_RETURN, on which each rank sends to the next one.
 class forgiving {
  public:
   forgiving() {
@@ -52,7 +52,7 @@ class forgiving {
       default: break;
     }
     MPI_Irecv(to, room, MPI_UINT32_T, previous_rank(), tag, comm_, &request);
-    // Open MPI's own MPI_Waitall may not come back.
+    // Open MPI's own MPI_Waitall may not return.
     if (how == way::irecv_and_wait || whole_messages()) return MPI_Wait(&request, &status);
     code = MPI_Waitall(1, &request, &status);
     if (code == MPI_SUCCESS) return code;
@@ -72,14 +72,14 @@ class forgiving {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// By every kind of receive, with room for an envelope and without; the sender goes on.
+// Every kind of receive, with and without room for an envelope; the sender's call returns.
 TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
   const forgiving other;
   for (const bool on_device : {false, true}) {
     const either from(numbered(n, 1), true);
     for (const auto how : forgiving::ways) {
       for (const int room : {n - 1, 1000, 507, 10, 1, 0}) {
-        // Open MPI 4.1 itself writes the whole message, wherever that ends.
+        // Open MPI 4.1 itself writes the whole message, also past the end of the buffer.
         if (whole_messages() && room != n - 1) continue;
         const either to(numbered(n, 8), on_device);
         SCOPED_TRACE("way " + std::to_string(int(how)) + ", room for " + std::to_string(room));
@@ -100,7 +100,7 @@ TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
   }
 }
 
-// Messages that are short, and receives with little room, of a program that survives errors.
+// Short messages and small receive buffers, in a program that handles errors.
 TEST(large_messages, ShortMessagesWhereErrorsAreSurvived) {
   const forgiving other;
   for (const bool on_device : {false, true}) {

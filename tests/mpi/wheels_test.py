@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""`hpe run` of mpi4py on the MPI libraries that PyPI has: messages of ordinary memory and of hpe's, on two ranks.
+"""`hpe run` of mpi4py with the MPI libraries on PyPI: messages from ordinary memory and from memory of
+hpe, on two ranks.
 
     wheels_test.py hpe
 
-The libraries come from PyPI into a temporary folder. Where pip cannot get them, the tests are skipped and say why; the status is
-77 if all are.
+pip installs the libraries into a temporary folder. If it cannot, the tests are skipped and print the reason; the
+status is 77 if all are.
 """
 
 import os

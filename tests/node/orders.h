@@ -29,9 +29,9 @@ struct order {
     migrate,      // number, on
     descriptors,  // -> open file descriptors
     mappings,     // -> mappings of the process
-    other_user,   // becomes user seed
+    other_user,   // the process changes to the user with the number in seed
     connect_raw,  // tries the socket of the exporter of a handle as it is -> 1 if it is answered
-    repeat,       // number, bytes, seed: so many exports that begin and end -> number
+    repeat,       // number, bytes, seed: begins and ends `seed` exports -> number
     statistics,   // -> bytes_staged
     fork_child,   // a child that waits for a signal; if seed is 1, one that ends by exit() -> its process
     own_network   // gets a network name space of its own -> 1 if that was possible

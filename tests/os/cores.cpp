@@ -1,10 +1,10 @@
-#include "runtime/os/cores.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <cstdlib>
 #include <thread>
+
+#include "runtime/os/thread.h"
 
 namespace {
 

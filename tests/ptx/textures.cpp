@@ -47,7 +47,7 @@ class Textures : public testing::Test {
     it_.slice = height * it_.pitch;
   }
 
-  // Uses the memory as an array of so many dimensions, or of layers of such arrays.
+  // Uses the memory as an array of `dimensions` dimensions, or as layers of arrays.
   void shape(unsigned dimensions, bool layered) {
     it_.height = dimensions > 1 ? height : 0;
     it_.depth = dimensions > 2 ? planes : 0;

@@ -129,7 +129,7 @@ TEST_F(Launches, UseTheHeapOfTheDevice) {
   constexpr std::uint32_t count = 500, n = 100;
   hpe::array<std::uint32_t*> lists(count);
   numbers sums(count);
-  for (int round = 0; round < 60; ++round) {  // more memory than there is, if it were not freed
+  for (int round = 0; round < 60; ++round) {  // needs more memory than the device has unless lists are freed
     m.launch(0, "build_list", blocks_of(count / 50, 50), lists.data(), n);
     m.launch(0, "sum_list", blocks_of(count / 50, 50), lists.data(), n, sums.data());
   }

@@ -101,7 +101,7 @@ TEST(Modules, GiveTheirMemoryBack) {
   const auto free_now = [] { return hpe::device_info(0).memory_free; };
   { const module warm({text}); }
   const std::uint64_t before = free_now();
-  for (int i = 0; i < 40; ++i) {  // more memory than there is
+  for (int i = 0; i < 40; ++i) {  // needs more memory than the device has unless modules free theirs
     numbers result(1);
     module m({text});
     EXPECT_EQ(*m.variable<std::uint32_t>("room", 0), 0U);

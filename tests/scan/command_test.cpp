@@ -1,5 +1,7 @@
 // `hpe scan` as users call it.
 
+#include "tests/command.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,24 +15,13 @@
 namespace hpe::scan::testing {
 namespace {
 
-struct outcome {
-  int status;
-  std::string out, err;
-};
+using command_test::contains;
+using command_test::outcome;
 
 outcome run(std::vector<std::string> words) {
   words.insert(words.begin(), "scan");
-  std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  const int status = scan_main(static_cast<int>(arguments.size()), arguments.data());
-  std::fflush(stdout);
-  std::fflush(stderr);
-  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+  return command_test::call(scan_main, std::move(words));
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(scan_command, has_defaults_for_everything) {
   const outcome o = run({"100000", "--repeats", "1"});

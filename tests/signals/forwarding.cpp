@@ -361,7 +361,7 @@ TEST_P(Forwarding, SentSignalsCanBeIgnored) {
   });
 }
 
-// Crash reporters do this.
+// Crash reporters raise the signal again.
 TEST_P(Forwarding, AHandlerCanPassTheSignalOnByRaisingItAgain) {
   static int report[2];
   ASSERT_EQ(::pipe(report), 0);

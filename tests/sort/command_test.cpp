@@ -1,5 +1,7 @@
 // `hpe sort` as users call it.
 
+#include "tests/command.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,24 +14,13 @@
 
 namespace {
 
-struct outcome {
-  int status;
-  std::string out, err;
-};
+using command_test::contains;
+using command_test::outcome;
 
 outcome run(std::vector<std::string> words) {
   words.insert(words.begin(), "sort");
-  std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  const int status = sort_main(static_cast<int>(arguments.size()), arguments.data());
-  std::fflush(stdout);
-  std::fflush(stderr);
-  return {status, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+  return command_test::call(sort_main, std::move(words));
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(sort_command, sorts_every_type_and_says_so) {
   for (const char* type : {"i32", "u32", "i64", "u64", "f32", "f64", "u32_u32", "u64_u64", "f32_u32"}) {

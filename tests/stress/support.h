@@ -73,7 +73,7 @@ class run_state {
   std::atomic<std::uint64_t> steps_{0};
 };
 
-/// A run has at least so many steps, also on a busy machine.
+/// The least number of steps of a run, also on a busy machine.
 constexpr std::uint64_t fewest_steps = 100;
 
 /// Runs `body` in several threads for HPE_STRESS_SECONDS (default: 3), and longer until there are `fewest_steps`. Each

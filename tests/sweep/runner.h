@@ -42,8 +42,8 @@ struct sweep_of {
 /// Runs in a separate process. Sends its findings to the driver, as lines:
 ///   at <k>             this run begins
 ///   finding <k> <text>
-///   again <k>          the process is of no more use; another one goes on with k
-///   done <calls>       so many calls there are, and all were made to fail
+///   again <k>          the process cannot continue; another process continues with k
+///   done <calls>       the number of calls; each has failed once
 int run_sweep(const sweep_of& which, int report_to);
 
 /// Runs one kind of failure of one scenario in such processes, and monitors them.

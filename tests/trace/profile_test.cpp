@@ -62,7 +62,7 @@ TEST(profile, tells_places_that_took_the_same_time) {
   profile p;
   for (unsigned w = 0; w < way_count; ++w) {
     const auto how = static_cast<way>(w);
-    p.add(how, 0, milliseconds(1));  // each line is a place of its own
+    p.add(how, 0, milliseconds(1));  // each line is a separate call site
     p.add(how, 0, milliseconds(1));
     p.add(how, 0, milliseconds(1));
     p.add(how, 0, milliseconds(1));

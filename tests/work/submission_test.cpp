@@ -156,7 +156,7 @@ TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
   host_reads_all();
   {
     submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
-    // A part of the work runs, and is waited for.
+    // A part of the work runs, and the submission waits for it.
     with().devices.wait(with().engine.fill(0, data_, new_byte, block, {}),
                         std::chrono::steady_clock::time_point::max());
     work.abandon();
@@ -164,7 +164,7 @@ TEST_F(submissions, that_are_abandoned_leave_the_copy_of_the_host) {
   EXPECT_EQ(state_of(0), block_state::host);
   expect_everywhere(5, old_byte, false);
 
-  // If only the home has a copy, it is as the part left it.
+  // If the host has no copy, the home keeps the bytes that the completed part wrote.
   runtime_->copies().fill(data_, old_byte, bytes);
   {
     submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
@@ -280,7 +280,7 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
 }
 
 TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
-  runtime_->synchronize(-1);  // so that only the gate is waited for
+  runtime_->synchronize(-1);  // so that the thread waits for the gate only
   with().devices.wait(with().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(data_, old_byte, 1);

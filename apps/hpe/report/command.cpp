@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -24,7 +25,7 @@
 #include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/report/parts.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/trace/report_part.h"
 
 namespace hpe::cli {
@@ -35,19 +36,56 @@ namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t program = 0;
 
-/// Forwards signals from hpe to the program while it lives. Signals of a terminal reach the program directly.
+/// Forwards signals from hpe to the program. Signals of a terminal reach the program directly. Between the constructor
+/// and begin() the signals are blocked, so that none is lost while the program starts.
 class forwarded_signals {
  public:
   forwarded_signals() {
-    for (const int s : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) std::signal(s, [](int n) { ::kill(program, n); });
-    for (const int s : {SIGINT, SIGQUIT}) std::signal(s, SIG_IGN);
+    sigset_t all;
+    ::sigemptyset(&all);
+    for (const int s : signals) ::sigaddset(&all, s);
+    ::sigprocmask(SIG_BLOCK, &all, &mask_);
   }
   ~forwarded_signals() {
-    for (const int s : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT}) std::signal(s, SIG_DFL);
+    for (std::size_t i = 0; i < signals.size() && begun_; ++i) ::sigaction(signals[i], &actions_[i], nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
   }
   forwarded_signals(const forwarded_signals&) = delete;
   forwarded_signals& operator=(const forwarded_signals&) = delete;
+
+  /// The mask before the constructor, which the program inherits.
+  [[nodiscard]] const sigset_t& mask_of_program() const { return mask_; }
+
+  /// Forwards from now on to the child, which must not be reaped before the destructor runs: its number could belong to
+  /// another process then.
+  void begin(pid_t child) {
+    program = child;
+    begun_ = true;
+    for (std::size_t i = 0; i < signals.size(); ++i) {
+      struct sigaction action {};
+      action.sa_handler = signals[i] == SIGINT || signals[i] == SIGQUIT ? SIG_IGN : +[](int n) { ::kill(program, n); };
+      ::sigaction(signals[i], &action, &actions_[i]);
+    }
+    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  }
+
+ private:
+  static constexpr std::array signals{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
+  sigset_t mask_{};
+  bool begun_ = false;
+  std::array<struct sigaction, signals.size()> actions_{};
 };
+
+/// Starts a program with this mask of signals. Returns the error number of posix_spawnp.
+int spawn(pid_t& child, char** argv, const sigset_t& mask) {
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
+  const int why = ::posix_spawnp(&child, argv[0], nullptr, &attributes, argv, environ);
+  ::posix_spawnattr_destroy(&attributes);
+  return why;
+}
 
 std::string joined_words(char** argv) {
   std::string line = *argv;
@@ -120,16 +158,19 @@ int run_with_report(const std::string& page, char** argv) {
   remove_old_parts(folder);
   ::setenv("HPE_REPORT", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   pid_t child = 0;
-  if (const int why = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv, environ); why != 0) {
-    fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[0], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)
-    return why == ENOENT ? not_found : cannot_run;
-  }
-  program = child;
-  int status = 0;
   {
-    const forwarded_signals forwarding;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    forwarded_signals forwarding;
+    if (const int why = spawn(child, argv, forwarding.mask_of_program()); why != 0) {
+      fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[0], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)
+      return why == ENOENT ? not_found : cannot_run;
     }
+    forwarding.begin(child);
+    siginfo_t ended;
+    while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!make_page(place, joined_words(argv), ending_of(status)))
     fmt::print(stderr, "hpe run: no process of the program used hpe, so {} is empty\n", page);
@@ -157,12 +198,11 @@ int report(int argc, char** argv) {
           "Usage: hpe report PAGE\n\n"
           "Makes the page of the parts that processes have written to the folder PAGE.parts. `hpe run --report` does "
           "so\n"
-          "itself; this is for jobs on several machines, and for programs that were started with HPE_REPORT=PAGE "
-          "alone.\n\n{}",
+          "itself; this command is for jobs on several machines, and for programs started with HPE_REPORT=PAGE.\n\n{}",
           command_line::lines_of_help(table));
       return 0;
     }
-    if (page.empty()) throw command_line::bad_input("which page? `hpe report --help` tells more.");
+    if (page.empty()) throw command_line::bad_input("which page? See `hpe report --help`.");
     const std::string place = fs::absolute(page);
     const fs::path folder = trace::folder_of_parts(place);
     const auto parts = read_parts(folder);

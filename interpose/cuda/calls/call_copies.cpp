@@ -13,8 +13,8 @@ using interpose::copied_rows;
 
 namespace {
 
-// At most so many copies or about so many bytes are queued without an event behind them. An event costs as much as the
-// launch of a copy. For a single copy, cuStreamQuery tells as much as an event.
+// The most copies, and about the most bytes, that are queued without an event behind them. An event costs as much as
+// the launch of a copy. For a single copy, cuStreamQuery tells as much as an event.
 constexpr std::uint64_t copies_of_a_mark = 8;
 constexpr std::size_t bytes_of_a_mark = std::size_t{4} << 20;
 

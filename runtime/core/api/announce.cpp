@@ -10,7 +10,7 @@ using hpe::core::runtime;
 
 hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count) {
   return guarded([&] {
-    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnounce was given no place for the handle");
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnounce: the pointer for the handle is null");
     const auto named = hpe::core::require_accesses("work is announced", accesses, count);
     *announcement = runtime::instance().announced_work().announce(homes, named).release();
   });
@@ -18,14 +18,14 @@ hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAc
 
 hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement) {
   return guarded([&] {
-    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedBegin was given no announcement");
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedBegin: the announcement is null");
     runtime::instance().announced_work().begin(*announcement);
   });
 }
 
 hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement) {
   return guarded([&] {
-    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedEnd was given no announcement");
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedEnd: the announcement is null");
     const std::unique_ptr<hpeAnnouncement_st> ended(announcement);
     runtime::instance().announced_work().end(*ended);
   });

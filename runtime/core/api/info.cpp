@@ -91,14 +91,14 @@ hpeStatus hpeInit(void) {
 
 hpeStatus hpeGetDeviceCount(int* count) {
   return guarded([&] {
-    HPE_REQUIRE(count != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceCount was given no place for the count");
+    HPE_REQUIRE(count != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceCount: the pointer for the count is null");
     *count = static_cast<int>(runtime::instance().devices().size());
   });
 }
 
 hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
   return guarded([&] {
-    HPE_REQUIRE(info != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceInfo was given no place for the answer");
+    HPE_REQUIRE(info != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceInfo: the pointer for the answer is null");
     auto& devices = runtime::instance().devices();
     hpe::device::require_device(devices, device);
     hpe::device::device& it = devices.at(static_cast<unsigned>(device));
@@ -118,7 +118,8 @@ hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info) {
 
 hpeStatus hpeGetDeviceNumaNode(int device, int* node) {
   return guarded([&] {
-    HPE_REQUIRE(node != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDeviceNumaNode was given no place for the answer");
+    HPE_REQUIRE(node != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeGetDeviceNumaNode: the pointer for the answer is null");
     auto& devices = runtime::instance().devices();
     hpe::device::require_device(devices, device);
     *node = devices.at(static_cast<unsigned>(device)).info().numa_node;
@@ -134,7 +135,7 @@ hpeStatus hpeSetDevice(int device) {
 
 hpeStatus hpeGetDevice(int* device) {
   return guarded([&] {
-    HPE_REQUIRE(device != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDevice was given no place for the number");
+    HPE_REQUIRE(device != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetDevice: the pointer for the number is null");
     *device = hpe::core::chosen_device;
   });
 }
@@ -153,7 +154,7 @@ hpeStatus hpeSynchronizeDevice(int device) {
 hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
   return guarded([&] {
     HPE_REQUIRE(options != nullptr && count != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeGetOptions was given no place for the table or for its length");
+                "hpeGetOptions: the pointer for the table or for its length is null");
     static const std::vector<hpeOptionInfo> table = [] {
       std::vector<hpeOptionInfo> lines;
       for (const auto& line : hpe::describe_options())
@@ -189,7 +190,7 @@ void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
 hpeStatus hpeGetStatistics(hpeStatistics* statistics) {
   return guarded([&] {
     HPE_REQUIRE(statistics != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeGetStatistics was given no place for the answer");
+                "hpeGetStatistics: the pointer for the answer is null");
     hpeStatistics result{};
     for_each_statistic(result, runtime::instance().count(),
                        [](std::uint64_t& value, auto& counter) { value = counter.load(std::memory_order_relaxed); });

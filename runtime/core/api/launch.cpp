@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/own_files.h"
+#include "runtime/base/own_process.h"
 #include "runtime/core/api/guard.h"
 #include "runtime/core/runtime.h"
 
@@ -56,7 +56,7 @@ std::string own_kernels(const std::string& option) {
 
 hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
   return guarded([&] {
-    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoad was given no place for the module");
+    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoad: the pointer for the module is null");
     HPE_REQUIRE(path == nullptr || *path != '\0', HPE_ERROR_INVALID_ARGUMENT,
                 "hpeModuleLoad was given an empty path; possible are a file, and a null pointer for hpe's own kernels");
     auto& it = runtime::instance();
@@ -67,14 +67,14 @@ hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
 hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* name) {
   return guarded([&] {
     HPE_REQUIRE(kernel != nullptr && module != nullptr && name != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeModuleGetKernel needs a place for the kernel, a module and a name");
+                "hpeModuleGetKernel needs a pointer for the kernel, a module and a name");
     *kernel = runtime::instance().kernels().find(module, name);
   });
 }
 
 hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses, size_t count) {
   return guarded([&] {
-    HPE_REQUIRE(function != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeEnqueue was given no function");
+    HPE_REQUIRE(function != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeEnqueue: the function is null");
     const bool everything = count == HPE_ALL;
     const auto named = hpe::core::require_accesses("hpeEnqueue was called", accesses, everything ? 0 : count);
     auto& it = runtime::instance();

@@ -15,8 +15,7 @@ namespace {
 template <class Allocate>
 hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function = __builtin_FUNCTION()) {
   const auto body = [&] {
-    HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "an allocation was asked for without a place for its address");
+    HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT, "the pointer for the address of an allocation is null");
     void* const made = allocate(runtime::instance());
     hpe::trace::allocated(made);
     *pointer = made;
@@ -43,7 +42,7 @@ hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* d
 
 hpeStatus hpeGetGranularity(size_t* bytes) {
   return guarded([&] {
-    HPE_REQUIRE(bytes != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetGranularity was given no place for the answer");
+    HPE_REQUIRE(bytes != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetGranularity: the pointer for the answer is null");
     *bytes = hpe::granule_size;
   });
 }
@@ -87,7 +86,7 @@ hpeStatus hpeMigrate(void* pointer, int device) {
 
 hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info) {
   return guarded([&] {
-    HPE_REQUIRE(info != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetPointerInfo was given no place for the answer");
+    HPE_REQUIRE(info != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeGetPointerInfo: the pointer for the answer is null");
     hpePointerInfo result{};
     result.device = HPE_HOST;
     const auto found = runtime::instance().memory().find(pointer);

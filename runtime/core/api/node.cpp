@@ -36,7 +36,7 @@ hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable) {
   return guarded([&] {
     require_handle(handle);
     HPE_REQUIRE(reachable != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeExportReachable was given no place for the answer");
+                "hpeExportReachable: the pointer for the answer is null");
     *reachable = runtime::instance().imported().reachable(*handle) ? 1 : 0;
   });
 }
@@ -53,8 +53,7 @@ hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offse
 hpeStatus hpeExportOpen(void** pointer, const hpeExport* handle) {
   return guarded([&] {
     require_handle(handle);
-    HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "exported memory was to be opened without a place for its address");
+    HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeExportOpen: the pointer for the address is null");
     *pointer = runtime::instance().imported().open(*handle);
   });
 }

@@ -35,7 +35,7 @@ hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const 
 
 hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count) {
   return guarded([&] {
-    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx was given no place for the module");
+    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx: the pointer for the module is null");
     HPE_REQUIRE(texts != nullptr && count != 0, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx needs at least one text");
     std::vector<std::string> copies;
     for (size_t n = 0; n < count; ++n) {
@@ -50,7 +50,7 @@ hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t c
 
 hpeStatus hpeModuleUnload(hpeModule module) {
   return guarded([&] {
-    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleUnload was given no module");
+    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleUnload: the module is null");
     runtime::instance().ptx().unload(module);
   });
 }
@@ -111,7 +111,7 @@ hpeStatus hpeWorkWait(hpeWork work, hpeFault* fault) {
 
 hpeStatus hpeWorkQuery(hpeWork work, int* done) {
   return guarded([&] {
-    HPE_REQUIRE(done != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeWorkQuery was given no place for the answer");
+    HPE_REQUIRE(done != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeWorkQuery: the pointer for the answer is null");
     *done = runtime::instance().devices().reached(point_of(work)) ? 1 : 0;
   });
 }

@@ -25,7 +25,7 @@ namespace hpe::core {
 struct allocation {
   coherence::region* region = nullptr;
   std::byte* base = nullptr;
-  std::uint64_t bytes = 0;  ///< the size asked for
+  std::uint64_t bytes = 0;  ///< the requested size
 };
 
 /// Makes, finds, moves and frees allocations. Thread-safe.
@@ -82,7 +82,7 @@ class allocator {
   /// Returns nullptr if other threads have used up the slab.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
   void free_small(const allocation& object);
-  /// Frees an object that no caller has got.
+  /// Frees an object whose address no caller has received.
   void discard_small(const allocation& object) noexcept;
   /// Removes a slab, unless there is an object in it.
   void remove_if_empty(coherence::region& r);

@@ -97,7 +97,7 @@ class launcher {
   timepoint queue(unsigned device, const work_usage& usage, const Command& command);
   [[nodiscard]] std::vector<work::device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<work::device_access> all_regions() const;
-  /// The regions that the device can use where they are, for concurrent work.
+  /// The regions that concurrent work of the device can use in place.
   [[nodiscard]] std::vector<work::device_access> regions_in_reach(unsigned device) const;
   /// The caller holds the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;

@@ -1,6 +1,5 @@
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/open.h"
-#include "runtime/device/cuda/specification.h"
 
 namespace hpe::device::cuda {
 

@@ -9,7 +9,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
-#include "runtime/os/cores.h"
 #include "runtime/os/thread.h"
 #include "runtime/os/virtual_memory.h"
 

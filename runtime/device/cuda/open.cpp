@@ -3,7 +3,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/device/cuda/cuda_set.h"
-#include "runtime/device/cuda/specification.h"
 
 namespace hpe::device::cuda {
 

@@ -4,6 +4,7 @@
 /// files.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/options.h"
@@ -16,5 +17,9 @@ std::unique_ptr<device_set> open(const std::string& specification, const uvas_la
 
 /// Whether there is a driver with at least one device.
 [[nodiscard]] bool present();
+
+/// Parses "cuda" (all GPUs; empty) or "cuda:N" (the first N GPUs). Throws HPE_ERROR_INITIALIZATION for other
+/// text.
+[[nodiscard]] std::optional<unsigned> parse_count(const std::string& text);
 
 }  // namespace hpe::device::cuda

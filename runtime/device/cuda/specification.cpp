@@ -1,8 +1,7 @@
-#include "runtime/device/cuda/specification.h"
-
 #include <charconv>
 
 #include "runtime/base/error.h"
+#include "runtime/device/cuda/open.h"
 
 namespace hpe::device::cuda {
 

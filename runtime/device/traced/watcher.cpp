@@ -103,7 +103,8 @@ std::vector<timepoint> watcher::look() {
         if (w.after.empty()) next.push_back(w.point);
         break;
       }
-      // The points that it waited for may have been reached unseen: then it began somewhere between.
+      // This thread may have missed the moment at which the work could begin; then the latest possible time is
+      // recorded.
       record(w, its.where, std::min(std::max(its.free, w.asked), now), now);
       its.free = now;
       its.queue.pop_front();

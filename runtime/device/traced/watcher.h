@@ -2,8 +2,8 @@
 
 /// Records the work of devices (HPE_TRACE): reports to the recorder when kernels and copies began and ended.
 ///
-/// A thread watches the timepoints, so ends are recorded late by the time that waking it takes (some ten microseconds).
-/// Work counts as begun when it is queued, its points to wait for are reached, and its stream is free.
+/// A thread watches the timepoints, so ends are recorded some ten microseconds late, the time to wake the thread. Work
+/// counts as begun when it is queued, its points to wait for are reached, and its stream is free.
 
 #include <deque>
 #include <map>

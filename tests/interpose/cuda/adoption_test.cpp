@@ -173,7 +173,7 @@ class CallsThatWaitForEachOther : public Adoption {
     std::thread touching([&] {
       if (touch) read = words_at(device)[2];
     });
-    if (touch) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has got as far as it does
+    if (touch) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // time for the touch
     auto launched = std::async(std::launch::async, [&] { in_context([&] { add(other, count, 5); }); });
     const bool returned = launched.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
     stand_in::pause(false);

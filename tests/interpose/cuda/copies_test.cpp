@@ -34,7 +34,7 @@ class Copies : public testing::Test {
     RecordProperty("seed", std::to_string(seed()));
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
-    // hpe leaves the first copies, up to so many bytes, to the driver before it pins buffers.
+    // hpe leaves this many bytes of copies to the driver before it pins buffers.
     const std::vector<std::uint8_t> much(bytes);
     for (std::size_t at = 0; at < 64 * MiB; at += bytes)
       ASSERT_EQ(cuMemcpyHtoD(device, much.data(), bytes), CUDA_SUCCESS);

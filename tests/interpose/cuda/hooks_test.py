@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""No work of the driver passes hpe unseen: compares hooks.def with cuda.h and with the names that the driver exports.
+"""Checks that every entry of the driver that queues work has a hook: compares hooks.def with cuda.h and with
+the driver's exports.
 
     hooks_test.py cuda.h hooks.def driver_entries.def
 """
@@ -59,7 +60,7 @@ class Hooks(unittest.TestCase):
         self.assertEqual(self.hooks - self.entries, set())
 
     def test_each_form_of_a_hooked_entry_is_hooked(self):
-        """A program whose threads have each a default stream calls another form."""
+        """Programs with a default stream for each thread call another form of the entry."""
         twins = {hook + suffix for hook in self.hooks for suffix in ("_ptds", "_ptsz")} & self.entries
         self.assertEqual(twins - self.hooks, set())
         self.assertEqual({hook for hook in self.hooks if re.search("_pt[ds][sz]$", hook) and hook[:-5] not in self.hooks}, set())

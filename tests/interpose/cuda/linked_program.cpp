@@ -1,4 +1,4 @@
-// A program that is linked with the CUDA driver: prints the devices, and copies 80 MiB to a device and back. With an
+// A program that is linked with the CUDA driver: copies 80 MiB to a device and back, and launches two kernels. With an
 // argument it waits for kernels of the stand-in that take seconds: in a synchronization, for an event and at a touch.
 #include <cuda.h>
 #include <unistd.h>
@@ -10,24 +10,25 @@
 
 namespace {
 
+const stand_in::kernel quick{[](const std::uint64_t*) {}, 0};
 const stand_in::kernel slow{[](const std::uint64_t*) { ::sleep(3); }, 0};
 
-void launch_slow_kernel() {
-  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&slow));
+void launch(const stand_in::kernel& kernel) {
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&kernel));
   if (cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) != CUDA_SUCCESS) ::_exit(9);
 }
 
 [[gnu::noinline]] unsigned touched(const volatile unsigned* at) { return *at; }
 
 void wait_for_slow_kernels(CUdeviceptr memory) {
-  launch_slow_kernel();
+  launch(slow);
   cuStreamSynchronize(nullptr);
   CUevent event = nullptr;
   cuEventCreate(&event, 0);
-  launch_slow_kernel();
+  launch(slow);
   cuEventRecord(event, nullptr);
   cuEventSynchronize(event);
-  launch_slow_kernel();
+  launch(slow);
   static_cast<void>(touched(reinterpret_cast<const unsigned*>(memory)));
 }
 
@@ -50,6 +51,8 @@ int main(int argc, char** /*argv*/) {
     wait_for_slow_kernels(device);
     return 0;
   }
+  launch(quick);
+  launch(quick);
   const CUresult up = cuMemcpyHtoD(device, in.data(), bytes);
   const CUresult down = cuMemcpyDtoH(out.data(), device, bytes);
   std::printf("copies %d %d %s\n", up, down, in == out ? "the same" : "WRONG");

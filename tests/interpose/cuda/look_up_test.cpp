@@ -95,7 +95,7 @@ TEST(Shim, EveryWayToOpenTheDriverLeadsToTheShim) {
 TEST(Shim, NullHandlesAreTheProgramsOwn) {
   EXPECT_EQ(::dlsym(RTLD_DEFAULT, "cuDeviceGetCount"), reinterpret_cast<void*>(&cuDeviceGetCount));
   EXPECT_NE(::dlsym(RTLD_NEXT, "cuDeviceGetCount"), nullptr);
-  EXPECT_EQ(::dlsym(RTLD_NEXT, "main"), nullptr) << "RTLD_NEXT counts from who calls";
+  EXPECT_EQ(::dlsym(RTLD_NEXT, "main"), nullptr) << "RTLD_NEXT searches behind the caller";
 }
 
 TEST(Shim, ADeeplyBoundLibraryReachesHooks) {

@@ -1,12 +1,14 @@
 // `hpe run` as users call it.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
-#include "tests/interpose/shell.h"
+#include "tests/shell.h"
 
 namespace {
 
@@ -134,6 +136,16 @@ TEST(Run, AProfileTellsOfCopiesAndTouches) {
   EXPECT_NE(o.text.find("2.0 MiB to the host"), std::string::npos) << o.text;
   EXPECT_EQ(shell("HPE_PROFILE=0 " + with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM).text.find("hpe profile"),
             std::string::npos);
+}
+
+TEST(Run, AReportCountsCopiesAndLaunches) {
+  const auto page = std::filesystem::path(testing::TempDir()) / ("hpe-launches-" + std::to_string(getpid()) + ".html");
+  const outcome o = shell(with_stand_in + hpe + " run --report " + page.string() + " -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_EQ(exit_status(o), 5) << o.text;
+  std::ostringstream text;
+  text << std::ifstream(page).rdbuf();
+  EXPECT_NE(text.str().find("\"launches\":2"), std::string::npos) << text.str().substr(0, 2000);
+  std::filesystem::remove(page);
 }
 
 TEST(Run, WaitsThatTakeLongAreTold) {

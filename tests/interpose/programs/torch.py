@@ -1,4 +1,5 @@
-# Training steps of a small network, with batches from pageable memory; prints what must not depend on who runs it.
+# Training steps of a small network, with batches from pageable memory; prints results that must be the same with and
+# without hpe.
 import sys
 
 sys.path.pop(0)  # this folder has a file of the module's name

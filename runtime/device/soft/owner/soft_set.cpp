@@ -14,12 +14,12 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/rank.h"
+#include "runtime/base/own_process.h"
 #include "runtime/device/checks.h"
 #include "runtime/device/observer.h"
 #include "runtime/device/soft/owner/soft_device.h"
 #include "runtime/device/soft/owner/soft_ptx_module.h"
-#include "runtime/os/cores.h"
+#include "runtime/os/thread.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
@@ -235,7 +235,7 @@ bool soft_set::send_in_any_case(unsigned device, const request& what) {
         std::this_thread::sleep_for(between_tries);
         continue;
       }
-      devices_[device]->condemn(fmt::format("it could not be told that memory was taken away: {}", e.what()));
+      devices_[device]->condemn(fmt::format("the message that memory was removed could not be sent: {}", e.what()));
       return false;
     }
   }

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/own_files.h"
+#include "runtime/base/own_process.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/os/futex.h"
 #include "runtime/os/message.h"

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <thread>
 
-#include "runtime/os/cores.h"
 #include "runtime/os/futex.h"
+#include "runtime/os/thread.h"
 
 namespace hpe::device::soft {
 

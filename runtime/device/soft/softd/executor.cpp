@@ -1,5 +1,3 @@
-#include "runtime/device/soft/softd/executor.h"
-
 #include <pthread.h>
 #include <sys/prctl.h>
 
@@ -9,6 +7,7 @@
 #include <thread>
 
 #include "runtime/base/error.h"
+#include "runtime/device/soft/softd/process.h"
 
 namespace hpe::device::soft {
 

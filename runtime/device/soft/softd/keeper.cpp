@@ -1,5 +1,3 @@
-#include "runtime/device/soft/softd/keeper.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "runtime/device/soft/shared/control.h"
+#include "runtime/device/soft/softd/process.h"
 #include "runtime/os/message.h"
 
 namespace hpe::device::soft {

@@ -10,10 +10,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/device/soft/shared/control.h"
-#include "runtime/device/soft/softd/executor.h"
 #include "runtime/device/soft/softd/guard.h"
-#include "runtime/device/soft/softd/keeper.h"
-#include "runtime/device/soft/softd/watchdog.h"
+#include "runtime/device/soft/softd/process.h"
 
 namespace hpe::device::soft {
 
@@ -60,7 +58,7 @@ class server {
       case request::kind::quit: end_process(0);
       case request::kind::join: break;
     }
-    HPE_THROW(HPE_ERROR_INTERNAL, "device {} was asked for what it does not know", device_);
+    HPE_THROW(HPE_ERROR_INTERNAL, "device {} received an unknown request", device_);
   }
 
  private:

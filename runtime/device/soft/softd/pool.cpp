@@ -8,7 +8,7 @@
 #include <atomic>
 #include <exception>
 
-#include "runtime/os/cores.h"
+#include "runtime/os/thread.h"
 
 namespace hpe::device::soft {
 

@@ -1,5 +1,3 @@
-#include "runtime/device/soft/softd/watchdog.h"
-
 #include <pthread.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/process.h"
 
 // After a kernel has crashed, nothing here may call malloc: its lock may be held forever.
 

@@ -3,7 +3,7 @@
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
-using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is a part of it
+using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
 // ---- devices and contexts ----------------------------------------------------------------------------------------
 

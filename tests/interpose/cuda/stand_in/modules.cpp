@@ -80,7 +80,7 @@ bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, st
 
 }  // namespace stand_in
 
-using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is a part of it
+using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
 STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   COUNT();

@@ -4,7 +4,7 @@
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
-using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is a part of it
+using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
 STAND_IN CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return COUNT(), copy(to, from, bytes, nullptr, !is_device(to, 1) || !is_device(from, 1));

@@ -29,7 +29,7 @@ class configuration {
   cudaLaunchConfig_t config_{};
 };
 
-// Poisoned memory, and the results that a launch of so many blocks in clusters must leave in it.
+// Poisoned memory, and the expected results of a launch of blocks in clusters.
 class results {
  public:
   explicit results(unsigned blocks) : blocks_(blocks), out_(blocks) { poison(); }

@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   check(cudaEventQuery(mine), "my event, before its work may begin", cudaErrorNotReady);
   if (write(STDOUT_FILENO, "r", 1) != 1) return 3;
   check(cudaEventSynchronize(mine), "my event");  // does not return in "hang"
-  check(cudaEventQuery(theirs), "their event, behind it");
+  check(cudaEventQuery(theirs), "their event, which precedes my event");
   check(cudaEventDestroy(theirs), "destroy");
   check(cudaEventDestroy(mine), "destroy");
   return 0;

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "tests/interpose/shell.h"
+#include "tests/shell.h"
 
 inline std::string cuda_program(const std::string& name) { return std::string(HPE_TEST_PROGRAMS "/") + name; }
 
-/// `hpe run` of a command on so many soft devices.
+/// Runs a command by `hpe run` on `devices` soft devices.
 inline outcome soft_run(const std::string& command, int devices = 2, const std::string& options = "") {
   return shell(std::string(HPE_COMMAND " run --cuda soft --devices soft:") + std::to_string(devices) + " " + options +
                " -- " + command);

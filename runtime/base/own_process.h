@@ -1,5 +1,8 @@
 #pragma once
 
+/// Facts about this process: the files that are installed with its code, and its rank in an MPI job.
+
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -16,5 +19,12 @@ namespace hpe {
 /// status `missing` that names the searched folders, and `option`, which can name the file.
 [[nodiscard]] std::string find_own_file(const std::string& name, std::initializer_list<const char*> relative,
                                         hpeStatus missing, const char* option);
+
+/// The variables in which mpirun and Slurm tell a process its rank; the first that is set counts.
+inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+
+/// The rank of this process in its MPI job, from the environment that mpirun or Slurm sets; nullptr if neither started
+/// the process.
+[[nodiscard]] const char* rank_by_environment() noexcept;
 
 }  // namespace hpe

@@ -1,7 +1,8 @@
-#include "runtime/base/own_files.h"
+#include "runtime/base/own_process.h"
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "runtime/base/error.h"
@@ -34,6 +35,12 @@ std::string find_own_file(const std::string& name, std::initializer_list<const c
       looked_in.append(" ").append(candidate.parent_path().string());
     }
   HPE_THROW(missing, "{} was not found in{}; {} can name it", name, looked_in, option);
+}
+
+const char* rank_by_environment() noexcept {
+  for (const char* const variable : rank_variables)
+    if (const char* const rank = std::getenv(variable)) return rank;  // NOLINT(concurrency-mt-unsafe): read only
+  return nullptr;
 }
 
 }  // namespace hpe
