@@ -7,7 +7,8 @@
 
 namespace hpe::trace {
 
-/// The return addresses of a thread's stack, innermost first.
+/// The return addresses of a thread's stack, innermost first. Behind them, if the thread runs Python code, stands its
+/// line (python_lines.h).
 struct call_stack {
   static constexpr int depth = 24;
   std::array<void*, depth> frames{};
