@@ -199,6 +199,17 @@ std::uint64_t add(stream& s, std::function<void()> work) {
   });
 }
 
+bool invalidate_captures(const context& c) {
+  bool any = false;
+  const std::lock_guard lock(state);
+  for (stream* s : streams()) {
+    if (s->of != &c || s->destroyed || s->capture == capture_state::none) continue;
+    s->capture = capture_state::invalidated;
+    any = true;
+  }
+  return any;
+}
+
 void wait_for(const context& c) {
   std::vector<std::pair<queue*, std::uint64_t>> all;
   {
