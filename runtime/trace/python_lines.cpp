@@ -6,7 +6,6 @@
 #include "runtime/trace/python_lines.h"
 
 #include <dlfcn.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -82,11 +81,10 @@ std::optional<interpreter> look_for_interpreter() {
 
 std::optional<address> read(address from) noexcept {
   address value = 0;
-  const iovec to{&value, sizeof value};
-  const iovec there{reinterpret_cast<void*>(from),
-                    sizeof value};  // NOLINT(performance-no-int-to-ptr): CPython's memory
-  // The system call itself: libc's function may be hpe's own.
-  if (::syscall(SYS_process_vm_readv, ::getpid(), &to, 1, &there, 1, 0) != sizeof value) return std::nullopt;
+  void* const there = reinterpret_cast<void*>(from);  // NOLINT(performance-no-int-to-ptr): CPython's memory
+  const iovec local{&value, sizeof value};
+  const iovec remote{there, sizeof value};
+  if (::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) != sizeof value) return std::nullopt;
   return value;
 }
 
