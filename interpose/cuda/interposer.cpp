@@ -95,6 +95,7 @@ void interposer::forget_contexts() {
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
   adopted_.drop_all();
   contexts_.clear();
+  program_.forget_captures();
 }
 
 void interposer::serve_touches() {

@@ -48,6 +48,30 @@ void program_contexts::remove_green(CUgreenCtx green) {
   remove(context);
 }
 
+void program_contexts::begins_capture(CUstream stream) {
+  CUcontext context = nullptr;
+  if (cu_.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) return;
+  const std::lock_guard lock(mutex_);
+  captured_.emplace_back(stream, context);
+}
+
+// Threads have per-thread streams of the same name, so one entry goes.
+void program_contexts::ends_capture(CUstream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const auto& c) { return c.first == stream; });
+  if (found != captured_.end()) captured_.erase(found);
+}
+
+void program_contexts::forget_captures() {
+  const std::lock_guard lock(mutex_);
+  captured_.clear();
+}
+
+bool program_contexts::is_captured(CUcontext context) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(captured_.begin(), captured_.end(), [&](const auto& c) { return c.second == context; });
+}
+
 CUresult program_contexts::wait_for_all(CUcontext also) {
   CUresult first = CUDA_SUCCESS;
   std::vector<CUcontext> done;
@@ -55,7 +79,7 @@ CUresult program_contexts::wait_for_all(CUcontext also) {
     if (std::find(done.begin(), done.end(), context) != done.end()) return;
     done.push_back(context);
     const entered here(cu_, context);
-    const CUresult result = cu_.cuCtxSynchronize();
+    const CUresult result = is_captured(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuCtxSynchronize();
     if (first == CUDA_SUCCESS) first = result;
   };
   for_each_primary([&](int, CUcontext context) { wait_in(context); });

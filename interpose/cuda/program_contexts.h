@@ -47,7 +47,16 @@ class program_contexts {
     }
   }
 
+  /// The program captures a stream, or ends that. A capture belongs to the stream's context.
+  void begins_capture(CUstream stream);
+  void ends_capture(CUstream stream);
+  /// A context is about to end, and its captures with it: forgets all captures, because another context may get its
+  /// address.
+  void forget_captures();
+
   /// Waits for all queued work of the program, and in any case for that of `also`. Returns the first error, if any.
+  /// Does not wait in a context in which a stream is captured, because that would invalidate the capture: then the
+  /// result is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
   CUresult wait_for_all(CUcontext also);
 
   /// An allocation in device memory that is not managed, and a context in which it can be copied.
@@ -63,12 +72,14 @@ class program_contexts {
  private:
   const device::cuda::driver& cu_;
   [[nodiscard]] std::vector<CUcontext> made() const;
+  [[nodiscard]] bool is_captured(CUcontext context) const;
 
   mutable std::mutex mutex_;
   CUcontext first_ = nullptr;
   std::atomic<bool> one_{true};
   std::vector<CUcontext> made_;
   std::map<CUgreenCtx, CUcontext> green_;
+  std::vector<std::pair<CUstream, CUcontext>> captured_;
 };
 
 }  // namespace hpe::cuda_hooks

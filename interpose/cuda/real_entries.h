@@ -14,6 +14,7 @@
 #undef cuMemcpyBatchAsync
 #undef cuMemcpy3DBatchAsync
 #undef cuStreamBatchMemOp
+#undef cuStreamDestroy
 #undef cuStreamWaitValue32
 #undef cuStreamWaitValue64
 #undef cuStreamWriteValue32

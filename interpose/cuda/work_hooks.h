@@ -113,6 +113,21 @@ CUresult CUDAAPI wait_for_event(CUevent event) {
   return (real.*Entry)(event);
 }
 
+template <auto Entry, flavour Flavour, class... Arguments>
+CUresult CUDAAPI begin_capture(CUstream stream, Arguments... arguments) {
+  const CUresult result = (real.*Entry)(stream, arguments...);
+  if (interposer* const hpe = interposer::instance(); hpe != nullptr && result == CUDA_SUCCESS)
+    hpe->program().begins_capture(named(stream, Flavour));
+  return result;
+}
+
+// Also the end of a stream, which ends its capture.
+template <auto Entry, flavour Flavour, class... Graph>
+CUresult CUDAAPI end_capture(CUstream stream, Graph... graph) {
+  if (interposer* const hpe = interposer::started()) hpe->program().ends_capture(named(stream, Flavour));
+  return (real.*Entry)(stream, graph...);
+}
+
 template <auto Entry>
 CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
   const CUresult result = (real.*Entry)(context, device);

@@ -1,7 +1,8 @@
-// A recording that is not reached occupies one of the page's places. The generation of a place is odd while it is
-// occupied and grows by one at each change, so (place, generation) names a recording, which is reached when the
-// generation has changed. The owner is the process that occupies the place, or 0 while it is free or not yet recorded.
-// Waiters sleep on the generation and check periodically whether the owner is alive.
+// A recording that is not reached occupies one of the page's places. The owner of a place is the process that occupies
+// it, or 0. The generation is odd while the place has a recording and grows at each change, so (place, generation)
+// names a recording, which is reached when the generation has changed. Waiters sleep on the generation and check
+// periodically whether the owner is alive. A process may be killed between any two stores, so the owner is set before
+// the recording begins and cleared after it has ended: an ended process then owns each place that it has left behind.
 
 #include "interpose/cudart/shared_event.h"
 
@@ -100,23 +101,26 @@ shared_event_page* map(int file) {
   return memory == MAP_FAILED ? nullptr : static_cast<shared_event_page*>(memory);
 }
 
+/// Begins a recording in a place that the caller owns. The last owner may have left a recording there, which is over.
+shared_event::position begin_in(shared_event_page& page, std::size_t i) {
+  std::atomic<std::uint32_t>& generation = page.all[i].generation;
+  const std::uint32_t before = generation;
+  const std::uint32_t now = before + (before % 2 == 0 ? 1 : 2);
+  generation = now;
+  if (before % 2 != 0) futex(generation, FUTEX_WAKE, INT_MAX, nullptr);
+  return name_of(i, now);
+}
+
 /// Occupies a place that is free or whose owner has ended; returns 0 if there is none.
 shared_event::position take(shared_event_page& page, process_mark self) {
   for (std::size_t i = 0; i < places; ++i) {
-    place& each = page.all[i];
-    std::uint32_t generation = each.generation;
-    if (generation % 2 != 0 || !each.generation.compare_exchange_strong(generation, generation + 1)) continue;
-    each.owner = self;
-    return name_of(i, generation + 1);
+    process_mark nobody = 0;
+    if (page.all[i].owner.compare_exchange_strong(nobody, self)) return begin_in(page, i);
   }
   for (std::size_t i = 0; i < places; ++i) {
-    place& each = page.all[i];
-    process_mark owner = each.owner;
-    if (owner == 0 || is_alive(owner) || !each.owner.compare_exchange_strong(owner, 0)) continue;
-    const std::uint32_t generation = each.generation += 2;
-    futex(each.generation, FUTEX_WAKE, INT_MAX, nullptr);
-    each.owner = self;
-    return name_of(i, generation);
+    process_mark owner = page.all[i].owner;
+    if (owner != 0 && !is_alive(owner) && page.all[i].owner.compare_exchange_strong(owner, self))
+      return begin_in(page, i);
   }
   return 0;
 }
@@ -185,8 +189,8 @@ void shared_event::publish(const pending& recording) { page_->last = recording.w
 
 void shared_event::end(position where) {
   place& mine = page_->all[place_of(where)];
-  mine.owner = 0;
   mine.generation = generation_of(where) + 1;
+  mine.owner = 0;
   futex(mine.generation, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
@@ -195,9 +199,7 @@ shared_event::position shared_event::last() const { return page_->last; }
 bool shared_event::reached(position where) const {
   if (where == 0) return true;
   const place& its = page_->all[place_of(where)];
-  if (its.generation != generation_of(where)) return true;
-  const process_mark owner = its.owner;
-  return owner != 0 && !is_alive(owner);
+  return its.generation != generation_of(where) || !is_alive(its.owner);
 }
 
 void shared_event::wait(position where) const {

@@ -44,15 +44,17 @@ HPE_INTERPOSE ssize_t write(int file, const void* p, bytes_of n) {
 HPE_INTERPOSE ssize_t readv(int file, const iovec* vector, int count) {
   if (ordinary_vector(vector, count)) return next::readv(file, vector, count);
   if (count == 1) return ::read(file, vector->iov_base, vector->iov_len);
-  return with_vector("readv", host_use::write, vector, count,
-                     [&](const iovec* v, int n) { return next::readv(file, v, n); });
+  return with_vector(
+      "readv", host_use::write, vector, count, [&](const iovec* v, int n) { return next::readv(file, v, n); },
+      most_of_stream(file, bytes_of_vector(vector, count), host_use::write));
 }
 
 HPE_INTERPOSE ssize_t writev(int file, const iovec* vector, int count) {
   if (ordinary_vector(vector, count)) return next::writev(file, vector, count);
   if (count == 1) return ::write(file, vector->iov_base, vector->iov_len);
-  return with_vector("writev", host_use::read, vector, count,
-                     [&](const iovec* v, int n) { return next::writev(file, v, n); });
+  return with_vector(
+      "writev", host_use::read, vector, count, [&](const iovec* v, int n) { return next::writev(file, v, n); },
+      most_of_stream(file, bytes_of_vector(vector, count), host_use::read));
 }
 
 HPE_INTERPOSE ssize_t __read(int file, void* p, bytes_of n) { return ::read(file, p, n); }

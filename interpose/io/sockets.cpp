@@ -113,13 +113,16 @@ HPE_INTERPOSE ssize_t sendto(int socket, const void* p, bytes_of n, int flags, c
 
 HPE_INTERPOSE ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   if (ordinary_message(message)) return next::sendmsg(socket, message, flags);
-  return with_vector("sendmsg", host_use::read, message->msg_iov, message->msg_iovlen, [&](const iovec* v, int count) {
+  const auto send = [&](const iovec* v, int count) {
     require_no_zerocopy(flags);
     msghdr staged = *message;
     staged.msg_iov = const_cast<iovec*>(v);
     staged.msg_iovlen = static_cast<bytes_of>(count);
     return next::sendmsg(socket, &staged, flags);
-  });
+  };
+  return with_vector("sendmsg", host_use::read, message->msg_iov, message->msg_iovlen, send,
+                     most_of_stream(socket, bytes_of_vector(message->msg_iov, message->msg_iovlen), host_use::read,
+                                    never_blocks(flags)));
 }
 
 HPE_INTERPOSE int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
@@ -166,7 +169,7 @@ HPE_INTERPOSE ssize_t __recvfrom_chk(int socket, void* p, bytes_of n, bytes_of r
 
 HPE_INTERPOSE ssize_t recvmsg(int socket, msghdr* message, int flags) {
   if (ordinary_message(message)) return next::recvmsg(socket, message, flags);
-  return with_vector("recvmsg", host_use::write, message->msg_iov, message->msg_iovlen, [&](const iovec* v, int count) {
+  const auto receive = [&](const iovec* v, int count) {
     msghdr staged = *message;
     staged.msg_iov = const_cast<iovec*>(v);
     staged.msg_iovlen = static_cast<bytes_of>(count);
@@ -177,7 +180,9 @@ HPE_INTERPOSE ssize_t recvmsg(int socket, msghdr* message, int flags) {
       message->msg_flags = staged.msg_flags;
     }
     return result;
-  });
+  };
+  return with_vector("recvmsg", host_use::write, message->msg_iov, message->msg_iovlen, receive,
+                     most_received(socket, bytes_of_vector(message->msg_iov, message->msg_iovlen), flags));
 }
 
 HPE_INTERPOSE int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {

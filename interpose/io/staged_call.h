@@ -59,12 +59,13 @@ ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n
   });
 }
 
-/// Makes a call with a vector of buffers.
+/// Makes a call with a vector of buffers, of which the kernel gets the first `most` bytes.
 template <class Many>
-ssize_t with_vector(const char* call, host_use use, const iovec* vector, std::size_t count, Many many) {
+ssize_t with_vector(const char* call, host_use use, const iovec* vector, std::size_t count, Many many,
+                    std::size_t most = SIZE_MAX) {
   return staged_call(call, [&] {
     staging buffers(use);
-    buffers.add(vector, count);
+    buffers.add(vector, count, most);
     return buffers.finish(call, outcome(many(buffers.list().data(), static_cast<int>(buffers.list().size()))));
   });
 }

@@ -27,6 +27,13 @@ bool ordinary(const iovec* vector, std::size_t count) noexcept {
   return ordinary(vector);
 }
 
+std::size_t bytes_of_vector(const iovec* vector, std::size_t count) noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    if (__builtin_add_overflow(bytes, vector[i].iov_len, &bytes)) return SIZE_MAX;
+  return bytes;
+}
+
 void staging::add(const void* address, std::size_t bytes) {
   if (leaving_.iov_len > 0) return;
   if (bytes == 0 || ordinary(address)) {
@@ -44,10 +51,14 @@ void staging::add(const void* address, std::size_t bytes) {
   leaving_ = {const_cast<void*>(address), bytes};
 }
 
-void staging::add(const iovec* vector, std::size_t count) {
+void staging::add(const iovec* vector, std::size_t count, std::size_t most) {
   list_.reserve(count + 1);
   accesses_.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) add(vector[i].iov_base, vector[i].iov_len);
+  for (std::size_t i = 0; i < count && most > 0; ++i) {
+    const std::size_t part = std::min(vector[i].iov_len, most);
+    add(vector[i].iov_base, part);
+    most -= part;
+  }
 }
 
 void staging::written(std::size_t bytes) {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "hpe/error.hpp"
@@ -40,7 +41,8 @@ class staging {
 
   /// Throws hpe::error.
   void add(const void* address, std::size_t bytes);
-  void add(const iovec* vector, std::size_t count);
+  /// Adds the first `most` bytes of a vector.
+  void add(const iovec* vector, std::size_t count, std::size_t most = SIZE_MAX);
 
   [[nodiscard]] const std::vector<iovec>& list() const noexcept { return list_; }
   [[nodiscard]] bool single() const noexcept { return list_.size() == 1; }
@@ -57,6 +59,9 @@ class staging {
   std::vector<iovec> list_;
   std::vector<buffer_access> accesses_;  // of each entry, except the unmapped address
 };
+
+/// The number of bytes that a vector names; SIZE_MAX if it is larger than that.
+[[nodiscard]] std::size_t bytes_of_vector(const iovec* vector, std::size_t count) noexcept;
 
 /// The bytes from p on that belong to its allocation, at most `bytes`.
 [[nodiscard]] std::size_t allocated(const void* p, std::size_t bytes) noexcept;

@@ -2,8 +2,9 @@
 // therefore gets ordinary memory of the same size in place of memory of hpe; MPI_Buffer_detach returns the program's
 // address.
 
+#include <memory>
 #include <mutex>
-#include <vector>
+#include <new>
 
 #include "interpose/mpi/pending.h"
 
@@ -14,7 +15,7 @@ namespace {
 struct attached {
   std::mutex mutex;
   void* given = nullptr;
-  std::vector<std::byte> instead;
+  std::unique_ptr<std::byte[]> instead;
 };
 
 attached& the_one() {
@@ -34,8 +35,11 @@ int MPI_Buffer_attach(void* buffer, int size) {
   auto& next = HPE_REAL(Buffer_attach);
   if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr || !library_is_known())
     return leave(next(buffer, size));
-  std::vector<std::byte> instead(static_cast<std::size_t>(size));
-  const int result = next(instead.data(), size);
+  std::unique_ptr<std::byte[]> instead(new (std::nothrow) std::byte[static_cast<std::size_t>(size)]);
+  if (instead == nullptr)
+    return leave(raise(no_object{}, hpe::error(HPE_ERROR_OUT_OF_MEMORY,
+                                               "the host has no memory left for the buffer of MPI_Buffer_attach")));
+  const int result = next(instead.get(), size);
   if (result != MPI_SUCCESS) return leave(result);
   attached& it = the_one();
   const std::lock_guard lock(it.mutex);
@@ -53,7 +57,7 @@ int MPI_Buffer_detach(void* buffer, int* size) {
   if (it.given != nullptr) {
     *static_cast<void**>(buffer) = it.given;
     it.given = nullptr;
-    it.instead.clear();
+    it.instead.reset();
   }
   return leave(result);
 }

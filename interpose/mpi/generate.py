@@ -99,7 +99,11 @@ def wrapper(name, parameters, clauses, first):
                    f"  const waiting_call waiting({', '.join(['about', *told])});"]
 
     also_as_pmpi = f'HPE_ALSO_AS_PMPI({name}, ({", ".join(p.type for p in parameters)}))'
-    persistent = ", true" if name.endswith("_init") else ""
+    # Other ranks wait in the call for this one.
+    is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
+        "fh" in names and ("_all" in name or "_ordered" in name))
+    kind = "persistent" if name.endswith("_init") else "collective" if is_collective else ""
+    kind = f", operation::kind::{kind}" if kind else ""
     lines = [
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
@@ -119,6 +123,8 @@ def wrapper(name, parameters, clauses, first):
         lines.append(f"    if (concerns({pointer}){condition}) {action};")
     if not pointers:
         return "\n".join([*lines[:-1], "}", also_as_pmpi, ""])
+    if "fh" in names and is_collective:
+        lines.append("    if (here.failed()) count = 0;  // zeros in place of the buffer do not go to the file")
     lambda_call = f"[&] {{ return {call}; }}"
     if "request" in names and name.endswith("_init"):
         lines.append(f"    return here.prepare(request, {lambda_call});")
@@ -134,7 +140,7 @@ def wrapper(name, parameters, clauses, first):
         lines.append(f"    return here.run({lambda_call});")
     lines += [
         "  };",
-        f"  return leave(carry_out({where}, with_staging, [=] {{ return {call}; }}{persistent}));",
+        f"  return leave(carry_out({where}, with_staging, [=] {{ return {call}; }}{kind}));",
         "}",
         also_as_pmpi,
         "",

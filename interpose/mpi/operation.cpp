@@ -5,15 +5,18 @@
 namespace hpe::interpose::mpi {
 
 bool operation::uses_hpe() const noexcept {
-  return std::any_of(buffers_.begin(), buffers_.end(), [](const staged_buffer& b) { return b.staged(); });
+  return failed() || std::any_of(buffers_.begin(), buffers_.end(), [](const staged_buffer& b) { return b.staged(); });
 }
 
 std::shared_ptr<staged_pending> operation::make_pending() {
-  return std::make_shared<staged_pending>(object_, std::move(buffers_), received_, persistent_);
+  return std::make_shared<staged_pending>(object_, std::move(buffers_), received_, kind_ == kind::persistent,
+                                          std::move(failure_));
 }
 
-void operation::finish(const MPI_Status* status) {
+int operation::finish(const MPI_Status* status) {
+  if (failed()) return raise(object_, *failure_);
   for (staged_buffer& b : buffers_) received_&& status != nullptr ? b.written(bytes_received(*status)) : b.written();
+  return MPI_SUCCESS;
 }
 
 int operation::started(MPI_Request* request) {

@@ -4,6 +4,7 @@
 /// of each buffer argument. in, out, inout and received replace the argument by the address that MPI uses. run, start
 /// and prepare call MPI; the bytes that MPI writes are put in place at once, or when the operation completes.
 
+#include <optional>
 #include <utility>
 
 #include "interpose/mpi/pending.h"
@@ -18,7 +19,15 @@ template <class... Pointers>
 
 class operation {
  public:
-  operation(mpi_object object, bool persistent) : object_(object), persistent_(persistent) {}
+  enum class kind : std::uint8_t {
+    single,      ///< a buffer that cannot be staged ends the call before MPI gets it
+    collective,  ///< the rank takes part nevertheless, with other memory, because other ranks wait for it
+    persistent   ///< as `single`; the call makes a persistent request
+  };
+  operation(mpi_object object, kind which) : object_(object), kind_(which) {}
+
+  /// Whether a buffer of a collective call could not be staged. The error is raised when the operation is over.
+  [[nodiscard]] bool failed() const noexcept { return failure_.has_value(); }
 
   template <class Pointer>
   void in(Pointer& buffer, layout which) {
@@ -42,16 +51,14 @@ class operation {
   template <class Call>
   int run(Call&& call) {
     const int result = call();
-    if (result == MPI_SUCCESS) finish(nullptr);
-    return result;
+    return result == MPI_SUCCESS ? finish(nullptr) : result;
   }
   template <class Call>
   int run(MPI_Status*& status, Call&& call) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE) status = &own;
     const int result = call();
-    if (result == MPI_SUCCESS) finish(status);
-    return result;
+    return result == MPI_SUCCESS ? finish(status) : result;
   }
 
   /// A non-blocking call.
@@ -91,28 +98,35 @@ class operation {
  private:
   template <class Pointer>
   void stage(Pointer& buffer, layout which, host_use use) {
-    buffers_.emplace_back(buffer, std::move(which), use, persistent_);
+    try {
+      buffers_.emplace_back(buffer, which, use, kind_ == kind::persistent);
+    } catch (const error& e) {
+      if (kind_ != kind::collective) throw;
+      if (!failure_) failure_ = e;
+      buffers_.emplace_back(std::move(which));
+    }
     buffer = buffers_.back().pointer();
   }
   [[nodiscard]] bool uses_hpe() const noexcept;
   [[nodiscard]] std::shared_ptr<staged_pending> make_pending();
-  void finish(const MPI_Status* status);
+  int finish(const MPI_Status* status);
   int started(MPI_Request* request);
   static int started(MPI_Request* request, std::shared_ptr<staged_pending> it);
 
   mpi_object object_;
-  bool persistent_;
+  kind kind_;
   bool received_ = false;
+  std::optional<error> failure_;
   std::vector<staged_buffer> buffers_;
 };
 
 /// Runs with_staging(operation&) and turns its exceptions into MPI errors. After left_to_mpi, runs as_it_is(), which
 /// calls MPI with the program's arguments.
 template <class WithStaging, class AsIs>
-int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is, bool persistent = false,
-              const char* function = __builtin_FUNCTION()) {
+int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is,
+              operation::kind which = operation::kind::single, const char* function = __builtin_FUNCTION()) {
   const trace::recorded here(trace::category::mpi, function);
-  operation op(object, persistent);
+  operation op(object, which);
   try {
     return with_staging(op);
   } catch (const left_to_mpi&) {

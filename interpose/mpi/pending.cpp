@@ -42,6 +42,7 @@ int staged_pending::finish(const MPI_Status* status) {
   if (!std::exchange(active_, false)) return MPI_SUCCESS;
   int result = MPI_SUCCESS;
   try {
+    if (failure_) throw *failure_;
     if (received_ && status != nullptr && was_cancelled(*status)) {
       if (!persistent) buffers_.clear();
       return MPI_SUCCESS;
@@ -64,7 +65,8 @@ void staged_pending::drop() noexcept {
 }
 
 bool staged_pending::known_when_complete() const {
-  return received_ || std::none_of(buffers_.begin(), buffers_.end(), [](const auto& b) { return b.is_written(); });
+  return !failure_ &&
+         (received_ || std::none_of(buffers_.begin(), buffers_.end(), [](const auto& b) { return b.is_written(); }));
 }
 
 bool staged_pending::active() {

@@ -49,8 +49,14 @@ class pending {
 /// The staged buffers of an operation that MPI itself carries out.
 class staged_pending final : public pending {
  public:
-  staged_pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent)
-      : pending(persistent), object_(object), buffers_(std::move(buffers)), received_(received) {}
+  /// `failure` says why one of the buffers could not be staged: finish() raises it and puts no bytes in place.
+  staged_pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent,
+                 std::optional<error> failure)
+      : pending(persistent),
+        object_(object),
+        buffers_(std::move(buffers)),
+        received_(received),
+        failure_(std::move(failure)) {}
 
   int begin() override;
   /// Puts in place the bytes that MPI wrote. A message longer than the buffer is an error: none of it is put in place.
@@ -67,6 +73,7 @@ class staged_pending final : public pending {
   mpi_object object_;
   std::vector<staged_buffer> buffers_;
   const bool received_;
+  const std::optional<error> failure_;
   bool active_ = true;
 };
 
@@ -99,6 +106,7 @@ class pending_table {
   void add(MPI_Win win, int target, std::shared_ptr<pending> operation);
   /// Finishes the window's operations at one target, or at all targets if target < 0. Returns the first error.
   int finish(MPI_Win win, int target);
+  /// The program frees the window, so its operations are over.
   void drop(MPI_Win win);
 
   void forget(MPI_Comm comm);

@@ -10,17 +10,32 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
+// An operation that has begun. After a failure the rank takes part with no data, because other ranks wait for it, and
+// _end raises the error.
+struct half {
+  staged_buffer buffer;
+  std::optional<error> failure;
+};
+
+half stage(const void* buffer, int count, MPI_Datatype type, host_use use) {
+  try {
+    return {staged_buffer(buffer, elements(count, type), use, false), std::nullopt};
+  } catch (const error& e) {
+    return {staged_buffer(layout{}), e};
+  }
+}
+
 class halves {
  public:
   static halves& all() {
     static auto* const it = new halves;
     return *it;
   }
-  void put(MPI_File file, staged_buffer buffer) {
+  void put(MPI_File file, half made) {
     const std::lock_guard lock(mutex_);
-    begun_.insert_or_assign(file, std::move(buffer));
+    begun_.insert_or_assign(file, std::move(made));
   }
-  std::optional<staged_buffer> take(MPI_File file) {
+  std::optional<half> take(MPI_File file) {
     const std::lock_guard lock(mutex_);
     auto found = begun_.extract(file);
     if (found.empty()) return std::nullopt;
@@ -29,7 +44,7 @@ class halves {
 
  private:
   std::mutex mutex_;
-  std::map<MPI_File, staged_buffer> begun_;
+  std::map<MPI_File, half> begun_;
 };
 
 // A read that reaches the end of the file leaves the rest of the buffer unchanged, so a staged copy begins with the
@@ -39,27 +54,28 @@ constexpr host_use writes = host_use::read;
 
 template <class Call>
 int begin(MPI_File file, const void* buffer, int count, MPI_Datatype type, host_use use, Call&& call) {
-  if (!concerns(buffer)) return leave(call(buffer));
+  if (!concerns(buffer)) return leave(call(buffer, count));
   return leave(carry_out(
       file,
       [&](operation&) {
-        staged_buffer staged(buffer, elements(count, type), use, false);
-        const int result = call(staged.pointer());
-        if (result == MPI_SUCCESS) halves::all().put(file, std::move(staged));
+        half made = stage(buffer, count, type, use);
+        const int result = call(made.buffer.pointer(), made.failure ? 0 : count);
+        if (result == MPI_SUCCESS) halves::all().put(file, std::move(made));
         return result;
       },
-      [&] { return call(buffer); }));
+      [&] { return call(buffer, count); }));
 }
 
 template <class Call>
 int end(MPI_File file, const void* buffer, Call&& call) {
   if (!concerns(buffer)) return leave(call(buffer));
-  auto staged = halves::all().take(file);
-  if (!staged) return leave(call(buffer));
-  int result = call(staged->pointer());
+  auto begun = halves::all().take(file);
+  if (!begun) return leave(call(buffer));
+  int result = call(begun->buffer.pointer());
   if (result == MPI_SUCCESS) {
     try {
-      staged->written();
+      if (begun->failure) throw *begun->failure;
+      begun->buffer.written();
     } catch (const error& e) {
       result = raise(file, e);
     }
@@ -76,8 +92,8 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
 // The _begin and _end functions of one operation; CONST is the qualifier of its buffers.
 #define HPE_SPLIT(name, use, CONST)                                                             \
   int MPI_File_##name##_begin(MPI_File fh, CONST void* buf, int count, MPI_Datatype datatype) { \
-    return begin(fh, buf, count, datatype, use, [&](const void* p) {                            \
-      return HPE_REAL(File_##name##_begin)(fh, const_cast<void*>(p), count, datatype);          \
+    return begin(fh, buf, count, datatype, use, [&](const void* p, int n) {                     \
+      return HPE_REAL(File_##name##_begin)(fh, const_cast<void*>(p), n, datatype);              \
     });                                                                                         \
   }                                                                                             \
   HPE_ALSO_AS_PMPI(File_##name##_begin, (MPI_File, CONST void*, int, MPI_Datatype))             \
@@ -85,8 +101,8 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
 
 #define HPE_SPLIT_AT(name, use, CONST)                                                                             \
   int MPI_File_##name##_begin(MPI_File fh, MPI_Offset offset, CONST void* buf, int count, MPI_Datatype datatype) { \
-    return begin(fh, buf, count, datatype, use, [&](const void* p) {                                               \
-      return HPE_REAL(File_##name##_begin)(fh, offset, const_cast<void*>(p), count, datatype);                     \
+    return begin(fh, buf, count, datatype, use, [&](const void* p, int n) {                                        \
+      return HPE_REAL(File_##name##_begin)(fh, offset, const_cast<void*>(p), n, datatype);                         \
     });                                                                                                            \
   }                                                                                                                \
   HPE_ALSO_AS_PMPI(File_##name##_begin, (MPI_File, MPI_Offset, CONST void*, int, MPI_Datatype))                    \

@@ -51,6 +51,12 @@ staged_buffer::staged_buffer(const void* given, layout which, host_use use, bool
       access_(access_to(given, bytes_, use, again)),
       pointer_(access_.staged() ? moved(access_.data(), -bytes_.begin()) : const_cast<void*>(given)) {}
 
+staged_buffer::staged_buffer(layout which)
+    : bytes_(std::move(which)),
+      use_(host_use::read),
+      stand_in_(std::make_unique<std::byte[]>(bytes_.extent())),
+      pointer_(moved(stand_in_.get(), -bytes_.begin())) {}
+
 void staged_buffer::written(std::size_t bytes) {
   if (!access_.staged() || !is_written()) return;
   const auto rows = bytes == bytes_.size() ? bytes_.rows() : std::nullopt;

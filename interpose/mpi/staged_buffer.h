@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "interpose/buffer_access.h"
 #include "interpose/mpi/layout.h"
@@ -21,6 +22,9 @@ class staged_buffer {
   /// `again`: the caller calls refresh() before each use; see buffer_access. Throws hpe::error if the bytes are not all
   /// of one allocation, and for MPI_BOTTOM if the bytes reach memory of hpe.
   staged_buffer(const void* given, layout which, host_use use, bool again);
+  /// Memory that stands in for a buffer that cannot be used, so that MPI can carry out a call that other ranks take
+  /// part in. It reads as zeros, and nothing that MPI writes there is put in place. Throws std::bad_alloc.
+  explicit staged_buffer(layout which);
 
   /// The address that MPI gets in place of the program's address.
   [[nodiscard]] void* pointer() const noexcept { return pointer_; }
@@ -39,6 +43,7 @@ class staged_buffer {
   layout bytes_;
   host_use use_;
   buffer_access access_;
+  std::unique_ptr<std::byte[]> stand_in_;
   void* pointer_;
 };
 

@@ -12,12 +12,12 @@ namespace {
 constexpr int all_targets = -1;
 constexpr int no_target = -2;
 
-int attempt(MPI_Win win, const std::shared_ptr<window>& it, void (window::*step)()) {
+int attempt(const mpi_object& told, const std::shared_ptr<window>& it, void (window::*step)()) {
   try {
     ((*it).*step)();
     return MPI_SUCCESS;
   } catch (const error& e) {
-    return raise(win, e);
+    return raise(told, e);
   }
 }
 
@@ -80,11 +80,20 @@ int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
 }
 HPE_ALSO_AS_PMPI(Win_get_attr, (MPI_Win, int, void*, int*))
 
+// MPI may give the handle to another window before this thread is back, so the tables drop it before the call. After
+// the call the window has no error handler any more; MPI_COMM_WORLD's gets the error.
 int MPI_Win_free(MPI_Win* win) {
+  auto& next = HPE_REAL(Win_free);
   const MPI_Win freed = win != nullptr ? *win : nullptr;
-  const int result = synchronise(freed, all_targets, [&] { return HPE_REAL(Win_free)(win); });
-  window_table::all().remove(freed);
-  return result;
+  const auto it = window_table::all().take(freed);
+  pending_table::all().drop(freed);
+  int result = it != nullptr ? attempt(freed, it, &window::publish) : MPI_SUCCESS;
+  if (const int failed = next(win); failed != MPI_SUCCESS) {
+    if (it != nullptr) window_table::all().add(freed, it);
+    return leave(failed);
+  }
+  if (it != nullptr && result == MPI_SUCCESS) result = attempt(no_object{}, it, &window::take_in);
+  return leave(result);
 }
 HPE_ALSO_AS_PMPI(Win_free, (MPI_Win*))
 

@@ -12,7 +12,8 @@ namespace hpe::interpose::mpi {
 namespace {
 
 constexpr std::size_t page = 4096;
-// take_in copies up to this many equal bytes between two changes: a second copy would cost more.
+// take_in copies up to this many equal bytes between two changes: a second copy would cost more. The owner has not
+// changed these bytes since publish() (windows.h).
 constexpr std::size_t small_gap = 64;
 
 // Calls change(offset, bytes) for the ranges in which a and b differ; gaps of equal bytes up to `gap` count as
@@ -96,10 +97,12 @@ std::shared_ptr<window> window_table::find(MPI_Win win) {
   return found != windows_.end() ? found->second : nullptr;
 }
 
-void window_table::remove(MPI_Win win) {
+std::shared_ptr<window> window_table::take(MPI_Win win) {
+  if (empty()) return nullptr;
   const std::lock_guard lock(mutex_);
-  windows_.erase(win);
+  const auto found = windows_.extract(win);
   count_.store(windows_.size(), std::memory_order_relaxed);
+  return found ? found.mapped() : nullptr;
 }
 
 }  // namespace hpe::interpose::mpi

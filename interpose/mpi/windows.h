@@ -9,8 +9,9 @@
 ///  - after the call, the changes of other processes go to the memory.
 ///
 /// Changes are found by comparison with the state at the last synchronisation, byte by byte, so the owner and other
-/// processes may change different parts of a window. Each synchronisation reads and compares the whole window, so
-/// several small windows are faster than one large one.
+/// processes may change different parts of a window. While a synchronising call runs, the owner must not change the
+/// window: in MPI's separate model a store and an update of the same window must not overlap in time. Each
+/// synchronisation reads and compares the whole window, so several small windows are faster than one large one.
 ///
 /// Dynamic windows (MPI_Win_attach) over memory of hpe are refused: other processes would use the address itself.
 
@@ -55,7 +56,8 @@ class window_table {
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   void add(MPI_Win win, std::shared_ptr<window> made);
   [[nodiscard]] std::shared_ptr<window> find(MPI_Win win);
-  void remove(MPI_Win win);
+  /// Removes a window from the table; nullptr if the table has it not.
+  [[nodiscard]] std::shared_ptr<window> take(MPI_Win win);
 
  private:
   std::mutex mutex_;

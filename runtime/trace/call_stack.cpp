@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "runtime/base/own_process.h"
+#include "runtime/trace/python_lines.h"
 
 namespace hpe::trace {
 
@@ -44,13 +45,18 @@ constinit thread_local bool prepared = false;  // this thread has called take_st
 
 call_stack call_stack::here() noexcept {
   call_stack result;
-  result.count = prepared ? take_stack.load(std::memory_order_relaxed)(result.frames.data(), depth)
-                          : ::backtrace(result.frames.data(), depth);
+  const char* const line = python_lines::here();
+  const int room = depth - (line != nullptr ? 1 : 0);
+  result.count = prepared ? take_stack.load(std::memory_order_relaxed)(result.frames.data(), room)
+                          : ::backtrace(result.frames.data(), room);
+  if (line != nullptr && result.count >= 0)
+    result.frames[static_cast<std::size_t>(result.count++)] = const_cast<char*>(line);
   return result;
 }
 
 void call_stack::prepare() {
   if (prepared) return;
+  python_lines::find_interpreter();
   static stack_function* const found = [] {
     void* frame = nullptr;
     ::backtrace(&frame, 1);  // loads libgcc's unwinder

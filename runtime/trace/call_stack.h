@@ -22,7 +22,8 @@ bool hpe_source_line(const void* instruction, char* text, std::size_t capacity);
 
 namespace hpe::trace {
 
-/// The return addresses of a thread's stack, innermost first.
+/// The return addresses of a thread's stack, innermost first. Behind them, if the thread runs Python code, stands its
+/// line (python_lines.h).
 struct call_stack {
   static constexpr int depth = 24;
   std::array<void*, depth> frames{};
@@ -42,9 +43,10 @@ struct call_stack {
 /// Demangles a C++ symbol; other symbols are returned unchanged. Not in signal handlers.
 [[nodiscard]] std::string demangled(const char* symbol);
 
-/// The place in the program of a stack of return addresses, innermost first: "file:line" of the innermost frame with
-/// debug information, or else the innermost function of the program. Frames of hpe, CUDA and the C library are skipped.
-/// Loads libhpe-stacks.so, which reads debug information. Not in signal handlers.
+/// The place in the program of a call_stack, innermost frame first: the line of Python if the stack has one, or else
+/// "file:line" of the innermost frame with debug information, or else the innermost function of the program. Frames of
+/// hpe, CUDA and the C library are skipped. Loads libhpe-stacks.so, which reads debug information. Not in signal
+/// handlers.
 [[nodiscard]] std::string location_of(std::span<void* const> stack);
 /// location_of() for the stack of the calling thread.
 [[nodiscard]] std::string location_of_caller();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/trace/call_stack.h"
+#include "runtime/trace/python_lines.h"
 
 namespace hpe::trace {
 
@@ -35,6 +36,7 @@ bool is_between(const std::string& file) {
 }  // namespace
 
 std::string location_of(std::span<void* const> stack) {
+  if (!stack.empty() && python_lines::is_one(stack.back())) return static_cast<const char*>(stack.back());
   static std::mutex one_at_a_time;  // elfutils is not thread safe
   const std::lock_guard lock(one_at_a_time);
   const auto line_of = source_line_function();

@@ -141,14 +141,27 @@ void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
   errno = saved;
 }
 
-// False if the thread does not answer.
-bool ask_for_stack(pid_t thread) {
+// The actions for SIGURG: hpe's, while a question is open, and the program's otherwise. Both return false, without an
+// effect, if the program has an action of its own.
+bool take_signal() {
   struct sigaction before {};
   struct sigaction ours {};
   ours.sa_sigaction = answer;
   ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  if (::sigaction(SIGURG, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return false;  // the program uses it
-  if (::sigaction(SIGURG, &ours, nullptr) != 0) return false;
+  return ::sigaction(SIGURG, nullptr, &before) == 0 && before.sa_handler == SIG_DFL &&
+         ::sigaction(SIGURG, &ours, nullptr) == 0;
+}
+bool give_signal_back() {
+  struct sigaction now {};
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  return ::sigaction(SIGURG, nullptr, &now) == 0 && now.sa_sigaction == answer &&
+         ::sigaction(SIGURG, &usual, nullptr) == 0;
+}
+
+// False if the thread does not answer.
+bool ask_for_stack(pid_t thread) {
+  if (!take_signal()) return false;
   asked.to.store(thread, std::memory_order_release);
   const auto state = [] { return asked.to.load(std::memory_order_acquire); };
   const auto end = clock::now() + std::chrono::milliseconds(500);
@@ -157,7 +170,7 @@ bool ask_for_stack(pid_t thread) {
   pid_t silent = thread;
   if (!asked.to.compare_exchange_strong(silent, nobody))
     while (state() != answered) std::this_thread::yield();
-  ::sigaction(SIGURG, &before, nullptr);
+  give_signal_back();
   return state() == answered;
 }
 

@@ -104,6 +104,31 @@ TEST(Stalls, AreNotToldOfAWaitThatWasLeft) {
   EXPECT_EQ(stalls_told(child), 0U) << child;
 }
 
+// A thread that blocks SIGURG does not answer. Meanwhile the program sets its own handler, which must stay.
+TEST(Stalls, LeaveAHandlerThatTheProgramSetsMeanwhile) {
+  const ended child = run_child(
+      [] {
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        std::thread waiting([&] {
+          sigset_t urgent;
+          sigemptyset(&urgent);
+          sigaddset(&urgent, SIGURG);
+          ::pthread_sigmask(SIG_BLOCK, &urgent, nullptr);
+          check(data[7] == 1);
+        });
+        struct sigaction now {};
+        while (::sigaction(SIGURG, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::this_thread::yield();
+        const auto mine = [](int) {};
+        ::signal(SIGURG, mine);
+        waiting.join();
+        check(::sigaction(SIGURG, nullptr, &now) == 0 && now.sa_handler == mine);
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 1U) << child;
+}
+
 // The program handles SIGURG itself, so the place is not known.
 TEST(Stalls, AreToldToAProgramThatHandlesTheSignal) {
   const ended child = run_child(

@@ -268,6 +268,41 @@ TEST(messages, DescriptorsTravelWithThem) {
   EXPECT_EQ(::close(received), 0);
 }
 
+// The kernel takes a small part of a large vector, so the rest must not be brought from the device for each call.
+TEST(messages, AStreamThatDoesNotBlockStagesAboutWhatItTakes) {
+  constexpr std::size_t half = std::size_t{16} << 20;
+  const ends pair = make_sockets(SOCK_STREAM);
+  const std::vector<std::function<ssize_t(int, iovec*)>> sends = {
+      [](int s, iovec* v) {
+        const msghdr message{.msg_name = nullptr,
+                             .msg_namelen = 0,
+                             .msg_iov = v,
+                             .msg_iovlen = 2,
+                             .msg_control = nullptr,
+                             .msg_controllen = 0,
+                             .msg_flags = 0};
+        return ::sendmsg(s, &message, MSG_DONTWAIT);
+      },
+      [](int s, iovec* v) {
+        ::fcntl(s, F_SETFL, O_NONBLOCK);
+        return ::writev(s, v, 2);
+      },
+  };
+  for (const auto& send : sends) {
+    const memory a(place::device, half);
+    const memory b(place::device, half);
+    iovec parts[] = {{a.data(), half}, {b.data(), half}};
+    hpeResetStatistics();
+    const ssize_t sent = send(pair.a, parts);
+    hpeStatistics counts;
+    counts.struct_size = sizeof counts;
+    ASSERT_EQ(hpeGetStatistics(&counts), HPE_SUCCESS);
+    ASSERT_GT(sent, 0);
+    EXPECT_LT(counts.bytes_to_host, half / 2);
+    EXPECT_TRUE(read_exactly(pair.b, static_cast<std::size_t>(sent)) == a.part(0, static_cast<std::size_t>(sent)));
+  }
+}
+
 void exchange_several(int (*send)(int, mmsghdr*, unsigned, int),
                       int (*receive)(int, mmsghdr*, unsigned, int, timespec*)) {
   const ends pair = make_sockets(SOCK_DGRAM);

@@ -246,7 +246,8 @@ void waits() {
   }
   MPI_Request_free(&send);
   // The program's wait for one stream does not cover the other stream.
-  launch(out, count, 1, streams[0]);
+  const device_bytes beside(count);
+  launch(beside, count, 1, streams[0]);
   for (unsigned i = 0; i < 10; ++i) launch(out, count, 200, streams[1]);
   EXPECT(cuStreamSynchronize(streams[0]) == CUDA_SUCCESS);
   exchange(200);

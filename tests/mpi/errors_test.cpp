@@ -1,4 +1,8 @@
 // The errors that a program with MPI_ERRORS_RETURN gets.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <string>
 
 #include "tests/mpi/ranks.h"
@@ -129,6 +133,60 @@ TEST_F(errors, TheProgramsHandlerIsCalled) {
   EXPECT_NE(code, MPI_SUCCESS);
   EXPECT_EQ(seen, code);
   MPI_Errhandler_free(&handler);
+}
+
+// A rank that cannot stage its part of a collective call takes part nevertheless, so that the others go on.
+TEST_F(errors, OneRankFailsInACollectiveCall) {
+  const hpe::array<word> a(n);
+  hpe::launch(test_kernel().fill, hpe::grid(1), {a.data(), n, 3}, hpe::out(a));
+  const bool fails = rank() == 0;
+  word* const mine = a.data() + (fails ? 1 : 0);
+  const auto expect = [&](int code) {
+    EXPECT_EQ(class_of(code), fails ? MPI_ERR_BUFFER : MPI_SUCCESS);
+    const bool told = text_of(code).find("4 bytes past the end") != std::string::npos;
+    EXPECT_EQ(told, fails) << text_of(code);
+  };
+  std::vector<word> all(static_cast<std::size_t>(n) * static_cast<std::size_t>(ranks()), 7);
+  const std::vector<word> before = all;
+  expect(MPI_Allgather(mine, n, MPI_UINT32_T, all.data(), n, MPI_UINT32_T, comm_));
+  if (!fails) {
+    for (int r = 0; r < ranks(); ++r) EXPECT_EQ(all[static_cast<std::size_t>(r) * n + 5], r == 0 ? 0U : 8U);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  ASSERT_EQ(MPI_Ibcast(mine, n, MPI_UINT32_T, ranks() - 1, comm_, &request), MPI_SUCCESS);
+  expect(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  EXPECT_EQ(request, MPI_REQUEST_NULL);
+  for (word i = 0; i < n; ++i) ASSERT_EQ(a[i], 3 + i);
+  MPI_File file = MPI_FILE_NULL;
+  const std::string name = "/tmp/hpe-test-collective-" + std::to_string(::getppid());
+  ASSERT_EQ(MPI_File_open(comm_, name.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                          MPI_INFO_NULL, &file),
+            MPI_SUCCESS);
+  expect(MPI_File_write_at_all(file, MPI_Offset{4} * n * rank(), mine, n, MPI_UINT32_T, MPI_STATUS_IGNORE));
+  expect([&] {
+    const int code = MPI_File_write_at_all_begin(file, MPI_Offset{4} * n * rank(), mine, n, MPI_UINT32_T);
+    return code == MPI_SUCCESS ? MPI_File_write_at_all_end(file, mine, MPI_STATUS_IGNORE) : code;
+  }());
+  MPI_File_close(&file);
+}
+
+// A limit on the process's memory comes as an error, not as the end of the process.
+TEST_F(errors, TheHostHasNoMemoryForTheBufferOfBufferedSends) {
+  constexpr int bytes = 1 << 30;
+  void* p = nullptr;
+  ASSERT_EQ(hpeMallocHost(&p, bytes), HPE_SUCCESS);
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight{static_cast<rlim_t>(pages) * 4096 + (rlim_t{128} << 20), before.rlim_max};
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);
+  const int code = MPI_Buffer_attach(p, bytes);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  EXPECT_EQ(class_of(code), MPI_ERR_NO_MEM);
+  EXPECT_EQ(hpeFree(p), HPE_SUCCESS);
 }
 
 TEST_F(errors, MemoryFreedUnderAReceive) {

@@ -45,6 +45,8 @@ TEST_F(one_sided, PutAndGetBetweenFences) {
   with_window(n, [&](buffers b, MPI_Win win) {
     MPI_Win_fence(0, win);
     MPI_Put(b.send, 100, type, next_rank(), 10, 100, type, win);
+    const word other = ~word{0};  // also the last byte of the window changes
+    MPI_Put(&other, 1, type, next_rank(), n - 1, 1, type, win);
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 500, 300, type, previous_rank(), 0, 300, type, win);
     MPI_Win_fence(0, win);
@@ -194,6 +196,48 @@ TEST_F(one_sided, AWindowTellsTheProgramsAddressAndItsModel) {
   MPI_Win_sync(win);
   MPI_Win_free(&win);
   EXPECT_EQ(win, MPI_WIN_NULL);
+}
+
+int told_to_window = 0;
+int told_to_world = 0;
+void count_window(MPI_Win*, int*, ...) { ++told_to_window; }  // NOLINT(cert-dcl50-cpp): MPI asks for it
+void count_world(MPI_Comm*, int*, ...) { ++told_to_world; }   // NOLINT(cert-dcl50-cpp): MPI asks for it
+
+// The window's error handler gets the error, as long as there is a window.
+TEST_F(one_sided, MemoryFreedUnderAWindow) {
+  void* p = nullptr;
+  ASSERT_EQ(hpeMalloc(&p, n * sizeof(word)), HPE_SUCCESS);
+  MPI_Win win = MPI_WIN_NULL;
+  ASSERT_EQ(MPI_Win_create(p, n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win), MPI_SUCCESS);
+  MPI_Errhandler of_window = MPI_ERRHANDLER_NULL;
+  MPI_Errhandler of_world = MPI_ERRHANDLER_NULL;
+  MPI_Win_create_errhandler(count_window, &of_window);
+  MPI_Comm_create_errhandler(count_world, &of_world);
+  MPI_Win_set_errhandler(win, of_window);
+  MPI_Comm_set_errhandler(world, of_world);
+  told_to_window = told_to_world = 0;
+  const std::vector<word> sent(10, 5);
+  if (rank() == 1) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Put(sent.data(), 10, type, 0, 0, 10, type, win);
+    MPI_Win_unlock(0, win);
+  }
+  MPI_Barrier(world);
+  if (rank() == 0) {
+    ASSERT_EQ(hpeFree(p), HPE_SUCCESS);
+  }
+  int kind = MPI_SUCCESS;
+  MPI_Error_class(MPI_Win_free(&win), &kind);
+  EXPECT_EQ(kind, rank() == 0 ? MPI_ERR_BUFFER : MPI_SUCCESS);
+  EXPECT_EQ(win, MPI_WIN_NULL);
+  EXPECT_EQ(told_to_window, rank() == 0 ? 1 : 0);
+  EXPECT_EQ(told_to_world, 0);
+  MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&of_window);
+  MPI_Errhandler_free(&of_world);
+  if (rank() != 0) {
+    EXPECT_EQ(hpeFree(p), HPE_SUCCESS);
+  }
 }
 
 TEST_F(one_sided, ADynamicWindowTakesNone) {

@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,67 @@ class Trace(unittest.TestCase):
         refused = wave({"HPE_PROFILE": "yes"})
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn('HPE_PROFILE="yes" is neither 0 nor 1', refused.stderr)
+
+
+PYTHON_PROGRAM = """
+import ctypes
+import helper
+
+hpe = ctypes.CDLL("libhpe.so.0")
+libc = ctypes.CDLL(None)
+place = ctypes.c_void_p()
+assert hpe.hpeMalloc(ctypes.byref(place), ctypes.c_size_t(1 << 22)) == 0
+
+
+def on_devices():
+    assert hpe.hpeMemset(place, 1, ctypes.c_size_t(1 << 22)) == 0
+    assert hpe.hpeSynchronize() == 0
+
+
+on_devices()
+ctypes.c_ubyte.from_address(place.value).value
+on_devices()
+libc.memset(
+    place, 2, ctypes.c_size_t(1 << 20))  # a foreign call, which has given up the interpreter's lock
+on_devices()
+helper.touch(place)
+"""
+# An installed module is not the program; the line that calls it is.
+PYTHON_HELPER = """
+import ctypes
+
+
+def touch(place):
+    return ctypes.c_ubyte.from_address(place.value).value
+"""
+
+
+class PythonLines(unittest.TestCase):
+    def places(self, python):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "prögram.py"
+            program.write_text(PYTHON_PROGRAM)
+            modules = Path(folder) / "site-packages"
+            modules.mkdir()
+            (modules / "helper.py").write_text(PYTHON_HELPER)
+            environment = {**os.environ, "HPE_DEVICES": "soft:1", "HPE_PROFILE": "1", "PYTHONPATH": str(modules),
+                           "LD_LIBRARY_PATH": str(Path(HPE).parent.parent / "lib")}
+            result = subprocess.run([python, str(program)], capture_output=True, text=True, timeout=60, env=environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return re.findall(r"touches of device memory: (.*)", result.stderr)
+
+    def test_touches_have_lines_of_the_program(self):
+        lines = PYTHON_PROGRAM.splitlines()
+        touches = [i for i, line in enumerate(lines, 1) if re.match(r"ctypes.c_ubyte|helper.touch|libc.memset", line)]
+        named = [p for minor in (11, 12, 13) if (p := shutil.which(f"python3.{minor}"))]
+        pythons = [p for p in named if subprocess.run([p, "--version"], capture_output=True).returncode == 0]
+        self.assertTrue(pythons, "no python3.11, 3.12 or 3.13")
+        for python in pythons:
+            with self.subTest(python):
+                told = self.places(python)
+                self.assertTrue(told)
+                self.assertEqual({Path(place.rpartition(":")[0]).name for place in told}, {"prögram.py"}, told)
+                self.assertEqual(sorted(int(place.rpartition(":")[2]) for place in told), touches)
 
 
 if __name__ == "__main__":

@@ -233,6 +233,7 @@ void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
   device_work release({{address, bytes, true}});
   release.needs_no_wait();
+  cu_.check(release.result(), "giving up what CPU code has fetched of memory that another process has written");
 }
 
 std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,

@@ -19,9 +19,10 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
   }
   const auto found = program_.device_memory_at(address);
   if (!found) return std::nullopt;
-  const entry made{.what = {found->base, found->bytes, found->context}};
+  entry made{.what = {found->base, found->bytes, found->context}};
   const std::lock_guard lock(mutex_);
   if (before != forgotten_) return made;
+  made.made = ++made_;
   known_.insert_or_assign(found->base, made);
   marks_.set(found->base, found->base + found->bytes, true);
   any_.store(true, std::memory_order_relaxed);
@@ -57,6 +58,7 @@ void known_memory::share(entry& e) const {
                  cu_.cuIpcGetMemHandle(&e.handle, e.what.base) == CUDA_SUCCESS;
 }
 
+// Other memory may have become known at the address while the driver is asked: it keeps its own entry.
 std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdeviceptr address) {
   auto found = find_or_ask(address);
   if (!found) return std::nullopt;
@@ -64,7 +66,7 @@ std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdevicep
     share(*found);
     const std::lock_guard lock(mutex_);
     const auto kept = known_.find(found->what.base);
-    if (kept != known_.end()) kept->second = *found;
+    if (kept != known_.end() && kept->second.made == found->made) kept->second = *found;
   }
   if (!found->has_handle) return std::nullopt;
   return shared_allocation{found->what, found->number, found->handle, found->device};

@@ -47,7 +47,8 @@ class known_memory {
  private:
   struct entry {
     allocation what;
-    bool asked = false;  // whether the driver was asked for the members below
+    std::uint64_t made = 0;  // number of the entry; other memory at the same address gets another one
+    bool asked = false;      // whether the driver was asked for the members below
     unsigned long long number = 0;
     bool has_handle = false;
     CUipcMemHandle handle{};
@@ -64,6 +65,7 @@ class known_memory {
   mutable std::mutex mutex_;            // never held while the driver is called
   std::map<CUdeviceptr, entry> known_;  // by base
   std::uint64_t forgotten_ = 0;         // number of calls of forget
+  std::uint64_t made_ = 0;              // number of the last entry
   std::atomic<bool> any_{false};
   granule_marks marks_;
 };

@@ -40,6 +40,8 @@ using transfer_over = std::function<void(const std::optional<error>& failure)>;
 /// The first failure of an operation of several steps. Later failures are consequences of it and are dropped.
 class first_failure {
  public:
+  explicit first_failure(std::optional<error> earlier = std::nullopt) : what_(std::move(earlier)) {}
+
   template <class Action>
   void attempt(Action&& action) {
     try {

@@ -120,8 +120,9 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
   adopted_pointers* const devices = adopted_pointers::instance();
   if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
   const auto over = [devices, to, bytes = shape.extent(shape.to), then](const std::optional<error>& failure) {
-    devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes);
-    then(failure);
+    first_failure both(failure);
+    both.attempt([&] { devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
+    then(both.what());
   };
   return attempt(shape.bytes(), over, [&] { return devices->pull(to, from, shape, queued); });
 }

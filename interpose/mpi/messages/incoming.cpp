@@ -228,8 +228,9 @@ bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std:
   if (left_) {
     fetch_payload();
   } else {
-    devices.overwritten(reinterpret_cast<std::uintptr_t>(to), bytes);
-    fetched(std::nullopt);
+    first_failure failure;
+    failure.attempt([&] { devices.overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
+    fetched(failure.what());
   }
   return true;
 }

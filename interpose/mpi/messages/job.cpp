@@ -28,6 +28,9 @@ bool wanted(const options& option) {
   return option.mpi_pipeline == "on";
 }
 
+// Whether the kernel gives a random number: with any other a payload could be taken for an envelope.
+bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == sizeof id; }
+
 // Finds the ranks on this machine and opens the offer board that they share.
 void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
   made.same_machine.resize(static_cast<std::size_t>(size));
@@ -64,14 +67,24 @@ int job::world_rank(MPI_Comm comm, int member) {
 
 void job::begin() {
   try {
-    const options option = options::from_environment();
-    if (!library_is_known() || !wanted(option)) return;
-    const MPI_Comm world = handles::get().comm_world;
+    if (!library_is_known()) return;
     auto made = std::make_unique<job>();
-    static constexpr named_call vote{"the vote in MPI_Init, which takes libhpe-mpi.so in all ranks,"};
+    options option;
+    bool can = false;
+    try {
+      option = options::from_environment();
+      set_log_level(parse_log_level(option.log));
+      if (!wanted(option)) return;
+      can = progress::of_process().attach() && draw(made->id);
+    } catch (const error& e) {
+      log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());
+    }
+    const MPI_Comm world = handles::get().comm_world;
+    static constexpr named_call vote{
+        "the vote in MPI_Init, which takes libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks,"};
     const waiting_call waiting(vote);
     // The protocol is on only if every rank votes 1. All ranks use the settings of rank 0.
-    int agreed = progress::of_process().attach() ? 1 : 0;
+    int agreed = can ? 1 : 0;
     HPE_REAL(Allreduce)
     (MPI_IN_PLACE, &agreed, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
      static_cast<MPI_Op>(find_variable("ompi_mpi_op_min")), world);
@@ -82,7 +95,7 @@ void job::begin() {
       std::uint64_t direct;
       std::uint64_t chunk;
     } common{};
-    if (::getrandom(common.id.data(), sizeof common.id, 0) != sizeof common.id) common.id = {};
+    common.id = made->id;
     common.large = std::max<std::uint64_t>(option.mpi_large, envelope_bytes);
     common.direct = option.mpi_direct == 0 ? 0 : std::max<std::uint64_t>(option.mpi_direct, envelope_bytes);
     common.chunk = std::max<std::uint64_t>(option.mpi_chunk, 1);

@@ -44,10 +44,16 @@ offer_board::offer_board(row* rows, int rank, std::size_t ranks)
 
 void offer_board::open(const job& of, MPI_Comm machine) {
   const std::string name = fmt::format("/hpe-mpi-{:016x}{:016x}", of.id[0], of.id[1]);
-  void* const mapped = map_file(name, of.same_machine.size() * sizeof(row));
-  HPE_REAL(Barrier)(machine);
+  const std::size_t bytes = of.same_machine.size() * sizeof(row);
+  void* const mapped = map_file(name, bytes);
+  // All ranks have the board, or none: a receiver without one could not take an offer.
+  int all = mapped != nullptr ? 1 : 0;
+  HPE_REAL(Allreduce)
+  (MPI_IN_PLACE, &all, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
+   static_cast<MPI_Op>(find_variable("ompi_mpi_op_min")), machine);
   ::shm_unlink(name.c_str());
-  if (mapped == nullptr)
+  if (all == 0 && mapped != nullptr) ::munmap(mapped, bytes);
+  if (all == 0)
     return log(log_level::info, "ranks share no memory in /dev/shm: messages of device memory go by way of the host");
   the_board.store(new offer_board(static_cast<row*>(mapped), of.rank, of.same_machine.size()),
                   std::memory_order_release);

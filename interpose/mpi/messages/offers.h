@@ -22,7 +22,8 @@ namespace hpe::interpose::mpi {
 /// Call its functions under progress::guard unless they say otherwise.
 class offer_board {
  public:
-  /// The board of this job; nullptr if the ranks of this machine share no memory. Thread safe.
+  /// The board of this job; nullptr in all ranks of this machine if one of them cannot map the shared memory. Thread
+  /// safe.
   [[nodiscard]] static offer_board* current() noexcept;
   /// job::begin calls it in every rank, before the first message: collective over the ranks of this machine.
   static void open(const job& of, MPI_Comm machine);

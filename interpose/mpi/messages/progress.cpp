@@ -65,12 +65,8 @@ int progress::advance() {
   // A poll may add new polls; they go into polls_.
   running_.swap(polls_);
   events += static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));
-  if (polls_.empty()) {
-    running_.swap(polls_);
-  } else {
-    polls_.insert(polls_.begin(), std::make_move_iterator(running_.begin()), std::make_move_iterator(running_.end()));
-    running_.clear();
-  }
+  polls_.insert(polls_.begin(), std::make_move_iterator(running_.begin()), std::make_move_iterator(running_.end()));
+  running_.clear();
   return events;
 }
 

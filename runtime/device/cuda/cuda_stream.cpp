@@ -258,8 +258,8 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   return submit({observed_command::kind::enqueue}, [&](std::size_t& /*pieces*/) {
     int result = 0;
     try {
-      // Once more, in case the function makes another context current.
-      const entered for_function(cu_, device_.context());
+      // The function may make another context current.
+      const entered for_function(cu_, device_.context(), entered::what_follows_may_replace_it);
       result = function(stream_);
     } catch (...) {
       drain();

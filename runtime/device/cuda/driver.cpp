@@ -115,6 +115,9 @@ entered::entered(const driver& cu, CUcontext context) : cu_(cu), free_(cu) {
   if (current != context) pushed_ = cu_.cuCtxPushCurrent(context) == CUDA_SUCCESS;
 }
 
+entered::entered(const driver& cu, CUcontext context, replaced_t)
+    : cu_(cu), free_(cu), pushed_(cu.cuCtxPushCurrent(context) == CUDA_SUCCESS) {}
+
 entered::~entered() {
   CUcontext ours = nullptr;
   if (pushed_) cu_.cuCtxPopCurrent(&ours);

@@ -52,6 +52,9 @@ class uncaptured {
 class entered {
  public:
   entered(const driver& cu, CUcontext context);
+  /// For code that may replace the calling thread's current context: the one before is current again in the end.
+  enum replaced_t : std::uint8_t { what_follows_may_replace_it };
+  entered(const driver& cu, CUcontext context, replaced_t);
   ~entered();
   entered(const entered&) = delete;
   entered& operator=(const entered&) = delete;

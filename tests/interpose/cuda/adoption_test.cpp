@@ -143,6 +143,31 @@ TEST_F(Adoption, ATouchWaitsForQueuedWork) {
   later.join();
 }
 
+// A wait for the devices would invalidate the capture. After its end touches wait again.
+TEST_F(Adoption, ATouchLeavesACaptureAlone) {
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(words_at(device)[4], 12U);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("read by CPU code while a stream is captured"), std::string::npos) << told;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  stand_in::pause(true);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stand_in::pause(false);
+  });
+  EXPECT_EQ(words_at(device)[4], 13U);
+  later.join();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  EXPECT_EQ(words_at(device)[4], 14U);
+}
+
 // A call of one thread waits in the driver until another thread has made its own, as two threads of NCCL do.
 class CallsThatWaitForEachOther : public Adoption {
  protected:

@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <string>
 
 #include "tests/interpose/cuda/stand_in/stand_in.h"
@@ -21,6 +22,8 @@ Function* find(const char* name) {
 unsigned calls(const char* symbol);
 std::byte* memory(CUdeviceptr address);
 void pause(bool paused);
+/// Lets happen() run at the beginning of the next call of an entry. It must live until then.
+void meanwhile(const char* symbol, std::function<void()>& happen);
 
 /// Starts the driver and makes device 0's primary context current, as CUDA's runtime does. Fails the test if it cannot.
 void enter_device_0();

@@ -14,11 +14,10 @@ HEADER, HOOKS, ENTRIES = map(Path, sys.argv[1:4])
 
 # Entries that take a stream and need no hook.
 NO_WORK = {
-    "the stream is asked, described or ended": """cuStreamDestroy cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute
-        cuStreamCopyAttributes cuStreamGetCtx cuStreamGetDevice cuStreamGetFlags cuStreamGetId cuStreamGetPriority
+    "the stream is asked or described": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
+        cuStreamGetCtx cuStreamGetDevice cuStreamGetFlags cuStreamGetId cuStreamGetPriority
         cuStreamGetGreenCtx""",
-    "it is captured, and seen when the graph is launched": """cuStreamBeginCapture cuStreamBeginCaptureToGraph
-        cuStreamEndCapture cuStreamGetCaptureInfo cuStreamIsCapturing
+    "it is captured, and seen when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
         cuStreamUpdateCaptureDependencies""",
     "it orders work and is none": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
                                   "cuWaitExternalSemaphoresAsync",

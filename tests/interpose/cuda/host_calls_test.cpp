@@ -13,6 +13,8 @@
 #include <random>
 #include <thread>
 
+#include "hpe/error.hpp"
+#include "interpose/adopted_pointers.h"
 #include "tests/interpose/cuda/driver_under_test.h"
 
 namespace {
@@ -144,6 +146,56 @@ TEST_P(HostCalls, PastTheEndIsRefused) {
   void* volatile nowhere = nullptr;
   EXPECT_EQ(::pwrite(number(), nowhere, 8, 0), -1);
   EXPECT_EQ(errno, EFAULT);
+}
+
+// What messages of MPI do with such memory (interpose/adopted_pointers.h).
+class SharedMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+    ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD8(device, 1, bytes), CUDA_SUCCESS);
+    pointers = hpe::interpose::adopted_pointers::instance();
+    ASSERT_NE(pointers, nullptr);
+  }
+  void TearDown() override { EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS); }
+
+  [[nodiscard]] std::uint64_t number_of_memory() const {
+    std::uint64_t number = 0;
+    EXPECT_EQ(cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_BUFFER_ID, device), CUDA_SUCCESS);
+    return number;
+  }
+
+  static constexpr std::size_t bytes = std::size_t{6} << 20;
+  CUdeviceptr device = 0;
+  hpe::interpose::adopted_pointers* pointers = nullptr;
+};
+
+// The driver gives the addresses of a large allocation that is freed to the next one.
+TEST_F(SharedMemory, OtherMemoryThatComesMeanwhileKeepsItsName) {
+  const CUdeviceptr first = device;
+  std::function<void()> replaced = [&] {
+    EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+    EXPECT_EQ(pointers->bytes_from(device), bytes);
+  };
+  stand_in::meanwhile("cuIpcGetMemHandle", replaced);
+  const auto read = hpe::interpose::adopted_pointers::peer_use::read;
+  static_cast<void>(pointers->share(device, bytes, read, pointers->queued_now()));
+  ASSERT_EQ(device, first);
+  const auto shared = pointers->share(device, bytes, read, pointers->queued_now());
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->allocation, number_of_memory());
+}
+
+TEST_F(SharedMemory, HostBytesThatCannotBeGivenUpAreAnError) {
+  ++*reinterpret_cast<std::uint8_t*>(device);
+  auto* const reset = stand_in::find<CUresult(CUdevice)>("cuDevicePrimaryCtxReset_v2");
+  std::function<void()> lost = [&] { EXPECT_EQ(reset(0), CUDA_SUCCESS); };
+  stand_in::meanwhile("cuMemcpyAsync", lost);
+  EXPECT_THROW(pointers->overwritten(device, bytes), hpe::error);
+  stand_in::enter_device_0();
+  device = 0;
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, HostCalls,

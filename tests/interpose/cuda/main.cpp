@@ -21,6 +21,11 @@ std::byte* memory(CUdeviceptr address) {
 }
 void pause(bool paused) { find<pause_function>("stand_in_pause")(paused ? 1 : 0); }
 
+void meanwhile(const char* symbol, std::function<void()>& happen) {
+  find<meanwhile_function>("stand_in_meanwhile")(
+      symbol, [](void* given) { (*static_cast<std::function<void()>*>(given))(); }, &happen);
+}
+
 void enter_device_0() {
   CUcontext context = nullptr;
   ASSERT_EQ(cuInit(0), CUDA_SUCCESS);

@@ -4,6 +4,7 @@
 #include "interpose/cudart/shared_event.h"
 
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +13,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -114,6 +119,56 @@ TEST(SharedEvent, RecordingsOfTheDeadAreReachedAndTheirPlacesAreFree) {
   EXPECT_TRUE(made->reached(made->last()));
   close(ready[0]);
   close(ready[1]);
+}
+
+// The content of the memory that processes share of the only event of this process.
+std::string shared_page() {
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (!std::filesystem::read_symlink(each, gone).string().starts_with("/memfd:hpe-cudart-event")) continue;
+    std::ifstream file(each.path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  return {};
+}
+
+// A child ends a recording, instruction by instruction, and is killed when it has changed the page once, twice, and so
+// on, until it lives to the end.
+TEST(SharedEvent, AProcessMayBeKilledWhileItEndsARecording) {
+  bool ended = false;
+  for (int stores = 1; !ended; ++stores) {
+    const auto made = shared_event::create();
+    const pid_t child = fork();
+    if (child == 0) {
+      auto recording = made->begin();
+      made->publish(*recording);
+      if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(1);
+      raise(SIGSTOP);
+      recording.reset();
+      raise(SIGSTOP);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    if (!WIFSTOPPED(status)) GTEST_SKIP() << "this process may not trace its children";
+    const auto last = made->last();
+    std::string before = shared_page();
+    ASSERT_FALSE(before.empty());
+    for (int changes = 0; changes < stores && !ended;) {
+      ASSERT_EQ(ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr), 0);
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      ended = WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
+      if (std::string now = shared_page(); now != before) {
+        before = std::move(now);
+        ++changes;
+      }
+    }
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(made->reached(last)) << "after store " << stores;
+    std::vector<std::shared_ptr<shared_event::pending>> all;
+    for (int i = 0; i < 256; ++i) all.push_back(made->begin());  // no place is lost
+  }
 }
 
 TEST(SharedEvent, RefusesWhatIsNoHandle) {

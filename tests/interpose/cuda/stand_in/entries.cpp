@@ -71,8 +71,9 @@ STAND_IN CUresult cuCtxSynchronize() {
   COUNT();
   context* c = nullptr;
   const CUresult result = current(c);
-  if (result == CUDA_SUCCESS) wait_for(*c);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  if (invalidate_captures(*c)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return wait_for(*c), CUDA_SUCCESS;
 }
 STAND_IN CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, CUDA_SUCCESS;
@@ -232,7 +233,23 @@ STAND_IN CUresult cuStreamGetCtx(CUstream given, CUcontext* owner) {
 }
 STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* status) {
   stream* s = nullptr;
-  return *status = CU_STREAM_CAPTURE_STATUS_NONE, find(given, s);
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) *status = static_cast<CUstreamCaptureStatus>(s->capture.load());
+  return result;
+}
+// Work that is captured runs at once here; only what ends a capture is like the driver's.
+STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode) {
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) s->capture = capture_state::active;
+  return result;
+}
+STAND_IN CUresult cuStreamEndCapture(CUstream given, CUgraph* graph) {
+  stream* s = nullptr;
+  if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
+  *graph = nullptr;
+  return s->capture.exchange(capture_state::none) == capture_state::active ? CUDA_SUCCESS
+                                                                           : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 STAND_IN CUresult cuStreamSynchronize(CUstream given) {
   COUNT();

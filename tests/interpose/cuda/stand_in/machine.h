@@ -62,6 +62,7 @@ class queue {
 };
 
 enum class stream_kind : std::uint8_t { legacy, blocking, non_blocking };
+enum class capture_state : std::uint8_t { none, active, invalidated };
 
 struct stream {
   context* of;
@@ -69,6 +70,7 @@ struct stream {
   stream_kind kind;
   bool destroyed = false;
   queue work;
+  std::atomic<capture_state> capture{capture_state::none};
 };
 
 struct event {
@@ -88,6 +90,8 @@ event* make_event(context& c);
 /// Queues work behind the work that CUDA's rules put before it.
 std::uint64_t add(stream& s, std::function<void()> work);
 void wait_for(const context& c);
+/// What a wait for a context does to the captures in it. Whether there were any.
+bool invalidate_captures(const context& c);
 /// Holds up queued work, or lets it run.
 void pause(bool paused);
 

@@ -26,6 +26,8 @@ struct kernel {
 using count_function = unsigned(const char* symbol);  ///< stand_in_count: calls of an entry so far
 using memory_function = void*(CUdeviceptr address);   ///< stand_in_memory: where a byte of device memory is
 using pause_function = void(int paused);              ///< stand_in_pause: whether queued work waits
-using refuse_function = void(int refused);            ///< stand_in_refuse_peers: whether memory of others is opened
+/// stand_in_meanwhile: runs run(argument) at the beginning of the next call of an entry, in the calling thread.
+using meanwhile_function = void(const char* symbol, void (*run)(void*), void* argument);
+using refuse_function = void(int refused);  ///< stand_in_refuse_peers: whether memory of others is opened
 
 }  // namespace stand_in

@@ -16,6 +16,7 @@ namespace {
 
 std::mutex state;
 std::map<std::string, unsigned> calls;
+std::map<std::string, std::function<void()>> meanwhiles;  // what happens during the next call of an entry
 
 template <class T>
 T& immortal() {
@@ -55,8 +56,18 @@ CUresult alive(const context* of, std::uint64_t generation) {
 }  // namespace
 
 void count(const char* symbol) {
+  std::function<void()> meanwhile;
+  {
+    const std::lock_guard lock(state);
+    ++calls[symbol];
+    if (const auto found = meanwhiles.extract(symbol)) meanwhile = found.mapped();
+  }
+  if (meanwhile) meanwhile();
+}
+
+STAND_IN void stand_in_meanwhile(const char* symbol, void (*run)(void*), void* argument) {
   const std::lock_guard lock(state);
-  ++calls[symbol];
+  meanwhiles[symbol] = [=] { run(argument); };
 }
 
 STAND_IN unsigned stand_in_count(const char* symbol) {
@@ -186,6 +197,17 @@ std::uint64_t add(stream& s, std::function<void()> work) {
     for (const auto& [q, number] : before) q->wait(number);
     work();
   });
+}
+
+bool invalidate_captures(const context& c) {
+  bool any = false;
+  const std::lock_guard lock(state);
+  for (stream* s : streams()) {
+    if (s->of != &c || s->destroyed || s->capture == capture_state::none) continue;
+    s->capture = capture_state::invalidated;
+    any = true;
+  }
+  return any;
 }
 
 void wait_for(const context& c) {

@@ -1,0 +1,221 @@
+// Memory of CPython is read by process_vm_readv, which fails where a load would fault: a signal handler may interrupt
+// the interpreter anywhere. A frame counts only if its code is an object of CPython's type of code objects, so what
+// does not look like a frame is no line.
+//
+// Each line is written once into `texts`, and never changed. A slot of `known` points to it from then on.
+#include "runtime/trace/python_lines.h"
+
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+namespace hpe::trace {
+
+namespace {
+
+using address = std::uintptr_t;
+
+// ---- CPython --------------------------------------------------------------------------------------------------------
+
+// Where the structs of a version have their members: pycore_frame.h, cpython/pystate.h and cpython/code.h.
+struct layout {
+  unsigned version;                   // major and minor version, a byte each
+  std::size_t thread_frame;           // PyThreadState.cframe, or from 3.13 on current_frame
+  std::optional<std::size_t> cframe;  // _PyCFrame.current_frame
+  std::size_t frame_code;             // _PyInterpreterFrame.f_code or f_executable
+  std::size_t frame_previous;
+  std::size_t frame_instruction;  // prev_instr or instr_ptr
+  std::size_t code_file;          // PyCodeObject.co_filename
+  std::size_t code_begin;         // co_code_adaptive
+};
+constexpr std::array<layout, 3> layouts{{{0x030b, 56, 8, 32, 48, 56, 112, 184},
+                                         {0x030c, 56, 0, 0, 8, 56, 112, 192},
+                                         {0x030d, 72, std::nullopt, 0, 8, 56, 112, 200}}};
+constexpr std::size_t object_type = 8;  // PyObject.ob_type
+
+// Functions of CPython that read only their arguments, and need no lock.
+struct interpreter {
+  const layout* where = nullptr;
+  address type_of_code = 0;
+  void* (*this_thread)() = nullptr;  // PyGILState_GetThisThreadState
+  int (*line_of)(address code, int instruction) = nullptr;
+  std::ptrdiff_t (*length_of)(address text) = nullptr;
+  std::uint32_t (*character_of)(address text, std::ptrdiff_t at) = nullptr;
+};
+
+constinit interpreter the_interpreter;
+constinit std::atomic<bool> is_found{false};
+
+template <class Function>
+bool look_up(Function& found, const char* name) {
+  void* const symbol = ::dlsym(RTLD_DEFAULT, name);
+  if (symbol != nullptr) std::memcpy(&found, &symbol, sizeof symbol);
+  return symbol != nullptr;
+}
+
+std::optional<interpreter> look_for_interpreter() {
+  const unsigned long* version = nullptr;
+  interpreter it;
+  if (!look_up(version, "Py_Version") || !look_up(it.type_of_code, "PyCode_Type") ||
+      !look_up(it.this_thread, "PyGILState_GetThisThreadState") || !look_up(it.line_of, "PyCode_Addr2Line") ||
+      !look_up(it.length_of, "PyUnicode_GetLength") || !look_up(it.character_of, "PyUnicode_ReadChar"))
+    return std::nullopt;
+  const auto known =
+      std::find_if(layouts.begin(), layouts.end(), [&](const layout& l) { return l.version == *version >> 16; });
+  if (known == layouts.end()) return std::nullopt;
+  it.where = &*known;
+  return it;
+}
+
+// ---- frames ---------------------------------------------------------------------------------------------------------
+
+std::optional<address> read(address from) noexcept {
+  address value = 0;
+  void* const there = reinterpret_cast<void*>(from);  // NOLINT(performance-no-int-to-ptr): CPython's memory
+  const iovec local{&value, sizeof value};
+  const iovec remote{there, sizeof value};
+  if (::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) != sizeof value) return std::nullopt;
+  return value;
+}
+
+struct frame {
+  address code;
+  address file;  // a str
+  address instruction;
+  address previous;  // 0: none
+};
+
+std::optional<frame> frame_at(address at, const interpreter& py) noexcept {
+  const auto code = read(at + py.where->frame_code);
+  const auto type = code ? read(*code + object_type) : std::nullopt;
+  if (type != py.type_of_code) return std::nullopt;
+  const auto file = read(*code + py.where->code_file);
+  const auto instruction = read(at + py.where->frame_instruction);
+  const auto previous = read(at + py.where->frame_previous);
+  if (!file || !instruction || !previous) return std::nullopt;
+  return frame{*code, *file, *instruction, *previous};
+}
+
+address innermost_frame(const interpreter& py) noexcept {
+  const auto thread = reinterpret_cast<address>(py.this_thread());
+  auto found = thread != 0 ? read(thread + py.where->thread_frame) : std::nullopt;
+  if (found && py.where->cframe) found = read(*found + *py.where->cframe);
+  return found.value_or(0);
+}
+
+// ---- lines ----------------------------------------------------------------------------------------------------------
+
+constexpr std::size_t longest = 512;
+struct line_text {
+  std::array<char, longest> bytes{};
+  std::size_t size = 0;
+
+  void add(char c) noexcept {
+    if (size < bytes.size()) bytes[size++] = c;
+  }
+  void add_utf8(std::uint32_t c) noexcept {
+    if (c < 0x80) return add(static_cast<char>(c));
+    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    add(static_cast<char>((0xf0U << (3 - more) & 0xffU) | c >> 6 * more));
+    for (int i = more - 1; i >= 0; --i) add(static_cast<char>(0x80U | (c >> 6 * i & 0x3fU)));
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {bytes.data(), size}; }
+};
+
+line_text text_of(const frame& f, const interpreter& py) noexcept {
+  line_text result;
+  const std::ptrdiff_t length = py.length_of(f.file);
+  for (std::ptrdiff_t i = 0; i < length; ++i) result.add_utf8(py.character_of(f.file, i));
+  result.size = std::min(result.size, longest - 12);  // room for the number
+  result.add(':');
+  const int line = py.line_of(f.code, static_cast<int>(f.instruction - f.code - py.where->code_begin));
+  std::array<char, 12> digits{};
+  std::size_t count = 0;
+  for (unsigned n = line > 0 ? static_cast<unsigned>(line) : 0; n != 0 || count == 0; n /= 10)
+    digits[count++] = static_cast<char>('0' + n % 10);
+  while (count > 0) result.add(digits[--count]);
+  return result;
+}
+
+// Whether a line is in a module of Python itself or an installed one, or in no source at all.
+bool is_of_a_module(std::string_view line) noexcept {
+  for (const std::string_view part : {"/lib/python3", "/site-packages/", "/dist-packages/"})
+    if (line.find(part) != std::string_view::npos) return true;
+  return line.starts_with("<frozen ") || line.starts_with("<interpreter trampoline>");
+}
+
+constexpr std::size_t most_lines = 4096;
+constinit std::array<char, std::size_t{1} << 18> texts{};
+constinit std::atomic<std::size_t> used{0};
+constinit std::array<std::atomic<const char*>, most_lines> known{};
+
+// The one address of a line; nullptr if there is no room for it.
+const char* kept(std::string_view line) noexcept {
+  const char* mine = nullptr;
+  const std::size_t first = std::hash<std::string_view>{}(line);
+  for (std::size_t i = 0; i < most_lines; ++i) {
+    std::atomic<const char*>& slot = known[(first + i) % most_lines];
+    const char* there = slot.load(std::memory_order_acquire);
+    if (there == nullptr) {
+      if (mine == nullptr) {
+        const std::size_t at = used.fetch_add(line.size() + 1);
+        if (at + line.size() + 1 > texts.size()) return nullptr;
+        std::memcpy(&texts[at], line.data(), line.size());
+        mine = &texts[at];
+      }
+      if (slot.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return mine;
+    }
+    if (line == there) return there;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void python_lines::find_interpreter() {
+  if (is_found.load(std::memory_order_acquire)) return;
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const auto found = look_for_interpreter();
+  if (!found || is_found.load(std::memory_order_relaxed)) return;
+  the_interpreter = *found;
+  is_found.store(true, std::memory_order_release);
+}
+
+const char* python_lines::here() noexcept {
+  if (!is_found.load(std::memory_order_acquire)) return nullptr;
+  constexpr int most_frames = 64;
+  const interpreter& py = the_interpreter;
+  std::optional<line_text> innermost;
+  address at = innermost_frame(py);
+  for (int i = 0; i < most_frames && at != 0; ++i) {
+    const auto f = frame_at(at, py);
+    if (!f) {  // a frame of the interpreter itself
+      at = read(at + py.where->frame_previous).value_or(0);
+      continue;
+    }
+    const line_text line = text_of(*f, py);
+    if (!is_of_a_module(line.view())) return kept(line.view());
+    if (!innermost) innermost = line;
+    at = f->previous;
+  }
+  return innermost ? kept(innermost->view()) : nullptr;
+}
+
+bool python_lines::is_one(const void* p) noexcept {
+  const auto at = reinterpret_cast<address>(p);
+  const auto first = reinterpret_cast<address>(texts.data());
+  return at - first < texts.size();
+}
+
+}  // namespace hpe::trace
