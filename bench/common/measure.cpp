@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "apps/command_line/program.h"
-#include "bench/common/charts.h"
 #include "bench/common/processor_time.h"
 
 namespace hpe::bench {

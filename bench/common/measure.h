@@ -7,11 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "apps/command_line/charts.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/values.h"
 
 namespace hpe::bench {
 
+using command_line::as_json;
+using command_line::axis;
+using command_line::chart;
+using command_line::line;
+using command_line::picture;
+using command_line::scale;
 using command_line::to_flag;
 using command_line::to_text;
 using command_line::to_whole;

@@ -1,0 +1,35 @@
+#include "apps/predict/expression.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <muParser.h>
+
+#include <cmath>
+#include <ranges>
+
+namespace hpe::predict {
+
+namespace {
+
+double round_up(double x) { return std::ceil(x); }
+double round_down(double x) { return std::floor(x); }
+
+}  // namespace
+
+double evaluate(const std::string& formula, const variables& known) {
+  try {
+    mu::Parser parser;
+    parser.DefineFun("ceil", round_up);
+    parser.DefineFun("floor", round_down);
+    for (const auto& [name, value] : known) parser.DefineConst(name, value);
+    parser.SetExpr(formula);
+    const double value = parser.Eval();
+    if (!std::isfinite(value)) throw bad_input(fmt::format("\"{}\" has no finite value", formula));
+    return value;
+  } catch (const mu::Parser::exception_type& refused) {
+    throw bad_input(fmt::format("\"{}\": {} The variables are {}", formula, refused.GetMsg(),
+                                fmt::join(std::views::keys(known), ", ")));
+  }
+}
+
+}  // namespace hpe::predict
