@@ -5,7 +5,8 @@
 #include <muParser.h>
 
 #include <cmath>
-#include <ranges>
+#include <string>
+#include <vector>
 
 namespace hpe::predict {
 
@@ -27,8 +28,9 @@ double evaluate(const std::string& formula, const variables& known) {
     if (!std::isfinite(value)) throw bad_input(fmt::format("\"{}\" has no finite value", formula));
     return value;
   } catch (const mu::Parser::exception_type& refused) {
-    throw bad_input(fmt::format("\"{}\": {} The variables are {}", formula, refused.GetMsg(),
-                                fmt::join(std::views::keys(known), ", ")));
+    std::vector<std::string> names;
+    for (const auto& [name, value] : known) names.push_back(name);
+    throw bad_input(fmt::format("\"{}\": {} The variables are {}", formula, refused.GetMsg(), fmt::join(names, ", ")));
   }
 }
 

@@ -116,7 +116,7 @@ double exchange_seconds(pattern how, double bytes, double members, const path& w
   const double message = bytes / way.rate, steps = std::ceil(std::log2(members)), others = members - 1;
   switch (how) {
     case pattern::gather:
-    case pattern::scatter: return steps * way.latency + others * message;
+    case pattern::scatter:
     case pattern::all_gather: return steps * way.latency + others * message;
     case pattern::all_to_all: return others * (way.latency + message);
     case pattern::broadcast:
