@@ -79,10 +79,10 @@ int device_number(const object& o, const std::string& name) {
   return static_cast<int>(value);
 }
 
-rate_table table_of(const object& o, const std::string& name) {
+rate_table table_of(const object& o, const std::string& name, const std::string& value = "bytes_per_second") {
   std::vector<shared_rate> rows;
-  for (const object& row : o.parts(name, {"devices", "bytes_per_second"}))
-    rows.push_back({device_number(row, "devices"), row.positive("bytes_per_second")});
+  for (const object& row : o.parts(name, {"devices", value}))
+    rows.push_back({device_number(row, "devices"), row.positive(value)});
   try {
     return rate_table(std::move(rows));
   } catch (const bad_input& wrong) {
@@ -119,10 +119,11 @@ machine_profile read_object(const object& o) {
   if (m.sources.empty()) throw bad_input(o.path_of("sources") + ": empty");
 
   const object d = o.part("devices", {"count", "memory_bytes", "relative_speed", "launch_seconds",
-                                      "kernel_floor_seconds", "blocks_in_a_wave"});
+                                      "kernel_floor_seconds", "blocks_in_a_wave", "speeds_together"});
   m.devices = device_number(d, "count");
   m.device_memory = d.positive("memory_bytes");
   if (d.has("relative_speed")) m.relative_speed = d.positive("relative_speed");
+  if (d.has("speeds_together")) m.speeds_together = table_of(d, "speeds_together", "speed");
   m.launch = d.number_or("launch_seconds", 0);
   m.kernel_floor = d.number_or("kernel_floor_seconds", 0);
   m.wave = d.number_or("blocks_in_a_wave", 0);
@@ -150,9 +151,9 @@ machine_profile read_object(const object& o) {
   return m;
 }
 
-json as_rows(const rate_table& t) {
+json as_rows(const rate_table& t, const char* value = "bytes_per_second") {
   json rows = json::array();
-  for (const shared_rate& r : t.rows()) rows.push_back({{"devices", r.devices}, {"bytes_per_second", r.rate}});
+  for (const shared_rate& r : t.rows()) rows.push_back({{"devices", r.devices}, {value, r.rate}});
   return rows;
 }
 
@@ -212,6 +213,10 @@ double peer_links::rate(int devices) const {
   return among_first.value_or(*of_all);
 }
 
+double machine_profile::speed(int devices_at_once) const {
+  return relative_speed * (speeds_together.empty() ? 1 : speeds_together.of_each(devices_at_once));
+}
+
 machine_profile profile_of_json(const std::string& text, const std::string& file) {
   try {
     const json value = json::parse(text);
@@ -235,6 +240,7 @@ std::string as_json(const machine_profile& m) {
   all["devices"] = {
       {"count", m.devices},         {"memory_bytes", m.device_memory},        {"relative_speed", m.relative_speed},
       {"launch_seconds", m.launch}, {"kernel_floor_seconds", m.kernel_floor}, {"blocks_in_a_wave", m.wave}};
+  if (!m.speeds_together.empty()) all["devices"]["speeds_together"] = as_rows(m.speeds_together, "speed");
   all["links"] = {{"latency_seconds", m.link_latency},
                   {"pinned_to_device", as_rows(m.pinned_to_device)},
                   {"pinned_to_host", as_rows(m.pinned_to_host)},

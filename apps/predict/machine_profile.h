@@ -59,12 +59,13 @@ struct machine_profile {
   std::string origin;                ///< "published" or "measured"
   std::vector<std::string> sources;  ///< of published figures: where they stand; of measured ones: the program
 
-  int devices = 1;            ///< in one machine. Predictions for more of them are extrapolations
-  double device_memory = 0;   ///< of each device
-  double relative_speed = 1;  ///< of its kernels, against the device of the specification's reference time
-  double launch = 0;          ///< from a launch to the kernel's begin
-  double kernel_floor = 0;    ///< time of an empty kernel
-  double wave = 0;            ///< blocks of threads that a device runs at once; 0: not known
+  int devices = 1;             ///< in one machine. Predictions for more of them are extrapolations
+  double device_memory = 0;    ///< of each device
+  double relative_speed = 1;   ///< of its kernels, against the device of the specification's reference time
+  rate_table speeds_together;  ///< of each device while so many run kernels, against one alone; empty: as fast as alone
+  double launch = 0;           ///< from a launch to the kernel's begin
+  double kernel_floor = 0;     ///< time of an empty kernel
+  double wave = 0;             ///< blocks of threads that a device runs at once; 0: not known
 
   rate_table pinned_to_device, pinned_to_host, pageable_to_device, pageable_to_host;
   rate_table both_ways;     ///< both directions together, pinned; empty: no more than the faster direction
@@ -79,6 +80,9 @@ struct machine_profile {
   std::optional<peer_links> peers;
   std::optional<network> between_nodes;
   std::optional<network> between_ranks;  ///< of MPI, on one machine
+
+  /// Of kernels, while so many devices of one machine run some.
+  [[nodiscard]] double speed(int devices_at_once) const;
 };
 
 /// Throws bad_input, with the file and the field, for JSON that is no profile.

@@ -136,7 +136,9 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
     const auto waves = [&](double of) { return std::ceil(std::ceil(of / d.block) / m.wave); };
     shares = waves(units) / waves(d.reference_units);
   }
-  return std::max(shares * d.reference_seconds / m.relative_speed, d.launches * m.kernel_floor) + d.launches * m.launch;
+  return std::max(shares * d.reference_seconds / m.speed(d.where == topology::shared ? d.devices : 1),
+                  d.launches * m.kernel_floor) +
+         d.launches * m.launch;
 }
 
 estimate predict(const demand& d, const machine_profile& m) {

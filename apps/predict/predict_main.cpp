@@ -2,17 +2,31 @@
 
 #include <fmt/core.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/predict/request.h"
+#include "apps/predict/trace_specification.h"
 
 namespace hpe::predict {
 
 namespace {
 
+specification specification_of(const request& r) {
+  if (r.trace.empty()) return specification::read(file_of(r.specification, "applications", ".toml"));
+  std::ifstream stream(r.trace);
+  if (!stream) throw bad_input("cannot read " + r.trace);
+  const std::string text = specification_of_trace({std::istreambuf_iterator<char>(stream), {}}, r.trace);
+  command_line::write_text(text, r.save_spec);
+  return specification::parse(text, r.trace);
+}
+
 int run(const request& r) {
-  for (const std::string& file : {r.json, r.csv, r.charts}) command_line::check_writable(file);
-  specification s = specification::read(file_of(r.specification, "applications", ".toml"));
+  for (const std::string& file : {r.json, r.csv, r.charts, r.save_spec}) command_line::check_writable(file);
+  specification s = specification_of(r);
+  if (r.machine.empty()) return 0;
   s.set(r.sizes);
   const machine_profile m = read_profile(file_of(r.machine, "machines", ".json"));
   const predictions all = predict(s, m, r.devices, topologies(r, m), r.what_if);

@@ -46,6 +46,9 @@ std::vector<command_line::option> options_of(request& r) {
        "memory), "
        "memory (size of host memory), gpu (speed of kernels)",
        to_text(r.what_if)},
+      {"--from-trace", "FILE", "in place of SPEC: a trace of a run on one device (hpe run --trace)", to_text(r.trace)},
+      {"--save-spec", "FILE", "write the specification that the trace gives, for you to complete",
+       to_text(r.save_spec)},
       {"--csv", "FILE", "write the predictions as lines of values; -: to standard output, and no table",
        to_text(r.csv)},
       {"--charts", "FILE", "write charts as JSON, for `scripts/measurements draw`", to_text(r.charts)},
@@ -66,8 +69,10 @@ request parse(int argc, char** argv) {
   request r;
   command_line::read(options_of(r), argc, argv);
   if (r.help) return r;
-  if (r.specification.empty()) throw bad_input("no specification is named; --help tells what is read");
-  if (r.machine.empty()) throw bad_input("no machine is named: --machine PROFILE");
+  if (r.specification.empty() == r.trace.empty())
+    throw bad_input("either a specification or --from-trace is needed; --help tells what is read");
+  if (r.trace.empty() && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace");
+  if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named: --machine PROFILE");
   return r;
 }
 
@@ -82,7 +87,8 @@ std::string help_text() {
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe predict ray-tracing --machine schaa-kaeli-distributed --what-if network=10x\n"
-         "  hpe predict my.toml --machine my.json --gpus 1..8 --topology shared --set n=8192\n";
+         "  hpe predict my.toml --machine my.json --gpus 1..8 --topology shared --set n=8192\n"
+         "  hpe predict --from-trace run.json --machine my.json --save-spec run.toml\n";
 }
 
 std::string file_of(const std::string& word, const std::string& folder, const std::string& ending) {

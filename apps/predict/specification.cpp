@@ -252,7 +252,7 @@ std::optional<demand> specification::on(int devices, topology where) const {
   d.host_bytes = host_bytes.at_least(0, known);
   d.device_bytes = device_bytes.at_least(0, known);
   for (const transfer_formulas& t : transfers)
-    d.transfers.push_back({t.name, t.where, t.bytes.at_least(0, known), t.pieces.at_least(1, known), t.pinned,
+    d.transfers.push_back({t.name, t.where, t.bytes.at_least(0, known), t.pieces.above_zero(known), t.pinned,
                            t.each_iteration, t.overlap, t.disk_passes.at_least(0, known)});
   for (const exchange_formulas& x : exchanges)
     d.exchanges.push_back({x.name, x.how, x.bytes.at_least(0, known), x.members.at_least(1, known),

@@ -52,16 +52,14 @@ void device_rates::finish(const std::vector<timepoint>& points) {
 }
 
 double device_rates::seconds_of(way which, int devices) {
-  return median_seconds(
-      repeats_, [] {},
-      [&] {
-        std::vector<timepoint> queued;
-        for (int d = 0; d < devices; ++d) {
-          if (which != way::to_host) queued.push_back(queue(way::to_device, d, bytes_));
-          if (which != way::to_device) queued.push_back(queue(way::to_host, d, bytes_));
-        }
-        finish(queued);
-      });
+  return fastest_seconds(repeats_, [&] {
+    std::vector<timepoint> queued;
+    for (int d = 0; d < devices; ++d) {
+      if (which != way::to_host) queued.push_back(queue(way::to_device, d, bytes_));
+      if (which != way::to_device) queued.push_back(queue(way::to_host, d, bytes_));
+    }
+    finish(queued);
+  });
 }
 
 predict::rate_table device_rates::pinned(way which) {
@@ -72,14 +70,12 @@ predict::rate_table device_rates::pinned(way which) {
 }
 
 double device_rates::latency() {
-  return median_seconds(
-      repeats_, [] {}, [&] { finish({queue(way::to_device, 0, few_bytes)}); });
+  return fastest_seconds(repeats_, [&] { finish({queue(way::to_device, 0, few_bytes)}); });
 }
 
 double device_rates::seconds_between(int from, int to, std::size_t bytes) {
   device::stream& stream = *streams_[static_cast<std::size_t>(to) * lanes];
-  return median_seconds(
-      repeats_, [] {}, [&] { finish({stream.copy(memory(to, 0), memory(from, 1), bytes)}); });
+  return fastest_seconds(repeats_, [&] { finish({stream.copy(memory(to, 0), memory(from, 1), bytes)}); });
 }
 
 std::optional<predict::peer_links> device_rates::peers() {
@@ -92,6 +88,10 @@ std::optional<predict::peer_links> device_rates::peers() {
     }
   if (found.pairs.empty()) return std::nullopt;
   return found;
+}
+
+double fastest_seconds(unsigned repeats, const std::function<void()>& body, const std::function<void()>& prepare) {
+  return timed(repeats, prepare, body).fastest;
 }
 
 std::vector<int> numbers_of_devices(int all) {

@@ -3,7 +3,9 @@
 /// The links of all devices, measured with copies that bypass hpe's runtime, on a second set of the same devices.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,7 @@ namespace hpe::bench {
 
 class device_rates {
  public:
-  /// bytes: of a copy. repeats: of each measurement, of which the median counts. specification: as in HPE_DEVICES.
+  /// bytes: of a copy. repeats: of each measurement, of which the fastest counts. specification: as in HPE_DEVICES.
   device_rates(const std::string& specification, int devices, std::size_t bytes, unsigned repeats);
 
   enum class way { to_device, to_host, both };
@@ -42,6 +44,11 @@ class device_rates {
   std::unique_ptr<device::device_set> devices_;
   std::vector<device::stream*> streams_;  // for each device one to it, and one back
 };
+
+/// Of so many runs of the body, each after prepare. A profile is that of a machine without other load, which only adds
+/// time; so the fastest run counts.
+[[nodiscard]] double fastest_seconds(
+    unsigned repeats, const std::function<void()>& body, const std::function<void()>& prepare = [] {});
 
 /// 1, 2, 4, ... and `all`.
 [[nodiscard]] std::vector<int> numbers_of_devices(int all);

@@ -1,5 +1,6 @@
 // Formulas, specifications and profiles as people write them, and what is said of errors.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,6 +8,7 @@
 
 #include "apps/predict/predictions.h"
 #include "apps/predict/request.h"
+#include "apps/predict/trace_specification.h"
 
 namespace hpe::predict {
 namespace {
@@ -125,6 +127,55 @@ TEST(Profile, ChangesByWhatIf) {
   EXPECT_EQ(m.disk, changed.disk);
   for (const char* const wrong : {"link", "link=2", "link=0x", "lunk=2x", "link=x"})
     EXPECT_NE("", complaint([&] { static_cast<void>(with_changes(m, wrong)); })) << wrong;
+}
+
+/// An event of a trace; device 0 is process 7, the program's threads are process 1.
+std::string event(int process, const std::string& kind, const std::string& name, double begin, double length,
+                  double bytes = 0) {
+  return fmt::format(R"(,{{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":0,"ts":{},"dur":{},"args":{{"bytes":{}}}}})",
+                     name, kind, process, begin, length, bytes);
+}
+
+std::string trace_of(const std::string& events, int without_room = 0) {
+  return R"({"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"threads of the program"}},)"
+         R"({"ph":"M","name":"process_name","pid":7,"args":{"name":"device 0: soft device 0"}},)"
+         R"({"ph":"M","name":"process_name","pid":8,"args":{"name":"device 1: soft device 1"}})" +
+         events + fmt::format(R"(],"otherData":{{"events_without_room":{}}}}})", without_room);
+}
+
+// Two steps of 1 s. Then 1 s without work, and a copy of 4 s, 3 s of them beside the third step. What comes before the
+// first kernel and after the last is not of the run, nor are calls of threads.
+const std::string events_of_a_run =
+    event(7, "copy", "copy to device", 0, 1e6, 1000) + event(7, "kernel", "step", 1e6, 1e6) +
+    event(7, "kernel", "step", 2e6, 1e6) + event(1, "call", "hpeLaunch", 3e6, 9e6) +
+    event(7, "copy", "copy to device", 4e6, 4e6, 6000) + event(7, "kernel", "step", 5e6, 4e6) +
+    event(7, "copy", "copy to host", 9e6, 1e6, 1000);
+
+TEST(Trace, GivesASpecificationOfItsRun) {
+  const std::string text = specification_of_trace(trace_of(events_of_a_run), "t.json");
+  const demand d = specification::parse(text, "t.toml").on(2, topology::shared).value();
+  EXPECT_EQ(3, d.iterations);
+  EXPECT_NEAR(6.0 / 3, d.reference_seconds, 1e-8);
+  EXPECT_NEAR(1.0 / 3, d.cpu_seconds, 1e-8);
+  ASSERT_EQ(1U, d.transfers.size());
+  EXPECT_EQ(direction::to_device, d.transfers[0].where);
+  EXPECT_EQ(1000, d.transfers[0].bytes);
+  EXPECT_TRUE(d.transfers[0].overlap);
+  EXPECT_TRUE(d.exchanges.empty());
+}
+
+TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
+  const auto complaint_about_trace = [](const std::string& text) {
+    return complaint([&] { static_cast<void>(specification_of_trace(text, "t.json")); });
+  };
+  EXPECT_EQ("", complaint_about_trace(trace_of(events_of_a_run)));
+  EXPECT_EQ("t.json: kernels ran on 2 devices; a specification is made of a run on one device",
+            complaint_about_trace(trace_of(events_of_a_run + event(8, "kernel", "step", 0, 1))));
+  EXPECT_EQ("t.json: kernels ran on 0 devices; a specification is made of a run on one device",
+            complaint_about_trace(trace_of("")));
+  EXPECT_NE("", complaint_about_trace(trace_of(events_of_a_run, 1)));
+  EXPECT_NE(std::string::npos, complaint_about_trace("{}").find("t.json: no trace of hpe"));
+  EXPECT_NE(std::string::npos, complaint_about_trace("no").find("t.json: no trace of hpe"));
 }
 
 TEST(Predictions, TellTheFastestAndWhatWouldChange) {

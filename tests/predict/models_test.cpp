@@ -18,6 +18,8 @@ rate_table same(double rate) { return rate_table({{1, rate}}); }
 machine_profile machine() {
   machine_profile m;
   m.name = "machine";
+  m.origin = "measured";
+  m.sources = {"this test"};
   m.devices = 4;
   m.device_memory = 4 * giga;
   m.pinned_to_device = m.pageable_to_device = same(giga);
@@ -137,6 +139,16 @@ TEST(ModernModel, KernelsRunInWavesOfBlocks) {
   EXPECT_DOUBLE_EQ(9 + 1, modern::kernel_seconds(d, m));
   m.relative_speed = 0.5;
   EXPECT_DOUBLE_EQ(15 + 1, modern::kernel_seconds(d, m));
+}
+
+TEST(ModernModel, DevicesThatShareCoresRunKernelsMoreSlowlyTogether) {
+  machine_profile m = machine();
+  m.speeds_together = rate_table({{1, 1}, {2, 0.8}});
+  EXPECT_DOUBLE_EQ(10, modern::kernel_seconds(work(1), m));
+  EXPECT_DOUBLE_EQ(5 / 0.8, modern::kernel_seconds(work(2), m));
+  EXPECT_DOUBLE_EQ(2.5 / 0.4, modern::kernel_seconds(work(4), m));
+  EXPECT_DOUBLE_EQ(2.5, modern::kernel_seconds(work(4, topology::distributed), m));
+  EXPECT_DOUBLE_EQ(0.4, profile_of_json(as_json(m), "again").speed(4));
 }
 
 TEST(ModernModel, CollectivesChooseTheirAlgorithmBySize) {
