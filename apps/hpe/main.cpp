@@ -7,6 +7,7 @@
 #include "apps/fft/fft_main.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/report/command.h"
+#include "apps/predict/predict_main.h"
 #include "apps/rtm/rtm_main.h"
 #include "apps/scan/scan_main.h"
 #include "apps/sort/sort_main.h"
@@ -25,6 +26,7 @@ constexpr std::array table{
     command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
     command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
+    command{"predict", "how fast an application would be on more devices or another machine", predict_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists all options", help},
 };

@@ -7,11 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "apps/command_line/charts.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/values.h"
 
 namespace hpe::bench {
 
+using command_line::as_json;
+using command_line::axis;
+using command_line::chart;
+using command_line::line;
+using command_line::picture;
+using command_line::scale;
 using command_line::to_flag;
 using command_line::to_text;
 using command_line::to_whole;
@@ -67,10 +74,9 @@ struct arguments {
   bool quiet = false;    ///< no table
 };
 
-/// Reads the command line; `more` are the options of this benchmark alone. --devices N changes HPE_DEVICES, so hpe must
-/// not have started. If the command line is wrong, ends the
-/// program with an error message and status 2. From then on, an uncaught exception ends the program with its message
-/// and status 1.
+/// Reads the command line; `more` are the options of this benchmark alone, and may take the place of common ones.
+/// --devices N changes HPE_DEVICES, so hpe must not have started. If the command line is wrong, ends the program with an
+/// error message and status 2. From then on, an uncaught exception ends the program with its message and status 1.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 

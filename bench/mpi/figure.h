@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/common/charts.h"
 #include "bench/common/measure.h"
 
 namespace hpe::bench {

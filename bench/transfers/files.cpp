@@ -11,7 +11,6 @@
 #include <cstring>
 #include <functional>
 
-#include "bench/common/charts.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/copies/file_schemes.h"

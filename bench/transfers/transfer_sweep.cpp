@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/common/charts.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/copies/bare_copies.h"

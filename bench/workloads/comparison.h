@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/common/charts.h"
 #include "bench/common/measure.h"
 #include "bench/workloads/program.h"
 

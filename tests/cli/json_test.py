@@ -4,6 +4,7 @@
     json_test.py <hpe>
 """
 
+import csv
 import json
 import subprocess
 import sys
@@ -24,6 +25,7 @@ RUNS = {
     "wave": (["24", "--steps", "3", "--check"], "report"),
     "scan": (["1000", "--repeats", "1"], "report"),
     "sort": (["1000", "--repeats", "1"], "report"),
+    "predict": (["ray-tracing", "--machine", "dgx-h100", "--gpus", "1..4", "--what-if", "link=2x"], "predictions"),
 }
 
 
@@ -52,6 +54,29 @@ class Commands(unittest.TestCase):
                 self.assertEqual(0, done.returncode, done.stderr)
                 self.assertNotEqual("", done.stdout)
                 self.check((Path(self.folder.name) / "a.json").read_text(), schema)
+
+    def test_machines_that_hpe_brings_along_have_their_schema(self):
+        machines = sorted((Path(__file__).parents[2] / "apps" / "predict" / "machines").glob("*.json"))
+        self.assertEqual(4, len(machines))
+        for machine in machines:
+            with self.subTest(machine.name):
+                self.assertEqual("published", self.check(machine.read_text(), "machine")["origin"])
+
+    def test_predictions_agree_in_all_forms(self):
+        words = ["predict", "ray-tracing", "--machine", "dgx-h100", "--gpus", "1..4", "--topology", "shared"]
+        done = self.hpe(*words, "--json", "a.json", "--charts", "c.json", "--csv", "-")
+        self.assertEqual(0, done.returncode, done.stderr)
+        found = json.loads((Path(self.folder.name) / "a.json").read_text())
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        self.assertEqual(8, len(rows))
+        for row, point in zip(rows, found["predictions"]):
+            self.assertEqual((point["devices"], point["model"]), (int(row["devices"]), row["model"]))
+            self.assertAlmostEqual(point["seconds"], float(row["seconds"]))
+            self.assertAlmostEqual(point["busy_seconds"]["kernels"], float(row["kernels"]))
+        charts = self.check((Path(self.folder.name) / "c.json").read_text(), "charts")["charts"]
+        modern = next(c for c in charts if c["line"] == "shared, modern" and c["y_label"] == "seconds")
+        self.assertEqual([1, 2, 3, 4], modern["x"])
+        self.assertEqual([p["seconds"] for p in found["predictions"] if p["model"] == "modern"], modern["y"])
 
     def test_the_schema_refuses_what_is_missing(self):
         found = json.loads(self.hpe("sort", "1000", "--repeats", "1", "--json", "-").stdout)
@@ -83,7 +108,7 @@ class Commands(unittest.TestCase):
         for command in RUNS:
             text = self.hpe(command, "--help").stdout
             for option in common:
-                if command == "info" and option in ("--quiet", "--devices N"):
+                if command == "info" and option in ("--quiet", "--devices N") or command == "predict" and option == "--devices N":
                     continue
                 line = next((line.split(option, 1)[1].strip() for line in text.splitlines() if f"  {option} " in line), None)
                 self.assertIsNotNone(line, f"{command} {option}")

@@ -1,13 +1,13 @@
 #pragma once
 
-/// Line charts that benchmarks write as numbers, and `scripts/measurements draw` draws. A picture is a row of charts
+/// Line charts that programs write as numbers, and `scripts/measurements draw` draws. A picture is a row of charts
 /// that share the names and colours of their lines, and a legend.
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace hpe::bench {
+namespace hpe::command_line {
 
 /// How an axis is divided and labelled.
 enum class scale {
@@ -41,4 +41,4 @@ struct picture {
 /// (docs/schemas/charts.json).
 [[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
 
-}  // namespace hpe::bench
+}  // namespace hpe::command_line

@@ -1,10 +1,10 @@
-#include "bench/common/charts.h"
+#include "apps/command_line/charts.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace hpe::bench {
+namespace hpe::command_line {
 namespace {
 
 TEST(Charts, AreWrittenWithLabelsScalesAndPoints) {
@@ -25,4 +25,4 @@ TEST(Charts, AreWrittenWithLabelsScalesAndPoints) {
 }
 
 }  // namespace
-}  // namespace hpe::bench
+}  // namespace hpe::command_line

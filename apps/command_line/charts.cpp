@@ -1,11 +1,11 @@
-#include "bench/common/charts.h"
+#include "apps/command_line/charts.h"
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "apps/command_line/report.h"
 
-namespace hpe::bench {
+namespace hpe::command_line {
 
 namespace {
 
@@ -21,9 +21,9 @@ const char* name_of(scale s) {
 }  // namespace
 
 std::string as_json(const std::string& title, const std::vector<picture>& pictures) {
-  nlohmann::json object{{"program", ::program_invocation_short_name}, {"title", title},
-                        {"commit", command_line::commit()},           {"machine", command_line::machine()},
-                        {"time", command_line::time_now()},           {"charts", nlohmann::json::array()}};
+  nlohmann::json object{
+      {"program", ::program_invocation_short_name}, {"title", title},     {"commit", commit()},
+      {"machine", command_line::machine()},         {"time", time_now()}, {"charts", nlohmann::json::array()}};
   for (const picture& p : pictures)
     for (const chart& c : p.charts)
       for (const line& l : c.lines) {
@@ -45,4 +45,4 @@ std::string as_json(const std::string& title, const std::vector<picture>& pictur
   return object.dump(1) + '\n';
 }
 
-}  // namespace hpe::bench
+}  // namespace hpe::command_line

@@ -1,0 +1,21 @@
+#pragma once
+
+/// Formulas of specifications, such as "ceil(rows / P) * columns * 4".
+
+#include <map>
+#include <string>
+
+#include "apps/command_line/bad_input.h"
+
+namespace hpe::predict {
+
+using command_line::bad_input;
+
+using variables = std::map<std::string, double>;
+
+/// The value of a formula. It may use the variables, numbers, + - * / ^, comparisons, && || ?:, and the functions ceil,
+/// floor, rint, sqrt, log2, min, max and those that muParser has besides. Throws bad_input with the reason if the
+/// formula is wrong, uses an unknown variable (the known ones are told), or has no finite value.
+[[nodiscard]] double evaluate(const std::string& formula, const variables& known);
+
+}  // namespace hpe::predict

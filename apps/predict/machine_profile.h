@@ -1,0 +1,98 @@
+#pragma once
+
+/// What the models need to know of a machine. `hpe bench machine` measures a profile and writes it as JSON, which
+/// docs/schemas/machine.json describes; apps/predict/machines has profiles of published figures.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/predict/expression.h"
+
+namespace hpe::predict {
+
+/// The rate that each of so many devices gets while all of them are busy, in bytes per second.
+struct shared_rate {
+  int devices;
+  double rate;
+};
+
+/// Rates for some numbers of devices, ascending.
+class rate_table {
+ public:
+  rate_table() = default;
+  /// Throws bad_input unless the numbers of devices ascend from 1 and all rates are positive.
+  explicit rate_table(std::vector<shared_rate> rows);
+
+  /// The rate of each of so many busy devices. Between two rows, the sum of all devices is interpolated. Beyond the
+  /// last row, all devices together get no more than in the last row. The table is not empty.
+  [[nodiscard]] double of_each(int devices) const;
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  [[nodiscard]] const std::vector<shared_rate>& rows() const { return rows_; }
+  void multiply(double factor);
+
+ private:
+  std::vector<shared_rate> rows_;
+};
+
+struct peer_rate {
+  int from, to;
+  double rate;
+};
+
+/// Copies between devices of one machine that do not pass through host memory.
+struct peer_links {
+  double latency;  ///< seconds
+  std::vector<peer_rate> pairs;
+  /// The slowest of the pairs among the first devices; pairs of higher numbers count as the slowest of all pairs.
+  [[nodiscard]] double rate(int devices) const;
+};
+
+struct network {
+  double rate;     ///< bytes per second, each way
+  double latency;  ///< seconds
+};
+
+/// Rates are bytes per second, times seconds, sizes bytes.
+struct machine_profile {
+  std::string name;
+  std::string origin;                ///< "published" or "measured"
+  std::vector<std::string> sources;  ///< of published figures: where they stand; of measured ones: the program
+
+  int devices = 1;             ///< in one machine. Predictions for more of them are extrapolations
+  double device_memory = 0;    ///< of each device
+  double relative_speed = 1;   ///< of its kernels, against the device of the specification's reference time
+  rate_table speeds_together;  ///< of each device while so many run kernels, against one alone; empty: as fast as alone
+  double launch = 0;           ///< from a launch to the kernel's begin
+  double kernel_floor = 0;     ///< time of an empty kernel
+  double wave = 0;             ///< blocks of threads that a device runs at once; 0: not known
+
+  rate_table pinned_to_device, pinned_to_host, pageable_to_device, pageable_to_host;
+  rate_table both_ways;     ///< both directions together, pinned; empty: no more than the faster direction
+  double link_latency = 0;  ///< of a copy between host and device
+
+  double host_memory = 0;               ///< that programs can use
+  double host_copy = 0;                 ///< rate of a copy within host memory
+  double pinned_allocation = 0;         ///< of an allocation, whatever its size
+  double pinned_allocation_a_byte = 0;  ///< besides
+  double disk = 0;                      ///< rate in one direction
+
+  std::optional<peer_links> peers;
+  std::optional<network> between_nodes;
+  std::optional<network> between_ranks;  ///< of MPI, on one machine
+
+  /// Of kernels, while so many devices of one machine run some.
+  [[nodiscard]] double speed(int devices_at_once) const;
+};
+
+/// Throws bad_input, with the file and the field, for JSON that is no profile.
+[[nodiscard]] machine_profile read_profile(const std::string& file);
+[[nodiscard]] machine_profile profile_of_json(const std::string& text, const std::string& file);
+
+[[nodiscard]] std::string as_json(const machine_profile& m);
+
+/// A machine with other parts: "link=2x,network=10x". The parts are link (both directions, pinned and pageable), peer,
+/// network, disk, host (copies in host memory), gpu (speed of kernels) and memory (of the host). Throws bad_input.
+[[nodiscard]] machine_profile with_changes(machine_profile m, const std::string& changes);
+
+}  // namespace hpe::predict

@@ -1,0 +1,169 @@
+#include "apps/predict/modern_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hpe::predict::modern {
+
+namespace {
+
+using busy_times = std::map<resource, double>;
+
+double longest(const busy_times& all) {
+  double most = 0;
+  for (const auto& [r, seconds] : all) most = std::max(most, seconds);
+  return most;
+}
+
+/// The seconds of a part of a run (its iterations, or what happens once), by resource.
+class schedule {
+ public:
+  void serial(resource r, double seconds) {
+    busy_[r] += seconds;
+    serial_ += seconds;
+  }
+  void overlapped(resource r, double seconds) {
+    busy_[r] += seconds;
+    overlapped_[r] += seconds;
+  }
+  void add(bool overlap, resource r, double seconds) { overlap ? overlapped(r, seconds) : serial(r, seconds); }
+  /// The overlapped resources share these seconds at least, as the directions of a link do.
+  void at_least(double seconds) { least_ = std::max(least_, seconds); }
+
+  void repeat(double times, estimate& into) const {
+    into.seconds += times * (serial_ + std::max(least_, longest(overlapped_)));
+    for (const auto& [r, seconds] : busy_)
+      if (seconds > 0) into.busy[r] += times * seconds;
+  }
+
+ private:
+  busy_times busy_, overlapped_;
+  double serial_ = 0, least_ = 0;
+};
+
+class machine {
+ public:
+  machine(const demand& d, const machine_profile& m)
+      : m_(m), devices_(d.devices), shared_(d.where == topology::shared), sharing_(shared_ ? d.devices : 1) {
+    if (!shared_ && devices_ > 1 && !m.between_nodes)
+      throw bad_input(m.name + " has no network; --topology shared leaves the distributed devices out");
+  }
+
+  [[nodiscard]] double link_seconds(direction where, bool pinned, double bytes, double pieces) const {
+    const rate_table& pageable = where == direction::to_device ? m_.pageable_to_device : m_.pageable_to_host;
+    const rate_table& rates = pinned ? pinned_rates(where) : pageable;
+    return bytes > 0 ? pieces * m_.link_latency + bytes / rates.of_each(sharing_) : 0;
+  }
+
+  /// Seconds in which bytes of both directions together cross the link of each device.
+  [[nodiscard]] double both_ways_seconds(double bytes) const {
+    const double faster = std::max(m_.pinned_to_device.of_each(sharing_), m_.pinned_to_host.of_each(sharing_));
+    return bytes / (m_.both_ways.empty() ? faster : m_.both_ways.of_each(sharing_));
+  }
+
+  [[nodiscard]] double disk_seconds(double allocated, const transfer& t) const {
+    const double missing = std::clamp(allocated - m_.host_memory, 0.0, t.bytes / t.pieces) * t.pieces;
+    return t.disk_passes * missing * sharing_ / m_.disk;
+  }
+
+  [[nodiscard]] resource of_exchanges() const {
+    if (!shared_) return resource::network;
+    return m_.peers ? resource::peers : resource::to_host;
+  }
+
+  /// The way between two devices: the network, a link between them, or both directions of their links to the host.
+  [[nodiscard]] path way() const {
+    if (!shared_) return {m_.between_nodes->rate, m_.between_nodes->latency};
+    if (m_.peers) return {m_.peers->rate(devices_), m_.peers->latency};
+    const double one_way = std::min(m_.pinned_to_device.of_each(devices_), m_.pinned_to_host.of_each(devices_));
+    return {std::min(one_way, 0.5 / both_ways_seconds(1)), 2 * m_.link_latency};
+  }
+
+ private:
+  [[nodiscard]] const rate_table& pinned_rates(direction where) const {
+    return where == direction::to_device ? m_.pinned_to_device : m_.pinned_to_host;
+  }
+
+  const machine_profile& m_;
+  const int devices_;
+  const bool shared_;
+  const int sharing_;  ///< devices that share host memory and disk
+};
+
+/// The schedule of what happens in each iteration, or of what happens once.
+schedule schedule_of(const demand& d, const machine_profile& m, bool each_iteration) {
+  const machine parts(d, m);
+  schedule s;
+  double both_ways = 0;
+  for (const transfer& t : d.transfers) {
+    if (t.each_iteration != each_iteration) continue;
+    const resource link = t.where == direction::to_device ? resource::to_device : resource::to_host;
+    s.add(t.overlap, link, parts.link_seconds(t.where, t.pinned, t.bytes, t.pieces));
+    s.add(t.overlap, resource::disk, parts.disk_seconds(d.host_bytes, t));
+    if (t.overlap) both_ways += t.bytes;
+  }
+  s.at_least(parts.both_ways_seconds(both_ways));
+  for (const exchange& x : d.exchanges)
+    if (x.each_iteration == each_iteration && d.devices > 1)
+      s.add(x.overlap, parts.of_exchanges(), x.rounds * exchange_seconds(x.how, x.bytes, x.members, parts.way()));
+  return s;
+}
+
+}  // namespace
+
+double exchange_seconds(pattern how, double bytes, double members, const path& way) {
+  if (members <= 1 || bytes <= 0) return 0;
+  const double message = bytes / way.rate, steps = std::ceil(std::log2(members)), others = members - 1;
+  switch (how) {
+    case pattern::gather:
+    case pattern::scatter:
+    case pattern::all_gather: return steps * way.latency + others * message;
+    case pattern::all_to_all: return others * (way.latency + message);
+    case pattern::broadcast:
+      return std::min(steps * (way.latency + message), (steps + others) * way.latency + 2 * others / members * message);
+    case pattern::all_reduce:
+      return std::min(steps * (way.latency + message), 2 * steps * way.latency + 2 * others / members * message);
+    case pattern::halo: return way.latency + std::min(others, 2.0) * message;
+    case pattern::shift: return way.latency + message;
+  }
+  return 0;
+}
+
+double kernel_seconds(const demand& d, const machine_profile& m) {
+  const double units = std::ceil(d.units / d.granule / d.devices) * d.granule;
+  double shares = units / d.reference_units;
+  if (d.block > 0 && m.wave > 0) {
+    const auto waves = [&](double of) { return std::ceil(std::ceil(of / d.block) / m.wave); };
+    shares = waves(units) / waves(d.reference_units);
+  }
+  return std::max(shares * d.reference_seconds / m.speed(d.where == topology::shared ? d.devices : 1),
+                  d.launches * m.kernel_floor) +
+         d.launches * m.launch;
+}
+
+estimate predict(const demand& d, const machine_profile& m) {
+  const machine parts(d, m);
+  schedule each = schedule_of(d, m, true);
+  const schedule once = schedule_of(d, m, false);
+  each.overlapped(resource::kernels, kernel_seconds(d, m));
+  each.serial(resource::cpu, d.cpu_seconds);
+  // Bytes without room on the device come and go in each iteration, beside the kernels.
+  if (const double missing = std::max(0.0, d.device_bytes - m.device_memory); missing > 0) {
+    each.overlapped(resource::to_device, parts.link_seconds(direction::to_device, true, missing, 1));
+    each.overlapped(resource::to_host, parts.link_seconds(direction::to_host, true, missing, 1));
+    each.at_least(parts.both_ways_seconds(2 * missing));
+  }
+  estimate e;
+  double pinned = 0;
+  for (const transfer& t : d.transfers)
+    if (t.pinned) pinned += t.bytes;
+  if (pinned > 0) {
+    e.busy[resource::pinning] = m.pinned_allocation + pinned * m.pinned_allocation_a_byte;
+    e.seconds = e.busy[resource::pinning];
+  }
+  once.repeat(1, e);
+  each.repeat(d.iterations, e);
+  return e;
+}
+
+}  // namespace hpe::predict::modern

@@ -1,0 +1,30 @@
+#pragma once
+
+/// The time of machines whose parts work at once. Work that overlaps costs the time of the resource that is busy
+/// longest; the rest is a sum. Links have two directions and a latency, devices copy to each other, kernels run in
+/// waves of blocks, and a collective uses the algorithm that is fastest for its size. Memory has tiers: bytes that a
+/// device has no room for cross its link in each iteration, bytes that the host has no room for cross the disk.
+
+#include "apps/predict/demand.h"
+#include "apps/predict/machine_profile.h"
+
+namespace hpe::predict::modern {
+
+/// A way between two members of an exchange, in each direction.
+struct path {
+  double rate;
+  double latency;
+};
+
+/// Seconds of one exchange. Broadcast and all_reduce take the faster of two algorithms: a tree, which sends whole
+/// messages in few steps, and scatter with all-gather, which sends parts (R. Thakur et al., Optimization of Collective
+/// Communication Operations in MPICH, 2005).
+[[nodiscard]] double exchange_seconds(pattern how, double bytes, double members, const path& way);
+
+/// Seconds of an iteration's kernels on the device that has most units.
+[[nodiscard]] double kernel_seconds(const demand& d, const machine_profile& m);
+
+/// Throws bad_input for distributed devices on a machine without a network.
+[[nodiscard]] estimate predict(const demand& d, const machine_profile& m);
+
+}  // namespace hpe::predict::modern

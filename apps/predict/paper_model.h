@@ -1,0 +1,34 @@
+#pragma once
+
+/// D. Schaa and D. Kaeli, Exploring the Multiple-GPU Design Space (IPDPS 2009), equations 1 to 7: time is a sum,
+/// nothing overlaps. Times are seconds, sizes bytes, rates bytes per second.
+
+#include "apps/predict/demand.h"
+#include "apps/predict/machine_profile.h"
+
+namespace hpe::predict::paper {
+
+/// Equation 3: the time of one element.
+[[nodiscard]] double element_seconds(double reference_seconds, double elements);
+
+/// Equations 4 and 5: elements, or subsets of several elements, on so many GPUs.
+[[nodiscard]] double gpu_seconds(double seconds_of_one, double count, int gpus);
+
+/// Equation 6: the time in which the part of a transfer that is not in memory crosses the disk once. `allocated` is all
+/// data, `transferred` the bytes of the transfer.
+[[nodiscard]] double paging_seconds(double allocated, double memory, double transferred, double disk);
+
+/// Equation 7 for one transfer of a device: pinned memory costs an allocation, pageable memory the disk.
+[[nodiscard]] double gpu_communication_seconds(bool pinned, double pinned_allocation, double disk_seconds,
+                                               double bus_seconds);
+
+/// Steps of MPI's broadcast to so many ranks: the logarithm to base 2, rounded up.
+[[nodiscard]] double broadcast_steps(double ranks);
+
+/// How often the bytes of an exchange cross the network one after the other.
+[[nodiscard]] double steps(pattern how, double members);
+
+/// Equations 1 and 2: the sum of all parts. Throws bad_input for distributed devices on a machine without a network.
+[[nodiscard]] estimate predict(const demand& d, const machine_profile& m);
+
+}  // namespace hpe::predict::paper

@@ -1,0 +1,56 @@
+#include "apps/predict/predict_main.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "apps/command_line/program.h"
+#include "apps/command_line/report.h"
+#include "apps/predict/request.h"
+#include "apps/predict/trace_specification.h"
+
+namespace hpe::predict {
+
+namespace {
+
+specification specification_of(const request& r) {
+  if (r.trace.empty()) return specification::read(file_of(r.specification, "applications", ".toml"));
+  std::ifstream stream(r.trace);
+  if (!stream) throw bad_input("cannot read " + r.trace);
+  const std::string text = specification_of_trace({std::istreambuf_iterator<char>(stream), {}}, r.trace);
+  command_line::write_text(text, r.save_spec);
+  return specification::parse(text, r.trace);
+}
+
+int run(const request& r) {
+  for (const std::string& file : {r.json, r.csv, r.charts, r.save_spec}) command_line::check_writable(file);
+  specification s = specification_of(r);
+  if (r.machine.empty()) return 0;
+  s.set(r.sizes);
+  const machine_profile m = read_profile(file_of(r.machine, "machines", ".json"));
+  const predictions all = predict(s, m, r.devices, topologies(r, m), r.what_if);
+  if (!r.quiet && r.json != "-" && r.csv != "-" && r.charts != "-") {
+    fmt::print("{}", as_table(all));
+    if (m.origin == "published") fmt::print("figures of the machine: published, not measured\n");
+    if (!s.assumed.empty()) fmt::print("assumed: {}\n", s.assumed);
+  }
+  command_line::write_text(as_json(all), r.json);
+  command_line::write_text(as_csv(all), r.csv);
+  command_line::write_text(as_charts(all), r.charts);
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace hpe::predict
+
+int predict_main(int argc, char** argv) {
+  using namespace hpe;
+  return command_line::guarded("hpe predict", [&] {
+    const predict::request r = predict::parse(argc, argv);
+    if (!r.help) return predict::run(r);
+    fmt::print("{}", predict::help_text());
+    return 0;
+  });
+}

@@ -1,0 +1,51 @@
+#pragma once
+
+/// The predictions of a request: both models, for several numbers of devices and topologies.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/predict/demand.h"
+#include "apps/predict/machine_profile.h"
+#include "apps/predict/specification.h"
+
+namespace hpe::predict {
+
+enum class model { paper, modern };
+[[nodiscard]] const char* name_of(model which);
+
+struct point {
+  int devices;
+  topology where;
+  model which;
+  estimate time;
+  std::optional<double> unchanged;  ///< seconds on the machine without the changes of --what-if
+  double speed_up;                  ///< against the first number of devices that is possible, in the same topology
+  bool extrapolated;                ///< the machine has fewer devices
+};
+
+struct predictions {
+  std::string specification, machine, what_if;
+  std::vector<point> points;
+
+  /// The fastest point of a model; of equally fast ones, that with fewest devices. There is one for each model.
+  [[nodiscard]] const point& best(model which) const;
+};
+
+struct range {
+  int first, last;
+};
+
+/// Throws bad_input if the application cannot run on any number of devices in the range, and as the models do.
+[[nodiscard]] predictions predict(const specification& s, const machine_profile& m, range devices,
+                                  const std::vector<topology>& where, const std::string& what_if);
+
+/// As a table for readers, lines of values with commas between, JSON (docs/schemas/predictions.json), and charts
+/// (docs/schemas/charts.json).
+[[nodiscard]] std::string as_table(const predictions& all);
+[[nodiscard]] std::string as_csv(const predictions& all);
+[[nodiscard]] std::string as_json(const predictions& all);
+[[nodiscard]] std::string as_charts(const predictions& all);
+
+}  // namespace hpe::predict

@@ -1,0 +1,114 @@
+#include "apps/predict/request.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/command_line/program.h"
+
+namespace hpe::predict {
+
+namespace {
+
+constexpr int most_devices = 4096;
+
+command_line::setter to_range(range& place) {
+  return [&place](const std::string& name, const std::string& text) {
+    const std::size_t dots = text.find("..");
+    const auto number = [&](const std::string& part) {
+      return static_cast<int>(command_line::whole_number(name, part, 1, most_devices));
+    };
+    const int first = number(text.substr(0, dots));
+    place = {first, dots == std::string::npos ? first : number(text.substr(dots + 2))};
+    if (place.last < place.first) throw bad_input(name + " " + text + ": the range is empty");
+  };
+}
+
+std::vector<command_line::option> options_of(request& r) {
+  using namespace command_line;
+  return {
+      {"SPEC", "", "the application: a specification (.toml), or the name of one that hpe brings along",
+       to_text(r.specification)},
+      {"--machine", "PROFILE",
+       "a profile (.json) that `hpe bench machine` wrote, or the name of one that hpe brings along",
+       to_text(r.machine)},
+      {"--gpus", "N|N..M", "numbers of devices (1..16)", to_range(r.devices)},
+      {"--topology", "WHICH",
+       "shared (all devices in one machine), distributed (one in each of several\nmachines), both, or auto: "
+       "distributed "
+       "too if the profile has a network (auto)",
+       to_word(r.where, {"shared", "distributed", "both", "auto"})},
+      {"--set", "NAME=VALUE", "sizes of the specification, several with commas between", to_text(r.sizes)},
+      {"--what-if", "PART=FACTORx",
+       "a machine with other parts, as in link=2x,network=10x: link, peer, network, disk,\nhost (copies in host "
+       "memory), "
+       "memory (size of host memory), gpu (speed of kernels)",
+       to_text(r.what_if)},
+      {"--from-trace", "FILE", "in place of SPEC: a trace of a run on one device (hpe run --trace)", to_text(r.trace)},
+      {"--save-spec", "FILE", "write the specification that the trace gives, for you to complete",
+       to_text(r.save_spec)},
+      {"--csv", "FILE", "write the predictions as lines of values; -: to standard output, and no table",
+       to_text(r.csv)},
+      {"--charts", "FILE", "write charts as JSON, for `scripts/measurements draw`", to_text(r.charts)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help),
+  };
+}
+
+/// share/hpe/predict, beside the folder of the program: in a build as where it is installed.
+std::filesystem::path brought_along() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "hpe" / "predict";
+}
+
+}  // namespace
+
+request parse(int argc, char** argv) {
+  request r;
+  command_line::read(options_of(r), argc, argv);
+  if (r.help) return r;
+  if (r.specification.empty() == r.trace.empty())
+    throw bad_input("either a specification or --from-trace is needed; --help tells what is read");
+  if (r.trace.empty() && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace");
+  if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named: --machine PROFILE");
+  return r;
+}
+
+std::string help_text() {
+  request defaults;
+  return "Usage: hpe predict [options] --machine PROFILE SPEC\n\n"
+         "Predicts the time of an application on more devices, on a machine with other links, or on another machine, "
+         "by\n"
+         "two models: the equations of Schaa and Kaeli, which add up all times, and a model in which parts of a "
+         "machine\n"
+         "work at once.\n\n" +
+         command_line::lines_of_help(options_of(defaults)) +
+         "\nExamples:\n"
+         "  hpe predict ray-tracing --machine schaa-kaeli-distributed --what-if network=10x\n"
+         "  hpe predict my.toml --machine my.json --gpus 1..8 --topology shared --set n=8192\n"
+         "  hpe predict --from-trace run.json --machine my.json --save-spec run.toml\n";
+}
+
+std::string file_of(const std::string& word, const std::string& folder, const std::string& ending) {
+  if (std::filesystem::exists(word)) return word;
+  const std::filesystem::path place = brought_along() / folder;
+  if (const auto found = place / (word + ending); std::filesystem::exists(found)) return found;
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(place, none)) names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  throw bad_input(fmt::format("{}: there is no such file, and hpe brings along {}", word,
+                              names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+std::vector<topology> topologies(const request& r, const machine_profile& m) {
+  std::vector<topology> all;
+  if (r.where != "distributed") all.push_back(topology::shared);
+  if (r.where == "distributed" || r.where == "both" || (r.where == "auto" && m.between_nodes))
+    all.push_back(topology::distributed);
+  return all;
+}
+
+}  // namespace hpe::predict

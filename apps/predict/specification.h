@@ -1,0 +1,65 @@
+#pragma once
+
+/// An application as `hpe predict` knows it: a TOML file of formulas, described in docs/predict.md.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/predict/demand.h"
+#include "apps/predict/expression.h"
+
+namespace hpe::predict {
+
+/// A formula and the place that an error in it is told with.
+struct formula {
+  std::string text;
+  std::string place;  ///< file:line: field
+
+  /// Throws bad_input that begins with the place.
+  [[nodiscard]] double value(const variables& known) const;
+  [[nodiscard]] double at_least(double least, const variables& known) const;
+  [[nodiscard]] double above_zero(const variables& known) const;
+};
+
+struct transfer_formulas {
+  std::string name;
+  direction where;
+  formula bytes, pieces, disk_passes;
+  bool pinned, each_iteration, overlap;
+};
+
+struct exchange_formulas {
+  std::string name;
+  pattern how;
+  formula bytes, members, rounds, copied;
+  bool each_iteration, overlap;
+};
+
+class specification {
+ public:
+  /// Throws bad_input with file, line and field for a file that is no specification.
+  [[nodiscard]] static specification read(const std::string& file);
+  [[nodiscard]] static specification parse(const std::string& text, const std::string& file);
+
+  /// Gives sizes other values: "scale=2,width=2048". Throws bad_input for a size that the specification does not have.
+  void set(const std::string& assignments);
+
+  /// What a run on so many devices asks for; nothing if the application cannot run on so many. Throws bad_input with
+  /// the place of a formula that has no value, or none that is possible.
+  [[nodiscard]] std::optional<demand> on(int devices, topology where) const;
+
+  std::string name, about;
+  std::string source;   ///< where the figures come from
+  std::string assumed;  ///< figures that no source tells; empty: none
+
+  std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; later ones may use earlier ones
+  std::optional<formula> possible;                     ///< not 0 for numbers of devices that the application can use
+  formula iterations, units, granule, block, launches, reference_seconds, reference_units, cpu_seconds;
+  formula host_bytes, device_bytes;
+  std::vector<transfer_formulas> transfers;
+  std::vector<exchange_formulas> exchanges;
+};
+
+}  // namespace hpe::predict

@@ -1,0 +1,147 @@
+#include "apps/predict/trace_specification.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace hpe::predict {
+
+namespace {
+
+/// Something that a device did. Times are microseconds.
+struct event {
+  std::string kind, name;
+  double begin, end, bytes;
+};
+
+using events = std::vector<event>;
+
+/// The time in which at least one of the events runs.
+double covered(events all) {
+  std::sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.begin < b.begin; });
+  double sum = 0, until = 0;
+  for (const event& e : all) {
+    sum += std::max(0.0, e.end - std::max(e.begin, until));
+    until = std::max(until, e.end);
+  }
+  return sum;
+}
+
+events joined(events a, const events& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+template <class Condition>
+events those(const events& all, const Condition& wanted) {
+  events found;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(found), wanted);
+  return found;
+}
+
+/// The numbers of the processes that stand for devices.
+std::set<double> devices_of(const nlohmann::json& entries) {
+  std::set<double> devices;
+  for (const auto& e : entries)
+    if (e.at("ph") == "M" && e.at("name") == "process_name" &&
+        e.at("args").at("name").get<std::string>().starts_with("device "))
+      devices.insert(e.at("pid").get<double>());
+  return devices;
+}
+
+/// The events of the one device that ran kernels.
+events events_of_device(const nlohmann::json& entries, const std::string& file) {
+  const std::set<double> devices = devices_of(entries);
+  std::map<double, events> by_device;
+  std::set<double> with_kernels;
+  for (const auto& e : entries) {
+    const double process = e.at("pid").get<double>();
+    if (e.at("ph") != "X" || !devices.contains(process)) continue;
+    const double begin = e.at("ts").get<double>();
+    by_device[process].push_back({e.at("cat").get<std::string>(), e.at("name").get<std::string>(), begin,
+                                  begin + e.at("dur").get<double>(), e.at("args").at("bytes").get<double>()});
+    if (e.at("cat") == "kernel") with_kernels.insert(process);
+  }
+  if (with_kernels.size() != 1)
+    throw bad_input(fmt::format("{}: kernels ran on {} devices; a specification is made of a run on one device", file,
+                                with_kernels.size()));
+  return by_device.at(*with_kernels.begin());
+}
+
+/// How often the most frequent kernel ran.
+double iterations_of(const events& kernels) {
+  std::map<std::string, int> launches;
+  for (const event& e : kernels) ++launches[e.name];
+  int most = 0;
+  for (const auto& [name, count] : launches) most = std::max(most, count);
+  return most;
+}
+
+std::string transfer_text(const std::string& direction, const events& copies, const events& kernels,
+                          double iterations) {
+  if (copies.empty()) return "";
+  double bytes = 0;
+  for (const event& e : copies) bytes += e.bytes;
+  const double alone = covered(joined(copies, kernels)) - covered(kernels);
+  return fmt::format(
+      "\n[[transfer]]\n"
+      "name = \"copies {0}\"\n"
+      "direction = \"{0}\"\n"
+      "bytes = \"work * {1} / P\"\n"
+      "pieces = \"{2} / P\"\n"
+      "per = \"iteration\"\n"
+      "pinned = true\n"
+      "overlap = {3}   # {4:.0f} % of their time had no kernel beside it\n",
+      direction, bytes / iterations, static_cast<double>(copies.size()) / iterations, alone < covered(copies) / 2,
+      100 * alone / std::max(covered(copies), 1e-9));
+}
+
+std::string describe(const events& all, const std::string& file) {
+  constexpr double micro = 1e-6;
+  const events kernels = those(all, [](const event& e) { return e.kind == "kernel"; });
+  double first = kernels.front().begin, last = 0;
+  for (const event& e : kernels) {
+    first = std::min(first, e.begin);
+    last = std::max(last, e.end);
+  }
+  const events run = those(all, [&](const event& e) { return e.begin >= first && e.end <= last; });
+  const auto copies = [&](const char* name) { return those(run, [&](const event& e) { return e.name == name; }); };
+  const double iterations = iterations_of(kernels), idle = last - first - covered(run);
+  return fmt::format(
+             "name = \"{0}\"\n"
+             "source = \"a trace of {1:.6g} s on one device, from its first kernel to its last\"\n"
+             "\n[sizes]\nwork = 1   # times as much as in the trace\n"
+             "\n[work]\n"
+             "iterations = {2}\n"
+             "units = \"work * 1e9\"\n"
+             "reference_units = 1e9\n"
+             "reference_seconds = {3:.9g}\n"
+             "cpu_seconds = {4:.9g}   # the device had nothing to do; waits for launches are in it\n"
+             "launches = 0\n",
+             file, (last - first) * micro, iterations, covered(kernels) / iterations * micro,
+             std::max(0.0, idle) / iterations * micro) +
+         transfer_text("to_device", copies("copy to device"), kernels, iterations) +
+         transfer_text("to_host", copies("copy to host"), kernels, iterations) +
+         "\n# What devices would exchange is not in the trace of one. For rims that go to both neighbours:\n"
+         "# [[exchange]]\n# name = \"rims\"\n# pattern = \"halo\"\n# bytes = 65536\n# per = \"iteration\"\n";
+}
+
+}  // namespace
+
+std::string specification_of_trace(const std::string& text, const std::string& file) {
+  try {
+    const nlohmann::json trace = nlohmann::json::parse(text);
+    if (trace.at("otherData").at("events_without_room").get<double>() > 0)
+      throw bad_input(file + ": the trace had no room for all events; a shorter run has");
+    return describe(events_of_device(trace.at("traceEvents"), file), file);
+  } catch (const nlohmann::json::exception& wrong) {
+    throw bad_input(fmt::format("{}: no trace of hpe: {}", file, wrong.what()));
+  }
+}
+
+}  // namespace hpe::predict

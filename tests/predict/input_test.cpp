@@ -1,0 +1,201 @@
+// Formulas, specifications and profiles as people write them, and what is said of errors.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "apps/predict/predictions.h"
+#include "apps/predict/request.h"
+#include "apps/predict/trace_specification.h"
+
+namespace hpe::predict {
+namespace {
+
+std::string complaint(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const bad_input& wrong) {
+    return wrong.what();
+  }
+  return "";
+}
+
+const std::string good = R"(name = "a"
+[sizes]
+rows = 10
+cells = "rows * 2"
+[work]
+units = "cells"
+reference_seconds = 1
+reference_units = 10
+[[exchange]]
+name = "rim"
+pattern = "halo"
+bytes = "cells / P"
+)";
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = good;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+std::string complaint_about(const std::string& text) {
+  return complaint([&] {
+    const specification s = specification::parse(text, "f.toml");
+    static_cast<void>(s.on(2, topology::shared));
+  });
+}
+
+TEST(Expression, KnowsArithmeticFunctionsAndVariables) {
+  EXPECT_EQ(7, evaluate("ceil(P / 3) + floor(4.5)", {{"P", 8}}));
+  EXPECT_EQ(1, evaluate("rint(sqrt(P))^2 == P ? 1 : 0", {{"P", 9}}));
+  EXPECT_EQ(512, evaluate("2^9", {}));
+}
+
+TEST(Expression, SaysWhatIsWrong) {
+  const std::string unknown = complaint([] { static_cast<void>(evaluate("rows * 2", {{"P", 8}, {"row", 1}})); });
+  EXPECT_NE(std::string::npos, unknown.find("\"rows\"")) << unknown;
+  EXPECT_NE(std::string::npos, unknown.find("P, row")) << unknown;
+  EXPECT_NE("", complaint([] { static_cast<void>(evaluate("1 / 0", {})); }));
+  EXPECT_NE("", complaint([] { static_cast<void>(evaluate("(1", {})); }));
+}
+
+TEST(Specification, EvaluatesItsFormulas) {
+  specification s = specification::parse(good, "f.toml");
+  demand d = s.on(4, topology::shared).value();
+  EXPECT_EQ(20, d.units);
+  EXPECT_EQ(5, d.exchanges.at(0).bytes);
+  EXPECT_EQ(4, d.exchanges.at(0).members);
+  s.set("rows=30");
+  EXPECT_EQ(60, s.on(1, topology::shared)->units);
+  EXPECT_NE(std::string::npos, complaint([&] { s.set("row=1"); }).find("rows"));
+}
+
+TEST(Specification, LeavesOutNumbersOfDevicesThatAreNotPossible) {
+  const specification s = specification::parse("possible = \"P != 3\"\n" + good, "f.toml");
+  EXPECT_FALSE(s.on(3, topology::shared).has_value());
+  EXPECT_TRUE(s.on(4, topology::shared).has_value());
+}
+
+TEST(Specification, ErrorsNameLineAndField) {
+  EXPECT_EQ("", complaint_about(good));
+  EXPECT_EQ(0U, complaint_about(with("units = \"cells\"", "units = \"cell\"")).find("f.toml:6: work.units: \"cell\""));
+  EXPECT_EQ(0U, complaint_about(with("units = \"cells\"", "units = true")).find("f.toml:6: work.units: neither"));
+  EXPECT_EQ("f.toml:6: work.unit: unknown field; is units meant?",
+            complaint_about(with("units = \"cells\"", "unit = \"cells\"")));
+  EXPECT_EQ("f.toml:5: work.units: missing", complaint_about(with("units = \"cells\"\n", "")));
+  EXPECT_EQ(0U, complaint_about(with("reference_seconds = 1", "reference_seconds = -1"))
+                    .find("f.toml:7: work.reference_seconds: -1 is below 0"));
+  EXPECT_EQ(0U,
+            complaint_about(with("\"halo\"", "\"hallo\"")).find("f.toml:11: exchange.pattern: \"hallo\" is none of"));
+  EXPECT_EQ(0U, complaint_about(with("rows = 10", "rows = [")).find("f.toml:"));
+  EXPECT_EQ(0U, complaint_about(with("rows = 10", "P = 10")).find("f.toml:3: sizes.P"));
+  EXPECT_NE("", complaint_about(""));
+}
+
+TEST(Profile, IsWrittenAsItIsRead) {
+  for (const char* const name : {"schaa-kaeli-shared", "schaa-kaeli-distributed", "dgx-h100", "pcie-workstation"}) {
+    const machine_profile m = read_profile(HPE_PREDICT "/machines/" + std::string(name) + ".json");
+    EXPECT_EQ("published", m.origin);
+    const std::string text = as_json(m);
+    EXPECT_EQ(text, as_json(profile_of_json(text, "again"))) << name;
+  }
+}
+
+TEST(Profile, ErrorsNameTheField) {
+  const std::string text = as_json(read_profile(HPE_PREDICT "/machines/dgx-h100.json"));
+  const auto complaint_with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return complaint([&] { static_cast<void>(profile_of_json(changed, "f")); });
+  };
+  EXPECT_EQ("f: profile.host.disk_byte_per_second: unknown field; is \"disk_bytes_per_second\" meant?",
+            complaint_with("disk_bytes_per", "disk_byte_per"));
+  EXPECT_EQ("f: profile.devices.count: not a number of at least 0", complaint_with("\"count\": 8", "\"count\": -8"));
+  EXPECT_NE(std::string::npos, complaint_with("{", "").find("f: no JSON"));
+  EXPECT_EQ("f: profile.links.pinned_to_device: the first row must be for 1 device",
+            complaint_with("\"devices\": 1", "\"devices\": 2"));
+}
+
+TEST(Profile, ChangesByWhatIf) {
+  const machine_profile m = read_profile(HPE_PREDICT "/machines/dgx-h100.json");
+  const machine_profile changed = with_changes(m, "link=2x,network=0.5x");
+  EXPECT_EQ(2 * m.pinned_to_host.of_each(8), changed.pinned_to_host.of_each(8));
+  EXPECT_EQ(m.between_nodes->rate / 2, changed.between_nodes->rate);
+  EXPECT_EQ(m.disk, changed.disk);
+  for (const char* const wrong : {"link", "link=2", "link=0x", "lunk=2x", "link=x"})
+    EXPECT_NE("", complaint([&] { static_cast<void>(with_changes(m, wrong)); })) << wrong;
+}
+
+/// An event of a trace; device 0 is process 7, the program's threads are process 1.
+std::string event(int process, const std::string& kind, const std::string& name, double begin, double length,
+                  double bytes = 0) {
+  return fmt::format(R"(,{{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":0,"ts":{},"dur":{},"args":{{"bytes":{}}}}})",
+                     name, kind, process, begin, length, bytes);
+}
+
+std::string trace_of(const std::string& events, int without_room = 0) {
+  return R"({"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"threads of the program"}},)"
+         R"({"ph":"M","name":"process_name","pid":7,"args":{"name":"device 0: soft device 0"}},)"
+         R"({"ph":"M","name":"process_name","pid":8,"args":{"name":"device 1: soft device 1"}})" +
+         events + fmt::format(R"(],"otherData":{{"events_without_room":{}}}}})", without_room);
+}
+
+// Two steps of 1 s. Then 1 s without work, and a copy of 4 s, 3 s of them beside the third step. What comes before the
+// first kernel and after the last is not of the run, nor are calls of threads.
+const std::string events_of_a_run =
+    event(7, "copy", "copy to device", 0, 1e6, 1000) + event(7, "kernel", "step", 1e6, 1e6) +
+    event(7, "kernel", "step", 2e6, 1e6) + event(1, "call", "hpeLaunch", 3e6, 9e6) +
+    event(7, "copy", "copy to device", 4e6, 4e6, 6000) + event(7, "kernel", "step", 5e6, 4e6) +
+    event(7, "copy", "copy to host", 9e6, 1e6, 1000);
+
+TEST(Trace, GivesASpecificationOfItsRun) {
+  const std::string text = specification_of_trace(trace_of(events_of_a_run), "t.json");
+  const demand d = specification::parse(text, "t.toml").on(2, topology::shared).value();
+  EXPECT_EQ(3, d.iterations);
+  EXPECT_NEAR(6.0 / 3, d.reference_seconds, 1e-8);
+  EXPECT_NEAR(1.0 / 3, d.cpu_seconds, 1e-8);
+  ASSERT_EQ(1U, d.transfers.size());
+  EXPECT_EQ(direction::to_device, d.transfers[0].where);
+  EXPECT_EQ(1000, d.transfers[0].bytes);
+  EXPECT_TRUE(d.transfers[0].overlap);
+  EXPECT_TRUE(d.exchanges.empty());
+}
+
+TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
+  const auto complaint_about_trace = [](const std::string& text) {
+    return complaint([&] { static_cast<void>(specification_of_trace(text, "t.json")); });
+  };
+  EXPECT_EQ("", complaint_about_trace(trace_of(events_of_a_run)));
+  EXPECT_EQ("t.json: kernels ran on 2 devices; a specification is made of a run on one device",
+            complaint_about_trace(trace_of(events_of_a_run + event(8, "kernel", "step", 0, 1))));
+  EXPECT_EQ("t.json: kernels ran on 0 devices; a specification is made of a run on one device",
+            complaint_about_trace(trace_of("")));
+  EXPECT_NE("", complaint_about_trace(trace_of(events_of_a_run, 1)));
+  EXPECT_NE(std::string::npos, complaint_about_trace("{}").find("t.json: no trace of hpe"));
+  EXPECT_NE(std::string::npos, complaint_about_trace("no").find("t.json: no trace of hpe"));
+}
+
+TEST(Predictions, TellTheFastestAndWhatWouldChange) {
+  const specification s = specification::parse(good, "f.toml");
+  const machine_profile m = read_profile(HPE_PREDICT "/machines/dgx-h100.json");
+  const predictions all = predict(s, m, {1, 16}, {topology::shared}, "gpu=2x");
+  EXPECT_EQ(32U, all.points.size());
+  const point& best = all.best(model::modern);
+  for (const point& p : all.points) EXPECT_TRUE(p.which != model::modern || p.time.seconds >= best.time.seconds);
+  for (const point& p : all.points) {
+    EXPECT_EQ(p.devices > 8, p.extrapolated);
+    EXPECT_LT(p.time.seconds, p.unchanged.value());
+    if (p.devices == 1) {
+      EXPECT_EQ(1, p.speed_up);
+    }
+  }
+  EXPECT_THROW(
+      static_cast<void>(predict(specification::parse("possible = 0\n" + good, "f"), m, {1, 2}, {topology::shared}, "")),
+      bad_input);
+}
+
+}  // namespace
+}  // namespace hpe::predict
