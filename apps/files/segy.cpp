@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 namespace hpe::files::segy {
@@ -33,6 +34,18 @@ void store(std::uint8_t* at, std::size_t bytes, bool little, std::uint64_t value
 std::int64_t with_sign(std::uint64_t value, std::size_t bytes) {
   const auto unused = static_cast<unsigned>(64 - 8 * bytes);
   return static_cast<std::int64_t>(value << unused) >> unused;
+}
+
+/// The printable characters of ASCII from the space on, in EBCDIC (code page 37).
+constexpr std::string_view ebcdic =
+    "\x40\x5a\x7f\x7b\x5b\x6c\x50\x7d\x4d\x5d\x5c\x4e\x6b\x60\x4b\x61\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7"
+    "\xf8\xf9\x7a\x5e\x4c\x7e\x6e\x6f\x7c\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xd1\xd2\xd3\xd4\xd5\xd6"
+    "\xd7\xd8\xd9\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xba\xe0\xbb\xb0\x6d\x79\x81\x82\x83\x84\x85\x86\x87"
+    "\x88\x89\x91\x92\x93\x94\x95\x96\x97\x98\x99\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xc0\x4f\xd0\xa1";
+
+std::uint8_t to_ebcdic(char c) {
+  const auto number = static_cast<std::size_t>(static_cast<unsigned char>(c)) - ' ';
+  return static_cast<std::uint8_t>(ebcdic[number < ebcdic.size() ? number : 0]);
 }
 
 struct known_format {
@@ -136,9 +149,11 @@ bool is_little(const header& h) {
 /// A stated number of further text headers that is -1 says that the last of them contains this text.
 bool ends_text(std::span<const std::uint8_t> text) {
   constexpr std::string_view ascii = "((SEG: EndText))";
-  constexpr std::string_view ebcdic = "\x4d\x4d\xe2\xc5\xc7\x7a\x40\xc5\x95\x84\xe3\x85\xa7\xa3\x5d\x5d";
+  std::string encoded(ascii);
+  std::transform(encoded.begin(), encoded.end(), encoded.begin(),
+                 [](char c) { return static_cast<char>(to_ebcdic(c)); });
   const std::string_view all(reinterpret_cast<const char*>(text.data()), text.size());
-  return all.find(ascii) != std::string_view::npos || all.find(ebcdic) != std::string_view::npos;
+  return all.find(ascii) != std::string_view::npos || all.find(encoded) != std::string_view::npos;
 }
 
 /// Revision, length and format of traces as the file's header states them. Throws bad_input for headers that are not
@@ -217,12 +232,12 @@ std::uint64_t layout::trace_bytes() const { return header_bytes + samples * deta
 header make_header(sample_format format, std::uint64_t samples, double interval, const std::vector<std::string>& text) {
   constexpr double most = 32767;
   header h{false, std::vector<std::uint8_t>(head_bytes)};
-  std::fill_n(h.bytes.begin(), text_bytes, ' ');
+  std::fill_n(h.bytes.begin(), text_bytes, to_ebcdic(' '));
   constexpr std::size_t lines = 40, line_bytes = 80;
   for (std::size_t i = 0; i < lines; ++i) {
     const std::string line = fmt::format("C{:2} {}", i + 1, i < text.size() ? text[i] : "");
-    std::copy_n(line.begin(), std::min(line.size(), line_bytes),
-                h.bytes.begin() + static_cast<std::ptrdiff_t>(i * line_bytes));
+    std::transform(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(std::min(line.size(), line_bytes)),
+                   h.bytes.begin() + static_cast<std::ptrdiff_t>(i * line_bytes), to_ebcdic);
   }
   const bool second = static_cast<double>(samples) > most || interval > most || interval != std::rint(interval);
   h.set(in_file::format, static_cast<std::int64_t>(format));
@@ -309,6 +324,16 @@ trace reader::read(std::uint64_t number) const {
     throw bad_input(fmt::format("{}: trace {} states {} samples, the file {}; traces of different lengths are not read",
                                 path_, number + 1, stated, shape_.samples));
   return t;
+}
+
+std::uint64_t whole_traces(const std::string& path, const header& head) {
+  if (!std::filesystem::exists(path)) return 0;
+  const descriptor file = open_to_read(path);
+  const std::uint64_t size = size_of(file, path), begin = std::min<std::uint64_t>(size, head.bytes.size());
+  std::vector<std::uint8_t> found(begin);
+  if (file.read_at(found.data(), begin, 0) != begin) throw bad_input(path + " cannot be read: " + reason());
+  if (!std::equal(found.begin(), found.end(), head.bytes.begin())) throw bad_input(path + " exists with other headers");
+  return begin < head.bytes.size() ? 0 : (size - begin) / layout_of(head, path).trace_bytes();
 }
 
 writer::writer(const std::string& path, const header& head, std::uint64_t kept)

@@ -89,7 +89,7 @@ struct layout {
 };
 
 /// The header of a new file, in revision 1, or 2 if there are too many samples or the interval is not whole. text: up
-/// to 40 lines of 76 letters.
+/// to 40 lines of 76 characters, written in EBCDIC.
 [[nodiscard]] header make_header(sample_format format, std::uint64_t samples, double interval,
                                  const std::vector<std::string>& text);
 
@@ -121,6 +121,10 @@ class reader {
   layout shape_{};
   std::uint64_t traces_ = 0;
 };
+
+/// How many whole traces a file with exactly this header holds; 0 if there is no file. Throws bad_input if its header
+/// is another.
+[[nodiscard]] std::uint64_t whole_traces(const std::string& path, const header& head);
 
 /// Writes a file. Errors are std::runtime_error with the system's reason, as in "No space left on device".
 class writer {

@@ -35,7 +35,7 @@ class segy_file : public testing::Test {
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
 
-  [[nodiscard]] std::string save(const std::string& bytes) const {
+  std::string save(const std::string& bytes) const {
     std::ofstream(path("a.sgy"), std::ios::binary) << bytes;
     return path("a.sgy");
   }
@@ -216,6 +216,12 @@ TEST_F(segy_file, long_traces_and_broken_intervals_take_the_second_revision) {
 TEST_F(segy_file, goes_on_behind_the_traces_that_are_kept) {
   const header head = make_header(sample_format::f32, 4, 4000, {});
   const std::string file = write(head), all = contents(file);
+  EXPECT_EQ(whole_traces(file, head), 3U);
+  EXPECT_THROW(static_cast<void>(whole_traces(file, make_header(sample_format::ibm, 4, 4000, {}))), bad_input);
+  EXPECT_EQ(whole_traces(path("none.sgy"), head), 0U);
+  EXPECT_EQ(whole_traces(save(all.substr(0, all.size() - 1)), head), 2U);
+  EXPECT_EQ(whole_traces(save(all.substr(0, 100)), head), 0U);
+  save(all);
   trace t = make_trace(head);
   {
     writer more(file, head, 2);
