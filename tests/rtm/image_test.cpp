@@ -49,6 +49,64 @@ TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   }
 }
 
+/// The image of a ground, migrated with one velocity, from a row of shots and receivers in every cell of the surface.
+volume image_with_one_velocity(const volume& truth, double velocity, double frequency) {
+  const volume smooth = make_volume(truth.nx, 1, truth.nz, spacing, static_cast<float>(velocity));
+  migration_settings s;
+  s.frequency = frequency;
+  s.time_step = 0.9 * stable_step(2, spacing, fastest(truth));
+  s.steps = static_cast<std::int64_t>(0.9 / s.time_step);
+  s.devices = device_count();
+  s.data = preparation::residual;
+  simulation on(truth, fastest(truth), s, nullptr);
+  const medium<float> ground = on.medium_of(truth);
+  migration work(on, smooth);
+  for (std::int32_t x = 10; x < truth.nx; x += 30) {
+    shot one{{x, 0, 2}, {}};
+    for (std::int32_t r = 0; r < truth.nx; ++r) one.receivers.push_back({r, 0, 2});
+    work.add(one, on.record(ground, one, "recording"));
+  }
+  return without_background(work.image());
+}
+
+TEST(Image, DippingReflectorLiesWhereTheModelHasIt) {
+  constexpr double above = 2000, below = 2400, frequency = 20, dip = 0.35;  // 19 degrees
+  volume truth = make_volume(140, 1, 90, spacing, static_cast<float>(above));
+  const auto depth = [](std::int64_t x) { return 30 + dip * (static_cast<double>(x) - 40); };
+  for (std::int64_t x = 0; x < truth.nx; ++x)
+    for (std::int64_t z = 0; z < truth.nz; ++z)
+      if (static_cast<double>(z) >= depth(x)) truth.at(x, 0, z) = static_cast<float>(below);
+  const volume image = image_with_one_velocity(truth, above, frequency);
+  const double tolerance = std::max(1.0, above / frequency / spacing / 8);
+  for (std::int64_t x = 50; x <= 90; x += 5) {
+    const auto from = static_cast<std::int64_t>(depth(x)) - 12;
+    std::int64_t best = from;
+    for (std::int64_t z = from; z < from + 24; ++z)
+      if (image.at(x, 0, z) > image.at(x, 0, best)) best = z;
+    EXPECT_NEAR(static_cast<double>(best), std::ceil(depth(x)) - 0.5, tolerance) << "at x = " << x;
+  }
+}
+
+TEST(Image, PointDiffractorIsFocusedAtItsPlace) {
+  constexpr std::int64_t at_x = 62, at_z = 45;
+  constexpr double velocity = 2000, frequency = 20;
+  volume truth = make_volume(140, 1, 90, spacing, static_cast<float>(velocity));
+  truth.at(at_x, 0, at_z) = 2600;
+  const volume image = image_with_one_velocity(truth, velocity, frequency);
+  std::int64_t best_x = 0, best_z = 20;
+  double largest = 0, away = 0;
+  const double wavelength = velocity / frequency / spacing;  // cells
+  for (std::int64_t x = 15; x < 125; ++x)
+    for (std::int64_t z = 20; z < 80; ++z) {
+      const double size = std::abs(static_cast<double>(image.at(x, 0, z)));
+      if (size > largest) largest = size, best_x = x, best_z = z;
+      if (std::hypot(x - at_x, z - at_z) > 2 * wavelength) away = std::max(away, size);
+    }
+  EXPECT_NEAR(static_cast<double>(best_x), at_x, 1);
+  EXPECT_NEAR(static_cast<double>(best_z), at_z, std::max(1.0, wavelength / 8));
+  EXPECT_LT(away, 0.3 * largest) << "elsewhere the image is small";
+}
+
 TEST(Image, SettingsThatCannotRunSaySo) {
   const volume truth = make_volume(40, 1, 30, spacing, 2000);
   migration_settings s;
