@@ -225,9 +225,13 @@ void migration::add(const shot& s, std::vector<float> data) {
   on_.backward(medium_, receivers, kept_, stack_, "migrating");
 }
 
-volume migration::image() const {
+volume migration::image(condition how) const {
   volume v = velocity_;
   const float* image = stack_.image.data();
+  if (how == condition::correlation) {
+    std::copy_n(image, v.values.size(), v.values.begin());
+    return v;
+  }
   const float* illumination = stack_.illumination.data();
   // epsilon (little) keeps the image small in cells that no source illuminates.
   double mean = 0;
@@ -235,6 +239,12 @@ volume migration::image() const {
   const double little = 1e-3 * mean / static_cast<double>(v.values.size()) + 1e-30;
   for (std::size_t i = 0; i < v.values.size(); ++i)
     v.values[i] = static_cast<float>(image[i] / (illumination[i] + little));
+  return v;
+}
+
+volume migration::illumination() const {
+  volume v = velocity_;
+  std::copy_n(stack_.illumination.data(), v.values.size(), v.values.begin());
   return v;
 }
 

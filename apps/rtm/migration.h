@@ -103,6 +103,12 @@ class simulation {
   int pass_ = 0, passes_ = 1;  ///< of the present shot
 };
 
+/// The imaging condition.
+enum class condition {
+  normalised,  ///< sum(source * receiver) / (sum(source^2) + epsilon): reflectors at all depths are about as strong
+  correlation  ///< sum(source * receiver)
+};
+
 /// Images shots one after the other and stacks them.
 class migration {
  public:
@@ -115,8 +121,11 @@ class migration {
   /// The sums over all shots so far, as the host's memory; a restarted migration sets them.
   [[nodiscard]] const stack<float>& sums() const { return stack_; }
 
-  /// The stack of all shots so far: sum(source * receiver) / (sum(source^2) + epsilon).
-  [[nodiscard]] volume image() const;
+  /// The stack of all shots so far.
+  [[nodiscard]] volume image(condition how = condition::normalised) const;
+
+  /// sum(source^2) over all shots so far.
+  [[nodiscard]] volume illumination() const;
 
  private:
   void mute(std::vector<float>& data, const shot& s) const;

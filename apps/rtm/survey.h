@@ -39,6 +39,8 @@ struct survey {
 
   std::string image;
   std::vector<std::string> image_formats{"sgy", "png"};
+  std::string condition = "normalised";
+  std::string illumination;  ///< a file
   bool laplacian = true;
   double gain = 0.5;
   std::int64_t width = 1240;

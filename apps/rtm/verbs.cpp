@@ -169,8 +169,10 @@ class image_files {
   }
 
   void write(const migration& work, std::size_t shots, std::size_t all) const {
-    volume image = work.image();
+    volume image = work.image(survey_.condition == "correlation" ? condition::correlation : condition::normalised);
     if (survey_.laplacian) image = without_background(image);
+    if (shots == all && !survey_.illumination.empty())
+      save(survey_.illumination, work.illumination(), {"Illumination", "Written by hpe rtm migrate"});
     const std::string title =
         shots == all ? fmt::format("Image of {} shots", all) : fmt::format("Image of {} of {} shots", shots, all);
     for (const std::string& ending : survey_.image_formats) {
@@ -203,7 +205,7 @@ int migrate(const request& r) {
   const run_settings run = settings_of(s, velocity, records.interval(), records.length(), devices);
   check_records(shots, run);
   const image_files image(s, r);
-  for (const std::string& file : {s.migration.picture, r.json}) command_line::check_writable(file);
+  for (const std::string& file : {s.migration.picture, s.illumination, r.json}) command_line::check_writable(file);
   const std::vector<std::uint8_t>& head = records.file().head().bytes;
   const sums_file sums(s.image + ".sums", run_mark(velocity, run, shots,
                                                    fmt::format("{} {} {}", s.shift, records.file().traces(),

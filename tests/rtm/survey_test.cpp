@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <sstream>
 #include <thread>
 
@@ -343,6 +344,61 @@ TEST_F(on_disk, an_image_from_records_shows_the_reflector) {
     const auto column = image.begin() + static_cast<std::ptrdiff_t>(40 * x);
     EXPECT_NEAR(static_cast<double>(std::max_element(column + 8, column + 38) - column), 19.5, 1.4) << x;
   }
+}
+
+TEST_F(on_disk, the_image_is_the_correlation_over_the_illumination) {
+  const std::string file = small_survey("laplacian = false\nillumination = \"light.npy\"\n");
+  ASSERT_EQ(rtm({"model", file}).status, 0);
+  const auto values = [&](const std::string& name) {
+    std::vector<float> all(70 * 40);
+    files::read(files::describe(path(name)), all.data());
+    return all;
+  };
+  ASSERT_EQ(rtm({"migrate", file}).status, 0);
+  const std::vector<float> normalised = values("image.npy"), light = values("light.npy");
+  const result r = rtm({"migrate", small_survey("laplacian = false\ncondition = \"correlation\"\n")});
+  ASSERT_EQ(r.status, 0) << r.errors;
+  const std::vector<float> plain = values("image.npy");
+  const double mean = std::accumulate(light.begin(), light.end(), 0.0) / static_cast<double>(light.size());
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_GE(light[i], 0);
+    const double wanted = plain[i] / (light[i] + 1e-3 * mean);
+    EXPECT_NEAR(normalised[i], wanted, 1e-5 * (std::abs(wanted) + 1));
+  }
+}
+
+TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
+  // A Ricker wavelet in a file gives the records of its frequency, in each format.
+  const std::vector<float> ricker_samples = ricker(9, 0.002, 200);
+  files::write(path("w.npy"), "f32", {200}, ricker_samples.data(), sizeof(float));
+  const segy::header head = segy::make_header(segy::sample_format::f32, 200, 2000, {});
+  segy::trace t = segy::make_trace(head);
+  t.samples.assign(ricker_samples.begin(), ricker_samples.end());
+  segy::writer segy_wavelet(path("w.sgy"), head);
+  segy_wavelet.write(std::span(&t, 1));
+  segy_wavelet.close();
+
+  survey s = read_survey(small_survey());
+  const volume model = load(s.model);
+  const run_settings wanted = settings_of(s, model, 0, 0, 1);
+  const std::vector<float> known = ricker(9, wanted.wave.time_step, wanted.wave.steps);
+  s.frequency = 0;
+  s.wavelet_interval = 0.002;
+  for (const char* const name : {"w.npy", "w.sgy"}) {
+    s.wavelet_file = path(name);
+    const run_settings got = settings_of(s, model, s.interval, 0.9, 1);
+    EXPECT_NEAR(got.wave.frequency, 9, 1.3) << "the peak of the spectrum, to its resolution of 2.5 Hz";
+    EXPECT_NEAR(got.wave.delay, ricker_delay(9), 0.002);
+    ASSERT_EQ(got.wave.wavelet.size(), known.size());
+    EXPECT_LT(norm(difference(got.wave.wavelet, known)), 1e-3 * norm(known)) << name;
+  }
+  s.wavelet_file = path("w.npy");
+  s.wavelet_interval = 0;
+  EXPECT_THROW(static_cast<void>(settings_of(s, model, s.interval, 0.9, 1)), bad_input);
+  const std::vector<float> silence(20, 0.0f);
+  files::write(path("w.npy"), "f32", {20}, silence.data(), sizeof(float));
+  s.wavelet_interval = 0.002;
+  EXPECT_THROW(static_cast<void>(settings_of(s, model, s.interval, 0.9, 1)), bad_input);
 }
 
 TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
