@@ -6,10 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -18,7 +15,8 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
-#include <utility>
+
+#include "apps/files/descriptor.h"
 
 namespace hpe::files {
 
@@ -26,51 +24,6 @@ namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::string_view possible = "i32, i64, u32, u64, f32, f64, c64 and c128, little-endian";
-
-std::string reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): one thread
-
-class descriptor {
- public:
-  descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  ~descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] bool good() const { return number_ >= 0; }
-  [[nodiscard]] int get() const { return number_; }
-
-  /// Closes the file; returns whether that succeeded.
-  [[nodiscard]] bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
-
-descriptor open_to_read(const std::string& path) {
-  descriptor file(path, O_RDONLY);
-  if (!file.good()) throw bad_input(path + " cannot be opened: " + reason());
-  return file;
-}
-
-/// Calls move(done, rest) until all bytes are moved or a call moves none. Returns the number of moved bytes.
-template <class Move>
-std::uint64_t move_all(std::uint64_t bytes, Move move) {
-  std::uint64_t done = 0;
-  while (done < bytes) {
-    const ssize_t moved = move(done, bytes - done);
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) break;
-    done += static_cast<std::uint64_t>(moved);
-  }
-  return done;
-}
-
-std::uint64_t read_at(const descriptor& file, void* to, std::uint64_t bytes, std::uint64_t from) {
-  errno = 0;
-  return move_all(bytes, [&](std::uint64_t done, std::uint64_t rest) {
-    return ::pread(file.get(), static_cast<char*>(to) + done, rest, static_cast<off_t>(from + done));
-  });
-}
 
 /// NumPy's name of a type, "<f4" for f32. A pair is a list of two fields.
 std::string numpy_type(const std::string& type) {
@@ -144,7 +97,7 @@ std::vector<std::uint64_t> shape_in(const std::string& path, std::string_view te
 description read_header(const std::string& path, const descriptor& file, std::uint64_t size) {
   const auto refuse = [&](const std::string& what) { return bad_input(path + " is no .npy file: " + what); };
   unsigned char head[12]{};
-  const std::uint64_t got = read_at(file, head, sizeof(head), 0);
+  const std::uint64_t got = file.read_at(head, sizeof(head), 0);
   if (got < 10 || std::memcmp(head, magic.data(), magic.size()) != 0) throw refuse("the magic bytes are missing");
   const unsigned version = head[6];
   if (version < 1 || version > 3) throw refuse(fmt::format("its version is {}; 1, 2 and 3 are known", version));
@@ -153,7 +106,7 @@ description read_header(const std::string& path, const descriptor& file, std::ui
   description d{path, true, "", {}, (version > 1 ? 12 : 10) + length, 0};
   if (d.begin > size) throw refuse("it ends in its header");
   std::string header(length, '\0');
-  if (read_at(file, header.data(), length, d.begin - length) != length) throw refuse("it ends in its header");
+  if (file.read_at(header.data(), length, d.begin - length) != length) throw refuse("it ends in its header");
   d.type = type_in(path, entry(header, "descr"));
   if (entry(header, "fortran_order") != "False")
     throw bad_input(path + " is in Fortran order, the first axis fastest; numpy.ascontiguousarray turns it");
@@ -184,27 +137,20 @@ void description::must_hold(const std::string& wanted) const {
 
 description describe(const std::string& path) {
   const descriptor file = open_to_read(path);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) throw bad_input(path + " is not a regular file");
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t size = size_of(file, path);
   if (is_npy(path)) return read_header(path, file, size);
   return {path, false, "", {}, 0, size};
 }
 
 void read(const description& file, void* to) {
   const descriptor opened = open_to_read(file.path);
-  if (read_at(opened, to, file.bytes, file.begin) == file.bytes) return;
+  if (opened.read_at(to, file.bytes, file.begin) == file.bytes) return;
   throw bad_input(file.path + " cannot be read to its end: " + (errno != 0 ? reason() : "it has become shorter"));
 }
 
 void write(const std::string& path, const std::string& type, const std::vector<std::uint64_t>& shape, const void* from,
            std::size_t size) {
   descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  const auto put = [&](const char* bytes, std::uint64_t count) {
-    return move_all(count, [&](std::uint64_t done, std::uint64_t rest) {
-             return ::write(file.get(), bytes + done, rest);
-           }) == count;
-  };
   std::string header;
   if (is_npy(path)) {
     std::string text = fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': False, 'shape': ({2}{3}), }}",
@@ -217,9 +163,7 @@ void write(const std::string& path, const std::string& type, const std::vector<s
   }
   const std::uint64_t elements = std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
   const bool opened = file.good();
-  if (opened && put(header.data(), header.size()) && put(static_cast<const char*>(from), elements * size) &&
-      file.close())
-    return;
+  if (opened && file.write(header.data(), header.size()) && file.write(from, elements * size) && file.close()) return;
   const std::string why = reason();
   if (opened && std::filesystem::is_regular_file(path)) std::filesystem::remove(path);
   throw std::runtime_error("cannot write " + path + ": " + why);

@@ -10,44 +10,63 @@ namespace hpe::pictures {
 
 namespace {
 
-/// Seven rows of five pixels; the highest of the five bits is the leftmost pixel.
-struct glyph {
-  char character;
-  std::array<std::uint8_t, 7> rows;
-};
+/// The printable characters of ASCII from the space on: five columns of seven pixels; the lowest bit is the top pixel.
+constexpr std::array<std::array<std::uint8_t, 5>, 95> glyphs{
+    {{0x00, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x5F, 0x00, 0x00}, {0x00, 0x07, 0x00, 0x07, 0x00},
+     {0x14, 0x7F, 0x14, 0x7F, 0x14}, {0x24, 0x2A, 0x7F, 0x2A, 0x12}, {0x23, 0x13, 0x08, 0x64, 0x62},
+     {0x36, 0x49, 0x55, 0x22, 0x50}, {0x00, 0x05, 0x03, 0x00, 0x00}, {0x00, 0x1C, 0x22, 0x41, 0x00},
+     {0x00, 0x41, 0x22, 0x1C, 0x00}, {0x14, 0x08, 0x3E, 0x08, 0x14}, {0x08, 0x08, 0x3E, 0x08, 0x08},
+     {0x00, 0x50, 0x30, 0x00, 0x00}, {0x08, 0x08, 0x08, 0x08, 0x08}, {0x00, 0x60, 0x60, 0x00, 0x00},
+     {0x20, 0x10, 0x08, 0x04, 0x02}, {0x3E, 0x51, 0x49, 0x45, 0x3E}, {0x00, 0x42, 0x7F, 0x40, 0x00},
+     {0x42, 0x61, 0x51, 0x49, 0x46}, {0x21, 0x41, 0x45, 0x4B, 0x31}, {0x18, 0x14, 0x12, 0x7F, 0x10},
+     {0x27, 0x45, 0x45, 0x45, 0x39}, {0x3C, 0x4A, 0x49, 0x49, 0x30}, {0x01, 0x71, 0x09, 0x05, 0x03},
+     {0x36, 0x49, 0x49, 0x49, 0x36}, {0x06, 0x49, 0x49, 0x29, 0x1E}, {0x00, 0x36, 0x36, 0x00, 0x00},
+     {0x00, 0x56, 0x36, 0x00, 0x00}, {0x08, 0x14, 0x22, 0x41, 0x00}, {0x14, 0x14, 0x14, 0x14, 0x14},
+     {0x00, 0x41, 0x22, 0x14, 0x08}, {0x02, 0x01, 0x51, 0x09, 0x06}, {0x32, 0x49, 0x79, 0x41, 0x3E},
+     {0x7E, 0x11, 0x11, 0x11, 0x7E}, {0x7F, 0x49, 0x49, 0x49, 0x36}, {0x3E, 0x41, 0x41, 0x41, 0x22},
+     {0x7F, 0x41, 0x41, 0x22, 0x1C}, {0x7F, 0x49, 0x49, 0x49, 0x41}, {0x7F, 0x09, 0x09, 0x09, 0x01},
+     {0x3E, 0x41, 0x49, 0x49, 0x7A}, {0x7F, 0x08, 0x08, 0x08, 0x7F}, {0x00, 0x41, 0x7F, 0x41, 0x00},
+     {0x20, 0x40, 0x41, 0x3F, 0x01}, {0x7F, 0x08, 0x14, 0x22, 0x41}, {0x7F, 0x40, 0x40, 0x40, 0x40},
+     {0x7F, 0x02, 0x0C, 0x02, 0x7F}, {0x7F, 0x04, 0x08, 0x10, 0x7F}, {0x3E, 0x41, 0x41, 0x41, 0x3E},
+     {0x7F, 0x09, 0x09, 0x09, 0x06}, {0x3E, 0x41, 0x51, 0x21, 0x5E}, {0x7F, 0x09, 0x19, 0x29, 0x46},
+     {0x46, 0x49, 0x49, 0x49, 0x31}, {0x01, 0x01, 0x7F, 0x01, 0x01}, {0x3F, 0x40, 0x40, 0x40, 0x3F},
+     {0x1F, 0x20, 0x40, 0x20, 0x1F}, {0x3F, 0x40, 0x38, 0x40, 0x3F}, {0x63, 0x14, 0x08, 0x14, 0x63},
+     {0x07, 0x08, 0x70, 0x08, 0x07}, {0x61, 0x51, 0x49, 0x45, 0x43}, {0x00, 0x7F, 0x41, 0x41, 0x00},
+     {0x02, 0x04, 0x08, 0x10, 0x20}, {0x00, 0x41, 0x41, 0x7F, 0x00}, {0x04, 0x02, 0x01, 0x02, 0x04},
+     {0x40, 0x40, 0x40, 0x40, 0x40}, {0x00, 0x01, 0x02, 0x04, 0x00}, {0x20, 0x54, 0x54, 0x54, 0x78},
+     {0x7F, 0x48, 0x44, 0x44, 0x38}, {0x38, 0x44, 0x44, 0x44, 0x20}, {0x38, 0x44, 0x44, 0x48, 0x7F},
+     {0x38, 0x54, 0x54, 0x54, 0x18}, {0x08, 0x7E, 0x09, 0x01, 0x02}, {0x0C, 0x52, 0x52, 0x52, 0x3E},
+     {0x7F, 0x08, 0x04, 0x04, 0x78}, {0x00, 0x44, 0x7D, 0x40, 0x00}, {0x20, 0x40, 0x44, 0x3D, 0x00},
+     {0x7F, 0x10, 0x28, 0x44, 0x00}, {0x00, 0x41, 0x7F, 0x40, 0x00}, {0x7C, 0x04, 0x18, 0x04, 0x78},
+     {0x7C, 0x08, 0x04, 0x04, 0x78}, {0x38, 0x44, 0x44, 0x44, 0x38}, {0x7C, 0x14, 0x14, 0x14, 0x08},
+     {0x08, 0x14, 0x14, 0x18, 0x7C}, {0x7C, 0x08, 0x04, 0x04, 0x08}, {0x48, 0x54, 0x54, 0x54, 0x20},
+     {0x04, 0x3F, 0x44, 0x40, 0x20}, {0x3C, 0x40, 0x40, 0x20, 0x7C}, {0x1C, 0x20, 0x40, 0x20, 0x1C},
+     {0x3C, 0x40, 0x30, 0x40, 0x3C}, {0x44, 0x28, 0x10, 0x28, 0x44}, {0x0C, 0x50, 0x50, 0x50, 0x3C},
+     {0x44, 0x64, 0x54, 0x4C, 0x44}, {0x00, 0x08, 0x36, 0x41, 0x00}, {0x00, 0x00, 0x7F, 0x00, 0x00},
+     {0x00, 0x41, 0x36, 0x08, 0x00}, {0x08, 0x04, 0x08, 0x10, 0x08}}};
 
-constexpr std::array glyphs{
-    glyph{'0', {0b01110, 0b10001, 0b10011, 0b10101, 0b11001, 0b10001, 0b01110}},
-    glyph{'1', {0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110}},
-    glyph{'2', {0b01110, 0b10001, 0b00001, 0b00110, 0b01000, 0b10000, 0b11111}},
-    glyph{'3', {0b01110, 0b10001, 0b00001, 0b00110, 0b00001, 0b10001, 0b01110}},
-    glyph{'4', {0b00010, 0b00110, 0b01010, 0b10010, 0b11111, 0b00010, 0b00010}},
-    glyph{'5', {0b11111, 0b10000, 0b11110, 0b00001, 0b00001, 0b10001, 0b01110}},
-    glyph{'6', {0b00110, 0b01000, 0b10000, 0b11110, 0b10001, 0b10001, 0b01110}},
-    glyph{'7', {0b11111, 0b00001, 0b00010, 0b00100, 0b01000, 0b01000, 0b01000}},
-    glyph{'8', {0b01110, 0b10001, 0b10001, 0b01110, 0b10001, 0b10001, 0b01110}},
-    glyph{'9', {0b01110, 0b10001, 0b10001, 0b01111, 0b00001, 0b00010, 0b01100}},
-    glyph{'.', {0b00000, 0b00000, 0b00000, 0b00000, 0b00000, 0b01100, 0b01100}},
-    glyph{'-', {0b00000, 0b00000, 0b00000, 0b11111, 0b00000, 0b00000, 0b00000}},
-    glyph{'c', {0b00000, 0b00000, 0b01110, 0b10000, 0b10000, 0b10000, 0b01110}},
-    glyph{'e', {0b00000, 0b00000, 0b01110, 0b10001, 0b11111, 0b10000, 0b01110}},
-    glyph{'k', {0b10000, 0b10000, 0b10010, 0b10100, 0b11000, 0b10100, 0b10010}},
-    glyph{'l', {0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110}},
-    glyph{'m', {0b00000, 0b00000, 0b11010, 0b10101, 0b10101, 0b10101, 0b10101}},
-    glyph{'s', {0b00000, 0b00000, 0b01111, 0b10000, 0b01110, 0b00001, 0b11110}},
-};
-
-std::int64_t width_of(std::string_view text) { return static_cast<std::int64_t>(text.size()) * character_width; }
-
-/// The values of the ticks on an axis of `pixels` pixels.
-std::vector<double> ticks(std::int64_t pixels, double per_pixel, double step) {
+/// The values of the ticks on an axis of `pixels` pixels that begins at `from`.
+std::vector<double> ticks(std::int64_t pixels, const scale& units, double step) {
   std::vector<double> values;
-  for (std::int64_t n = 0; static_cast<double>(n) * step < static_cast<double>(pixels) * per_pixel; ++n)
-    values.push_back(static_cast<double>(n) * step);
+  const double end = units.from + static_cast<double>(pixels) * units.per_pixel;
+  for (double n = std::ceil(units.from / step - 1e-9); n * step < end; ++n) values.push_back(n * step + 0.0);
   return values;
 }
 
+/// How ticks of an axis are spaced and written.
+struct numbering {
+  explicit numbering(const scale& units)
+      : step(round_step(60 * units.per_pixel)),
+        decimals(std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)))) {}
+  [[nodiscard]] std::string text(double value) const { return fmt::format("{:.{}f}", value, decimals); }
+
+  double step;
+  int decimals;
+};
+
 }  // namespace
+
+std::int64_t width_of(std::string_view text) { return static_cast<std::int64_t>(text.size()) * character_width; }
 
 picture::picture(std::int64_t width, std::int64_t height)
     : width_(width), height_(height), rgb_(static_cast<std::size_t>(width * height * 3), 255) {}
@@ -59,14 +78,12 @@ void picture::put(std::int64_t x, std::int64_t y, const colour& c) {
 }
 
 void picture::write(std::int64_t x, std::int64_t y, std::string_view text) {
-  constexpr int columns = 5;
   for (const char character : text) {
-    const auto found =
-        std::find_if(glyphs.begin(), glyphs.end(), [&](const glyph& g) { return g.character == character; });
-    for (std::int64_t row = 0; found != glyphs.end() && row < character_height; ++row)
-      for (int column = 0; column < columns; ++column)
-        if ((found->rows[static_cast<std::size_t>(row)] >> (columns - 1 - column) & 1) != 0)
-          put(x + column, y + row, {0, 0, 0});
+    const auto number = static_cast<std::size_t>(static_cast<unsigned char>(character)) - ' ';
+    if (number < glyphs.size())
+      for (std::int64_t column = 0; column < static_cast<std::int64_t>(glyphs[number].size()); ++column)
+        for (std::int64_t row = 0; row < character_height; ++row)
+          if ((glyphs[number][static_cast<std::size_t>(column)] >> row & 1) != 0) put(x + column, y + row, {0, 0, 0});
     x += character_width;
   }
 }
@@ -78,24 +95,30 @@ double round_step(double least) {
   return 10 * power;
 }
 
-void draw_axes(picture& p, const area& where, const scale& units) {
-  constexpr std::int64_t between = 60, length = 5, gap = 3;  // pixels
-  const double step = round_step(static_cast<double>(between) * units.per_pixel);
-  const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
-  const auto pixels = [&](double value) { return static_cast<std::int64_t>(std::lround(value / units.per_pixel)); };
-  for (const double value : ticks(where.across, units.per_pixel, step)) {
-    const std::string text = fmt::format("{:.{}f}", value, decimals);
-    const std::int64_t x = where.left + pixels(value);
+void draw_axes(picture& p, const area& where, const scale& across, const scale& down) {
+  constexpr std::int64_t length = 5, gap = 3;  // pixels
+  const auto pixels = [](double value, const scale& units) {
+    return static_cast<std::int64_t>(std::lround((value - units.from) / units.per_pixel));
+  };
+  const numbering columns(across), rows(down);
+  for (const double value : ticks(where.across, across, columns.step)) {
+    const std::string text = columns.text(value);
+    const std::int64_t x = where.left + pixels(value, across);
     for (std::int64_t k = 1; k <= length; ++k) p.put(x, where.top - k, {0, 0, 0});
     p.write(x - width_of(text) / 2, where.top - length - gap - character_height, text);
   }
-  for (const double value : ticks(where.down, units.per_pixel, step)) {
-    const std::string text = fmt::format("{:.{}f}", value, decimals);
-    const std::int64_t y = where.top + pixels(value);
+  for (const double value : ticks(where.down, down, rows.step)) {
+    const std::string text = rows.text(value);
+    const std::int64_t y = where.top + pixels(value, down);
     for (std::int64_t k = 1; k <= length; ++k) p.put(where.left - k, y, {0, 0, 0});
     p.write(where.left - length - gap - width_of(text), y - character_height / 2, text);
   }
-  p.write(0, where.top - length - gap - character_height, units.unit);
+}
+
+void draw_axes(picture& p, const area& where, const scale& units) {
+  draw_axes(p, where, units, units);
+  constexpr std::int64_t above = 8;  // length and gap of the ticks
+  p.write(0, where.top - above - character_height, units.unit);
 }
 
 void write_png(const std::string& path, const picture& p) {

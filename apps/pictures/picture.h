@@ -28,8 +28,7 @@ class picture {
   /// Sets a pixel; does nothing outside of the picture.
   void put(std::int64_t x, std::int64_t y, const colour& c);
 
-  /// Writes digits, signs and the letters of "cells" and "km" in black, from the upper left corner. Other characters
-  /// are gaps.
+  /// Writes the printable characters of ASCII in black, from the upper left corner. Other characters are gaps.
   void write(std::int64_t x, std::int64_t y, std::string_view text);
 
  private:
@@ -45,17 +44,23 @@ struct area {
   std::int64_t left, top, across, down;
 };
 
-/// The unit of both axes of an area, and the units per pixel. Both axes begin with 0 at the upper left corner.
+/// The unit of an axis, the units per pixel, and the value at the upper left corner.
 struct scale {
   double per_pixel;
   std::string unit;
+  double from = 0;
 };
+
+/// The width of a text in pixels.
+[[nodiscard]] std::int64_t width_of(std::string_view text);
 
 /// Pixels that the axes need to the left of an area and above it, and to its right for half a number.
 inline constexpr std::int64_t room_left = 40, room_above = 20, room_right = 20;
 
 /// Draws ticks at the upper and the left edge of the area, with numbers at round places and the unit in the corner.
 void draw_axes(picture& p, const area& where, const scale& units);
+/// The same with different axes and without their units.
+void draw_axes(picture& p, const area& where, const scale& across, const scale& down);
 
 /// The distance of ticks: 1, 2 or 5 times a power of ten, the smallest that is not below `least`.
 [[nodiscard]] double round_step(double least);

@@ -10,11 +10,6 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-double fastest(const volume& a, const volume& b) {
-  return std::max(*std::max_element(a.values.begin(), a.values.end()),
-                  *std::max_element(b.values.begin(), b.values.end()));
-}
-
 /// From 0 to 1 as x goes from 0 to 1, smoothly, and constant beyond.
 double ramp(double x) { return 0.5 - 0.5 * std::cos(pi * std::clamp(x, 0.0, 1.0)); }
 
@@ -24,19 +19,16 @@ std::string number(double value) {
   return text;
 }
 
-/// The grid of both models. Throws bad_input if the time step is not stable on it.
-grid checked_grid(const volume& truth, const volume& smooth, const migration_settings& s) {
-  if (truth.nx != smooth.nx || truth.ny != smooth.ny || truth.nz != smooth.nz || truth.spacing != smooth.spacing)
-    throw bad_input("the true and the smooth model must have the same cells");
-  const int dimensions = truth.ny == 1 ? 2 : 3;
-  const double limit = stable_step(dimensions, truth.spacing, fastest(truth, smooth));
+/// The grid of a model. Throws bad_input if the time step is not stable on it.
+grid checked_grid(const volume& model, double fastest, const migration_settings& s) {
+  const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest);
   if (!(s.time_step > 0) || s.time_step > limit)
-    throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + number(truth.spacing) +
-                    " m and velocities up to " + number(fastest(truth, smooth)) +
-                    " m/s it must be positive and at most " + number(limit * 1e3) + " ms to be stable");
+    throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + number(model.spacing) +
+                    " m and velocities up to " + number(fastest) + " m/s it must be positive and at most " +
+                    number(limit * 1e3) + " ms to be stable");
   if (s.steps < 1 || s.keep_every < 1)
     throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
-  return make_grid(truth.nx, truth.ny, truth.nz, truth.spacing, s.edges, s.time_step / limit);
+  return make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit);
 }
 
 std::int64_t kept_count(const migration_settings& s) { return (s.steps + s.keep_every - 1) / s.keep_every; }
@@ -51,22 +43,42 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
   // With 768^3 points, GPUs lose more time by small launches of the rims than by waiting for each other at the end of a
   // step (bench/waves/rtm.cpp); docs/measurements.md has a size at which they do not.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
-  decomposition parts =
-      decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);
-  const std::size_t needed = kept_fields<float>::bytes_per_device(g, parts, kept_count(s));
-  for (int d = 0; d < s.devices; ++d)
+  return decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);
+}
+
+/// Kept fields for a migration. Throws bad_input if a device has too little memory.
+kept_fields<float> checked_kept_fields(const simulation& on) {
+  const std::int64_t count = kept_count(on.settings());
+  const std::size_t needed = kept_fields<float>::bytes_per_device(on.cells(), on.parts(), count);
+  for (int d = 0; d < on.settings().devices; ++d)
     if (const auto free = device_info(d).memory_free; needed > free)
-      throw bad_input("keeping " + std::to_string(kept_count(s)) + " wave fields takes " +
-                      std::to_string(needed >> 20) + " MiB on each device, and device " + std::to_string(d) + " has " +
-                      std::to_string(free >> 20) +
+      throw bad_input("keeping " + std::to_string(count) + " wave fields takes " + std::to_string(needed >> 20) +
+                      " MiB on each device, and device " + std::to_string(d) + " has " + std::to_string(free >> 20) +
                       " MiB free; keep fewer (--keep-every), use more devices, or give "
                       "soft devices more memory (HPE_SOFT_MEMORY)");
-  return parts;
+  return {on.cells(), on.parts(), count};
 }
 
 }  // namespace
 
 double ricker_delay(double frequency) { return 1.4 / frequency; }
+
+double default_frequency(double slowest, double spacing) { return slowest / (9 * spacing); }
+
+double record_length(const volume& velocity, double frequency) {
+  double longest = 0;
+  for (std::int64_t x = 0; x < velocity.nx; ++x)
+    for (std::int64_t y = 0; y < velocity.ny; ++y) {
+      double down = 0;
+      for (std::int64_t z = 0; z < velocity.nz; ++z) down += velocity.spacing / velocity.at(x, y, z);
+      longest = std::max(longest, down);
+    }
+  return 2.5 * longest + 2 * ricker_delay(frequency);
+}
+
+std::int64_t default_keep_every(double frequency, double time_step) {
+  return std::max<std::int64_t>(1, std::lround(1 / (6 * highest_of_peak * frequency * time_step)));
+}
 
 std::vector<float> ricker(double frequency, double time_step, std::int64_t steps) {
   std::vector<float> w(static_cast<std::size_t>(steps));
@@ -90,109 +102,136 @@ std::vector<float> adjoint_source(const std::vector<float>& data, std::int64_t s
   return source;
 }
 
-migration::migration(const volume& truth, const volume& smooth, const migration_settings& settings, progress tell)
+simulation::simulation(const volume& model, double fastest, const migration_settings& settings, progress tell)
     : settings_(settings),
       tell_(std::move(tell)),
-      nx_(truth.nx),
-      ny_(truth.ny),
-      nz_(truth.nz),
-      grid_(checked_grid(truth, smooth, settings)),
+      fastest_(fastest),
+      grid_(checked_grid(model, fastest, settings)),
       parts_(checked_parts(grid_, settings)),
-      truth_values_(truth),
-      truth_(grid_, parts_, truth, settings.time_step),
-      smooth_(grid_, parts_, smooth, settings.time_step),
-      wave_(grid_, parts_),
-      kept_(grid_, parts_, kept_count(settings)),
-      stack_(grid_, parts_) {}
+      wave_(grid_, parts_) {}
 
-std::vector<kernels::point> migration::on_grid(const std::vector<kernels::point>& cells) const {
+medium<float> simulation::medium_of(const volume& velocity) const {
+  const kernels::window& m = grid_.model;
+  if (velocity.nx != m.nx || velocity.ny != m.ny || velocity.nz != m.nz || velocity.spacing != grid_.spacing)
+    throw bad_input("the models to record and to migrate in must have the same cells");
+  if (fastest(velocity) > fastest_)
+    throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s, where at most " + number(fastest_) +
+                    " m/s were expected");
+  return {grid_, parts_, velocity, settings_.time_step};
+}
+
+std::vector<kernels::point> simulation::on_grid(const std::vector<kernels::point>& cells) const {
+  const kernels::window& m = grid_.model;
   std::vector<kernels::point> points;
   points.reserve(cells.size());
   for (const kernels::point& c : cells) {
-    if (c.x < 0 || c.x >= nx_ || c.y < 0 || c.y >= ny_ || c.z < 0 || c.z >= nz_)
+    if (c.x < 0 || c.x >= m.nx || c.y < 0 || c.y >= m.ny || c.z < 0 || c.z >= m.nz)
       throw bad_input("a source or receiver at cell (" + std::to_string(c.x) + ", " + std::to_string(c.y) + ", " +
-                      std::to_string(c.z) + ") lies outside the model of " + std::to_string(nx_) + " x " +
-                      std::to_string(ny_) + " x " + std::to_string(nz_) + " cells");
+                      std::to_string(c.z) + ") lies outside the model of " + std::to_string(m.nx) + " x " +
+                      std::to_string(m.ny) + " x " + std::to_string(m.nz) + " cells");
     points.push_back(grid_.cell(c.x, c.y, c.z));
   }
   return points;
 }
 
-void migration::report(const std::string& what, std::int64_t done) const {
-  constexpr std::int64_t interval = 200;
-  if (done % interval != 0 && done != settings_.steps) return;
-  synchronize();
-  constexpr int passes = 3;
-  if (tell_) tell_(what, (pass_ + static_cast<double>(done) / static_cast<double>(settings_.steps)) / passes);
+void simulation::begin_shot(int passes) {
+  pass_ = 0;
+  passes_ = passes;
 }
 
-void migration::forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
-                        const std::string& what, bool keep) {
+void simulation::report(const std::string& what, std::int64_t done) {
+  constexpr std::int64_t interval = 200;
+  const bool ends = done == settings_.steps;
+  if (done % interval != 0 && !ends) return;
+  synchronize();
+  if (tell_) tell_(what, (pass_ + static_cast<double>(done) / static_cast<double>(settings_.steps)) / passes_);
+  if (ends) ++pass_;
+}
+
+traces<float> simulation::receivers_of(const shot& s) const { return {parts_, on_grid(s.receivers), settings_.steps}; }
+
+void simulation::forward(const medium<float>& m, const shot& s, const traces<float>& receivers,
+                         const kept_fields<float>* kept, const std::string& what) {
+  std::vector<kernels::point> at{s.source};
+  if (grid_.ends == kernels::y_ends::periodic)  // a line source along y, so that nothing varies along y
+    for (std::int32_t y = 0; y < grid_.model.ny; ++y)
+      if (y != s.source.y) at.push_back({s.source.x, y, s.source.z});
+  traces<float> source(parts_, on_grid(at), settings_.steps);
+  const std::vector<float> wavelet =
+      settings_.wavelet.empty() ? ricker(settings_.frequency, settings_.time_step, settings_.steps) : settings_.wavelet;
+  std::vector<float> signatures;
+  for (const float w : wavelet) signatures.insert(signatures.end(), at.size(), w);
+  source.write(signatures);
+
   wave_.reset();
   for (std::int64_t t = 0; t < settings_.steps; ++t) {
-    if (keep && t % settings_.keep_every == 0) wave_.keep(kept_, t / settings_.keep_every);
+    if (kept != nullptr && t % settings_.keep_every == 0) wave_.keep(*kept, t / settings_.keep_every);
     wave_.step(m, &source, &receivers, t);
     report(what, t + 1);
   }
 }
 
-void migration::backward(const traces<float>& receivers) {
+void simulation::backward(const medium<float>& m, const traces<float>& receivers, const kept_fields<float>& kept,
+                          const stack<float>& onto, const std::string& what) {
   wave_.reset();
   for (std::int64_t t = settings_.steps - 1; t >= 0; --t) {
-    if (t % settings_.keep_every == 0) wave_.correlate(kept_, t / settings_.keep_every, stack_);
-    wave_.step(smooth_, &receivers, nullptr, t);
-    report("migrating", settings_.steps - t);
+    if (t % settings_.keep_every == 0) wave_.correlate(kept, t / settings_.keep_every, onto);
+    wave_.step(m, &receivers, nullptr, t);
+    report(what, settings_.steps - t);
   }
 }
 
+std::vector<float> simulation::record(const medium<float>& m, const shot& s, const std::string& what) {
+  const traces<float> receivers = receivers_of(s);
+  forward(m, s, receivers, nullptr, what);
+  return receivers.read();
+}
+
+migration::migration(simulation& on, const volume& velocity)
+    : on_(on),
+      velocity_(velocity),
+      medium_(on.medium_of(velocity)),
+      kept_(checked_kept_fields(on)),
+      stack_(on.cells(), on.parts()) {}
+
 void migration::mute(std::vector<float>& data, const shot& s) const {
-  const double period = 1 / settings_.frequency;
-  const double velocity = truth_values_.at(s.source.x, s.source.y, s.source.z);
+  const migration_settings& all = on_.settings();
+  const grid& g = on_.cells();
+  const double period = 1 / all.frequency, delay = all.wavelet.empty() ? ricker_delay(all.frequency) : all.delay;
+  const double velocity = velocity_.at(s.source.x, s.source.y, s.source.z);
   const std::size_t n = s.receivers.size();
   for (std::size_t i = 0; i < n; ++i) {
     const kernels::point& r = s.receivers[i];
     const double offset =
-        grid_.spacing *
-        std::hypot(r.x - s.source.x, grid_.ends == kernels::y_ends::closed ? r.y - s.source.y : 0, r.z - s.source.z);
-    const double begin = offset / velocity + ricker_delay(settings_.frequency) + period;
-    for (std::int64_t t = 0; t < settings_.steps; ++t)
+        g.spacing *
+        std::hypot(r.x - s.source.x, g.ends == kernels::y_ends::closed ? r.y - s.source.y : 0, r.z - s.source.z);
+    const double begin = offset / velocity + delay + period;
+    for (std::int64_t t = 0; t < all.steps; ++t)
       data[static_cast<std::size_t>(t) * n + i] *=
-          static_cast<float>(ramp((static_cast<double>(t) * settings_.time_step - begin) / period));
+          static_cast<float>(ramp((static_cast<double>(t) * all.time_step - begin) / period));
   }
 }
 
-void migration::run(const shot& s) {
-  std::vector<kernels::point> at{s.source};
-  if (grid_.ends == kernels::y_ends::periodic)  // a line source along y, so that nothing varies along y
-    for (std::int32_t y = 0; y < ny_; ++y)
-      if (y != s.source.y) at.push_back({s.source.x, y, s.source.z});
-  traces<float> source(parts_, on_grid(at), settings_.steps);
-  traces<float> receivers(parts_, on_grid(s.receivers), settings_.steps);
-
-  const std::vector<float> wavelet = ricker(settings_.frequency, settings_.time_step, settings_.steps);
-  std::vector<float> signatures;
-  for (const float w : wavelet) signatures.insert(signatures.end(), at.size(), w);
-  source.write(signatures);
-
-  pass_ = 0;
-  forward(truth_, source, receivers, "recording", false);
-  std::vector<float> data = receivers.read();
-  pass_ = 1;
-  forward(smooth_, source, receivers, "propagating", true);
-  if (settings_.data == preparation::residual) {
+void migration::add(const shot& s, std::vector<float> data) {
+  traces<float> receivers = on_.receivers_of(s);
+  on_.forward(medium_, s, receivers, &kept_, "propagating");
+  if (on_.settings().data == preparation::residual) {
     const std::vector<float> predicted = receivers.read();
     for (std::size_t i = 0; i < data.size(); ++i) data[i] -= predicted[i];
   } else {
     mute(data, s);
   }
-  receivers.write(adjoint_source(data, settings_.steps, settings_.time_step));
-  pass_ = 2;
-  backward(receivers);
+  receivers.write(adjoint_source(data, on_.settings().steps, on_.settings().time_step));
+  on_.backward(medium_, receivers, kept_, stack_, "migrating");
 }
 
-volume migration::image() const {
-  volume v = make_volume(nx_, ny_, nz_, grid_.spacing);
+volume migration::image(condition how) const {
+  volume v = velocity_;
   const float* image = stack_.image.data();
+  if (how == condition::correlation) {
+    std::copy_n(image, v.values.size(), v.values.begin());
+    return v;
+  }
   const float* illumination = stack_.illumination.data();
   // epsilon (little) keeps the image small in cells that no source illuminates.
   double mean = 0;
@@ -203,8 +242,14 @@ volume migration::image() const {
   return v;
 }
 
+volume migration::illumination() const {
+  volume v = velocity_;
+  std::copy_n(stack_.illumination.data(), v.values.size(), v.values.begin());
+  return v;
+}
+
 volume without_background(const volume& image) {
-  volume result = make_volume(image.nx, image.ny, image.nz, image.spacing);
+  volume result = image;
   const auto value = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
     return image.at(std::clamp<std::int64_t>(x, 0, image.nx - 1), std::clamp<std::int64_t>(y, 0, image.ny - 1),
                     std::clamp<std::int64_t>(z, 0, image.nz - 1));

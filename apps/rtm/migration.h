@@ -16,6 +16,18 @@ namespace hpe::rtm {
 std::vector<float> ricker(double frequency, double time_step, std::int64_t steps);
 double ricker_delay(double frequency);
 
+/// The highest frequency of a Ricker wavelet that matters, in peaks.
+inline constexpr double highest_of_peak = 2.5;
+
+/// The frequency at which the slowest wave has nine cells a wavelength.
+double default_frequency(double slowest, double spacing);
+
+/// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet; seconds.
+double record_length(const volume& velocity, double frequency);
+
+/// Six kept wave fields in a period of the highest frequency.
+std::int64_t default_keep_every(double frequency, double time_step);
+
 /// One experiment: the places of the source and the receivers, in cells of the model.
 struct shot {
   kernels::point source;
@@ -36,44 +48,93 @@ struct migration_settings {
   int devices = 1;
   boundaries edges;
   preparation data = preparation::mute;
+  std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
+  double delay = 0;                 ///< of the peak of such a wavelet, seconds
 };
 
-/// Images shots one after the other and stacks them. "Observed" data are modelled in the true velocities; the image is
-/// made with the smooth ones only.
-class migration {
+/// Wave fields on the cells of a model, spread over devices: what modelling and migration run shots on.
+class simulation {
  public:
-  /// Called with the name of the step and its progress within the shot, from 0 to 1.
+  /// Called with the name of the pass and the progress within the shot, from 0 to 1.
   using progress = std::function<void(const std::string& what, double part)>;
 
-  /// Throws bad_input for settings that are not possible: a time step above the stable one, or too little memory.
-  migration(const volume& truth, const volume& smooth, const migration_settings& settings, progress tell);
+  /// For models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for settings that are
+  /// not possible: a time step above the stable one, or too many devices.
+  simulation(const volume& model, double fastest, const migration_settings& settings, progress tell);
 
-  void run(const shot& s);
+  [[nodiscard]] const migration_settings& settings() const { return settings_; }
+  [[nodiscard]] const grid& cells() const { return grid_; }
+  [[nodiscard]] const decomposition& parts() const { return parts_; }
 
-  /// The stack of all shots so far: sum(source * receiver) / (sum(source^2) + epsilon).
-  [[nodiscard]] volume image() const;
+  /// Throws bad_input for a velocity above the fastest or a model of other cells.
+  [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
+
+  /// Tells the progress of the next passes as those of one shot.
+  void begin_shot(int passes);
+
+  /// The places of receivers on the grid, with a record of zeros. Throws bad_input for a place outside the model.
+  [[nodiscard]] traces<float> receivers_of(const shot& s) const;
+
+  /// One pass in rising time: the shot's wavelet goes into the ground, the receivers are recorded, and kept fields are
+  /// filled unless null.
+  void forward(const medium<float>& m, const shot& s, const traces<float>& receivers, const kept_fields<float>* kept,
+               const std::string& what);
+
+  /// One pass in falling time: the receivers' records go into the ground, and each kept field is correlated with the
+  /// present one.
+  void backward(const medium<float>& m, const traces<float>& receivers, const kept_fields<float>& kept,
+                const stack<float>& onto, const std::string& what);
+
+  /// The records of a shot, [step][receiver].
+  [[nodiscard]] std::vector<float> record(const medium<float>& m, const shot& s, const std::string& what);
 
  private:
-  void forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
-               const std::string& what, bool keep);
-  void backward(const traces<float>& receivers);
   /// Reports the progress at regular intervals. First waits for the steps done, so that the report is true and the
   /// queue stays short.
-  void report(const std::string& what, std::int64_t done) const;
+  void report(const std::string& what, std::int64_t done);
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
-  void mute(std::vector<float>& data, const shot& s) const;
 
   const migration_settings settings_;
   const progress tell_;
-  const std::int64_t nx_, ny_, nz_;
+  const double fastest_;
   const grid grid_;
   const decomposition parts_;
-  const volume truth_values_;
-  medium<float> truth_, smooth_;
   propagator<float> wave_;
-  kept_fields<float> kept_;
-  stack<float> stack_;
-  int pass_ = 0;  ///< of the present shot
+  int pass_ = 0, passes_ = 1;  ///< of the present shot
+};
+
+/// The imaging condition.
+enum class condition {
+  normalised,  ///< sum(source * receiver) / (sum(source^2) + epsilon): reflectors at all depths are about as strong
+  correlation  ///< sum(source * receiver)
+};
+
+/// Images shots one after the other and stacks them.
+class migration {
+ public:
+  /// Throws bad_input if the devices have too little memory for the kept wave fields.
+  migration(simulation& on, const volume& velocity);
+
+  /// Adds a shot with its records, [step][receiver]. Two passes.
+  void add(const shot& s, std::vector<float> data);
+
+  /// The sums over all shots so far, as the host's memory; a restarted migration sets them.
+  [[nodiscard]] const stack<float>& sums() const { return stack_; }
+
+  /// The stack of all shots so far.
+  [[nodiscard]] volume image(condition how = condition::normalised) const;
+
+  /// sum(source^2) over all shots so far.
+  [[nodiscard]] volume illumination() const;
+
+ private:
+  void mute(std::vector<float>& data, const shot& s) const;
+
+  simulation& on_;
+  const volume velocity_;
+  const medium<float> medium_;
+  const kept_fields<float> kept_;
+  const stack<float> stack_;
 };
 
 /// The source of the backward pass, for an image in phase with the reflectors: minus the time derivative of each trace,

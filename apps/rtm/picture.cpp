@@ -5,22 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "apps/pictures/chart.h"
+
 namespace hpe::rtm {
 
 namespace {
 
 using pictures::colour;
-
-/// Dark blue over green to yellow, as value goes from 0 to 1.
-colour velocity_colour(double value) {
-  static constexpr colour stops[] = {{40, 20, 90}, {45, 85, 150}, {30, 145, 140}, {100, 200, 90}, {250, 230, 60}};
-  const double place = std::clamp(value, 0.0, 1.0) * 4;
-  const auto i = std::min<std::size_t>(static_cast<std::size_t>(place), 3);
-  const double part = place - static_cast<double>(i);
-  colour c;
-  for (std::size_t k = 0; k < 3; ++k) c[k] = stops[i][k] + part * (stops[i + 1][k] - stops[i][k]);
-  return c;
-}
 
 /// One plane of a volume, x across and z down.
 struct section {
@@ -118,12 +109,66 @@ pictures::picture draw(const volume& velocity, const volume& image, double gain,
     return colour{v, v, v};
   };
   panels p(ground, velocity.spacing, 3, width);
-  p.draw(0, [&](double x, double z) { return velocity_colour((ground.between(x, z) - slowest) / range); });
+  p.draw(0, [&](double x, double z) { return pictures::blue_to_yellow((ground.between(x, z) - slowest) / range); });
   p.draw(1, grey);
   p.draw(2, [&](double x, double z) {
     return jumps(ground, std::lround(x), std::lround(z)) ? colour{230, 60, 30} : grey(x, z);
   });
   return p.take();
+}
+
+namespace {
+
+/// The ends of a colour bar for values of both signs.
+double clip_of(const std::vector<float>& values) {
+  constexpr double share = 0.98;
+  const double clip = pictures::percentile_of_sizes(values, share);
+  return clip > 0 ? clip : 1;
+}
+
+pictures::picture draw_plane(const volume& v, const std::vector<float>& values, pictures::chart c, std::int64_t width) {
+  c.across = {"x [m]", v.x0, v.spacing};
+  c.down = {"depth [m]", 0, v.spacing};
+  return pictures::draw(c, v.nx, v.nz, values, width);
+}
+
+std::vector<float> middle_values(const volume& v) {
+  const section s = middle(v);
+  return {s.values.begin(), s.values.end()};
+}
+
+}  // namespace
+
+pictures::picture draw_velocities(const volume& velocity, const std::string& title, std::int64_t width) {
+  const std::vector<float> values = middle_values(velocity);
+  const auto [slow, fast] = std::minmax_element(values.begin(), values.end());
+  return draw_plane(velocity, values, {title, {}, {}, "m/s", *slow, *fast, pictures::blue_to_yellow}, width);
+}
+
+pictures::picture draw_image(const volume& image, const std::string& title, double gain, std::int64_t width) {
+  std::vector<float> values = middle_values(image);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double depth =
+        static_cast<double>(static_cast<std::int64_t>(i) % image.nz + 1) / static_cast<double>(image.nz);
+    values[i] *= static_cast<float>(std::pow(depth, gain));
+  }
+  const double clip = clip_of(values);
+  for (float& v : values) v = static_cast<float>(v / clip);
+  return draw_plane(image, values, {title, {}, {}, "image", -1, 1, pictures::white_to_black}, width);
+}
+
+pictures::picture draw_gather(const std::vector<float>& data, std::int64_t samples, double interval,
+                              const std::string& title, std::int64_t width) {
+  const auto receivers = static_cast<std::int64_t>(data.size()) / samples;
+  std::vector<float> columns(data.size());
+  for (std::int64_t t = 0; t < samples; ++t)
+    for (std::int64_t i = 0; i < receivers; ++i)
+      columns[static_cast<std::size_t>(i * samples + t)] = data[static_cast<std::size_t>(t * receivers + i)];
+  const double clip = clip_of(columns);
+  for (float& v : columns) v = static_cast<float>(v / clip);
+  const pictures::chart c{
+      title, {"receiver", 1, 1}, {"time [s]", 0, interval}, "pressure", -1, 1, pictures::white_to_black, false};
+  return pictures::draw(c, receivers, samples, columns, width);
 }
 
 }  // namespace hpe::rtm

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "apps/pictures/picture.h"
 #include "apps/rtm/volume.h"
@@ -12,5 +14,15 @@ namespace hpe::rtm {
 /// image is amplified by depth^gain and clipped at the 98th percentile. `width` is the widest the picture may be in
 /// pixels.
 pictures::picture draw(const volume& velocity, const volume& image, double gain, std::int64_t width);
+
+/// The middle plane of velocities, with a colour bar in m/s.
+pictures::picture draw_velocities(const volume& velocity, const std::string& title, std::int64_t width);
+
+/// The middle plane of an image, amplified by depth^gain and clipped at the 98th percentile.
+pictures::picture draw_image(const volume& image, const std::string& title, double gain, std::int64_t width);
+
+/// The records of a shot, [sample][receiver], `interval` seconds apart, clipped at the 98th percentile.
+pictures::picture draw_gather(const std::vector<float>& data, std::int64_t samples, double interval,
+                              const std::string& title, std::int64_t width);
 
 }  // namespace hpe::rtm

@@ -71,20 +71,26 @@ request parse(int argc, char** argv) {
 
 std::string help_text() {
   request defaults;
-  return "Usage: hpe rtm [options] [SIZE|FILE]\n"
+  return "Usage: hpe rtm [demo] [options] [SIZE|FILE]\n"
          "\n"
          "Makes a seismic image by reverse time migration: models what receivers at the surface record over the true\n"
          "velocities, sends it back into smooth ones, and correlates both wave fields. Wave fields are spread over "
          "all\n"
          "devices along x. Writes the image as float32, depth fastest (NAME.f32), and as a picture (NAME.png).\n"
          "Without options it images the built-in salt model.\n"
+         "\n"
+         "For surveys on disk there are `hpe rtm model SURVEY`, which models records into a SEG-Y file, and `hpe rtm\n"
+         "migrate SURVEY`, which makes an image from such a file; SURVEY is a file in TOML, and their --help lists "
+         "its\n"
+         "fields.\n"
          "\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe rtm\n"
          "  hpe rtm --model marmousi vp_marmousi_bi --output marmousi\n"
          "  hpe rtm --model raw --size 300x1x200 --spacing 12.5 velocity.bin --shots 20\n"
-         "  HPE_DEVICES=soft:4 hpe rtm 120x60x90 --shots 3x1\n";
+         "  HPE_DEVICES=soft:4 hpe rtm 120x60x90 --shots 3x1\n"
+         "  hpe rtm migrate survey.toml\n";
 }
 
 std::vector<double> numbers(const std::string& text, char separator, std::size_t least, std::size_t most,

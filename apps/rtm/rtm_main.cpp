@@ -12,6 +12,7 @@
 #include "apps/rtm/migration.h"
 #include "apps/rtm/picture.h"
 #include "apps/rtm/request.h"
+#include "apps/rtm/verbs.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::rtm {
@@ -57,18 +58,6 @@ volume velocities(const request& r) {
   throw bad_input("--model " + r.model + ": salt, flat, marmousi and raw are possible");
 }
 
-/// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet.
-double default_time(const volume& v, double frequency) {
-  double longest = 0;
-  for (std::int64_t x = 0; x < v.nx; ++x)
-    for (std::int64_t y = 0; y < v.ny; ++y) {
-      double down = 0;
-      for (std::int64_t z = 0; z < v.nz; ++z) down += v.spacing / v.at(x, y, z);
-      longest = std::max(longest, down);
-    }
-  return 2.5 * longest + 2 * ricker_delay(frequency);
-}
-
 std::int32_t depth_cell(double metres, const volume& v) {
   return static_cast<std::int32_t>(metres < 0 ? 2 : std::min(std::lround(metres / v.spacing), 1000000L));
 }
@@ -111,16 +100,14 @@ std::vector<kernels::point> sources(const request& r, const volume& v) {
 migration_settings settings(const request& r, const volume& v) {
   const auto [slow, fast] = std::minmax_element(v.values.begin(), v.values.end());
   migration_settings s;
-  s.frequency = r.frequency > 0 ? r.frequency : *slow / (9 * v.spacing);
+  s.frequency = r.frequency > 0 ? r.frequency : default_frequency(*slow, v.spacing);
   s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast);
-  const double time = r.time > 0 ? r.time : default_time(v, s.frequency);
+  const double time = r.time > 0 ? r.time : record_length(v, s.frequency);
   if (time / s.time_step > 10'000'000)
     throw bad_input("a record of " + std::to_string(time) + " s takes more than ten million steps of " +
                     std::to_string(s.time_step) + " s");
   s.steps = std::max<std::int64_t>(1, std::lround(time / s.time_step));
-  const double highest = 2.5 * s.frequency;
-  s.keep_every =
-      r.keep_every > 0 ? r.keep_every : std::max<std::int64_t>(1, std::lround(1 / (6 * highest * s.time_step)));
+  s.keep_every = r.keep_every > 0 ? r.keep_every : default_keep_every(s.frequency, s.time_step);
   s.edges.sponge = r.sponge;
   s.edges.free_surface = r.free_surface;
   if (r.data != "mute" && r.data != "residual")
@@ -152,10 +139,14 @@ int run(const request& r) {
   if (!r.quiet) fmt::print(stderr, "{}\n", title);
   command_line::progress progress("shot", static_cast<double>(firing.size()), r.quiet);
   std::size_t done = 0;
-  migration work(truth, smoothed, s,
-                 [&](const std::string& what, double part) { progress.at(static_cast<double>(done) + part, what); });
+  simulation on(truth, std::max(fastest(truth), fastest(smoothed)), s,
+                [&](const std::string& what, double part) { progress.at(static_cast<double>(done) + part, what); });
+  const medium<float> ground = on.medium_of(truth);
+  migration work(on, smoothed);
   for (const kernels::point& source : firing) {
-    work.run({source, listening});
+    const shot one{source, listening};
+    on.begin_shot(3);
+    work.add(one, on.record(ground, one, "recording"));
     progress.at(static_cast<double>(++done));
   }
   const double seconds = progress.seconds();
@@ -186,10 +177,17 @@ int run(const request& r) {
 }  // namespace hpe::rtm
 
 int rtm_main(int argc, char** argv) {
+  using namespace hpe::rtm;
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "model" || verb == "migrate")
+    return hpe::command_line::guarded("hpe rtm " + verb, [&] {
+      return verb == "model" ? model_survey(argc - 1, argv + 1) : migrate_survey(argc - 1, argv + 1);
+    });
+  const int skipped = verb == "demo" ? 1 : 0;
   return hpe::command_line::guarded("hpe rtm", [&] {
-    const hpe::rtm::request r = hpe::rtm::parse(argc, argv);
-    if (!r.help) return hpe::rtm::run(r);
-    fmt::print("{}", hpe::rtm::help_text());
+    const request r = parse(argc - skipped, argv + skipped);
+    if (!r.help) return run(r);
+    fmt::print("{}", help_text());
     return 0;
   });
 }

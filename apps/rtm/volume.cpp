@@ -47,12 +47,36 @@ volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spa
   return v;
 }
 
-volume read_raw(const std::string& path, const raw_format& format) {
+float fastest(const volume& velocity) { return *std::max_element(velocity.values.begin(), velocity.values.end()); }
+
+volume from_axes(const std::string& name, const raw_format& format, const std::vector<float>& values) {
   std::string axes = format.order;
   std::sort(axes.begin(), axes.end());
   if (axes != "xyz")
     throw bad_input("axis order \"" + format.order +
                     "\": it must name x, y and z once each, the fastest in the file first, as in zyx");
+  volume v = make_volume(format.nx, format.ny, format.nz, format.spacing);
+  std::int64_t stride[3] = {};  // of x, y, z in the file
+  std::int64_t step = 1;
+  for (const char axis : format.order) {
+    stride[axis - 'x'] = step;
+    step *= axis == 'x' ? v.nx : axis == 'y' ? v.ny : v.nz;
+  }
+  for (std::int64_t x = 0; x < v.nx; ++x)
+    for (std::int64_t y = 0; y < v.ny; ++y)
+      for (std::int64_t z = 0; z < v.nz; ++z) {
+        const double value =
+            values[static_cast<std::size_t>(x * stride[0] + y * stride[1] + z * stride[2])] * format.scale;
+        if (!(value >= 100 && value <= 20000))
+          throw bad_input(name + " holds " + std::to_string(value) + " m/s at cell (" + std::to_string(x) + ", " +
+                          std::to_string(y) + ", " + std::to_string(z) +
+                          "); velocities are from 100 to 20000 m/s: are unit, size and axis order right?");
+        v.at(x, y, z) = static_cast<float>(value);
+      }
+  return v;
+}
+
+volume read_raw(const std::string& path, const raw_format& format) {
   if (format.nx < 1 || format.ny < 1 || format.nz < 1)
     throw bad_input("a raw model needs its size in cells, all at least 1; got " +
                     shape(format.nx, format.ny, format.nz));
@@ -64,29 +88,10 @@ volume read_raw(const std::string& path, const raw_format& format) {
   if (static_cast<double>(bytes) != wanted)
     throw bad_input(path + " has " + std::to_string(bytes) + " bytes, but " + shape(format.nx, format.ny, format.nz) +
                     " float32 values take " + std::to_string(static_cast<std::int64_t>(wanted)));
-  volume v = make_volume(format.nx, format.ny, format.nz, format.spacing);
-  std::vector<float> raw(v.values.size());
+  std::vector<float> raw(static_cast<std::size_t>(bytes) / sizeof(float));
   file.seekg(0);
   if (!file.read(reinterpret_cast<char*>(raw.data()), bytes)) throw bad_input("cannot read " + path);
-
-  std::int64_t stride[3] = {};  // of x, y, z in the file
-  std::int64_t step = 1;
-  for (const char axis : format.order) {
-    stride[axis - 'x'] = step;
-    step *= axis == 'x' ? v.nx : axis == 'y' ? v.ny : v.nz;
-  }
-  for (std::int64_t x = 0; x < v.nx; ++x)
-    for (std::int64_t y = 0; y < v.ny; ++y)
-      for (std::int64_t z = 0; z < v.nz; ++z) {
-        const double value =
-            raw[static_cast<std::size_t>(x * stride[0] + y * stride[1] + z * stride[2])] * format.scale;
-        if (!(value >= 100 && value <= 20000))
-          throw bad_input(path + " holds " + std::to_string(value) + " m/s at cell (" + std::to_string(x) + ", " +
-                          std::to_string(y) + ", " + std::to_string(z) +
-                          "); velocities are from 100 to 20000 m/s: are unit, size and axis order right?");
-        v.at(x, y, z) = static_cast<float>(value);
-      }
-  return v;
+  return from_axes(path, format, raw);
 }
 
 void write_raw(const std::string& path, const volume& v) {
@@ -98,6 +103,8 @@ volume extrude(const volume& section, std::int64_t planes) {
     throw bad_input("only a section of one plane can be extruded; this model has " + std::to_string(section.ny));
   if (section.ny == planes) return section;
   volume v = make_volume(section.nx, planes, section.nz, section.spacing);
+  v.x0 = section.x0;
+  v.y0 = section.y0;
   for (std::int64_t x = 0; x < v.nx; ++x)
     for (std::int64_t y = 0; y < planes; ++y)
       std::copy_n(&section.values[section.index(x, 0, 0)], section.nz, &v.at(x, y, 0));

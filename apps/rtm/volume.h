@@ -15,6 +15,7 @@ struct volume {
   std::int64_t nx = 0, ny = 0, nz = 0;
   double spacing = 0;  ///< metres
   std::vector<float> values;
+  double x0 = 0, y0 = 0;  ///< place of the first cell in the survey's coordinates, metres
 
   [[nodiscard]] std::int64_t cells() const { return nx * ny * nz; }
   [[nodiscard]] std::size_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
@@ -27,6 +28,9 @@ struct volume {
 /// A volume of the given size, filled with one value. Throws bad_input for sizes that are not possible.
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, float value = 0);
 
+/// The largest value.
+float fastest(const volume& velocity);
+
 /// How a raw file of 32-bit floats is to be read.
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
@@ -34,6 +38,10 @@ struct raw_format {
   double scale = 1;           ///< factor from the file's unit to m/s
   std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
 };
+
+/// Turns values whose axes lie as in `format` into a volume of velocities. Throws bad_input for a value that is none;
+/// the message calls the values `name`.
+volume from_axes(const std::string& name, const raw_format& format, const std::vector<float>& values);
 
 /// Reads velocities in m/s. Throws bad_input if the file's size is not that of the format, or a value is no
 /// velocity.

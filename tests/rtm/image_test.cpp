@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/pictures/chart.h"
 #include "apps/rtm/picture.h"
 #include "tests/rtm/experiment.h"
 
@@ -26,11 +27,13 @@ TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   s.devices = device_count();
   for (const preparation how : {preparation::mute, preparation::residual}) {
     s.data = how;
-    migration work(truth, smooth, s, nullptr);
+    simulation on(truth, fastest(truth), s, nullptr);
+    const medium<float> ground = on.medium_of(truth);
+    migration work(on, smooth);
     for (const std::int32_t x : {50, 70, 90}) {
       shot one{{x, 0, 2}, {}};
       for (std::int32_t r = 0; r < 140; ++r) one.receivers.push_back({r, 0, 2});
-      work.run(one);
+      work.add(one, on.record(ground, one, "recording"));
     }
     const volume image = without_background(work.image());
     // The velocity jumps between the last cell above and the first one below.
@@ -46,20 +49,81 @@ TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   }
 }
 
+/// The image of a ground, migrated with one velocity, from a row of shots and receivers in every cell of the surface.
+volume image_with_one_velocity(const volume& truth, double velocity, double frequency) {
+  const volume smooth = make_volume(truth.nx, 1, truth.nz, spacing, static_cast<float>(velocity));
+  migration_settings s;
+  s.frequency = frequency;
+  s.time_step = 0.9 * stable_step(2, spacing, fastest(truth));
+  s.steps = static_cast<std::int64_t>(0.9 / s.time_step);
+  s.devices = device_count();
+  s.data = preparation::residual;
+  simulation on(truth, fastest(truth), s, nullptr);
+  const medium<float> ground = on.medium_of(truth);
+  migration work(on, smooth);
+  for (std::int32_t x = 10; x < truth.nx; x += 30) {
+    shot one{{x, 0, 2}, {}};
+    for (std::int32_t r = 0; r < truth.nx; ++r) one.receivers.push_back({r, 0, 2});
+    work.add(one, on.record(ground, one, "recording"));
+  }
+  return without_background(work.image());
+}
+
+TEST(Image, DippingReflectorLiesWhereTheModelHasIt) {
+  constexpr double above = 2000, below = 2400, frequency = 20, dip = 0.35;  // 19 degrees
+  volume truth = make_volume(140, 1, 90, spacing, static_cast<float>(above));
+  const auto depth = [](std::int64_t x) { return 30 + dip * (static_cast<double>(x) - 40); };
+  for (std::int64_t x = 0; x < truth.nx; ++x)
+    for (std::int64_t z = 0; z < truth.nz; ++z)
+      if (static_cast<double>(z) >= depth(x)) truth.at(x, 0, z) = static_cast<float>(below);
+  const volume image = image_with_one_velocity(truth, above, frequency);
+  const double tolerance = std::max(1.0, above / frequency / spacing / 8);
+  for (std::int64_t x = 50; x <= 90; x += 5) {
+    const auto from = static_cast<std::int64_t>(depth(x)) - 12;
+    std::int64_t best = from;
+    for (std::int64_t z = from; z < from + 24; ++z)
+      if (image.at(x, 0, z) > image.at(x, 0, best)) best = z;
+    EXPECT_NEAR(static_cast<double>(best), std::ceil(depth(x)) - 0.5, tolerance) << "at x = " << x;
+  }
+}
+
+TEST(Image, PointDiffractorIsFocusedAtItsPlace) {
+  constexpr std::int64_t at_x = 62, at_z = 45;
+  constexpr double velocity = 2000, frequency = 20;
+  volume truth = make_volume(140, 1, 90, spacing, static_cast<float>(velocity));
+  truth.at(at_x, 0, at_z) = 2600;
+  const volume image = image_with_one_velocity(truth, velocity, frequency);
+  std::int64_t best_x = 0, best_z = 20;
+  double largest = 0, away = 0;
+  const double wavelength = velocity / frequency / spacing;  // cells
+  for (std::int64_t x = 15; x < 125; ++x)
+    for (std::int64_t z = 20; z < 80; ++z) {
+      const double size = std::abs(static_cast<double>(image.at(x, 0, z)));
+      if (size > largest) largest = size, best_x = x, best_z = z;
+      if (std::hypot(x - at_x, z - at_z) > 2 * wavelength) away = std::max(away, size);
+    }
+  EXPECT_NEAR(static_cast<double>(best_x), at_x, 1);
+  EXPECT_NEAR(static_cast<double>(best_z), at_z, std::max(1.0, wavelength / 8));
+  EXPECT_LT(away, 0.3 * largest) << "elsewhere the image is small";
+}
+
 TEST(Image, SettingsThatCannotRunSaySo) {
   const volume truth = make_volume(40, 1, 30, spacing, 2000);
   migration_settings s;
   s.steps = 10;
   s.time_step = 1.01 * stable_step(2, spacing, 2000);
-  EXPECT_THROW(migration(truth, truth, s, nullptr), bad_input);
+  const auto start = [&] { return simulation(truth, 2000, s, nullptr); };
+  EXPECT_THROW(start(), bad_input);
   s.time_step = 0.99 * stable_step(2, spacing, 2000);
   s.devices = device_count() + 1;
-  EXPECT_THROW(migration(truth, truth, s, nullptr), bad_input);
+  EXPECT_THROW(start(), bad_input);
   s.devices = 1;
-  EXPECT_THROW(migration(truth, make_volume(41, 1, 30, spacing, 2000), s, nullptr), bad_input);
-  migration good(truth, truth, s, nullptr);
-  EXPECT_THROW(good.run({{40, 0, 0}, {{1, 0, 1}}}), bad_input);
-  EXPECT_THROW(good.run({{4, 0, 0}, {{1, 0, 30}}}), bad_input);
+  simulation good(truth, 2000, s, nullptr);
+  EXPECT_THROW(static_cast<void>(good.medium_of(make_volume(41, 1, 30, spacing, 2000))), bad_input);
+  EXPECT_THROW(static_cast<void>(good.medium_of(make_volume(40, 1, 30, spacing, 2001))), bad_input);
+  const medium<float> ground = good.medium_of(truth);
+  EXPECT_THROW(static_cast<void>(good.record(ground, {{40, 0, 0}, {{1, 0, 1}}}, "recording")), bad_input);
+  EXPECT_THROW(static_cast<void>(good.record(ground, {{4, 0, 0}, {{1, 0, 30}}}, "recording")), bad_input);
 }
 
 TEST(Picture, CanBeReadBack) {
@@ -79,6 +143,29 @@ TEST(Picture, CanBeReadBack) {
   EXPECT_EQ(pixels, drawn.rgb());
   std::filesystem::remove(path);
   EXPECT_THROW(pictures::write_png("/nonexistent/picture.png", drawn), bad_input);
+}
+
+TEST(Picture, AChartHasItsValuesBetweenAxesAndColourBar) {
+  // Values grow from left to right.
+  std::vector<float> values;
+  for (int x = 0; x < 40; ++x) values.insert(values.end(), 20, static_cast<float>(x));
+  const pictures::chart c{"Title", {"x [m]", 0, 10}, {"z [m]", 0, 10}, "m/s", 0, 39, pictures::white_to_black};
+  const pictures::picture p = pictures::draw(c, 40, 20, values, 550);
+  EXPECT_EQ(p.width(), 550);
+  const auto shade = [&](std::int64_t x, std::int64_t y) {
+    return static_cast<int>(p.rgb()[static_cast<std::size_t>(3 * (y * p.width() + x))]);
+  };
+  // 60 pixels on the left and 90 on the right leave 400 of width, 10 for each value.
+  for (std::int64_t x = 5; x < 400; x += 40) EXPECT_NEAR(shade(60 + x, 100), 255 - 255 * (x / 10) / 39, 9) << x;
+  // The colour bar, from the largest value at the top to the least.
+  const std::int64_t bar = 60 + 400 + 20, top = p.height() - 12 - 200;
+  EXPECT_LT(shade(bar, top + 1), 5);
+  EXPECT_GT(shade(bar, top + 198), 250);
+  // The title's T: a row of five black pixels.
+  for (std::int64_t k = 0; k < 5; ++k) EXPECT_EQ(shade(60 + k, 6), 0);
+  EXPECT_EQ(shade(60, 8), 255);
+  // A column of noise changes the clip little; the largest value is no measure.
+  EXPECT_NEAR(pictures::percentile_of_sizes(std::vector<float>{-1, 2, -3, 4, 1e9f}, 0.5), 3, 1e-9);
 }
 
 TEST(Volume, RawFilesInAnyAxisOrder) {

@@ -148,5 +148,130 @@ TEST(Adjoint, StepsDownwardsAreTheAdjointOfStepsUpwards) {
   EXPECT_LE(double_3d, 1e-11);
 }
 
+/// What six receivers record of a smooth pulse, at fixed places and times, on cells of `h` metres and with steps of
+/// `time_step` seconds. The pulse is a Gaussian in space and time and never reaches the edges.
+std::vector<double> records_of_a_pulse(double h, double time_step, double every) {
+  constexpr double side = 1400, velocity = 2000, width = 50, duration = 0.012, seconds = 0.18;
+  constexpr double reach = 7 * width;  // beyond, the pulse is below the rounding of its middle
+  const auto cells = static_cast<std::int64_t>(side / h);
+  const volume ground = make_volume(cells, 1, cells, h, velocity);
+  boundaries edges;
+  edges.sponge = 0;
+  const grid g = make_grid(cells, 1, cells, h, edges, time_step / stable_step(2, h, velocity));
+  const decomposition parts = decompose(g.layout, device_count(), sizeof(double));
+  const auto steps = static_cast<std::int64_t>(std::lround(seconds / time_step)) + 1;
+  const double middle = side / 2;
+  std::vector<point> from;
+  std::vector<double> shape;
+  const auto radius = static_cast<std::int32_t>(reach / h), centre = static_cast<std::int32_t>(middle / h);
+  for (std::int32_t x = -radius; x <= radius; ++x)
+    for (std::int32_t z = -radius; z <= radius; ++z) {
+      from.push_back(g.cell(centre + x, 0, centre + z));
+      shape.push_back(std::exp(-0.5 * h * h * (x * x + z * z) / (width * width)));
+    }
+  std::vector<double> samples;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    const double u = (static_cast<double>(t) * time_step - 6 * duration) / duration;
+    for (const double w : shape) samples.push_back(w * std::exp(-0.5 * u * u));
+  }
+  std::vector<point> to;
+  for (const int metres : {0, 80, 120, 160, 240, 280})
+    to.push_back(
+        g.cell(centre + static_cast<std::int32_t>(metres / h), 0, centre + static_cast<std::int32_t>(metres / 2 / h)));
+
+  const medium<double> m(g, parts, ground, time_step);
+  propagator<double> wave(g, parts);
+  traces<double> sources(parts, from, steps), receivers(parts, to, steps);
+  sources.write(samples);
+  for (std::int64_t t = 0; t < steps; ++t) wave.step(m, &sources, &receivers, t);
+  const std::vector<double> all = receivers.read();
+  const auto stride = static_cast<std::size_t>(std::lround(every / time_step));
+  std::vector<double> chosen;
+  for (std::size_t t = 0; t < static_cast<std::size_t>(steps); t += stride)
+    chosen.insert(chosen.end(), all.begin() + static_cast<std::ptrdiff_t>(t * to.size()),
+                  all.begin() + static_cast<std::ptrdiff_t>((t + 1) * to.size()));
+  return chosen;
+}
+
+/// The order of errors that shrink with a length, from results with 1, 1/2 and 1/4 of it.
+double order_of(const std::vector<double>& whole, const std::vector<double>& half, const std::vector<double>& quarter) {
+  return std::log2(norm(difference(whole, half)) / norm(difference(half, quarter)));
+}
+
+TEST(Convergence, InSpaceIsOfEighthOrder) {
+  constexpr double step = 1e-3;
+  const double order = order_of(records_of_a_pulse(20, step, step), records_of_a_pulse(10, step, step),
+                                records_of_a_pulse(5, step, step));
+  RecordProperty("order", std::to_string(order));
+  EXPECT_NEAR(order, 8, 0.2 * 8);
+}
+
+TEST(Convergence, InTimeIsOfSecondOrder) {
+  constexpr double step = 2e-3;
+  const double order = order_of(records_of_a_pulse(10, step, step), records_of_a_pulse(10, step / 2, step),
+                                records_of_a_pulse(10, step / 4, step));
+  RecordProperty("order", std::to_string(order));
+  EXPECT_NEAR(order, 2, 0.1 * 2);
+}
+
+TEST(Adjoint, MigrationIsTheAdjointOfScattering) {
+  // A perturbation r of the ground sends r p from each cell, p being the field without it. Migration correlates p with
+  // the adjoint field. So <scattered records, d> = <r, image of d>.
+  constexpr std::int64_t nx = 40, nz = 30, steps = 150;
+  boundaries edges;
+  edges.sponge = 10;
+  const experiment e = make_experiment(layered(nx, 1, nz), 3750, 0.9, device_count(), edges);
+  const medium<double> m(e.cells, e.parts, e.ground, e.time_step);
+  propagator<double> wave(e.cells, e.parts);
+  const kept_fields<double> kept(e.cells, e.parts, steps);
+  const stack<double> onto(e.cells, e.parts);
+  std::mt19937 random(11);
+  std::normal_distribution<double> normal;
+
+  traces<double> source(e.parts, {e.cells.cell(12, 0, 4)}, steps);
+  source.write(ricker_of<double>(25, e.time_step, steps));
+  for (std::int64_t t = 0; t < steps; ++t) {
+    wave.keep(kept, t);
+    wave.step(m, &source, nullptr, t);
+  }
+
+  std::vector<point> all;
+  std::vector<double> perturbation;
+  for (std::int64_t x = 0; x < nx; ++x)
+    for (std::int64_t z = 0; z < nz; ++z) {
+      all.push_back(e.cells.cell(x, 0, z));
+      perturbation.push_back(normal(random));
+    }
+  std::vector<double> secondary(all.size() * steps);
+  for (std::int64_t t = 0; t < steps; ++t) {
+    std::size_t i = 0;
+    for (int d = 0; d < e.parts.devices(); ++d)
+      for (const double p : kept.on(d, t)) {
+        secondary[static_cast<std::size_t>(t) * all.size() + i] = perturbation[i] * p;
+        ++i;
+      }
+    ASSERT_EQ(i, all.size());
+  }
+  const std::vector<point> receivers{e.cells.cell(3, 0, 2), e.cells.cell(20, 0, 2), e.cells.cell(37, 0, 2)};
+  const std::vector<double> scattered = record<double>(e, all, secondary, receivers);
+
+  std::vector<double> d(scattered.size());
+  for (double& v : d) v = normal(random);
+  traces<double> back(e.parts, receivers, steps);
+  back.write(d);
+  wave.reset();
+  for (std::int64_t t = steps - 1; t >= 0; --t) {
+    wave.correlate(kept, t, onto);
+    wave.step(m, &back, nullptr, t);
+  }
+  double left = 0, right = 0;
+  for (std::size_t i = 0; i < d.size(); ++i) left += scattered[i] * d[i];
+  for (std::size_t i = 0; i < perturbation.size(); ++i) right += perturbation[i] * onto.image[i];
+  const double error = std::abs(left - right) / (norm(scattered) * norm(d));
+  RecordProperty("linearised", scientific(error));
+  EXPECT_GT(std::abs(left), 0);
+  EXPECT_LE(error, 1e-11);
+}
+
 }  // namespace
 }  // namespace hpe::rtm::testing

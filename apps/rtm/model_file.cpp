@@ -1,0 +1,201 @@
+#include "apps/rtm/model_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "apps/command_line/program.h"
+#include "apps/files/element_file.h"
+#include "apps/files/segy.h"
+
+namespace hpe::rtm {
+
+namespace {
+
+namespace segy = files::segy;
+
+constexpr double feet = 0.3048, millimetres = 1000;
+
+/// The distinct values in rising order; values nearer than a millimetre are one.
+std::vector<double> distinct(std::vector<double> values) {
+  constexpr double one = 1e-3;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end(), [](double a, double b) { return b - a < one; }), values.end());
+  return values;
+}
+
+/// The distance of equally spaced places; 0 for a single one. Throws bad_input if distances differ.
+double step_of(const std::vector<double>& places, const std::string& path, char axis) {
+  if (places.size() < 2) return 0;
+  const double step = (places.back() - places.front()) / static_cast<double>(places.size() - 1);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (std::abs(places[i] - places.front() - static_cast<double>(i) * step) > 0.01 * step)
+      throw bad_input(
+          fmt::format("{}: the columns of a model must lie at equal distances along {}; after {} m comes {} m", path,
+                      axis, places[i == 0 ? 0 : i - 1], places[i]));
+  return step;
+}
+
+/// The number of the nearest place.
+std::int64_t number_of(double value, const std::vector<double>& places, double step) {
+  return step > 0 ? std::lround((value - places.front()) / step) : 0;
+}
+
+volume read_segy(const velocity_source& from) {
+  const segy::reader file(from.file);
+  const double metre = file.head().get(segy::in_file::unit) == 2 ? feet : 1;
+  std::vector<double> xs, ys;
+  for (std::uint64_t n = 0; n < file.traces(); ++n) {
+    const segy::header h = file.read_header(n);
+    xs.push_back(metre * h.get_scaled(segy::in_trace::x, segy::in_trace::scalar));
+    ys.push_back(metre * h.get_scaled(segy::in_trace::y, segy::in_trace::scalar));
+  }
+  std::vector<double> across = distinct(xs), along = distinct(ys);
+  double spacing = from.spacing;
+  const bool placed = across.size() > 1 || along.size() > 1 || file.traces() == 1;
+  if (!placed) {  // traces without places lie one beside the other
+    if (spacing <= 0)
+      throw bad_input(from.file +
+                      ": its traces have no coordinates (bytes 181 to 188), so the survey must state the spacing");
+    for (std::size_t n = 0; n < xs.size(); ++n) xs[n] = static_cast<double>(n) * spacing;
+    across = xs;
+  }
+  const double x_step = step_of(across, from.file, 'x'), y_step = step_of(along, from.file, 'y');
+  const double z_step = metre * file.shape().interval / millimetres;
+  for (const double step : {x_step, y_step, z_step}) {
+    if (step > 0 && spacing <= 0) spacing = step;
+    if (step > 0 && std::abs(step - spacing) > 0.001 * spacing)
+      throw bad_input(fmt::format("{}: its cells are {} m across, {} m along y and {} m down; cells must be cubes",
+                                  from.file, x_step, y_step, z_step) +
+                      (from.spacing > 0 ? fmt::format(" of the stated spacing, {} m", from.spacing) : ""));
+  }
+  const auto nx = static_cast<std::int64_t>(across.size()), ny = static_cast<std::int64_t>(along.size()),
+             nz = static_cast<std::int64_t>(file.shape().samples);
+  if (static_cast<std::uint64_t>(nx) * static_cast<std::uint64_t>(ny) != file.traces())
+    throw bad_input(fmt::format("{}: {} traces at {} places along x and {} along y are no full rectangle", from.file,
+                                file.traces(), nx, ny));
+  std::vector<float> values(static_cast<std::size_t>(nx * ny * nz));
+  std::vector<bool> filled(static_cast<std::size_t>(nx * ny));
+  for (std::uint64_t n = 0; n < file.traces(); ++n) {
+    const auto column =
+        static_cast<std::size_t>(number_of(xs[n], across, x_step) * ny + number_of(ys[n], along, y_step));
+    if (filled.at(column)) throw bad_input(fmt::format("{}: trace {} lies where another one lies", from.file, n + 1));
+    filled[column] = true;
+    const segy::trace t = file.read(n);
+    std::transform(t.samples.begin(), t.samples.end(), values.begin() + static_cast<std::ptrdiff_t>(column) * nz,
+                   [](double v) { return static_cast<float>(v); });
+  }
+  volume v = from_axes(from.file, {nx, ny, nz, spacing, from.unit == "m/s" ? 1.0 : 1000.0, "zyx"}, values);
+  v.x0 = across.front();
+  v.y0 = along.front();
+  return v;
+}
+
+volume read_npy(const velocity_source& from) {
+  const files::description file = files::describe(from.file);
+  file.must_hold("f32");
+  if (file.shape.size() != 2 && file.shape.size() != 3)
+    throw bad_input(fmt::format("{} has {} axes; a section has 2 and a volume 3", from.file, file.shape.size()));
+  std::vector<float> values(file.elements(sizeof(float)));
+  files::read(file, values.data());
+  std::string order = from.order;
+  if (file.shape.size() == 2) std::erase(order, 'y');
+  raw_format format{1, 1, 1, from.spacing, from.unit == "m/s" ? 1.0 : 1000.0, from.order};
+  for (std::size_t i = 0; i < order.size() && i < file.shape.size(); ++i) {
+    const auto n = static_cast<std::int64_t>(file.shape[file.shape.size() - 1 - i]);
+    (order[i] == 'x' ? format.nx : order[i] == 'y' ? format.ny : format.nz) = n;
+  }
+  return from_axes(from.file, format, values);
+}
+
+void save_segy(const std::string& path, const volume& v, const std::vector<std::string>& text) {
+  const segy::header head =
+      segy::make_header(segy::sample_format::f32, static_cast<std::uint64_t>(v.nz), v.spacing * millimetres, text);
+  segy::writer file(path, head);
+  const double furthest =
+      std::max(std::abs(v.x0), std::abs(v.y0)) + static_cast<double>(std::max(v.nx, v.ny)) * v.spacing;
+  segy::trace t = segy::make_trace(head);
+  t.head.set(segy::in_trace::scalar, segy::scalar_for(furthest));
+  for (std::int64_t x = 0; x < v.nx; ++x)
+    for (std::int64_t y = 0; y < v.ny; ++y) {
+      const std::int64_t number = x * v.ny + y + 1;
+      t.head.set(segy::in_trace::number, number);
+      t.head.set(segy::in_trace::ensemble, number);
+      t.head.set_scaled(segy::in_trace::x, segy::in_trace::scalar, v.x0 + static_cast<double>(x) * v.spacing);
+      t.head.set_scaled(segy::in_trace::y, segy::in_trace::scalar, v.y0 + static_cast<double>(y) * v.spacing);
+      const float* const column = &v.values[v.index(x, y, 0)];
+      std::copy(column, column + v.nz, t.samples.begin());
+      file.write(std::span(&t, 1));
+    }
+  file.close();
+}
+
+}  // namespace
+
+bool is_segy(const std::string& path) { return path.ends_with(".sgy") || path.ends_with(".segy"); }
+
+namespace {
+
+volume load_all(const velocity_source& from) {
+  if (from.file.empty() == from.builtin.empty())
+    throw bad_input("a model needs a file or the name of a built-in model, and not both");
+  if (!from.file.empty() && is_segy(from.file)) return read_segy(from);
+  if (!(from.spacing > 0)) throw bad_input("a model that is not SEG-Y needs its spacing");
+  volume v;
+  if (files::is_npy(from.file)) {
+    v = read_npy(from);
+  } else {
+    if (from.size.size() != 3) throw bad_input("a raw or built-in model needs its size: cells along x, y and z");
+    std::int64_t n[3];
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (from.size[i] != std::rint(from.size[i]))
+        throw bad_input(fmt::format("a size of {} cells is no whole number", from.size[i]));
+      n[i] = std::llround(std::min(from.size[i], 1e9));
+    }
+    // The model, a smooth one, the image, and copies.
+    constexpr double copies = 6;
+    if (from.file.empty())
+      command_line::check_room(fmt::format("models of {} x {} x {} cells", n[0], n[1], n[2]),
+                               {.on_host = copies * sizeof(float) * from.size[0] * from.size[1] * from.size[2]}, 0);
+    if (!from.file.empty())
+      v = read_raw(from.file, {n[0], n[1], n[2], from.spacing, from.unit == "m/s" ? 1.0 : 1000.0, from.order});
+    else if (from.builtin == "salt")
+      v = salt_model(n[0], n[1], n[2], from.spacing);
+    else
+      v = flat_model(n[0], n[1], n[2], from.spacing, 0.5 * static_cast<double>(n[2]) * from.spacing, 2000, 2600);
+  }
+  if (!from.origin.empty()) {
+    v.x0 = from.origin.at(0);
+    v.y0 = from.origin.at(1);
+  }
+  return v;
+}
+
+volume thinned(const volume& v, std::int64_t every) {
+  const auto left = [&](std::int64_t cells) { return (cells + every - 1) / every; };
+  volume thin = make_volume(left(v.nx), left(v.ny), left(v.nz), v.spacing * static_cast<double>(every));
+  thin.x0 = v.x0;
+  thin.y0 = v.y0;
+  for (std::int64_t x = 0; x < thin.nx; ++x)
+    for (std::int64_t y = 0; y < thin.ny; ++y)
+      for (std::int64_t z = 0; z < thin.nz; ++z) thin.at(x, y, z) = v.at(x * every, y * every, z * every);
+  return thin;
+}
+
+}  // namespace
+
+volume load(const velocity_source& from) {
+  volume v = load_all(from);
+  return from.every > 1 ? thinned(v, from.every) : v;
+}
+
+void save(const std::string& path, const volume& v, const std::vector<std::string>& text) {
+  if (is_segy(path)) return save_segy(path, v, text);
+  files::write(path, "f32",
+               {static_cast<std::uint64_t>(v.nx), static_cast<std::uint64_t>(v.ny), static_cast<std::uint64_t>(v.nz)},
+               v.values.data(), sizeof(float));
+}
+
+}  // namespace hpe::rtm

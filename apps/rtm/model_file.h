@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/rtm/volume.h"
+
+namespace hpe::rtm {
+
+/// Where velocities come from, as a survey file states it. Zero or an empty text means: not stated.
+struct velocity_source {
+  std::string file;            ///< SEG-Y by the endings .sgy and .segy, NumPy's format by .npy, else raw float32
+  std::string builtin;         ///< salt or flat
+  std::vector<double> size;    ///< cells along x, y and z: of raw files and built-in models
+  std::vector<double> origin;  ///< x and y of the first cell, metres
+  double spacing = 0;          ///< metres
+  std::int64_t every = 1;      ///< takes every so many cells along each axis
+  std::string unit = "m/s";    ///< or km/s
+  std::string picture;         ///< PNG file to write
+  std::string order = "zyx";   ///< of raw and .npy files: the axes from the fastest to the slowest
+};
+
+/// Whether a file's name is that of a SEG-Y file.
+[[nodiscard]] bool is_segy(const std::string& path);
+
+/// Reads or makes velocities in m/s. A SEG-Y file holds a trace for each column of cells, at equal distances, with
+/// the distance of samples in millimetres. Throws bad_input.
+[[nodiscard]] volume load(const velocity_source& from);
+
+/// Writes values on cells in the format that the name's ending tells: SEG-Y, with the text in its header, .npy, or
+/// raw float32. Throws std::runtime_error if that fails.
+void save(const std::string& path, const volume& v, const std::vector<std::string>& text);
+
+}  // namespace hpe::rtm

@@ -1,0 +1,212 @@
+#include "apps/rtm/run.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "apps/command_line/program.h"
+#include "apps/files/descriptor.h"
+#include "apps/files/element_file.h"
+
+namespace hpe::rtm {
+
+namespace {
+
+constexpr double pi = 3.14159265358979323846, microsecond = 1e-6;
+
+struct wavelet {
+  std::vector<double> samples;
+  double interval = 0;
+};
+
+wavelet read_wavelet(const survey& s) {
+  wavelet w{{}, s.wavelet_interval};
+  if (is_segy(s.wavelet_file)) {
+    const files::segy::reader file(s.wavelet_file);
+    w = {file.read(0).samples, file.shape().interval * microsecond};
+  } else {
+    const files::description file = files::describe(s.wavelet_file);
+    file.must_hold("f32");
+    std::vector<float> values(file.elements(sizeof(float)));
+    files::read(file, values.data());
+    w.samples.assign(values.begin(), values.end());
+  }
+  if (!(w.interval > 0))
+    throw bad_input("[wavelet] interval is not stated, and " + s.wavelet_file + " does not state it");
+  constexpr std::size_t most = 1 << 16;
+  if (w.samples.size() > most ||
+      !std::all_of(w.samples.begin(), w.samples.end(), [](double v) { return std::isfinite(v); }) ||
+      std::all_of(w.samples.begin(), w.samples.end(), [](double v) { return v == 0; }))
+    throw bad_input(
+        fmt::format("{}: a wavelet has at most {} samples, which are numbers and not all 0", s.wavelet_file, most));
+  return w;
+}
+
+/// Where the amplitude spectrum has its peak, Hz.
+double peak_frequency(const wavelet& w) {
+  const auto n = static_cast<double>(w.samples.size());
+  const std::size_t frequencies = std::min<std::size_t>(w.samples.size() / 2, 2048);
+  double best = 0, most = 0;
+  for (std::size_t k = 1; k <= frequencies; ++k) {
+    double real = 0, imaginary = 0;
+    for (std::size_t i = 0; i < w.samples.size(); ++i) {
+      const double angle = 2 * pi * static_cast<double>(k) * static_cast<double>(i) / n;
+      real += w.samples[i] * std::cos(angle);
+      imaginary += w.samples[i] * std::sin(angle);
+    }
+    if (const double size = std::hypot(real, imaginary); size > most) {
+      most = size;
+      best = static_cast<double>(k) / (n * w.interval);
+    }
+  }
+  return best;
+}
+
+double time_of_peak(const wavelet& w) {
+  const auto peak = std::max_element(w.samples.begin(), w.samples.end(),
+                                     [](double a, double b) { return std::abs(a) < std::abs(b); });
+  return static_cast<double>(peak - w.samples.begin()) * w.interval;
+}
+
+/// The hash FNV-1a of 64 bits.
+class hash {
+ public:
+  template <class T>
+  void add(const T& value) {
+    add_bytes(&value, sizeof value);
+  }
+  template <class T>
+  void add(const std::vector<T>& values) {
+    add(values.size());
+    add_bytes(values.data(), values.size() * sizeof(T));
+  }
+  [[nodiscard]] std::string digits() const { return fmt::format("{:016x}", state_); }
+
+ private:
+  void add_bytes(const void* from, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      state_ = (state_ ^ static_cast<const unsigned char*>(from)[i]) * 0x100000001b3;
+  }
+  std::uint64_t state_ = 0xcbf29ce484222325;
+};
+
+/// The longest interval that eight samples in a period of the peak allow, up to 4 ms, in whole microseconds.
+double default_interval(double frequency) {
+  constexpr double longest = 4e-3, samples = 8, rounding = 1e-6;
+  return std::max(std::floor(std::min(longest, 1 / (samples * frequency)) / microsecond + rounding), 1.0) * microsecond;
+}
+
+}  // namespace
+
+run_settings settings_of(const survey& s, const volume& velocity, double interval, double length, int devices) {
+  constexpr double most_steps = 1e7;
+  run_settings r;
+  migration_settings& w = r.wave;
+  const auto [slow, fast] = std::minmax_element(velocity.values.begin(), velocity.values.end());
+  w.devices = devices;
+  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, velocity.spacing);
+  wavelet given;
+  if (!s.wavelet_file.empty()) {
+    given = read_wavelet(s);
+    w.delay = time_of_peak(given);
+    if (s.frequency <= 0) w.frequency = peak_frequency(given);
+  }
+  r.interval = interval > 0 ? interval : s.interval > 0 ? s.interval : default_interval(w.frequency);
+  if (const double longest = 1 / (2 * highest_of_peak * w.frequency); r.interval > longest * (1 + 1e-9))
+    throw bad_input(
+        fmt::format("records sampled every {:.4g} ms: a wavelet with its peak at {:.4g} Hz needs at most {:.4g} ms",
+                    r.interval * 1e3, w.frequency, longest * 1e3));
+  double step = 0.9 * stable_step(velocity.ny == 1 ? 2 : 3, velocity.spacing, *fast);
+  if (s.time_step > 0) step = std::min(step, s.time_step);
+  r.stride = std::max<std::int64_t>(1, std::llround(std::ceil(std::min(r.interval / step, most_steps) - 1e-9)));
+  w.time_step = r.interval / static_cast<double>(r.stride);
+  if (s.length > 0) length = s.length;
+  if (!(length > 0)) length = record_length(velocity, w.frequency);
+  if (length / w.time_step > most_steps)
+    throw bad_input(fmt::format("a record of {} s takes more than ten million steps of {} s", length, w.time_step));
+  r.samples = std::llround(std::floor(length / r.interval + 1e-6)) + 1;
+  w.steps = (r.samples - 1) * r.stride + 1;
+  if (!given.samples.empty()) w.wavelet = resample({given.samples}, given.interval, 0, w.time_step, w.steps);
+  w.keep_every = s.keep_every > 0 ? s.keep_every : default_keep_every(w.frequency, w.time_step);
+  w.edges.sponge = s.sponge;
+  w.edges.free_surface = s.free_surface;
+  w.data = s.data == "mute" ? preparation::mute : preparation::residual;
+  return r;
+}
+
+std::string run_mark(const volume& velocity, const run_settings& r, const std::vector<placed_shot>& shots,
+                     const std::string& also) {
+  hash h;
+  h.add(std::vector<char>(also.begin(), also.end()));
+  for (const double number :
+       {velocity.spacing, velocity.x0, velocity.y0, r.wave.frequency, r.wave.time_step, r.wave.delay})
+    h.add(number);
+  for (const std::int64_t number :
+       {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.edges.sponge,
+        static_cast<std::int64_t>(r.wave.edges.free_surface), static_cast<std::int64_t>(r.wave.data)})
+    h.add(number);
+  h.add(velocity.values);
+  h.add(r.wave.wavelet);
+  for (const placed_shot& s : shots) {
+    h.add(s.number);
+    h.add(s.where.source);
+    h.add(s.where.receivers);
+  }
+  return h.digits();
+}
+
+void check_records(const std::vector<placed_shot>& shots, const run_settings& r) {
+  std::size_t most = 0;
+  for (const placed_shot& s : shots) most = std::max(most, s.where.receivers.size());
+  // Each sample twice on the devices, and on the host while the data are prepared.
+  const double bytes = 2.0 * static_cast<double>(most) * static_cast<double>(r.wave.steps) * sizeof(float);
+  command_line::check_room(fmt::format("records of {} receivers and {} steps", most, r.wave.steps), {bytes, bytes},
+                           r.wave.devices);
+}
+
+sums_file::sums_file(std::string path, std::string mark) : path_(std::move(path)), mark_(std::move(mark)) {}
+
+std::string sums_file::head(std::int64_t shots, std::size_t cells) const {
+  return fmt::format("hpe rtm sums 1\nrun {}\nshots {:10}\ncells {:14}\n", mark_, shots, cells);
+}
+
+std::int64_t sums_file::load(const stack<float>& to) const {
+  if (!std::filesystem::exists(path_)) return 0;
+  const files::descriptor file = files::open_to_read(path_);
+  const std::size_t cells = to.image.size(), bytes = cells * sizeof(float);
+  std::string found(head(0, cells).size(), '\0');
+  const std::uint64_t size = files::size_of(file, path_);
+  std::int64_t shots = 0;
+  if (file.read_at(found.data(), found.size(), 0) == found.size())
+    if (const std::size_t at = found.find("\nshots "); at != std::string::npos) shots = std::atoll(&found[at + 7]);
+  if (found != head(shots, cells) || size != found.size() + 2 * bytes)
+    throw bad_input(path_ + " holds the sums of another run, or is damaged; --fresh begins anew");
+  if (file.read_at(to.image.data(), bytes, found.size()) != bytes ||
+      file.read_at(to.illumination.data(), bytes, found.size() + bytes) != bytes)
+    throw bad_input(path_ + " cannot be read: " + files::reason());
+  return shots;
+}
+
+void sums_file::store(const stack<float>& from, std::int64_t shots) const {
+  const std::string next = path_ + ".next", begin = head(shots, from.image.size());
+  const std::size_t bytes = from.image.size() * sizeof(float);
+  files::descriptor file(next, O_WRONLY | O_CREAT | O_TRUNC);
+  const bool opened = file.good();
+  if (opened && file.write(begin.data(), begin.size()) && file.write(from.image.data(), bytes) &&
+      file.write(from.illumination.data(), bytes) && ::fsync(file.get()) == 0 && file.close() &&
+      std::rename(next.c_str(), path_.c_str()) == 0)
+    return;
+  const std::string why = files::reason();
+  if (opened) std::filesystem::remove(next);
+  throw std::runtime_error(fmt::format("cannot write {}: {}; it keeps the {} shots before", path_, why, shots - 1));
+}
+
+void sums_file::remove() const { std::filesystem::remove(path_); }
+
+}  // namespace hpe::rtm

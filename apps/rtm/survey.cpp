@@ -1,0 +1,300 @@
+// The table of fields is the schema: it parses, checks and documents.
+#include "apps/rtm/survey.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+#include <variant>
+
+#include "apps/command_line/options.h"
+#include "apps/rtm/records.h"
+
+namespace hpe::rtm {
+
+namespace {
+
+/// The kinds of values, by where they go.
+using number = double*;
+using whole = std::int64_t*;
+using yes_or_no = bool*;
+using words = std::vector<std::string>*;
+struct text {
+  std::string* place;
+};
+struct path {
+  std::string* place;
+};
+struct one_of {
+  std::string* place;
+  std::vector<std::string> possible;
+};
+struct list {
+  std::vector<double>* place;
+  std::size_t count;
+};
+
+struct field {
+  std::string table, key;
+  std::variant<number, whole, yes_or_no, text, path, one_of, list, words> value;
+  std::string help;
+  double least = -HUGE_VAL;  ///< of a number
+};
+
+constexpr double above_zero = 1e-12;
+
+std::vector<field> velocities(const std::string& table, velocity_source& v) {
+  return {
+      {table, "file", path{&v.file}, "velocities: SEG-Y (.sgy, .segy), NumPy (.npy), else raw float32"},
+      {table, "builtin", one_of{&v.builtin, {"salt", "flat"}}, "a built-in model instead of a file"},
+      {table, "size", list{&v.size, 3}, "raw and built-in: cells along x, y and z; y = 1 is a section", 1},
+      {table, "spacing", &v.spacing, "side of a cell; SEG-Y files state it themselves", above_zero},
+      {table, "every", &v.every, "take every so many cells along each axis (1)", 1},
+      {table, "unit", one_of{&v.unit, {"m/s", "km/s"}}, "of the file's velocities"},
+      {table, "order", text{&v.order}, "raw and .npy: the axes from the fastest to the slowest (\"zyx\")"},
+      {table, "origin", list{&v.origin, 2}, "x and y of the first cell; SEG-Y files state it themselves"},
+      {table, "picture", path{&v.picture}, "a PNG file of the velocities to write"},
+  };
+}
+
+std::vector<field> fields_of(survey& s) {
+  std::vector<field> all = velocities("model", s.model);
+  for (const field& f : velocities("migration", s.migration)) all.push_back(f);
+  const std::vector<field> rest{
+      {"migration", "smooth", &s.smooth,
+       "without file and builtin: deviation of the Gaussian that smooths [model] (8 cells); 0: none", 0},
+      {"migration", "data", one_of{&s.data, {"mute", "residual"}},
+       "mute fades the direct wave out; residual subtracts records of the migration model"},
+      {"migration", "keep_every", &s.keep_every,
+       "steps between kept wave fields (6 in a period of the highest frequency)", 1},
+      {"wavelet", "frequency", &s.frequency, "peak of a Ricker wavelet (the slowest wave gets 9 cells a wavelength)",
+       above_zero},
+      {"wavelet", "file", path{&s.wavelet_file}, "samples: the first trace of a SEG-Y file, or .npy or raw float32"},
+      {"wavelet", "interval", &s.wavelet_interval, "between samples of a .npy or raw file", above_zero},
+      {"shots", "x", list{&s.shots_x, 3}, "first, last and step"},
+      {"shots", "y", list{&s.shots_y, 3}, "first, last and step (the middle)"},
+      {"shots", "depth", &s.shot_depth, "(2 cells)", 0},
+      {"receivers", "x", list{&s.receivers_x, 3}, "first, last and step, the same for all shots (every second cell)"},
+      {"receivers", "y", list{&s.receivers_y, 3}, "first, last and step (the middle)"},
+      {"receivers", "offset", list{&s.offsets, 3},
+       "instead of x: first, last and step from the shot; places outside the model are left out"},
+      {"receivers", "depth", &s.receiver_depth, "(2 cells)", 0},
+      {"receivers", "geometry", path{&s.geometry},
+       "instead of [shots] and other fields: a SEG-Y file with the places of shots and receivers"},
+      {"time", "length", &s.length, "of a record (long enough for the deepest reflections)", above_zero},
+      {"time", "interval", &s.interval,
+       "between samples of a record (8 in a period of the wavelet's peak, at most 0.004)", above_zero},
+      {"time", "step", &s.time_step, "upper bound of the time step (0.9 of the longest stable one)", above_zero},
+      {"edges", "sponge", &s.sponge, "cells of the absorbing layers (40)", 0},
+      {"edges", "free_surface", &s.free_surface, "the surface reflects instead of absorbing"},
+      {"records", "file", path{&s.records}, "SEG-Y: `hpe rtm model` writes it, `hpe rtm migrate` reads it"},
+      {"records", "format", one_of{&s.records_format, {"ieee", "ibm"}}, "of written samples"},
+      {"records", "picture", path{&s.records_picture}, "a PNG file of the middle shot to write"},
+      {"records", "shift", &s.shift, "seconds by which records are moved towards later times before migration"},
+      {"image", "name", path{&s.image}, "of the image's files, without an ending"},
+      {"image", "formats", &s.image_formats, "endings: sgy, npy, f32 (raw), png (sgy and png)"},
+      {"image", "condition", one_of{&s.condition, {"normalised", "correlation"}},
+       "divide the correlation by the illumination, or not (normalised)"},
+      {"image", "illumination", path{&s.illumination},
+       "a file for the sum of squares of the source's field: .sgy, .npy or raw"},
+      {"image", "laplacian", &s.laplacian, "remove the smooth background (true)"},
+      {"image", "gain", &s.gain, "amplify the picture, not the data, by depth to this power (0.5)", 0},
+      {"image", "width", &s.width, "of the picture in pixels (1240)", 100},
+  };
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+std::string type_of(const field& f) {
+  struct {
+    std::string operator()(number) const { return "number"; }
+    std::string operator()(whole) const { return "whole number"; }
+    std::string operator()(yes_or_no) const { return "true or false"; }
+    std::string operator()(const text&) const { return "text"; }
+    std::string operator()(const path&) const { return "path"; }
+    std::string operator()(const one_of& o) const { return fmt::format("\"{}\"", fmt::join(o.possible, "\" or \"")); }
+    std::string operator()(const list& l) const { return fmt::format("{} numbers", l.count); }
+    std::string operator()(words) const { return "list of texts"; }
+  } names;
+  return std::visit(names, f.value);
+}
+
+/// A value of the file, and how to refuse it.
+class given {
+ public:
+  given(const std::string& file, const field& f, const toml::node& node) : file_(file), field_(f), node_(node) {}
+
+  void store() const { std::visit(*this, field_.value); }
+
+  void operator()(number to) const { *to = checked(node_); }
+  void operator()(whole to) const {
+    const auto value = node_.value_exact<std::int64_t>();
+    if (!value) refuse();
+    *to = static_cast<std::int64_t>(checked(node_));
+  }
+  void operator()(yes_or_no to) const {
+    const auto value = node_.value_exact<bool>();
+    if (!value) refuse();
+    *to = *value;
+  }
+  void operator()(const text& to) const { *to.place = word(node_); }
+  void operator()(const path& to) const {
+    *to.place = (std::filesystem::path(file_).parent_path() / word(node_)).string();
+  }
+  void operator()(const one_of& to) const {
+    if (std::find(to.possible.begin(), to.possible.end(), word(node_)) == to.possible.end()) refuse();
+    *to.place = word(node_);
+  }
+  void operator()(const list& to) const {
+    const toml::array* const values = node_.as_array();
+    if (values == nullptr || values->size() != to.count) refuse();
+    to.place->clear();
+    for (const toml::node& n : *values) to.place->push_back(checked(n));
+  }
+  void operator()(words to) const {
+    const toml::array* const values = node_.as_array();
+    if (values == nullptr) refuse();
+    to->clear();
+    for (const toml::node& n : *values) to->push_back(word(n));
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    std::ostringstream value;
+    node_.visit([&](const auto& n) { value << n; });
+    const std::string least = field_.least == above_zero    ? " above 0"
+                              : std::isfinite(field_.least) ? fmt::format(", at least {}", field_.least)
+                                                            : "";
+    throw bad_input(fmt::format("{}, line {}: [{}] {} = {}: {}{} is wanted", file_, node_.source().begin.line,
+                                field_.table, field_.key, value.str(), type_of(field_), least));
+  }
+  [[nodiscard]] double checked(const toml::node& n) const {
+    const auto value = n.value<double>();
+    if (!n.is_number() || !value || !std::isfinite(*value) || *value < field_.least) refuse();
+    return *value;
+  }
+  [[nodiscard]] std::string word(const toml::node& n) const {
+    const auto value = n.value_exact<std::string>();
+    if (!value) refuse();
+    return *value;
+  }
+
+  const std::string& file_;
+  const field& field_;
+  const toml::node& node_;
+};
+
+toml::table parsed(const std::string& path) {
+  try {
+    return toml::parse_file(path);
+  } catch (const toml::parse_error& e) {
+    const auto line = e.source().begin.line;
+    if (line == 0) throw bad_input(fmt::format("{} cannot be read: {}", path, e.description()));
+    throw bad_input(fmt::format("{}, line {}: {}", path, line, e.description()));
+  }
+}
+
+/// Throws bad_input for a word that is none of the known ones.
+void must_know(const std::string& path, const toml::node& node, const std::string& kind, const std::string& word,
+               const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  const std::string meant = command_line::nearest(word, known);
+  throw bad_input(
+      fmt::format("{}, line {}: unknown {} {}; {}", path, node.source().begin.line, kind, word,
+                  meant.empty() ? fmt::format("possible are {}", fmt::join(known, ", ")) : "is " + meant + " meant?"));
+}
+
+/// The places of a row of points: first, last and step. Throws bad_input.
+std::vector<double> places(const std::vector<double>& range, const std::string& name) {
+  constexpr double most = 1e6;
+  const double first = range[0], last = range[1], step = range[2];
+  if (!(step > 0) || last < first || (last - first) / step > most)
+    throw bad_input(
+        fmt::format("{} = [{}, {}, {}]: first, last and step are wanted, in rising order, with a step above 0", name,
+                    first, last, step));
+  std::vector<double> all;
+  for (double at = first; at <= last + 1e-6 * step; at += step) all.push_back(at);
+  return all;
+}
+
+/// The nearest cell, which may lie outside the model.
+std::int32_t cell(double metres, double origin, const volume& model) {
+  return static_cast<std::int32_t>(std::lround(std::clamp((metres - origin) / model.spacing, -1e9, 1e9)));
+}
+
+}  // namespace
+
+survey read_survey(const std::string& path) {
+  const toml::table root = parsed(path);
+  survey s;
+  const std::vector<field> fields = fields_of(s);
+  std::vector<std::string> tables;
+  for (const field& f : fields)
+    if (std::find(tables.begin(), tables.end(), f.table) == tables.end()) tables.push_back(f.table);
+  for (const auto& [name, node] : root) {
+    const std::string table(name.str());
+    must_know(path, node, "table", table, tables);
+    if (!node.is_table())
+      throw bad_input(
+          fmt::format("{}, line {}: {} is a table: write [{}]", path, node.source().begin.line, table, table));
+    std::vector<std::string> keys;
+    for (const field& f : fields)
+      if (f.table == table) keys.push_back(f.key);
+    for (const auto& [key, value] : *node.as_table())
+      must_know(path, value, "field of [" + table + "]:", std::string(key.str()), keys);
+    for (const field& f : fields)
+      if (const toml::node* const value = f.table == table ? node.as_table()->get(f.key) : nullptr)
+        given(path, f, *value).store();
+  }
+  return s;
+}
+
+std::string help_on_surveys() {
+  survey s;
+  std::string all;
+  std::string table;
+  for (const field& f : fields_of(s)) {
+    if (f.table != table) all += fmt::format("  [{}]\n", f.table);
+    table = f.table;
+    all += fmt::format("  {:13} {}: {}\n", f.key, type_of(f), f.help);
+  }
+  return all;
+}
+
+std::vector<placed_shot> shots_of(const survey& s, const volume& model) {
+  if (!s.geometry.empty()) return shot_file(s.geometry, model).shots();
+  if (s.shots_x.empty()) throw bad_input("the survey states no shots: [shots] x, or [receivers] geometry");
+  if (!s.offsets.empty() && !s.receivers_x.empty()) throw bad_input("[receivers] x and offset exclude each other");
+  const double width = static_cast<double>(model.nx - 1) * model.spacing;
+  const std::int64_t middle_cell = model.ny / 2;
+  const double middle_y = model.y0 + static_cast<double>(middle_cell) * model.spacing;
+  const std::vector<double> middle{middle_y, middle_y, model.spacing};
+  const auto depth = [&](double metres) { return metres < 0 ? 2 : cell(metres, 0, model); };
+  const std::vector<double> range =
+      s.receivers_x.empty() ? std::vector<double>{model.x0, model.x0 + width, 2 * model.spacing} : s.receivers_x;
+  const std::vector<double> along = places(s.receivers_y.empty() ? middle : s.receivers_y, "[receivers] y");
+
+  std::vector<placed_shot> all;
+  for (const double x : places(s.shots_x, "[shots] x"))
+    for (const double y : places(s.shots_y.empty() ? middle : s.shots_y, "[shots] y")) {
+      placed_shot one{static_cast<std::int64_t>(all.size()) + 1,
+                      {{cell(x, model.x0, model), cell(y, model.y0, model), depth(s.shot_depth)}, {}}};
+      for (const double at :
+           places(s.offsets.empty() ? range : s.offsets, s.offsets.empty() ? "[receivers] x" : "[receivers] offset")) {
+        const std::int32_t there = cell(s.offsets.empty() ? at : x + at, model.x0, model);
+        if (!s.offsets.empty() && (there < 0 || there >= model.nx)) continue;
+        for (const double r : along)
+          one.where.receivers.push_back({there, cell(r, model.y0, model), depth(s.receiver_depth)});
+      }
+      if (one.where.receivers.empty())
+        throw bad_input(fmt::format("shot {} at x = {} m has no receiver inside the model", one.number, x));
+      all.push_back(std::move(one));
+    }
+  return all;
+}
+
+}  // namespace hpe::rtm

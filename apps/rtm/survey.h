@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/rtm/model_file.h"
+#include "apps/rtm/records.h"
+#include "apps/rtm/volume.h"
+
+namespace hpe::rtm {
+
+/// What a survey file states, in metres, seconds, hertz and metres a second. Zero, an empty text and an empty list
+/// mean: not stated.
+struct survey {
+  velocity_source model;      ///< in which records are modelled
+  velocity_source migration;  ///< in which records are migrated; if nothing is stated, model smoothed
+  double smooth = -1;         ///< deviation of the Gaussian, metres
+  std::string data = "mute";
+  std::int64_t keep_every = 0;
+
+  std::string wavelet_file;
+  double wavelet_interval = 0;
+  double frequency = 0;
+
+  std::vector<double> shots_x, shots_y;  ///< first, last and step
+  double shot_depth = -1;
+  std::vector<double> receivers_x, receivers_y;  ///< first, last and step
+  std::vector<double> offsets;                   ///< first, last and step, relative to the shot
+  double receiver_depth = -1;
+  std::string geometry;  ///< a file of records whose places are used
+
+  double length = 0, interval = 0, time_step = 0;
+  std::int64_t sponge = 40;
+  bool free_surface = false;
+
+  std::string records, records_format = "ieee", records_picture;
+  double shift = 0;
+
+  std::string image;
+  std::vector<std::string> image_formats{"sgy", "png"};
+  std::string condition = "normalised";
+  std::string illumination;  ///< a file
+  bool laplacian = true;
+  double gain = 0.5;
+  std::int64_t width = 1240;
+};
+
+/// Reads a survey file in TOML; paths in it are relative to its folder. Throws bad_input with the file, the line and
+/// the field for a text that is not TOML, an unknown field, and a value of another kind or out of range.
+[[nodiscard]] survey read_survey(const std::string& path);
+
+/// The fields that a survey file may have, for --help: a paragraph for each table.
+[[nodiscard]] std::string help_on_surveys();
+
+/// The shots of a survey, in cells of the model; cells may lie outside. Throws bad_input if none are stated.
+[[nodiscard]] std::vector<placed_shot> shots_of(const survey& s, const volume& model);
+
+}  // namespace hpe::rtm

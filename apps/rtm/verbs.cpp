@@ -1,0 +1,270 @@
+// Both verbs do one shot after the other and put each on disk when it is finished, so that an interrupted run goes on
+// with the first shot that is missing.
+#include "apps/rtm/verbs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
+#include "apps/files/segy.h"
+#include "apps/rtm/model_file.h"
+#include "apps/rtm/picture.h"
+#include "apps/rtm/records.h"
+#include "apps/rtm/run.h"
+#include "apps/rtm/survey.h"
+
+namespace hpe::rtm {
+
+namespace {
+
+struct request {
+  std::string survey, json;
+  std::int64_t devices = 0;
+  bool fresh = false, quiet = false, help = false;
+};
+
+std::vector<command_line::option> options_of(request& r) {
+  using namespace command_line;
+  return {{"SURVEY", "", "a file in TOML that describes the survey", to_text(r.survey)},
+          {"--fresh", "", "begin anew; else a run goes on with the first shot that is missing", to_flag(r.fresh)},
+          devices_option(r.devices),
+          json_option(r.json),
+          quiet_option(r.quiet),
+          help_option(r.help)};
+}
+
+void print_help(const std::string& verb, const std::string& text) {
+  request defaults;
+  fmt::print(
+      "Usage: hpe rtm {} [options] SURVEY\n\n{}\n\n{}\n"
+      "Fields of the survey file, in metres, seconds, hertz and metres a second, with defaults in parentheses:\n\n{}",
+      verb, text, command_line::lines_of_help(options_of(defaults)), help_on_surveys());
+}
+
+/// Reads the command line; throws bad_input if it names no survey.
+request parsed(const std::string& verb, int argc, char** argv) {
+  request r;
+  command_line::read(options_of(r), argc, argv);
+  if (!r.help && r.survey.empty()) throw bad_input("which survey? Usage: hpe rtm " + verb + " [options] SURVEY");
+  return r;
+}
+
+void must_state(const std::string& value, const std::string& field, const request& r) {
+  if (value.empty()) throw bad_input(r.survey + ": " + field + " is not stated");
+}
+
+std::string title_of(const volume& v, const run_settings& r, std::size_t shots) {
+  return fmt::format(
+      "{} x {} x {} cells of {:.4g} m, {} shots, {} samples of {:.4g} ms, {} steps of {:.3g} ms, {:.3g} Hz", v.nx, v.ny,
+      v.nz, v.spacing, shots, r.samples, r.interval * 1e3, r.wave.steps, r.wave.time_step * 1e3, r.wave.frequency);
+}
+
+void draw_if_asked(const velocity_source& from, const volume& v, const std::string& title, std::int64_t width) {
+  if (!from.picture.empty()) pictures::write_png(from.picture, draw_velocities(v, title, width));
+}
+
+/// Tells what a run took.
+void answer(const request& r, const std::string& verb, const std::string& about, const std::string& title,
+            const run_settings& run, double seconds, std::size_t shots, const std::string& text) {
+  std::vector<command_line::figure> figures{{"time", seconds, "s"}, {"shots", static_cast<double>(shots), ""}};
+  if (shots > 0) figures.push_back({"a shot", seconds / static_cast<double>(shots), "s"});
+  command_line::answer({"hpe rtm " + verb, about, title, 1, command_line::names_of_devices(run.wave.devices), figures},
+                       text, r.json, r.quiet);
+}
+
+/// How many of the shots, from the first one on, a file with so many traces holds, and their traces.
+struct finished {
+  std::size_t shots = 0;
+  std::uint64_t traces = 0;
+};
+finished finished_of(const std::vector<placed_shot>& shots, std::uint64_t traces) {
+  finished f;
+  while (f.shots < shots.size() && f.traces + shots[f.shots].where.receivers.size() <= traces)
+    f.traces += shots[f.shots++].where.receivers.size();
+  return f;
+}
+
+finished found(const request& r, const std::string& path, const files::segy::header& head,
+               const std::vector<placed_shot>& shots) {
+  if (r.fresh) return {};
+  try {
+    return finished_of(shots, files::segy::whole_traces(path, head));
+  } catch (const bad_input& e) {
+    throw bad_input(fmt::format("{}: these are no records of this survey; --fresh overwrites them", e.what()));
+  }
+}
+
+int model(const request& r) {
+  const survey s = read_survey(r.survey);
+  must_state(s.records, "[records] file", r);
+  const int devices = command_line::devices_of(r.devices);
+  const volume velocity = load(s.model);
+  const std::vector<placed_shot> shots = shots_of(s, velocity);
+  const run_settings run = settings_of(s, velocity, 0, 0, devices);
+  check_records(shots, run);
+  for (const std::string& file : {s.records, s.records_picture, s.model.picture, r.json})
+    command_line::check_writable(file);
+  const std::string title = title_of(velocity, run, shots.size());
+  const files::segy::header head =
+      records_header(s.records_format == "ibm" ? files::segy::sample_format::ibm : files::segy::sample_format::f32,
+                     static_cast<std::uint64_t>(run.samples), run.interval, title, run_mark(velocity, run, shots));
+  const finished before = found(r, s.records, head, shots);
+
+  if (!r.quiet) fmt::print(stderr, "{}\n", title);
+  if (!r.quiet && before.shots > 0) fmt::print(stderr, "{} shots are there already\n", before.shots);
+  draw_if_asked(s.model, velocity, "Velocities", s.width);
+  command_line::progress progress("shot", static_cast<double>(shots.size() - before.shots), r.quiet);
+  double done = 0;
+  simulation on(velocity, fastest(velocity), run.wave,
+                [&](const std::string& what, double part) { progress.at(done + part, what); });
+  const medium<float> ground = on.medium_of(velocity);
+  files::segy::writer file(s.records, head, before.traces);
+  for (std::size_t n = before.shots; n < shots.size(); ++n) {
+    on.begin_shot(1);
+    const std::vector<float> data = on.record(ground, shots[n].where, "recording");
+    try {
+      file.write(traces_of(head, shots[n], data, run.stride, velocity));
+    } catch (const std::runtime_error& e) {
+      throw std::runtime_error(fmt::format("{}; it keeps {} of {} shots, and the same command goes on with the others",
+                                           e.what(), n, shots.size()));
+    }
+    ++done;
+  }
+  file.close();
+  if (!s.records_picture.empty()) {
+    const shot_file written(s.records, velocity);
+    const std::size_t shown = shots.size() / 2;
+    pictures::write_png(s.records_picture,
+                        draw_gather(written.data(shown, 0, run.interval, run.samples), run.samples, run.interval,
+                                    fmt::format("Records of shot {}", shots[shown].number), s.width));
+  }
+  answer(
+      r, "model", "shot records from a velocity model", title, run, progress.seconds(), shots.size() - before.shots,
+      fmt::format("{}: {} shots, {} traces\n{:.1f} s\n", s.records, shots.size(), file.traces(), progress.seconds()));
+  return 0;
+}
+
+/// The velocities to migrate in: those that are stated, or else the smoothed model.
+volume migration_velocities(const survey& s) {
+  if (!s.migration.file.empty() || !s.migration.builtin.empty()) return load(s.migration);
+  const volume truth = load(s.model);
+  return smooth(truth, s.smooth < 0 ? 8 * truth.spacing : s.smooth, 6 * truth.spacing);
+}
+
+/// Writes the stack so far: the picture alone while the run goes on, all files at its end.
+class image_files {
+ public:
+  image_files(const survey& s, const request& r) : survey_(s) {
+    for (const std::string& ending : s.image_formats) {
+      if (ending != "sgy" && ending != "npy" && ending != "f32" && ending != "png")
+        throw bad_input(fmt::format("{}: [image] formats: {}: sgy, npy, f32 and png are possible", r.survey, ending));
+      command_line::check_writable(name(ending));
+    }
+  }
+
+  void write(const migration& work, std::size_t shots, std::size_t all) const {
+    volume image = work.image(survey_.condition == "correlation" ? condition::correlation : condition::normalised);
+    if (survey_.laplacian) image = without_background(image);
+    if (shots == all && !survey_.illumination.empty())
+      save(survey_.illumination, work.illumination(), {"Illumination", "Written by hpe rtm migrate"});
+    const std::string title =
+        shots == all ? fmt::format("Image of {} shots", all) : fmt::format("Image of {} of {} shots", shots, all);
+    for (const std::string& ending : survey_.image_formats) {
+      if (ending == "png")
+        pictures::write_png(name(ending), draw_image(image, title, survey_.gain, survey_.width));
+      else if (shots == all)
+        save(name(ending), image, {title, "Written by hpe rtm migrate", "Samples: depth; interval in millimetres"});
+    }
+  }
+
+  [[nodiscard]] std::string names() const {
+    std::string all;
+    for (const std::string& ending : survey_.image_formats) all += (all.empty() ? "" : ", ") + name(ending);
+    return all;
+  }
+
+ private:
+  [[nodiscard]] std::string name(const std::string& ending) const { return survey_.image + "." + ending; }
+  const survey& survey_;
+};
+
+int migrate(const request& r) {
+  const survey s = read_survey(r.survey);
+  must_state(s.records, "[records] file", r);
+  must_state(s.image, "[image] name", r);
+  const int devices = command_line::devices_of(r.devices);
+  const volume velocity = migration_velocities(s);
+  const shot_file records(s.records, velocity);
+  const std::vector<placed_shot>& shots = records.shots();
+  const run_settings run = settings_of(s, velocity, records.interval(), records.length(), devices);
+  check_records(shots, run);
+  const image_files image(s, r);
+  for (const std::string& file : {s.migration.picture, s.illumination, r.json}) command_line::check_writable(file);
+  const std::vector<std::uint8_t>& head = records.file().head().bytes;
+  const sums_file sums(s.image + ".sums", run_mark(velocity, run, shots,
+                                                   fmt::format("{} {} {}", s.shift, records.file().traces(),
+                                                               std::string(head.begin(), head.end()))));
+  if (r.fresh) sums.remove();
+
+  const std::string title = title_of(velocity, run, shots.size());
+  if (!r.quiet) fmt::print(stderr, "{}\n", title);
+  draw_if_asked(s.migration, velocity, "Migration velocities", s.width);
+  double done = 0;
+  std::size_t before = 0;
+  command_line::progress progress("shot", static_cast<double>(shots.size()), r.quiet);
+  simulation on(velocity, fastest(velocity), run.wave,
+                [&](const std::string& what, double part) { progress.at(done + part, what); });
+  migration work(on, velocity);
+  before = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(sums.load(work.sums()), 0, static_cast<std::int64_t>(shots.size())));
+  if (!r.quiet && before > 0) fmt::print(stderr, "{} shots are in {} already\n", before, sums.path());
+  constexpr double between_pictures = 5;  // seconds
+  double last_picture = 0;
+  for (std::size_t n = before; n < shots.size(); ++n) {
+    done = static_cast<double>(n);
+    on.begin_shot(2);
+    work.add(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
+    sums.store(work.sums(), static_cast<std::int64_t>(n) + 1);
+    if (progress.seconds() - last_picture > between_pictures && n + 1 < shots.size()) {
+      image.write(work, n + 1, shots.size());
+      last_picture = progress.seconds();
+    }
+  }
+  const double seconds = progress.seconds();
+  image.write(work, shots.size(), shots.size());
+  sums.remove();
+  answer(
+      r, "migrate", "a seismic image from shot records", title, run, seconds, shots.size() - before,
+      fmt::format("{}: {} x {} x {} cells\n{:.1f} s\n", image.names(), velocity.nx, velocity.ny, velocity.nz, seconds));
+  return 0;
+}
+
+}  // namespace
+
+int model_survey(int argc, char** argv) {
+  const request r = parsed("model", argc, argv);
+  if (!r.help) return model(r);
+  print_help(
+      "model",
+      "Models what receivers record over the velocities of a survey, and writes the records of all shots into one\n"
+      "SEG-Y file.");
+  return 0;
+}
+
+int migrate_survey(int argc, char** argv) {
+  const request r = parsed("migrate", argc, argv);
+  if (!r.help) return migrate(r);
+  print_help(
+      "migrate",
+      "Makes a seismic image by reverse time migration from the records of a SEG-Y file. The picture is written\n"
+      "anew while the run goes on; the sums of finished shots are in NAME.sums until it ends.");
+  return 0;
+}
+
+}  // namespace hpe::rtm
