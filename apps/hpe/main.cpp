@@ -6,6 +6,7 @@
 #include "apps/fdtd/fdtd_main.h"
 #include "apps/fft/fft_main.h"
 #include "apps/hpe/command.h"
+#include "apps/hpe/explain/command.h"
 #include "apps/hpe/report/command.h"
 #include "apps/rtm/rtm_main.h"
 #include "apps/scan/scan_main.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr std::array table{
     command{"info", "the devices, their memory and who reaches whom", info},
     command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
+    command{"explain", "how CUDA kernels use memory, and which could run on several GPUs at once", explain},
     command{"report", "makes a page of what processes recorded with HPE_REPORT", report},
     command{"top", "the processes that use hpe now: devices, memory, rates", top},
     command{"fft", "Fourier transforms of any length over all devices", fft_main},

@@ -54,7 +54,8 @@ TEST(command, version_is_one_line) {
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
   const outcome o = hpe("");
   EXPECT_EQ(o.status, 2);
-  for (const char* name : {"info", "run", "report", "top", "fft", "rtm", "wave", "scan", "sort", "bench", "help"})
+  for (const char* name :
+       {"info", "run", "explain", "report", "top", "fft", "rtm", "wave", "scan", "sort", "bench", "help"})
     EXPECT_TRUE(contains(o, name)) << o.text;
   EXPECT_EQ(hpe("help").status, 0);
   EXPECT_EQ(hpe("--help").text, o.text);
@@ -66,7 +67,7 @@ TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
   EXPECT_TRUE(contains(o, "there is no command \"inof\". Did you mean \"info\"?")) << o.text;
   const outcome far = hpe("seismogram");
   EXPECT_EQ(far.status, 2);
-  EXPECT_TRUE(contains(far, "There are: info run report top fft rtm wave scan sort bench help")) << far.text;
+  EXPECT_TRUE(contains(far, "There are: info run explain report top fft rtm wave scan sort bench help")) << far.text;
 }
 
 TEST(command, nearest_needs_a_real_likeness) {

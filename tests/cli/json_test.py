@@ -16,9 +16,12 @@ import jsonschema
 HPE = sys.argv.pop(1)
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
+# Commands that tell something and compute nothing: without --quiet and --devices.
+TELLING = {"info", "explain"}
 # A small run of each command, and the schema of its JSON.
 RUNS = {
     "info": ([], "info"),
+    "explain": ([str(Path(__file__).parents[1] / "ptx_launch" / "kernels.ptx")], "explain"),
     "fft": (["60x50", "--repeats", "1"], "report"),
     "rtm": (["40x1x30", "--shots", "1", "--time", "0.2"], "report"),
     "wave": (["24", "--steps", "3", "--check"], "report"),
@@ -73,7 +76,7 @@ class Commands(unittest.TestCase):
 
     def test_quiet_prints_nothing(self):
         for command, (words, _) in RUNS.items():
-            if command != "info":
+            if command not in TELLING:
                 done = self.hpe(command, *words, "--quiet")
                 self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr), command)
 
@@ -83,7 +86,7 @@ class Commands(unittest.TestCase):
         for command in RUNS:
             text = self.hpe(command, "--help").stdout
             for option in common:
-                if command == "info" and option in ("--quiet", "--devices N"):
+                if command in TELLING and option in ("--quiet", "--devices N"):
                     continue
                 line = next((line.split(option, 1)[1].strip() for line in text.splitlines() if f"  {option} " in line), None)
                 self.assertIsNotNone(line, f"{command} {option}")

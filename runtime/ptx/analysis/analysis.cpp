@@ -16,7 +16,7 @@ std::vector<const function*> functions_of(const program& p, const function& kern
   const auto add = [&](const function& f) {
     if (f.is_defined && seen.insert(&f).second) all.push_back(&f);
   };
-  for (std::size_t n = 0; n < all.size(); ++n) {
+  for (std::size_t n = 0; n < all.size(); ++n) {  // NOLINT(modernize-loop-convert): the list grows
     for (const instruction& i : all[n]->code) {
       if (i.kind != kind::call) continue;
       if (i.sources.empty()) {
@@ -51,6 +51,15 @@ class array_collector {
     }
     for (array_use& array : all_)
       for (access_pattern& p : array.patterns) sort(p.offsets);
+    for (array_use& array : all_)
+      for (access_pattern& p : array.patterns) find_neighbours(p);
+    // Parameters in their order, then variables, then what is not known.
+    const auto place = [this](const array_use& a) {
+      if (!a.base) return std::pair(~0U, 0U);
+      return std::pair(static_cast<std::uint32_t>(table_.of(*a.base).what), table_.of(*a.base).number);
+    };
+    std::stable_sort(all_.begin(), all_.end(),
+                     [&](const array_use& a, const array_use& b) { return place(a) < place(b); });
     return std::move(all_);
   }
 
@@ -91,7 +100,18 @@ class array_collector {
       found->offsets.push_back(moved);
     found->reads |= a.what == access_kind::read;
     found->writes |= a.what == access_kind::write;
+    if (a.what == access_kind::write && !found->written) found->written = moved;
     found->updates |= a.what == access_kind::atomic;
+  }
+
+  void find_neighbours(access_pattern& p) {
+    expression_id from = p.offsets.front();
+    for (const array_use& array : all_)
+      for (const access_pattern& other : array.patterns)
+        if (other.written && other.blocks == p.blocks && other.local == p.local) from = *other.written;
+    for (const expression_id offset : p.offsets)
+      if (const auto difference = table_.sum(offset, from, -1)) p.neighbours.push_back(*difference);
+    sort(p.neighbours);
   }
 
   // Numbers first, in ascending order.
@@ -125,9 +145,14 @@ std::array<bool, 3> axes_of(const std::vector<const function*>& functions) {
 }  // namespace
 
 bool array_use::is_cut_by(unsigned axis) const {
-  return !patterns.empty() && std::all_of(patterns.begin(), patterns.end(), [axis](const access_pattern& p) {
-    return p.how == address_class::affine && p.blocks[axis] != 0;
-  });
+  bool moves = false;
+  for (const access_pattern& p : patterns) {
+    const bool with_block = p.how == address_class::affine && p.blocks[axis] != 0;
+    const bool is_single = p.how == address_class::local && p.local == 0 && !p.writes && !p.updates;
+    if (!with_block && !is_single) return false;
+    moves |= with_block;
+  }
+  return moves;
 }
 
 kernel_analysis analyse(const program& p, const function& kernel) {

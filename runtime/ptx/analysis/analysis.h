@@ -21,7 +21,11 @@ struct access_pattern {
   expression_id local = 0;  // of thread index and loop counters
   address_class how = address_class::data_dependent;
   std::vector<expression_id> offsets;  // in ascending order where they are numbers
+  /// The offsets as seen from the element that the kernel writes at the same place, in this array or another; without
+  /// one, from the first offset. So these are the halo of a stencil.
+  std::vector<expression_id> neighbours;
   bool reads = false, writes = false, updates = false;
+  std::optional<expression_id> written;  // an offset that is written
 };
 
 /// An array: all accesses with one base.
@@ -32,7 +36,8 @@ struct array_use {
   address_class how = address_class::local;
   std::vector<access_pattern> patterns;
 
-  /// Whether the block index of an axis selects the part of the array that is used, in every pattern.
+  /// Whether the block index of an axis selects the part of the array that is used, but for single elements that all
+  /// blocks use, as at the border of a stencil.
   [[nodiscard]] bool is_cut_by(unsigned axis) const;
 };
 

@@ -75,13 +75,15 @@ struct product {
 
   [[nodiscard]] bool is_one() const { return count == 0; }
   [[nodiscard]] bool has(quantity_id q) const;
-  auto operator<=>(const product&) const = default;
+  bool operator==(const product&) const = default;
+  bool operator<(const product& other) const { return std::tie(factors, count) < std::tie(other.factors, other.count); }
 };
 
 struct term {
   product of;
   std::int64_t factor = 0;
-  auto operator<=>(const term&) const = default;
+  bool operator==(const term&) const = default;
+  bool operator<(const term& other) const { return std::tie(of, factor) < std::tie(other.of, other.factor); }
 };
 
 /// Terms in ascending order of their products; no factor is 0.

@@ -34,13 +34,13 @@ void flow_graph::find_blocks(const std::vector<instruction>& code) {
     block_of_[n] = static_cast<std::uint32_t>(blocks_.size() - 1);
     blocks_.back().last = n + 1;
   }
-  for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
-    const instruction& end = code[blocks_[b].last - 1];
-    std::vector<std::uint32_t>& successors = blocks_[b].successors;
+  for (flow_block& b : blocks_) {
+    const instruction& end = code[b.last - 1];
+    std::vector<std::uint32_t>& successors = b.successors;
     // A label may stand behind the last instruction.
     for (const std::uint32_t target : end.targets)
       if (target < code.size()) successors.push_back(block_of_[target]);
-    if (goes_on(end) && blocks_[b].last < code.size()) successors.push_back(block_of_[blocks_[b].last]);
+    if (goes_on(end) && b.last < code.size()) successors.push_back(block_of_[b.last]);
     std::sort(successors.begin(), successors.end());
     successors.erase(std::unique(successors.begin(), successors.end()), successors.end());
   }

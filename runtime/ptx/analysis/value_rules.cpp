@@ -263,7 +263,8 @@ value value_rules::node(const instruction& i, std::uint32_t position, const std:
   value v;
   v.assumes = q.assumes;
   // Operations of different widths may share their function.
-  v.of = expressions_.single(expressions_.intern(std::move(q), q.bits << 8 | q.widths[0]));
+  const std::uint32_t widths = static_cast<std::uint32_t>(q.bits) << 8 | q.widths[0];
+  v.of = expressions_.single(expressions_.intern(std::move(q), widths));
   return v;
 }
 
