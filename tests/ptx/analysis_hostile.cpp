@@ -78,6 +78,15 @@ TEST(HostileKernels, RecursiveFunctionsAndEmptyOnes) {
   EXPECT_TRUE(analysis::analyse(*p, *p->find_kernel("nothing")).verdict.may_be_spread());
 }
 
+// Threads leave the loop by ending.
+TEST(HostileKernels, AWaitThatEndsByRetIsAWait) {
+  const auto waiting =
+      analysed("LOOP:\nld.volatile.global.u32 %r3, [%d0];\nsetp.ne.u32 %p0, %r3, 0;\n@%p0 ret;\nbra LOOP;\n");
+  EXPECT_FALSE(waiting.found.verdict.may_be_spread());
+  const auto counting = analysed("LOOP:\nadd.s32 %r2, %r2, 1;\nsetp.ge.u32 %p0, %r2, %r0;\n@%p0 ret;\nbra LOOP;\n");
+  EXPECT_TRUE(counting.found.verdict.may_be_spread());
+}
+
 // A counter behind its loop depends on what ended the loop.
 TEST(HostileKernels, ACounterThatEndsByTheBlockIndexIsNotLocal) {
   const auto a = analysed(

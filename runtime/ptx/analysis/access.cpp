@@ -12,10 +12,6 @@ constexpr std::size_t most_forms = 8;
 constexpr unsigned most_choices = 6;      // taken apart in one address
 constexpr unsigned most_predicates = 64;  // looked at for one access
 
-bool is_in(std::uint32_t block, const std::vector<std::uint32_t>& blocks) {
-  return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
-}
-
 }  // namespace
 
 bool dependence::unite(const dependence& other) {
@@ -70,10 +66,7 @@ bool dependences::pass() {
   const flow_graph& flow = walk_.flow();
   for (std::uint32_t l = 0; l < ends_.size(); ++l) {
     for (const std::uint32_t b : flow.loops()[l].blocks) {
-      const std::vector<std::uint32_t>& successors = flow.blocks()[b].successors;
-      const bool leaves = std::any_of(successors.begin(), successors.end(),
-                                      [&](std::uint32_t s) { return !is_in(s, flow.loops()[l].blocks); });
-      if (!leaves) continue;
+      if (!walk_.may_leave(l, b)) continue;
       if (const std::optional<value> decision = walk_.decision_of(b)) changed |= ends_[l].unite(of(decision->of, b));
     }
   }

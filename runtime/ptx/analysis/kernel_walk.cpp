@@ -26,6 +26,11 @@ bool is_parameter_load(const instruction& i) {
   return i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
 }
 
+// A ret or exit with a guard.
+bool ends_some_threads(const instruction& i) {
+  return i.guard.is_register() && (i.kind == kind::ret || i.kind == kind::exit);
+}
+
 // Memory that no thread of a kernel writes.
 bool reads_constants(const instruction& i) { return i.has(modifier::constant) || is_parameter_load(i); }
 
@@ -190,10 +195,17 @@ std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
   return all;
 }
 
+bool kernel_walk::may_leave(std::uint32_t loop, std::uint32_t block) const {
+  const flow_block& b = flow_.blocks()[block];
+  return ends_some_threads(function_.code[b.last - 1]) ||
+         std::any_of(b.successors.begin(), b.successors.end(),
+                     [&](std::uint32_t s) { return !flow_.blocks()[s].loops.has(loop); });
+}
+
 std::optional<value> kernel_walk::decision_of(std::uint32_t block) const {
   const flow_block& b = flow_.blocks()[block];
-  if (b.successors.size() < 2) return std::nullopt;
   const instruction& end = function_.code[b.last - 1];
+  if (b.successors.size() < 2 && !ends_some_threads(end)) return std::nullopt;
   if (end.kind == kind::branch_table) return used_[b.last - 1].sources.empty() ? value{} : used_[b.last - 1].sources[0];
   return used_[b.last - 1].guard;
 }

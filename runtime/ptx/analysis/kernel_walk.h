@@ -39,6 +39,8 @@ class kernel_walk {
   [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;
   /// The counter of a loop.
   [[nodiscard]] quantity_id counter_of(std::uint32_t loop) const { return counters_[loop]; }
+  /// Whether a thread can leave a loop at the end of one of its blocks: to another block, or by ending.
+  [[nodiscard]] bool may_leave(std::uint32_t loop, std::uint32_t block) const;
   /// What the branch at the end of a block depends on.
   [[nodiscard]] std::optional<value> decision_of(std::uint32_t block) const;
 

@@ -143,9 +143,7 @@ class judge_of_function {
     std::vector<expression_id> ends;
     bool has_fence = false;
     for (const std::uint32_t b : flow.loops()[l].blocks) {
-      const bool leaves = std::any_of(flow.blocks()[b].successors.begin(), flow.blocks()[b].successors.end(),
-                                      [&](std::uint32_t s) { return !flow.blocks()[s].loops.has(l); });
-      if (const auto decision = walk_.decision_of(b); leaves && decision) ends.push_back(decision->of);
+      if (const auto decision = walk_.decision_of(b); decision && walk_.may_leave(l, b)) ends.push_back(decision->of);
       for (std::uint32_t n = flow.blocks()[b].first; n < flow.blocks()[b].last; ++n)
         has_fence |= reaches_device(function_.code[n]);
     }
