@@ -6,6 +6,7 @@
 #include "apps/fdtd/fdtd_main.h"
 #include "apps/fft/fft_main.h"
 #include "apps/hpe/command.h"
+#include "apps/hpe/explain/command.h"
 #include "apps/hpe/report/command.h"
 #include "apps/predict/predict_main.h"
 #include "apps/rtm/rtm_main.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr std::array table{
     command{"info", "the devices, their memory, and which device reaches which", info},
     command{"run", "runs a CUDA or MPI program with hpe inside", run_program},
+    command{"explain", "how CUDA kernels use memory, and which could run on several GPUs at once", explain},
     command{"report", "makes a page of the records that processes wrote with HPE_REPORT", report},
     command{"top", "the processes that use hpe now: devices, memory, rates", top},
     command{"fft", "Fourier transforms of any length over all devices", fft_main},

@@ -12,7 +12,8 @@
 
 namespace hpe::ptx {
 
-interpreter::interpreter(const program& p) : program_(p), points_(1, nullptr) {
+interpreter::interpreter(const program& p, ptx::watcher* watcher)
+    : program_(p), watcher_(watcher), points_(1, nullptr) {
   for (const auto& f : p.functions) {
     std::vector<std::uint32_t>& numbers = numbers_[f.get()];
     for (const instruction& i : f->code) {
@@ -65,7 +66,10 @@ void interpreted_thread::run(bool from_entry) {
   while (top_ != nullptr) {
     const std::uint32_t position = top_->position++;
     const instruction& i = top_->what->code[position];
-    if (i.guard.is_register() && value(i.guard) == 0) continue;
+    const bool runs = !i.guard.is_register() || value(i.guard) != 0;
+    if (interpreter_.watcher_ != nullptr)
+      interpreter_.watcher_->comes_to(block_, number_, *top_->what, position, top_->registers.data(), runs);
+    if (!runs) continue;
     if (const std::uint32_t point = top_->numbers[position]; point != 0) {
       if (i.kind == kind::pause && i.op == opcode::pause && --block_.budget > 0) continue;
       block_.bases[number_] = top_->registers.data();

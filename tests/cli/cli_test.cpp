@@ -56,7 +56,8 @@ TEST(command, version_is_one_line) {
 TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
   const outcome o = hpe("");
   EXPECT_EQ(exit_status(o), 2);
-  for (const char* name : {"info", "run", "report", "top", "fft", "rtm", "wave", "scan", "sort", "bench", "help"})
+  for (const char* name :
+       {"info", "run", "explain", "report", "top", "fft", "rtm", "wave", "scan", "sort", "predict", "bench", "help"})
     EXPECT_TRUE(contains(o, name)) << o.text;
   EXPECT_EQ(exit_status(hpe("help")), 0);
   EXPECT_EQ(hpe("--help").text, o.text);
@@ -68,7 +69,8 @@ TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
   EXPECT_TRUE(contains(o, "there is no command \"inof\". Did you mean \"info\"?")) << o.text;
   const outcome far = hpe("seismogram");
   EXPECT_EQ(exit_status(far), 2);
-  EXPECT_TRUE(contains(far, "There are: info run report top fft rtm wave scan sort bench help")) << far.text;
+  EXPECT_TRUE(contains(far, "There are: info run explain report top fft rtm wave scan sort predict bench help"))
+      << far.text;
 }
 
 TEST(command, nearest_needs_a_real_likeness) {

@@ -17,9 +17,12 @@ import jsonschema
 HPE = sys.argv.pop(1)
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
+# Commands that tell something and compute nothing: without --quiet and --devices.
+TELLING = {"info", "explain"}
 # A small run of each command, and the schema of its JSON.
 RUNS = {
     "info": ([], "info"),
+    "explain": ([str(Path(__file__).parents[1] / "ptx_launch" / "kernels.ptx")], "explain"),
     "fft": (["60x50", "--repeats", "1"], "report"),
     "rtm": (["40x1x30", "--shots", "1", "--time", "0.2"], "report"),
     "wave": (["24", "--steps", "3", "--check"], "report"),
@@ -98,7 +101,7 @@ class Commands(unittest.TestCase):
 
     def test_quiet_prints_nothing(self):
         for command, (words, _) in RUNS.items():
-            if command != "info":
+            if command not in TELLING:
                 done = self.hpe(command, *words, "--quiet")
                 self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr), command)
 
@@ -108,7 +111,7 @@ class Commands(unittest.TestCase):
         for command in RUNS:
             text = self.hpe(command, "--help").stdout
             for option in common:
-                if command == "info" and option in ("--quiet", "--devices N") or command == "predict" and option == "--devices N":
+                if command in TELLING and option == "--quiet" or command in (*TELLING, "predict") and option == "--devices N":
                     continue
                 line = next((line.split(option, 1)[1].strip() for line in text.splitlines() if f"  {option} " in line), None)
                 self.assertIsNotNone(line, f"{command} {option}")

@@ -1,4 +1,5 @@
-// libFuzzer: PTX. hpe parses any text, links it with itself and assigns addresses, or refuses it with an error.
+// libFuzzer: PTX. hpe parses any text, links it with itself, assigns addresses and analyses its kernels, or refuses it
+// with an error.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "hpe/error.hpp"
+#include "runtime/ptx/analysis/words.h"
 #include "runtime/ptx/image.h"
 #include "runtime/ptx/parser.h"
 
@@ -20,6 +22,13 @@ void load(std::vector<std::string> texts) {
     const hpe::ptx::image placed(program, addresses);
     for (std::uint32_t s = 0; s < program->symbols.size(); ++s)
       if (program->symbols[s].where != hpe::ptx::symbol::space::shared) static_cast<void>(placed.contents_of(s));
+    for (const auto& f : program->functions) {
+      if (!f->is_kernel || !f->is_defined) continue;
+      const auto found = hpe::ptx::analysis::analyse(*program, *f);
+      const hpe::ptx::analysis::words words(*program, found);
+      for (const auto& access : found.accesses)
+        for (const auto& form : access.forms) static_cast<void>(words.of(form.whole));
+    }
   } catch (const hpe::error&) {
     // Refused, as it should be.
   }

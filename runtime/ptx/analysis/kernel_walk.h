@@ -1,0 +1,97 @@
+#pragma once
+
+/// Follows the registers of a function through its control flow, and gives the expression of each address and of each
+/// predicate that decides a branch.
+
+#include <unordered_map>
+
+#include "runtime/ptx/analysis/value_rules.h"
+
+namespace hpe::ptx::analysis {
+
+/// A predicate, and what it is where the code runs.
+struct condition {
+  expression_id predicate = 0;
+  bool holds = true;
+  assumption_set assumes = 0;
+};
+
+class kernel_walk {
+ public:
+  /// The function must outlive the object.
+  explicit kernel_walk(const function& f);
+
+  [[nodiscard]] const flow_graph& flow() const { return flow_; }
+  [[nodiscard]] expressions& table() { return expressions_; }
+  [[nodiscard]] assumption_table& assumptions() { return assumptions_; }
+  /// Whether the function could be followed. If not, no expression is known.
+  [[nodiscard]] bool is_complete() const { return complete_; }
+
+  /// The address that source operand n of an instruction names; the instruction is in a reachable block.
+  [[nodiscard]] value address_of(std::uint32_t position, std::size_t n);
+  /// The value of a source operand.
+  [[nodiscard]] const value& source_of(std::uint32_t position, std::size_t n) const {
+    return used_[position].sources[n];
+  }
+  /// All that is known to hold where the block runs.
+  [[nodiscard]] std::vector<condition> conditions_at(std::uint32_t block) const;
+  /// The predicate of an instruction's guard.
+  [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;
+  /// The counter of a loop.
+  [[nodiscard]] quantity_id counter_of(std::uint32_t loop) const { return counters_[loop]; }
+  /// Whether a thread can leave a loop at the end of one of its blocks: to another block, or by ending.
+  [[nodiscard]] bool may_leave(std::uint32_t loop, std::uint32_t block) const;
+  /// What the branch at the end of a block depends on.
+  [[nodiscard]] std::optional<value> decision_of(std::uint32_t block) const;
+
+ private:
+  using state = std::vector<value>;  // of the registers that several instructions write
+  enum class progress : std::uint8_t { unknown, affine, recurrent };
+  struct loop_register {
+    bool is_changed = false;  // the loop writes it
+    progress how = progress::unknown;
+    value initial;
+    expression_id step = 0;
+    assumption_set assumes = 0;
+  };
+  struct used_operands {
+    std::vector<value> sources;
+    value guard;
+  };
+
+  void give_up();
+  void find_slots();
+  void find_changes();
+  bool walk();
+  void settle(std::uint32_t depth);
+  [[nodiscard]] bool verified();
+  state enter(std::uint32_t block);
+  value at_header(std::uint32_t loop, std::uint32_t slot, const value& initial);
+  value merged(std::uint32_t block, std::uint32_t slot, const std::vector<std::uint32_t>& from,
+               std::optional<std::vector<value>>& decisions);
+  [[nodiscard]] std::vector<value> deciding(std::uint32_t block) const;
+  void execute(std::uint32_t position, state& now, loop_set inside);
+  void load(const instruction& i, std::uint32_t position, const std::vector<value>& sources, loop_set inside,
+            std::vector<value>& results);
+  void assign(const operand& to, std::uint32_t position, const value& v, const value& guard, state& now,
+              loop_set inside);
+  [[nodiscard]] value read(const operand& o, unsigned bits, const state& now, std::uint32_t position);
+
+  static constexpr std::uint32_t none = ~0U;
+  const function& function_;
+  flow_graph flow_;
+  expressions expressions_;
+  assumption_table assumptions_;
+  value_rules rules_;
+  bool complete_ = true;
+  std::vector<std::uint32_t> slot_of_;                      // of each register; none: one instruction writes it
+  std::vector<std::uint32_t> written_at_;                   // of each register with one writer
+  std::vector<std::uint32_t> registers_;                    // of each slot
+  std::vector<value> single_;                               // the value of each register with one writer
+  std::vector<std::vector<loop_register>> loop_registers_;  // of each loop and slot
+  std::vector<quantity_id> counters_;
+  std::vector<state> at_entry_, at_end_;  // of each block
+  std::vector<used_operands> used_;       // of each instruction
+};
+
+}  // namespace hpe::ptx::analysis

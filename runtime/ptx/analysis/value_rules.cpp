@@ -1,0 +1,394 @@
+// Sums, differences, products and shifts of registers of w bits are those of their polynomials modulo 2^w. Other
+// functions become nodes.
+
+#include "runtime/ptx/analysis/value_rules.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/ptx/scalar.h"
+#include "runtime/ptx/special_register.h"
+
+namespace hpe::ptx::analysis {
+
+namespace {
+
+assumption_set all_of(const std::vector<value>& values) {
+  assumption_set all = 0;
+  for (const value& v : values) all |= v.assumes;
+  return all;
+}
+
+std::vector<expression_id> expressions_of(const std::vector<value>& values) {
+  std::vector<expression_id> all;
+  for (const value& v : values) all.push_back(v.of);
+  return all;
+}
+
+bool is_packed(type t) { return t == type::u16x2 || t == type::s16x2; }
+
+// The largest power of two, up to 2^32, that divides all terms.
+std::int64_t common_power(const polynomial& p) {
+  unsigned zeros = 32;
+  for (const term& t : p) zeros = std::min<unsigned>(zeros, std::countr_zero(static_cast<std::uint64_t>(t.factor)));
+  return std::int64_t{1} << zeros;
+}
+
+struct axis_register {
+  special_register first;  // of the axis x; y and z follow
+  quantity::kind kind;
+  std::int64_t low, high_x, high_y, high_z;
+};
+
+constexpr axis_register axis_registers[] = {
+    {special_register::tid_x, quantity::kind::thread_index, 0, 1023, 1023, 63},
+    {special_register::ntid_x, quantity::kind::block_size, 1, 1024, 1024, 64},
+    {special_register::ctaid_x, quantity::kind::block_index, 0, 0x7ffffffe, 65534, 65534},
+    {special_register::nctaid_x, quantity::kind::grid_size, 1, 0x7fffffff, 65535, 65535},
+};
+
+}  // namespace
+
+unsigned value_rules::result_bits(const instruction& i) const {
+  return i.results.empty() || !i.results[0].is_register() ? 64 : bits_of(function_.registers[i.results[0].index]);
+}
+
+unsigned value_rules::bits_of_operand(const instruction& i, std::size_t n) const {
+  const operand& o = i.sources[n];
+  if (o.is_register()) return bits_of(function_.registers[o.index]);
+  if (o.what != operand::kind::immediate) return 64;
+  const std::string_view shape = form_of(i.op).operands;
+  const std::size_t equals = shape.find('=');
+  const char letter = equals == std::string_view::npos || equals + 1 + n >= shape.size() ? 's' : shape[equals + 1 + n];
+  switch (letter) {
+    case 't': return bits_of(i.types[0]);
+    case 'w': return bits_of(i.types[0]) * (i.has(modifier::wide) ? 2 : 1);
+    case 'p': return 1;
+    case 'u': return 32;
+    default: return bits_of(i.second_type());
+  }
+}
+
+bool value_rules::is_integer(const instruction& i) const {
+  return std::none_of(std::begin(i.types), std::end(i.types), [](type t) { return is_float(t) || is_packed(t); });
+}
+
+value value_rules::of_operand(const operand& o, unsigned bits) {
+  value v;
+  quantity q;
+  switch (o.what) {
+    case operand::kind::immediate: {
+      std::uint64_t number = o.value ^ (o.negated ? 1 : 0);
+      if (bits >= 2 && bits < 64)
+        number = static_cast<std::uint64_t>(static_cast<std::int64_t>(number << (64 - bits)) >> (64 - bits));
+      v.of = expressions_.constant(static_cast<std::int64_t>(number));
+      return v;
+    }
+    case operand::kind::symbol:
+      q.what = quantity::kind::variable;
+      q.number = o.index;
+      q.values = range_of_bits(64, true);
+      v.of = expressions_.single(expressions_.intern(q));
+      if (o.value != 0) v.of = *expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)));
+      return v;
+    default:
+      // The address of local memory, of a parameter or of a function.
+      q.what = quantity::kind::result;
+      q.number = static_cast<std::uint32_t>(o.what);
+      q.is_thread = o.what == operand::kind::local;
+      q.values = range_of_bits(64, true);
+      v.of = expressions_.single(expressions_.intern(q, ~0U));
+      if (o.value != 0) v.of = *expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)));
+      return v;
+  }
+}
+
+value value_rules::address(const operand& o, const value& of_register) {
+  if (!o.is_register()) return of_operand(o, 64);
+  value v = of_register;
+  if (const auto all = expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)))) v.of = *all;
+  return v;
+}
+
+value value_rules::opaque(const instruction& i, std::uint32_t position, unsigned number,
+                          const std::vector<value>& depends, loop_set inside, bool is_data) {
+  quantity q;
+  q.number = position;
+  const operand& result = i.results[number];
+  q.bits = static_cast<std::uint8_t>(result.is_register() ? bits_of(function_.registers[result.index]) : 64);
+  q.values = range_of_bits(q.bits, q.bits > 1);
+  if (i.kind == kind::load && bits_of(i.types[0]) < q.bits)
+    q.values = range_of_bits(bits_of(i.types[0]), is_signed(i.types[0]));
+  q.is_data = is_data;
+  q.varies = inside;
+  q.operands = expressions_of(depends);
+  q.assumes = all_of(depends);
+  value v;
+  v.assumes = q.assumes;
+  v.of = expressions_.single(expressions_.intern(std::move(q), number));
+  return v;
+}
+
+value value_rules::special(const instruction& i, std::uint32_t position, loop_set inside) {
+  const auto which = static_cast<special_register>(i.sources[0].value);
+  quantity q;
+  q.bits = 32;
+  for (const axis_register& a : axis_registers) {
+    const auto axis = static_cast<unsigned>(which) - static_cast<unsigned>(a.first);
+    if (axis > 2) continue;
+    q.what = a.kind;
+    q.number = axis;
+    q.values = {a.low, axis == 0 ? a.high_x : axis == 1 ? a.high_y : a.high_z};
+    value v;
+    v.of = expressions_.reduced(expressions_.single(expressions_.intern(q)), result_bits(i));
+    return v;
+  }
+  using enum special_register;
+  const bool of_thread = which == laneid || which == warpid || (which >= lanemask_eq && which <= lanemask_gt);
+  const bool of_launch = which == total_smem_size || which == dynamic_smem_size || which == reserved_smem_offset_1;
+  q.number = position;
+  q.bits = static_cast<std::uint8_t>(result_bits(i));
+  q.values = which == laneid || which == warpid ? range{0, 31} : range_of_bits(q.bits, q.bits > 1);
+  q.is_thread = of_thread;
+  q.is_data = !of_thread && !of_launch;
+  if (q.is_data) q.varies = inside;
+  value v;
+  v.of = expressions_.single(expressions_.intern(std::move(q)));
+  return v;
+}
+
+value value_rules::parameter(const instruction& i, unsigned n) {
+  quantity q;
+  q.what = quantity::kind::parameter;
+  q.number = static_cast<std::uint32_t>(i.sources[0].value) + n * bytes_of(i.types[0]);
+  const unsigned loaded = bits_of(i.types[0]), wide = bits_of(function_.registers[i.results[n].index]);
+  q.bits = static_cast<std::uint8_t>(loaded);
+  q.values = range_of_bits(loaded, loaded == wide || is_signed(i.types[0]));
+  value v;
+  v.of = expressions_.single(
+      expressions_.intern(q, loaded << 1 | static_cast<unsigned>(is_signed(i.types[0]) && loaded < wide)));
+  return v;
+}
+
+value value_rules::unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside) {
+  quantity q;
+  q.number = position;
+  q.bits = static_cast<std::uint8_t>(bits);
+  q.values = range_of_bits(bits, bits > 1);
+  q.is_data = true;
+  q.varies = inside;
+  constexpr std::uint32_t after_results = 1000;
+  return {expressions_.single(expressions_.intern(std::move(q), after_results + number)), 0};
+}
+
+value value_rules::choose(std::uint32_t position, std::uint32_t number, unsigned bits,
+                          const std::vector<value>& alternatives, const std::vector<value>& conditions,
+                          loop_set inside) {
+  quantity q;
+  q.what = quantity::kind::choice;
+  q.number = position;
+  q.bits = static_cast<std::uint8_t>(bits);
+  q.values = range_of_bits(bits, bits > 1);
+  q.varies = inside;
+  q.operands = expressions_of(alternatives);
+  q.conditions = expressions_of(conditions);
+  q.assumes = all_of(alternatives) | all_of(conditions);
+  range hull = expressions_.range_of(alternatives[0].of);
+  for (const value& v : alternatives) {
+    q.varies = q.varies.with(expressions_.varies(v.of));
+    const range one = expressions_.range_of(v.of);
+    hull = {std::min(hull.low, one.low), std::max(hull.high, one.high)};
+  }
+  if (hull.lies_in(q.values)) q.values = hull;
+  value v;
+  v.assumes = q.assumes;
+  v.of = expressions_.single(expressions_.intern(std::move(q), number));
+  return v;
+}
+
+range value_rules::values_of(const instruction& i, const std::vector<value>& operands, unsigned bits) const {
+  const range all = range_of_bits(bits, bits > 1);
+  const auto constant = [&](std::size_t n) {
+    return n < operands.size() ? expressions_.constant_of(operands[n].of) : std::nullopt;
+  };
+  const bool is_unsigned = !is_signed(i.types[0]);
+  const range first = operands.empty() ? all : expressions_.range_of(operands[0].of);
+  const bool first_is_positive = first.low >= 0 && first.lies_in(all);
+  range found = all;
+  switch (i.op) {
+    case opcode::setp: return {0, 1};
+    case opcode::and_:
+      for (const std::size_t n : {std::size_t{0}, std::size_t{1}})
+        if (const auto c = constant(n); c && *c >= 0) found = {0, std::min<__int128>(found.high, *c)};
+      break;
+    case opcode::rem:
+      if (const auto c = constant(1); c && *c > 0) found = {is_unsigned || first_is_positive ? 0 : -*c + 1, *c - 1};
+      break;
+    case opcode::div:
+      if (const auto c = constant(1); c && *c > 0) {
+        if (first_is_positive)
+          found = {first.low / *c, first.high / *c};
+        else if (is_unsigned && *c > 1)
+          found = {0, range_of_bits(bits, false).high / *c};
+      }
+      break;
+    case opcode::shr:
+      if (const auto c = constant(1); c && *c > 0 && *c < bits) {
+        if (first_is_positive)
+          found = {first.low >> *c, first.high >> *c};
+        else if (is_unsigned && !is_signed(i.types[0]))
+          found = {0, range_of_bits(bits, false).high >> *c};
+      }
+      break;
+    default: break;
+  }
+  return found.lies_in(all) ? found : all;
+}
+
+value value_rules::node(const instruction& i, std::uint32_t position, const std::vector<value>& operands,
+                        range values) {
+  quantity q;
+  q.what = quantity::kind::node;
+  q.number = position;
+  q.bits = static_cast<std::uint8_t>(result_bits(i));
+  q.values = values;
+  q.made_by = &i;
+  q.function = i.scalar;
+  q.extra = i.sources.size() < 4 ? describe(i).pack() : 0;
+  for (std::size_t n = 0; n < operands.size() && n < q.widths.size(); ++n)
+    q.widths[n] = static_cast<std::uint8_t>(bits_of_operand(i, n));
+  for (const value& v : operands) q.varies = q.varies.with(expressions_.varies(v.of));
+  q.operands = expressions_of(operands);
+  q.assumes = all_of(operands);
+  value v;
+  v.assumes = q.assumes;
+  // Operations of different widths may share their function.
+  const std::uint32_t widths = static_cast<std::uint32_t>(q.bits) << 8 | q.widths[0];
+  v.of = expressions_.single(expressions_.intern(std::move(q), widths));
+  return v;
+}
+
+std::optional<value> value_rules::combined(const value& a, const value& b, std::int64_t factor_of_b, unsigned bits) {
+  const auto sum = expressions_.sum(a.of, b.of, factor_of_b);
+  if (!sum) return std::nullopt;
+  return value{expressions_.reduced(*sum, bits), a.assumes | b.assumes};
+}
+
+std::optional<value> value_rules::multiplied(const value& a, const value& b, unsigned bits) {
+  const auto product = expressions_.times(a.of, b.of);
+  if (!product) return std::nullopt;
+  return value{expressions_.reduced(*product, bits), a.assumes | b.assumes};
+}
+
+// The content of a narrow register as an integer, in a wider register.
+value value_rules::widened(std::uint32_t position, const value& v, unsigned from, unsigned to, bool is_signed,
+                           loop_set inside) {
+  if (from >= to) return {expressions_.reduced(v.of, to), v.assumes};
+  const expression_id narrow = expressions_.reduced(v.of, from);
+  if (const auto c = expressions_.constant_of(narrow); c && !is_signed)
+    return {expressions_.constant(
+                static_cast<std::int64_t>(static_cast<std::uint64_t>(*c) & (~std::uint64_t{0} >> (64 - from)))),
+            v.assumes};
+  if (expressions_.range_of(narrow).lies_in(range_of_bits(from, is_signed))) return {narrow, v.assumes};
+  if (const auto fits = assumptions_.number_of({narrow, static_cast<std::uint8_t>(from), is_signed}))
+    return {narrow, v.assumes | *fits};
+  // No room for another assumption.
+  return unknown(position, ~v.of, to, inside);
+}
+
+value value_rules::convert(const instruction& i, std::uint32_t position, const value& v, loop_set inside) {
+  const type to = i.types[0], from = i.second_type();
+  const unsigned wide = result_bits(i);
+  value result = v;
+  result.of = expressions_.reduced(v.of, bits_of(from));
+  if (bits_of(to) > bits_of(from))
+    result = widened(position, result, bits_of(from), bits_of(to), is_signed(from), inside);
+  result.of = expressions_.reduced(result.of, bits_of(to));
+  // A register that is wider than the type.
+  const bool keeps = bits_of(to) > bits_of(from) && is_signed(from) == is_signed(to);
+  if (wide > bits_of(to) && !keeps) result = widened(position, result, bits_of(to), wide, is_signed(to), inside);
+  return result;
+}
+
+// x & (0xffffffff << s), where x is a multiple of 1 << s: the lower 32 bits of x >> s as an unsigned number, shifted.
+// Compilers write the widening of an index and its multiplication by the size of an element so.
+std::optional<value> value_rules::low_word(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
+                                           loop_set inside) {
+  const auto mask = expressions_.constant_of(operands[1].of);
+  if (bits != 64 || !mask || *mask <= 0) return std::nullopt;
+  const unsigned shift = static_cast<unsigned>(std::countr_zero(static_cast<std::uint64_t>(*mask)));
+  if (*mask >> shift != 0xffffffff || shift > 30) return std::nullopt;
+  polynomial shifted = expressions_.at(operands[0].of);
+  for (term& t : shifted) {
+    if (t.factor % (std::int64_t{1} << shift) != 0) return std::nullopt;
+    t.factor >>= shift;
+  }
+  const value low{expressions_.intern(std::move(shifted)), operands[0].assumes};
+  return combined(value{}, widened(position, low, 32, 64, false, inside), std::int64_t{1} << shift, bits);
+}
+
+std::optional<value> value_rules::affine(const instruction& i, std::uint32_t position,
+                                         const std::vector<value>& operands, loop_set inside) {
+  const unsigned bits = result_bits(i), narrow = bits_of(i.types[0]);
+  const bool is_wide = i.has(modifier::wide);
+  const auto constant = [&](std::size_t n) { return expressions_.constant_of(operands[n].of); };
+  const auto product = [&]() -> std::optional<value> {
+    if (i.has(modifier::hi)) return std::nullopt;
+    if (!is_wide) return multiplied(operands[0], operands[1], bits);
+    return multiplied(widened(position, operands[0], narrow, bits, is_signed(i.types[0]), inside),
+                      widened(position, operands[1], narrow, bits, is_signed(i.types[0]), inside), bits);
+  };
+  switch (i.op) {
+    case opcode::mov: return value{expressions_.reduced(operands[0].of, bits), operands[0].assumes};
+    case opcode::cvta: return operands[0];
+    case opcode::add: return combined(operands[0], operands[1], 1, bits);
+    case opcode::sub: return combined(operands[0], operands[1], -1, bits);
+    case opcode::neg: return combined(value{}, operands[0], -1, bits);
+    case opcode::mul: return product();
+    case opcode::mad: {
+      const std::optional<value> both = product();
+      return both ? combined(*both, operands[2], 1, bits) : std::nullopt;
+    }
+    case opcode::shl: {
+      const auto by = constant(1);
+      if (!by || *by < 0 || *by >= bits) return std::nullopt;
+      return combined(value{}, operands[0], static_cast<std::int64_t>(std::uint64_t{1} << *by), bits);
+    }
+    case opcode::or_: {
+      // A sum where no bit is in both.
+      for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
+        const range low = expressions_.range_of(operands[n].of);
+        if (low.low >= 0 && low.high < common_power(expressions_.at(operands[1 - n].of)))
+          return combined(operands[0], operands[1], 1, bits);
+      }
+      return std::nullopt;
+    }
+    case opcode::and_: return low_word(position, operands, bits, inside);
+    case opcode::cvt: return convert(i, position, operands[0], inside);
+    case opcode::unpack:
+      if (constant(1) != 0) return std::nullopt;
+      return value{expressions_.reduced(operands[0].of, bits), operands[0].assumes};
+    case opcode::selp: {
+      if (const auto p = constant(2)) return operands[*p != 0 ? 0 : 1];
+      return std::nullopt;
+    }
+    default: return std::nullopt;
+  }
+}
+
+value value_rules::compute(const instruction& i, std::uint32_t position, const std::vector<value>& operands,
+                           loop_set inside) {
+  if (i.op == opcode::isspacep) return opaque(i, position, 0, operands, inside, false);
+  if (i.op != opcode::cvta && (!is_integer(i) || i.has(modifier::sat)))
+    return opaque(i, position, 0, operands, inside, false);
+  if (i.op == opcode::cvta && i.has(modifier::to) && i.has(modifier::global))
+    if (const auto q = expressions_.single_of(operands[0].of);
+        q && expressions_.of(*q).what == quantity::kind::parameter)
+      expressions_.mark_pointer(*q);
+  if (const std::optional<value> found = affine(i, position, operands, inside)) return *found;
+  if (i.scalar == nullptr || i.op == opcode::mov || i.op == opcode::cvta)
+    return opaque(i, position, 0, operands, inside, false);
+  return node(i, position, operands, values_of(i, operands, result_bits(i)));
+}
+
+}  // namespace hpe::ptx::analysis

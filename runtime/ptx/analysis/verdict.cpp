@@ -1,0 +1,260 @@
+// Blocks of a grid may run in any order and at the same time, so a grid can be cut unless its blocks wait for each
+// other, or use something of which each device has its own. Atomics and fences then have to reach all devices.
+//
+// A loop waits for other threads if a value that it reads in every iteration, in a way that sees the writes of others,
+// decides when it ends. Two such loops end by themselves: the loop of a lock-free update, which compares with what it
+// read before and repeats only if another thread succeeded, and the loop that takes numbers from a counter.
+
+#include "runtime/ptx/analysis/verdict.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/ptx/special_register.h"
+
+namespace hpe::ptx::analysis {
+
+namespace {
+
+bool is_shared(const instruction& i) {
+  return i.modifiers.one_of(modifier::shared, modifier::shared_cta, modifier::shared_cluster) != modifier::count;
+}
+
+bool has_block_scope(const instruction& i) {
+  return i.modifiers.one_of(modifier::cta, modifier::cluster) != modifier::count;
+}
+
+bool is_ordered(const instruction& i) {
+  return i.modifiers.one_of(modifier::relaxed, modifier::acquire, modifier::release) != modifier::count;
+}
+
+bool reaches_device(const instruction& i) {
+  return i.kind == kind::fence && !has_block_scope(i) && !i.has(modifier::proxy) && !i.has(modifier::mbarrier_init);
+}
+
+bool is_result_of_call(const instruction& i) {
+  return i.kind == kind::load && !i.sources.empty() && i.sources[0].what == operand::kind::scratch;
+}
+
+class judge_of_function {
+ public:
+  judge_of_function(const program& p, const analysed_function& f, verdict& v)
+      : program_(p), function_(*f.what), walk_(*f.walk), accesses_(*f.accesses), verdict_(v) {}
+
+  void run() {
+    look_at_variables();
+    for (const std::uint32_t b : walk_.flow().order())
+      for (std::uint32_t n = walk_.flow().blocks()[b].first; n < walk_.flow().blocks()[b].last; ++n) look(n);
+    if (!walk_.is_complete()) return add(verdict_.obstacles, "its control flow is too irregular to be followed");
+    if (!verdict_.obstacles.empty()) return;
+    for (std::uint32_t l = 0; l < walk_.flow().loops().size(); ++l) look_at_loop(l);
+  }
+
+ private:
+  static void add(std::vector<std::string>& to, const std::string& what) {
+    if (std::find(to.begin(), to.end(), what) == to.end()) to.push_back(what);
+  }
+
+  void look(std::uint32_t position) {
+    const instruction& i = function_.code[position];
+    std::vector<std::string>& no = verdict_.obstacles;
+    switch (i.kind) {
+      case kind::special: return look_at_register(static_cast<special_register>(i.sources[0].value));
+      case kind::texture: return add(no, "it uses textures or surfaces, whose handles belong to one device");
+      case kind::call:
+        if (!i.sources.empty()) return add(no, "it calls a function through a pointer");
+        if (const builtin b = program_.functions[i.callee]->system_call;
+            b == builtin::allocate || b == builtin::release)
+          add(no, "it allocates memory in the kernel (malloc), from a heap that each device has for itself");
+        return;
+      case kind::atomic:
+        if (is_shared(i) || has_block_scope(i)) return;
+        if (!i.has(modifier::sys)) ++verdict_.atomics;
+        return;
+      case kind::fence:
+        if (reaches_device(i) && !i.has(modifier::sys)) ++verdict_.fences;
+        return;
+      case kind::load:
+      case kind::store:
+        if (i.has(modifier::shared_cluster)) add(no, in_clusters);
+        if (is_ordered(i) && !is_shared(i) && !has_block_scope(i) && !i.has(modifier::sys)) ++verdict_.ordered_accesses;
+        return;
+      case kind::barrier:
+        if (i.has(modifier::cluster)) add(no, in_clusters);
+        return;
+      case kind::routine:
+        if (i.op == opcode::mapa || i.op == opcode::getctarank || i.has(modifier::multicast)) add(no, in_clusters);
+        return;
+      case kind::nothing:
+        if (i.op == opcode::griddepcontrol)
+          add(no, "it synchronises with the launch before or after it (griddepcontrol)");
+        return;
+      case kind::pure:
+        if (i.op == opcode::setp && walk_.is_complete()) look_at_comparison(position);
+        return;
+      default: return;
+    }
+  }
+
+  void look_at_register(special_register r) {
+    using enum special_register;
+    std::vector<std::string>& no = verdict_.obstacles;
+    if (r == envreg1 || r == envreg2)
+      return add(no, "its blocks wait for each other: it synchronises the whole grid (grid.sync)");
+    if (r == smid)
+      return add(no, "it reads the number of its multiprocessor (%smid), which each device counts for itself");
+    if (r >= is_explicit_cluster && r <= cluster_nctarank) add(no, in_clusters);
+  }
+
+  void look_at_variables() {
+    for (const access& a : accesses_) {
+      for (const address_form& f : a.forms) {
+        if (!f.base || walk_.table().of(*f.base).what != quantity::kind::variable) continue;
+        const symbol& s = program_.symbols[walk_.table().of(*f.base).number];
+        if (!s.is_managed) add(verdict_.needs, fmt::format("the variable {} in the memory of one device", s.name));
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_atomic_result(quantity_id q) const {
+    const quantity& of = walk_.table().of(q);
+    return of.what == quantity::kind::result && !of.is_thread && of.number < function_.code.size() &&
+           function_.code[of.number].kind == kind::atomic;
+  }
+
+  // A counter of blocks: the old value of a counter in global memory is compared with a number that all blocks know.
+  void look_at_comparison(std::uint32_t position) {
+    const expressions& table = walk_.table();
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
+      const auto counted = table.single_of(walk_.source_of(position, n).of);
+      if (!counted || !is_atomic_result(*counted)) continue;
+      const instruction& atomic = function_.code[table.of(*counted).number];
+      if (is_shared(atomic) || atomic.modifiers.one_of(modifier::op_add, modifier::op_inc) == modifier::count) continue;
+      for (const term& t : table.at(walk_.source_of(position, 1 - n).of))
+        for (std::size_t k = 0; k < t.of.count; ++k)
+          verdict_.counts_blocks |= table.of(t.of.factors[k]).what == quantity::kind::grid_size;
+    }
+  }
+
+  void look_at_loop(std::uint32_t l) {
+    const flow_graph& flow = walk_.flow();
+    std::vector<expression_id> ends;
+    bool has_fence = false;
+    for (const std::uint32_t b : flow.loops()[l].blocks) {
+      if (const auto decision = walk_.decision_of(b); decision && walk_.may_leave(l, b)) ends.push_back(decision->of);
+      for (std::uint32_t n = flow.blocks()[b].first; n < flow.blocks()[b].last; ++n)
+        has_fence |= reaches_device(function_.code[n]);
+    }
+    // All quantities on which the decisions depend.
+    std::set<quantity_id> seen;
+    while (!ends.empty()) {
+      const expression_id e = ends.back();
+      ends.pop_back();
+      for (const term& t : walk_.table().at(e)) {
+        for (std::size_t n = 0; n < t.of.count; ++n) {
+          const quantity_id q = t.of.factors[n];
+          if (!seen.insert(q).second) continue;
+          const quantity& of = walk_.table().of(q);
+          if (of.what == quantity::kind::result && waits(of, l, has_fence))
+            return add(verdict_.obstacles,
+                       fmt::format("its blocks wait for each other: a loop repeats until another thread has written a "
+                                   "flag or lock ({})",
+                                   place(function_.code[of.number], l)));
+          ends.insert(ends.end(), of.operands.begin(), of.operands.end());
+          ends.insert(ends.end(), of.conditions.begin(), of.conditions.end());
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool waits(const quantity& q, std::uint32_t loop, bool has_fence) const {
+    if (q.number >= function_.code.size()) return false;
+    const instruction& i = function_.code[q.number];
+    if (!walk_.flow().blocks()[walk_.flow().block_at(q.number)].loops.has(loop)) return false;
+    if (is_shared(i)) return false;
+    if (is_result_of_call(i)) return calls_poll(loop);
+    if (i.kind == kind::load) {
+      if (i.modifiers.one_of(modifier::global, modifier::count) != modifier::global &&
+          i.modifiers.one_of(modifier::local, modifier::param, modifier::constant) != modifier::count)
+        return false;
+      return i.has(modifier::volatile_) || i.has(modifier::mmio) || is_ordered(i) || has_fence;
+    }
+    if (i.kind != kind::atomic) return false;
+    const value& operand = walk_.source_of(q.number, 1);
+    if (i.has(modifier::op_cas)) return !walk_.table().varies(operand.of).has(loop);
+    const bool counts = i.modifiers.one_of(modifier::op_add, modifier::op_inc, modifier::op_dec) != modifier::count;
+    return !counts || walk_.table().constant_of(operand.of) == 0;
+  }
+
+  // Whether the loop calls a function that sees what other threads write.
+  [[nodiscard]] bool calls_poll(std::uint32_t loop) const {
+    for (const std::uint32_t b : walk_.flow().loops()[loop].blocks) {
+      for (std::uint32_t n = walk_.flow().blocks()[b].first; n < walk_.flow().blocks()[b].last; ++n) {
+        const instruction& i = function_.code[n];
+        if (i.kind == kind::call && (!i.sources.empty() || polls(*program_.functions[i.callee]))) return true;
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool polls(const function& from) const {
+    std::set<const function*> seen{&from};
+    std::vector<const function*> rest{&from};
+    while (!rest.empty()) {
+      const function& f = *rest.back();
+      rest.pop_back();
+      for (const instruction& i : f.code) {
+        if (is_shared(i)) continue;
+        if (i.kind == kind::atomic && !i.results.empty()) return true;
+        if (i.kind == kind::load && (i.has(modifier::volatile_) || is_ordered(i))) return true;
+        if (i.kind != kind::call) continue;
+        if (!i.sources.empty()) return true;
+        if (seen.insert(program_.functions[i.callee].get()).second) rest.push_back(program_.functions[i.callee].get());
+      }
+    }
+    return false;
+  }
+
+  // Of the loop, in the file of the kernel if the instruction is from a header.
+  [[nodiscard]] std::string place(const instruction& i, std::uint32_t loop) const {
+    const auto known = std::find_if(function_.code.begin(), function_.code.end(),
+                                    [](const instruction& first) { return first.source_line != 0; });
+    const instruction* best = &i;
+    for (const std::uint32_t b : walk_.flow().loops()[loop].blocks)
+      for (std::uint32_t n = walk_.flow().blocks()[b].first; n < walk_.flow().blocks()[b].last; ++n)
+        if (best->source_line == 0 || best->source_file != known->source_file) best = &function_.code[n];
+    if (best->source_line == 0 || best->source_file != known->source_file) best = &i;
+    if (best->source_line == 0 || best->source_file >= program_.files.size()) return fmt::format("PTX line {}", i.line);
+    return fmt::format("{}:{}", program_.files[best->source_file], best->source_line);
+  }
+
+  static constexpr const char* in_clusters = "its blocks work together in clusters, which share memory of one device";
+
+  const program& program_;
+  const function& function_;
+  kernel_walk& walk_;
+  const std::vector<access>& accesses_;
+  verdict& verdict_;
+};
+
+}  // namespace
+
+verdict judge(const program& p, const std::vector<analysed_function>& functions) {
+  verdict v;
+  const function& kernel = *functions.front().what;
+  if (kernel.needs_cluster || kernel.cluster[0] != 0 || kernel.max_cluster != 0)
+    v.obstacles.emplace_back("its blocks work together in clusters, which share memory of one device");
+  for (const analysed_function& f : functions) judge_of_function(p, f, v).run();
+  if (v.counts_blocks) v.needs.emplace_back("a counter of finished blocks that all devices see");
+  if (v.atomics > 0)
+    v.needs.push_back(fmt::format("{} atomic operation{} of system scope", v.atomics, v.atomics == 1 ? "" : "s"));
+  if (v.fences > 0) v.needs.push_back(fmt::format("{} fence{} of system scope", v.fences, v.fences == 1 ? "" : "s"));
+  if (v.ordered_accesses > 0)
+    v.needs.push_back(fmt::format("{} ordered load{} or store{} of system scope", v.ordered_accesses,
+                                  v.ordered_accesses == 1 ? "" : "s", v.ordered_accesses == 1 ? "" : "s"));
+  return v;
+}
+
+}  // namespace hpe::ptx::analysis

@@ -1,0 +1,44 @@
+#pragma once
+
+/// Expressions and records in words, as CUDA programmers write them: blockIdx.x*blockDim.x + threadIdx.x.
+
+#include <string>
+
+#include "runtime/ptx/analysis/analysis.h"
+
+namespace hpe::ptx::analysis {
+
+/// For one thread at a time.
+class words {
+ public:
+  /// Both must outlive the object.
+  words(const program& p, const kernel_analysis& k) : program_(p), kernel_(k) {}
+
+  [[nodiscard]] std::string of(expression_id e) const;
+  [[nodiscard]] std::string of_quantity(quantity_id q) const;
+  [[nodiscard]] std::string of(const comparison& c) const;
+  /// As in "blockIdx.x * blockDim.x + threadIdx.x fits into 32 bits, signed".
+  [[nodiscard]] std::string of(const assumption& a) const;
+  /// The name of the array: of its parameter or variable.
+  [[nodiscard]] std::string of_base(std::optional<quantity_id> base) const;
+  /// The expression divided by a number of bytes, where that is exact; otherwise the expression and "bytes".
+  [[nodiscard]] std::string in_elements(expression_id e, std::uint32_t element) const;
+  /// The place of an instruction: of the source where the PTX names it, else of the PTX.
+  [[nodiscard]] std::string place(const instruction& i) const;
+  [[nodiscard]] std::string place(const loop_use& l) const;
+
+ private:
+  [[nodiscard]] std::string of_sum(const polynomial& p) const;
+  [[nodiscard]] std::string of_parameter(const quantity& q) const;
+  [[nodiscard]] std::string of_node(const quantity& q) const;
+  [[nodiscard]] std::string of_choice(const quantity& q) const;
+  [[nodiscard]] std::string place(std::uint32_t file, std::uint32_t source_line, std::uint32_t line) const;
+
+  const program& program_;
+  const kernel_analysis& kernel_;
+  mutable unsigned depth_ = 0;  // of the expression in others
+};
+
+[[nodiscard]] std::string_view name_of(address_class how);
+
+}  // namespace hpe::ptx::analysis
