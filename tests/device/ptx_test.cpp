@@ -167,6 +167,28 @@ again:
   m.finish(launch(0, {reinterpret_cast<std::uint32_t*>(results(0)), 12}));
 }
 
+TEST_P(ptx, kernels_that_read_far_below_their_shared_memory_are_stopped) {
+  const auto below = m.set().ptx()->load({head + R"(
+.visible .entry below(.param .u32 address) {
+  .shared .align 4 .b8 box[128];
+  .reg .b32 %r<3>;
+  ld.param.u32 %r1, [address];
+  ld.shared.u32 %r2, [%r1+-1000000000];
+  st.shared.u32 [box], %r2;
+  ret;
+}
+)"});
+  for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(below->place(d, {0, 0, 0}));
+  const auto kernel = m.set().find_kernel(below->id(), "below");
+  for (const std::uint32_t address : {0xfff00000U, 0x80000000U}) {
+    const hpe::timepoint failed = m.stream(0).launch(kernel, {}, std::as_bytes(std::span(&address, 1)));
+    ASSERT_EQ(m.outcome(failed), HPE_ERROR_LAUNCH_FAILED);
+    const std::string words = m.set().take_failure_of(failed)->what();
+    EXPECT_NE(words.find("(shared memory, offset "), std::string::npos) << words;
+    EXPECT_EQ(words.find("0x"), std::string::npos) << words;
+  }
+}
+
 TEST_P(ptx, modules_are_gone_once_they_are_unloaded) {
   const std::uint32_t id = module->id();
   EXPECT_EQ(thrown_by([&] { m.set().find_kernel(id, "sum"); }), HPE_SUCCESS);
