@@ -117,6 +117,11 @@ void capture::invalidate() {
   valid_ = false;
 }
 
+bool capture::lose(const stream& destroyed) {
+  const std::scoped_lock lock(mutex_);
+  return &destroyed == origin_ && std::exchange(valid_, false);
+}
+
 capture_state capture::state(const stream& where) const {
   const std::scoped_lock lock(mutex_);
   if (streams_.empty()) return {};

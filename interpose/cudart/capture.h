@@ -48,6 +48,11 @@ class capture : public std::enable_shared_from_this<capture> {
   void set_position(stream& where, std::span<graph_node* const> after);
   void invalidate();
 
+  /// To be called when the program destroys a stream of the capture. If the capture began in it, nothing can end the
+  /// capture, and it is invalidated. Any other stream stays part of it: its work must join, as that of other streams.
+  /// Returns whether this invalidated the capture.
+  [[nodiscard]] bool lose(const stream& destroyed);
+
   capture_state state(const stream& where) const;                      ///< status None after the end
   bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< to the calling thread
 

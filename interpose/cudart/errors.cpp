@@ -5,7 +5,10 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <mutex>
 #include <new>
+#include <set>
+#include <string>
 
 #include "interpose/cudart/context.h"
 #include "interpose/cudart/thread_state.h"
@@ -36,8 +39,33 @@ const description& describe(cudaError_t code) noexcept {
   return unknown;
 }
 
-void log_failure(const char* function, cudaError_t code, const char* sentence) {
-  log(log_level::info, "{}: {}: {}", function, describe(code).name, sentence);
+/// Programs often go on after these two errors: with null pointers, or without the feature. So the default level of the
+/// log shows the first failure for want of memory, and the first call of each function that is not supported.
+log_level level_of(const char* function, cudaError_t code) {
+  if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported) return log_level::info;
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::scoped_lock lock(mutex);
+  const bool is_first = told.insert(code == cudaErrorNotSupported ? function : "memory").second;
+  return is_first ? log_level::warn : log_level::info;
+}
+
+void log_failure(const char* function, cudaError_t code, const char* sentence) noexcept {
+  try {
+    log(level_of(function, code), "{}: {}: {}", function, describe(code).name, sentence);
+  } catch (const std::exception&) {  // no memory to remember that it was told
+    return;
+  }
+}
+
+/// For the log: why hpe's runtime, not hpe, gives this error.
+const char* reason_for(cudaError_t code) {
+  switch (code) {
+    case cudaErrorMemoryAllocation:
+      return "the device or its pool has no memory left (HPE_SOFT_MEMORY sets how much a device has)";
+    case cudaErrorNotSupported: return "soft devices do not support this call or one of its arguments";
+    default: return describe(code).sentence;
+  }
 }
 
 }  // namespace
@@ -89,7 +117,7 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
   try {
     throw;
   } catch (const failure& caught) {
-    log_failure(function, caught.code(), describe(caught.code()).sentence);
+    log_failure(function, caught.code(), reason_for(caught.code()));
     return caught.code();
   } catch (const error& caught) {
     const cudaError_t code = translate(caught.status());

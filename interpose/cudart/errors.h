@@ -41,7 +41,9 @@ class sticky_error {
   std::atomic<cudaError_t> code_{cudaSuccess};
 };
 
-/// The code for the exception that is being handled; logs its message at level info. May only be called inside a catch.
+/// The code for the exception that is being handled; logs its message: at level info, and at level warn
+/// the first failure for want of memory and the first unsupported call of each function. May only be called inside a
+/// catch.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 
 /// The process's sticky error; cudaSuccess if there is none.

@@ -10,6 +10,7 @@
 #include "interpose/cudart/graph_operations.h"
 #include "interpose/cudart/pool_table.h"
 #include "interpose/cudart/stream_table.h"
+#include "runtime/base/log.h"
 
 using namespace hpe::cudart;
 
@@ -63,7 +64,9 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t handle) {
   return api_call(__func__, [&] {
     require(!in_host_function(), cudaErrorNotPermitted);
     const auto open = process().find_stream(handle);
-    if (const auto active = open->capturing()) active->invalidate();
+    if (const auto active = open->capturing(); active && active->lose(*open))
+      hpe::log(hpe::log_level::info,
+               "cudaStreamDestroy: the capture that began in this stream is invalid; nothing can end it");
     require(process().streams().destroy(handle), cudaErrorInvalidResourceHandle);
   });
 }

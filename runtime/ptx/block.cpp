@@ -9,8 +9,8 @@ namespace hpe::ptx {
 
 namespace {
 
-constexpr std::size_t before = 64 << 10;
-constexpr std::size_t behind = (std::size_t{1} << 32) + (64 << 10);
+constexpr std::size_t before = (std::size_t{1} << 32) + (64 << 10);
+constexpr std::size_t behind = before;
 constexpr std::size_t page = 4096;
 constexpr std::size_t alignment = 1024;
 
@@ -41,18 +41,22 @@ const char* sentence_of(trap::reason why) {
 std::string trap::message() const {
   std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y,
                                  thread.z, block.x, block.y, block.z, sentence_of(why));
-  if (why == reason::address || why == reason::misaligned || why == reason::bad_function)
+  if (shared) {
+    text +=
+        fmt::format(" (shared memory, offset {}, where the block has {} bytes)", shared->offset, shared->block_bytes);
+  } else if (why == reason::address || why == reason::misaligned || why == reason::bad_function) {
     text += fmt::format(" ({:#x})", address);
+  }
   if (!detail.empty()) text += ": " + detail;
   return text;
 }
 
 void block_context::record(ptx::trap::reason why, std::uint64_t address, const std::string& detail) {
-  trap = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail};
-  if (why != ptx::trap::reason::address || !shared_memory::is_near(shared, address)) return;
-  const auto offset = static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared));
-  trap.detail = fmt::format("shared memory, offset {}, where the block has {} bytes{}{}", offset,
-                            dynamic_shared_offset + dynamic_shared_size, detail.empty() ? "" : ", ", detail);
+  trap = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail, {}};
+  const bool has_address = why == ptx::trap::reason::address || why == ptx::trap::reason::misaligned;
+  if (has_address && shared_memory::is_near(shared, address))
+    trap.shared = {static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared)),
+                   dynamic_shared_offset + dynamic_shared_size};
 }
 
 void block_context::stop() {

@@ -43,6 +43,11 @@ struct trap {
   dimensions block, thread;
   std::uint64_t address = 0;
   std::string detail;
+  struct shared_place {
+    std::int64_t offset;
+    std::uint32_t block_bytes;  // of shared memory
+  };
+  std::optional<shared_place> shared;  // set if the address was meant for shared memory
 
   /// A sentence with all members that are set.
   [[nodiscard]] std::string message() const;
@@ -133,8 +138,8 @@ struct block_context {
   }
 };
 
-/// The shared memory of a block, between inaccessible pages: accesses up to 64 KiB before it, and accesses after it by
-/// any 32-bit offset, are page faults, except for less than 1024 bytes of padding at its end.
+/// The shared memory of a block, between inaccessible pages: accesses by any 32-bit offset before or after
+/// it are page faults, except for less than 1024 bytes of padding at its end.
 class shared_memory {
  public:
   explicit shared_memory(std::size_t bytes);

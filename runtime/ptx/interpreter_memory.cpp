@@ -51,9 +51,10 @@ std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t a
   if (address % alignment != 0)
     fail(trap::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
   if (memory == nullptr) {
-    const std::uint64_t base =
-        window == address_window::own_shared ? reinterpret_cast<std::uint64_t>(block_.shared) : 0;
-    fail(trap::reason::address, base + address);
+    if (window == address_window::own_shared)
+      address = reinterpret_cast<std::uint64_t>(block_.shared) +
+                static_cast<std::uint64_t>(static_cast<std::int32_t>(address));
+    fail(trap::reason::address, address);
   }
   return memory;
 }

@@ -8,11 +8,19 @@
 
 namespace hpe::ptx {
 
-/// Runs blocks first <= n < last, numbered with x fastest, one after the other. In a grid of clusters, runs the
-/// clusters whose first block is among these, all blocks of a cluster at once. Several threads may run parts of one
-/// grid, each with an engine of its own. If a trap stopped the kernel, returns the trap.
+/// Blocks begin <= n < end of a grid, numbered with x fastest.
+struct block_range {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Runs these blocks one after the other. In a grid of clusters, runs the clusters whose first block is among these,
+/// all blocks of a cluster at once. Blocks that do not end for some time, and may wait for others of the grid, let the
+/// next ones run beside them: those of the range, then those that `more` gives. Several threads may run parts of one
+/// grid, each with an engine of its own; `more` hands out the blocks that no thread has begun. If a trap stopped the
+/// kernel, returns the trap. Exceptions of `more` pass through.
 [[nodiscard]] std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration,
-                                             std::uint64_t first, std::uint64_t last);
+                                             block_range blocks,
+                                             const std::function<std::optional<block_range>()>& more = {});
 
 /// Runs all blocks of the grid at once, in turns, for kernels whose blocks wait for each other. `engines` makes an
 /// engine for each block.

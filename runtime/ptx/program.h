@@ -92,7 +92,7 @@ struct function {
   std::uint32_t formals_size = 0;
   std::uint32_t scratch_size = 0;
   std::uint32_t local_size = 0;
-  std::uint32_t shared_size = 0;                  // for kernels: all static shared memory of a block
+  std::uint32_t shared_size = 0;                  // of kernels: static shared memory of a block
   std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 if not given
   std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros if not given
   std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros if not given
@@ -132,7 +132,6 @@ struct program {
   std::vector<std::string> files;                    // of .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
-  std::uint32_t shared_size = 0;   // shared variables declared outside of functions
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
 
   [[nodiscard]] const function* find_kernel(std::string_view name) const;

@@ -74,6 +74,11 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
 
 scheduler::~scheduler() = default;
 
+std::size_t scheduler::bytes() const {
+  return sizeof *this + local_.size() + frame_.size() * sizeof frame_[0] + block_.dynamic_shared_offset +
+         block_.dynamic_shared_size;
+}
+
 void scheduler::begin(dimensions block, cluster_members* cluster) {
   block_.ctaid = block;
   block_.cluster = cluster;

@@ -28,6 +28,8 @@ class scheduler {
   /// Stops the kernel because its threads wait for something that cannot happen.
   [[noreturn]] void report_deadlock();
   [[nodiscard]] block_context& context() { return block_; }
+  /// The memory that the block's state takes, but for registers of the interpreter.
+  [[nodiscard]] std::size_t bytes() const;
 
   /// The block that the calling thread runs, for the handler of page faults; or null.
   [[nodiscard]] static block_context* running();

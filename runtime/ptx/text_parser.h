@@ -31,6 +31,22 @@ class text_parser {
     bool is_extern = false, is_visible = false, is_weak = false;
   };
 
+  /// One level of blocks or operands inside each other, which the parser reads recursively; throws where a text has
+  /// more levels than the stack may have.
+  class level {
+   public:
+    explicit level(text_parser& of) : of_(of) {
+      if (++of.levels_ > most_levels) of.fail("more than 256 blocks or operands inside each other");
+    }
+    level(const level&) = delete;
+    level& operator=(const level&) = delete;
+    ~level() { --of_.levels_; }
+
+   private:
+    static constexpr unsigned most_levels = 256;
+    text_parser& of_;
+  };
+
   // tokens
   [[noreturn]] void fail(const std::string& what) const;
   [[noreturn]] void unsupported(const std::string& what) const;
@@ -78,6 +94,7 @@ class text_parser {
   std::vector<std::uint32_t> files_;     // maps numbers of .file to those of the program
   function_context* context_ = nullptr;  // the function that is being read
   bool has_version_ = false;
+  unsigned levels_ = 0;
 };
 
 }  // namespace hpe::ptx

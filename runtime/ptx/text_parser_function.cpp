@@ -118,6 +118,7 @@ void text_parser::parse_body(function& f) {
 }
 
 void text_parser::parse_block() {
+  const level inside(*this);
   names_.open();
   const std::uint32_t scratch = context_->scratch_top;
   while (!accept('}')) {

@@ -37,6 +37,7 @@ std::vector<operand_syntax> text_parser::parse_operands(char close) {
 }
 
 operand_syntax text_parser::parse_operand() {
+  const level inside(*this);
   operand_syntax o;
   if (accept('{')) {
     o.what = operand_syntax::kind::vector;

@@ -76,11 +76,6 @@ std::uint32_t text_parser::declare_symbol(const variable& v, symbol::space where
   s.is_dynamic_shared = where == symbol::space::shared && (q.is_extern || v.open_ended);
   if (s.is_dynamic_shared) s.is_defined = true;
   const auto index = static_cast<std::uint32_t>(program_.symbols.size());
-  if (where == symbol::space::shared && !s.is_dynamic_shared) {
-    std::uint32_t& top = owner == symbol::no_owner ? program_.shared_size : program_.functions[owner]->shared_size;
-    s.shared_offset = (top + s.alignment - 1) / s.alignment * s.alignment;
-    top = s.shared_offset + static_cast<std::uint32_t>(s.size);
-  }
   program_.symbols.push_back(std::move(s));
   if (shared_name && where != symbol::space::shared) linkage_.symbols[name] = index;
   return index;

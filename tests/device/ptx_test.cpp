@@ -167,6 +167,65 @@ again:
   m.finish(launch(0, {reinterpret_cast<std::uint32_t*>(results(0)), 12}));
 }
 
+// More blocks than threads, each of which waits for the next one.
+TEST_P(ptx, blocks_may_wait_for_later_ones) {
+  const auto chain = m.set().ptx()->load({head + R"(
+.visible .entry chain(.param .u64 flags) {
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<4>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [flags];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %nctaid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  add.u32 %r1, %r1, 1;
+  setp.eq.u32 %p1, %r1, %r2;
+  @%p1 bra last;
+again:
+  ld.volatile.global.u32 %r3, [%rd1+4];
+  setp.eq.u32 %p1, %r3, 0;
+  @%p1 bra again;
+last:
+  st.volatile.global.u32 [%rd1], %r2;
+  ret;
+}
+)"});
+  for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(chain->place(d, {0, 0, 0}));
+  const auto kernel = m.set().find_kernel(chain->id(), "chain");
+  hpe::device::shape shape;
+  shape.grid[0] = 100;
+  for (unsigned d = 0; d < m.size(); ++d) {
+    std::byte* const flags = results(d);
+    m.finish(m.stream(d).launch(kernel, shape, std::as_bytes(std::span(&flags, 1))));
+    host_buffer back(m.set(), hpe::granule_size);
+    m.finish(m.stream(d).copy(back.data(), flags, sizeof(std::uint32_t)));
+    EXPECT_EQ(back.as<std::uint32_t>()[0], 100U) << "on device " << d;
+  }
+}
+
+TEST_P(ptx, kernels_that_read_far_below_their_shared_memory_are_stopped) {
+  const auto below = m.set().ptx()->load({head + R"(
+.visible .entry below(.param .u32 address) {
+  .shared .align 4 .b8 box[128];
+  .reg .b32 %r<3>;
+  ld.param.u32 %r1, [address];
+  ld.shared.u32 %r2, [%r1+-1000000000];
+  st.shared.u32 [box], %r2;
+  ret;
+}
+)"});
+  for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(below->place(d, {0, 0, 0}));
+  const auto kernel = m.set().find_kernel(below->id(), "below");
+  for (const std::uint32_t address : {0xfff00000U, 0x80000000U}) {
+    const hpe::timepoint failed = m.stream(0).launch(kernel, {}, std::as_bytes(std::span(&address, 1)));
+    ASSERT_EQ(m.outcome(failed), HPE_ERROR_LAUNCH_FAILED);
+    const std::string words = m.set().take_failure_of(failed)->what();
+    EXPECT_NE(words.find("(shared memory, offset "), std::string::npos) << words;
+    EXPECT_EQ(words.find("0x"), std::string::npos) << words;
+  }
+}
+
 TEST_P(ptx, modules_are_gone_once_they_are_unloaded) {
   const std::uint32_t id = module->id();
   EXPECT_EQ(thrown_by([&] { m.set().find_kernel(id, "sum"); }), HPE_SUCCESS);

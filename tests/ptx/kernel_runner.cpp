@@ -77,7 +77,7 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
   c.cluster = s.cluster;
   c.surroundings = &surroundings_;
   if (s.together) return run_together([&] { return make_engine(f); }, c);
-  return run_blocks(*make_engine(f), c, 0, s.grid.count());
+  return run_blocks(*make_engine(f), c, {0, s.grid.count()});
 }
 
 }  // namespace hpe::ptx::test

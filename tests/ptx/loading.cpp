@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "hpe/error.hpp"
@@ -50,6 +51,12 @@ TEST(Parsing, NamesTheInstructionAndItsLine) {
   expect_refusal("@%r1 bra x; x:", HPE_ERROR_INVALID_ARGUMENT, {"no predicate"});
   expect_refusal("ld.global.v4.u32 {%r1, %r2}, [%rd1];", HPE_ERROR_INVALID_ARGUMENT, {"2 registers for a vector of 4"});
   expect_refusal("call missing;", HPE_ERROR_INVALID_ARGUMENT, {"missing"});
+  const auto [status, sentence] = refusal(
+      ".version 8.6\n.target sm_75\n.address_size 64\n.extern .func "
+      "__cudaCDP2DeviceSynchronize();\n.visible .entry k() { call "
+      "__cudaCDP2DeviceSynchronize; ret; }\n");
+  EXPECT_EQ(status, HPE_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(sentence.find("dynamic parallelism"), std::string::npos) << sentence;
 }
 
 TEST(Parsing, ReadsWhatAKernelSaysOfClusters) {
@@ -83,6 +90,19 @@ TEST(Parsing, RefusesWhatIsNoPtx) {
   }
 }
 
+// Each of these would take more stack than there is.
+TEST(Parsing, RefusesDeepNesting) {
+  const std::string many(1 << 20, ' ');
+  for (const char c : {'{', '!', '(', '['}) {
+    std::string deep = many;
+    std::fill(deep.begin(), deep.end(), c);
+    expect_refusal((c == '{' ? "" : "add.s32 %r1, ") + deep, HPE_ERROR_INVALID_ARGUMENT, {"inside each other"});
+  }
+  std::string blocks = "add.s32 %r1, %r2, %r3;";
+  for (int n = 0; n < 200; ++n) blocks = "{" + blocks + "}";
+  EXPECT_EQ(refusal(text_with(blocks)).first, HPE_SUCCESS);
+}
+
 TEST(Parsing, LinksTexts) {
   const std::string head = ".version 8.6\n.target sm_75\n.address_size 64\n";
   const std::string one = head +
@@ -97,6 +117,42 @@ TEST(Parsing, LinksTexts) {
   EXPECT_EQ(linked->symbols.size(), 1U);
   EXPECT_THROW(static_cast<void>(parse({one})), error);
   EXPECT_THROW(static_cast<void>(parse({other, other})), error);
+}
+
+// As nvcc -rdc=true writes them: outside of the kernels.
+TEST(Parsing, AKernelHasTheSharedVariablesThatItReaches) {
+  const auto program = parse({R"(.version 8.6
+.target sm_75
+.address_size 64
+.shared .align 4 .b8 of_one[40000];
+.shared .align 4 .b8 of_two[40000];
+.shared .align 8 .b8 of_callee[100];
+.shared .align 4 .b8 of_pointed[200];
+.shared .align 4 .b8 of_none[40000];
+.func callee() { .reg .b32 %r1; ld.shared.u32 %r1, [of_callee]; ret; }
+.func pointed() { .reg .b32 %r1; ld.shared.u32 %r1, [of_pointed+4]; ret; }
+.visible .entry one() { .reg .b32 %r1; ld.shared.u32 %r1, [of_one]; call callee; ret; }
+.visible .entry two() { .reg .b32 %r1; mov.u32 %r1, of_two; call callee; ret; }
+.visible .entry takes_address() { .reg .b64 %rd1; mov.u64 %rd1, pointed; ret; }
+.visible .entry calls_pointer() { .shared .align 16 .b8 own[20]; .reg .b64 %rd1;
+prototype: .callprototype ()_ ();
+call (), %rd1, (), prototype;
+ret; }
+)"});
+  const auto bytes = [&](const char* kernel) { return program->find_kernel(kernel)->shared_size; };
+  EXPECT_EQ(bytes("one"), 40100U);
+  EXPECT_EQ(bytes("two"), 40100U);
+  EXPECT_EQ(bytes("takes_address"), 0U);
+  EXPECT_GE(bytes("calls_pointer"), 220U);
+  EXPECT_LT(bytes("calls_pointer"), 240U);
+  const auto offset = [&](const char* variable) { return program->find_symbol(variable)->shared_offset; };
+  EXPECT_EQ(offset("of_callee"), 0U);
+  EXPECT_EQ(offset("of_one"), 100U);
+  EXPECT_EQ(offset("of_two"), 100U);
+
+  const auto [status, sentence] = refusal(text_with(".shared .b8 huge[4294967300];"));
+  EXPECT_EQ(status, HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(sentence.find("huge needs 4294967300 bytes of shared memory"), std::string::npos) << sentence;
 }
 
 // A container in nvcc's format.

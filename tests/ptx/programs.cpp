@@ -87,6 +87,64 @@ TEST_P(Programs, TiledMatrixProduct) {
   }
 }
 
+TEST_P(Programs, SharedAddressesWrapIn32Bits) {
+  const auto run = [&](const std::string& access, std::uint32_t first) {
+    kernel_runner runner({".version 8.6\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 data) {\n"
+                          ".shared .align 4 .b32 box[32];\n.reg .b32 %r<4>;\n.reg .b64 %rd<3>;\n"
+                          "ld.param.u64 %rd1, [data];\nmov.u32 %r1, 41;\nst.shared.u32 [box+8], %r1;\n"
+                          "ld.global.u32 %r2, [%rd1];\ncvt.u64.u32 %rd2, %r2;\n" +
+                          access + "\nst.global.u32 [%rd1], %r3;\nret;\n}\n"},
+                         GetParam());
+    auto* const data = runner.upload(std::vector<std::uint32_t>{first});
+    const auto stopped = runner.launch("k", {{1}, {1}}, data);
+    return stopped ? stopped->message() : std::to_string(*data);
+  };
+  const auto minus = [](std::uint32_t n) { return ~n + 1; };
+  EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+64];", minus(56)), "41");
+  EXPECT_EQ(run("ld.shared.u32 %r3, [%rd2+64];", minus(56)), "41");
+  EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+-64];", 72), "41");
+  EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+2147483640];", 0x80000010), "41");
+  EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+-2147483640];", 0x80000000), "41");
+  EXPECT_EQ(run("atom.shared.add.u32 %r3, [%r2+64], 1;", minus(56)), "41");
+  if (GetParam() != engine_kind::interpreter) return;  // native code faults: tests/device/ptx_test.cpp
+  EXPECT_NE(
+      run("ld.shared.u32 %r3, [%r2+64];", minus(68)).find("(shared memory, offset -4, where the block has 128 bytes)"),
+      std::string::npos);
+}
+
+// Each block waits for the next one, all in one thread.
+TEST_P(Programs, BlocksThatWaitForLaterOnes) {
+  kernel_runner runner({R"(.version 8.6
+.target sm_75
+.address_size 64
+.visible .entry chain(.param .u64 flags) {
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<4>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [flags];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %nctaid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  add.u32 %r1, %r1, 1;
+  setp.eq.u32 %p1, %r1, %r2;
+  @%p1 bra last;
+again:
+  ld.volatile.global.u32 %r3, [%rd1+4];
+  setp.eq.u32 %p1, %r3, 0;
+  @%p1 bra again;
+last:
+  st.volatile.global.u32 [%rd1], %r2;
+  ret;
+}
+)"},
+                       GetParam());
+  constexpr unsigned blocks = 70;
+  auto* const flags = runner.upload(std::vector<unsigned>(blocks));
+  EXPECT_RUNS(runner.launch("chain", {{blocks}, {32}}, flags));
+  EXPECT_EQ(copy_of(flags, blocks), std::vector<unsigned>(blocks, blocks));
+}
+
 TEST_P(Programs, Stencil) {
   auto runner = load("stencil");
   constexpr int nx = 21, ny = 18, nz = 13;

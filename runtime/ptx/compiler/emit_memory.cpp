@@ -35,17 +35,30 @@ Value* emitter::address_of(const operand& o) {
   return o.value == 0 ? address : at.CreateAdd(address, at.getInt64(o.value));
 }
 
+// A shared address has 32 bits, and a register plus an immediate wraps. The sum of both in 64 bits, sign-extended, is
+// the same for every offset in the shared memory if the immediate is small; it costs no instruction, because the
+// processor adds the immediate. Other sums are page faults (shared_memory).
+Value* emitter::shared_offset_of(const operand& o) {
+  constexpr std::int32_t small = 1 << 30;
+  const auto immediate = static_cast<std::int32_t>(o.value);
+  if (!o.is_register()) return at.CreateSExt(get(o, 32), at.getInt64Ty());
+  Value* const base = get({operand::kind::reg, false, o.index, 0}, 32);
+  if (immediate >= small || immediate <= -small)
+    return at.CreateSExt(at.CreateAdd(base, at.getInt32(static_cast<std::uint32_t>(immediate))), at.getInt64Ty());
+  Value* const offset = at.CreateSExt(base, at.getInt64Ty());
+  return immediate == 0 ? offset : at.CreateAdd(offset, at.getInt64(static_cast<std::uint64_t>(immediate)));
+}
+
 Value* emitter::pointer_of(const instruction& i, const operand& o) {
   if (o.what == operand::kind::formal) return at.CreateConstGEP1_64(at.getInt8Ty(), formals, o.value);
   if (o.what == operand::kind::scratch) return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, o.value);
-  Value* const address = address_of(o);
   const address_window window = window_of(i);
+  if (window == address_window::own_shared)
+    return at.CreateGEP(at.getInt8Ty(), member(offsetof(block_context, shared), at.getPtrTy()), shared_offset_of(o));
+  Value* const address = address_of(o);
   if (window == address_window::generic) return at.CreateIntToPtr(address, at.getPtrTy());
-  if (window == address_window::cluster_shared)
-    return call(reinterpret_cast<const void*>(helpers::find_in_cluster), at.getPtrTy(),
-                {context, shared_.pointer(&i), address});
-  Value* const base = member(offsetof(block_context, shared), at.getPtrTy());
-  return at.CreateGEP(at.getInt8Ty(), base, address);
+  return call(reinterpret_cast<const void*>(helpers::find_in_cluster), at.getPtrTy(),
+              {context, shared_.pointer(&i), address});
 }
 
 void emitter::emit_load(const instruction& i) {

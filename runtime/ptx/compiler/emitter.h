@@ -127,7 +127,8 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // memory and calls
-  llvm::Value* address_of(const operand& o);  // i64; the offset of a shared address
+  llvm::Value* address_of(const operand& o);        // i64; the offset of a shared address, whose low 32 bits count
+  llvm::Value* shared_offset_of(const operand& o);  // i64; at most 4 GiB from 0
   llvm::Value* pointer_of(const instruction& i, const operand& o);
   /// The pointer of an access; checks the address first unless the access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);

@@ -114,6 +114,36 @@ TEST_F(Capture, AForkWithoutWorkNeedsNoJoin) {
   EXPECT_EQ(active->end(*a)->nodes().size(), 1U);
 }
 
+TEST_F(Capture, ADestroyedForkStaysPartOfIt) {
+  const auto a = create();
+  const cudaStream_t joined = streams_.create(0, cudaStreamNonBlocking, 0);
+  const auto active = begin(a);
+  note(*a, 1);
+  {
+    const auto b = streams_.find(joined, 0);
+    join(*a, *b);
+    note(*b, 2);
+    join(*b, *a);
+    EXPECT_FALSE(active->lose(*b));
+  }
+  streams_.destroy(joined);
+  note(*a, 3);
+  EXPECT_EQ(status(*a), cudaStreamCaptureStatusActive);
+  EXPECT_EQ(active->end(*a)->nodes().size(), 3U);
+
+  const auto b = create();
+  const auto again = begin(a);
+  note(*a, 1);
+  join(*a, *b);
+  note(*b, 2);
+  EXPECT_FALSE(again->lose(*b));
+  EXPECT_EQ(code_of([&] { again->end(*a); }), cudaErrorStreamCaptureUnjoined);
+
+  const auto third = begin(a);
+  EXPECT_TRUE(third->lose(*a));
+  EXPECT_EQ(status(*a), cudaStreamCaptureStatusInvalidated);
+}
+
 TEST_F(Capture, ForbiddenCallsInvalidateIt) {
   const auto a = create();
   const auto active = begin(a);

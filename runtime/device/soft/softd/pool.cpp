@@ -34,6 +34,8 @@ struct tile_pool::job {
   }
 };
 
+thread_local tile_pool::place tile_pool::in_this_thread;
+
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {
   // The threads live as long as the process.
@@ -118,15 +120,21 @@ void tile_pool::work(job& task) {
   std::erase(task.threads, ::pthread_self());
 }
 
+// Large shares first, small ones at the end, so that all threads end together.
+std::optional<hpeTiles> tile_pool::take(job& task) const {
+  const std::uint64_t left = task.tiles - std::min(task.tiles, task.next.load(std::memory_order_relaxed));
+  const std::uint64_t share = threads_ == 1 ? task.tiles : std::max<std::uint64_t>(1, left / (2 * threads_));
+  const std::uint64_t begin = task.next.fetch_add(share);
+  if (begin >= task.tiles) return std::nullopt;
+  return hpeTiles{begin, std::min(task.tiles, begin + share), {task.grid[0], task.grid[1], task.grid[2]}};
+}
+
+std::optional<hpeTiles> tile_pool::take_more() { return in_this_thread.pool->take(*in_this_thread.task); }
+
 void tile_pool::run_tiles(job& task) const {
-  for (;;) {
-    // Large shares first, small ones at the end, so that all threads end together.
-    const std::uint64_t left = task.tiles - std::min(task.tiles, task.next.load(std::memory_order_relaxed));
-    const std::uint64_t share = threads_ == 1 ? task.tiles : std::max<std::uint64_t>(1, left / (2 * threads_));
-    const std::uint64_t begin = task.next.fetch_add(share);
-    if (begin >= task.tiles) return;
-    const hpeTiles tiles{begin, std::min(task.tiles, begin + share), {task.grid[0], task.grid[1], task.grid[2]}};
-    auto body = [&] { task.body(task.parameters, &tiles); };
+  in_this_thread = {this, &task};
+  while (const auto tiles = take(task)) {
+    auto body = [&] { task.body(task.parameters, &*tiles); };
     try {
       if (const auto crashed = run_guarded(body, &task.stop)) task.report({crashed, {}});
     } catch (const std::exception& e) {

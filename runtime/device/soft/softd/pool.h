@@ -32,16 +32,28 @@ class tile_pool {
   std::optional<trouble> run(hpeHostKernel body, const void* parameters, const std::uint32_t (&grid)[3],
                              std::uint32_t team = 0);
 
+  /// Tiles of the calling thread's launch that no thread has begun, at most one share of them; none if all are begun.
+  /// For bodies of launches whose tiles wait for others: the calling body runs them beside those that it has.
+  [[nodiscard]] static std::optional<hpeTiles> take_more();
+
   /// Stops launches whose teams include one of these devices. Returns true if none of them is left. Thread-safe.
   bool stop_teams(std::uint32_t lost);
 
  private:
   struct job;
+  /// The pool and the launch whose tiles a thread runs.
+  struct place {
+    const tile_pool* pool = nullptr;
+    job* task = nullptr;
+  };
 
   [[noreturn]] void help();
   void work(job& task);
+  [[nodiscard]] std::optional<hpeTiles> take(job& task) const;
   void run_tiles(job& task) const;
   void keep_to_cores() const;
+
+  static thread_local place in_this_thread;
 
   unsigned threads_, share_, shares_;
   mutex mutex_;

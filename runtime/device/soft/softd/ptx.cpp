@@ -51,18 +51,28 @@ struct running_launch {
 
   [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
 
-  void run(std::uint64_t first, std::uint64_t last) {
+  void run(ptx::block_range blocks) {
     auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
-                             : ptx::run_blocks(*make_engine(), configuration, first, last);
+                             : ptx::run_blocks(*make_engine(), configuration, blocks, [this] { return more(); });
     if (!found) return;
     const lock_guard lock(mutex);
     if (!trap) trap = std::move(found);
     throw stopped{};
   }
+
+  // Blocks that wait do not wait for those of a thread that a trap has stopped.
+  std::optional<ptx::block_range> more() {
+    {
+      const lock_guard lock(mutex);
+      if (trap) throw stopped{};
+    }
+    const auto tiles = tile_pool::take_more();
+    return tiles ? std::optional(ptx::block_range{tiles->begin, tiles->end}) : std::nullopt;
+  }
 };
 
 void run_share(const void* launch, const hpeTiles* blocks) {
-  (*static_cast<running_launch* const*>(launch))->run(blocks->begin, blocks->end);
+  (*static_cast<running_launch* const*>(launch))->run({blocks->begin, blocks->end});
 }
 
 ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }

@@ -53,7 +53,7 @@ void run(const module_code& code, const ptx::function& kernel, std::vector<std::
   c.parameters = parameters.data();
   c.surroundings = &outside;
   ptx::interpreter engine(*code.program);
-  if (const auto trap = ptx::run_blocks(engine, c, 0, blocks)) {
+  if (const auto trap = ptx::run_blocks(engine, c, {0, blocks})) {
     std::fprintf(stderr, "stand-in: %s\n", trap->message().c_str());
     std::abort();
   }

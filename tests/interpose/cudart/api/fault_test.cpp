@@ -1,6 +1,7 @@
 // The effects of a kernel's fault on the process.
 
 #include <cstdint>
+#include <cstdlib>
 
 #include "check.h"
 #include "kernels.h"
@@ -29,6 +30,24 @@ TEST(Faults, StayUntilAReset) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_CUDA(cudaLaunchKernel(kernel_bounded(), 1, 1, nullptr, 0, nullptr));
   EXPECT_CUDA(cudaDeviceSynchronize());
+}
+
+// In a process of its own, because each is told once in a process.
+TEST(Messages, OfWhatProgramsOftenOverlook) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto overlook = [] {
+    void* p = nullptr;
+    cudaGraphConditionalHandle handle{};
+    for (int round = 0; round < 2; ++round) {
+      cudaMalloc(&p, std::size_t{1} << 35);
+      cudaMallocAsync(&p, std::size_t{1} << 35, nullptr);
+      cudaGraphConditionalHandleCreate(&handle, nullptr, 0, 0);
+    }
+    std::_Exit(cudaGetLastError() == cudaErrorNotSupported ? 0 : 1);
+  };
+  EXPECT_EXIT(overlook(), testing::ExitedWithCode(0),
+              "^hpe: cudaMalloc: cudaErrorMemoryAllocation: [^\n]*HPE_SOFT_MEMORY[^\n]*\n"
+              "hpe: cudaGraphConditionalHandleCreate: cudaErrorNotSupported: soft devices do not support[^\n]*\n$");
 }
 
 TEST(Faults, OfTraps) {
