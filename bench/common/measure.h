@@ -75,8 +75,8 @@ struct arguments {
 };
 
 /// Reads the command line; `more` are the options of this benchmark alone, and may take the place of common ones.
-/// --devices N changes HPE_DEVICES, so hpe must not have started. If the command line is wrong, ends the program with an
-/// error message and status 2. From then on, an uncaught exception ends the program with its message and status 1.
+/// --devices N changes HPE_DEVICES, so hpe must not have started. If the command line is wrong, ends the program with
+/// an error message and status 2. From then on, an uncaught exception ends the program with its message and status 1.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 
