@@ -95,8 +95,6 @@ TEST(api, DevicesAreNumberedFromZero) {
     EXPECT_TRUE(fails(hpeSetDevice(bad), HPE_ERROR_INVALID_DEVICE, {number}));
     EXPECT_TRUE(fails(hpeMallocOn(&p, 10, bad), HPE_ERROR_INVALID_DEVICE, {number}));
     EXPECT_TRUE(fails(hpeSynchronizeDevice(bad), HPE_ERROR_INVALID_DEVICE, {number}));
-    int node = 0;
-    EXPECT_TRUE(fails(hpeGetDeviceNumaNode(bad, &node), HPE_ERROR_INVALID_DEVICE, {number, "0 to"}));
   }
   EXPECT_EQ(hpe::get_device(), 1);
   EXPECT_EQ(p, nullptr);

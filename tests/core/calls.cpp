@@ -34,6 +34,8 @@ TEST(calls, CallsOfPtxRefuseNullPointers) {
                     {"1 pieces of work"}));
   EXPECT_TRUE(fails(hpeWorkQuery({}, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeWorkQuery"}));
   EXPECT_TRUE(fails(hpeGetDeviceNumaNode(0, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeGetDeviceNumaNode"}));
+  int node = 0;
+  EXPECT_TRUE(fails(hpeGetDeviceNumaNode(-3, &node), HPE_ERROR_INVALID_DEVICE, {"-3", "0 to"}));
 }
 
 TEST(calls, ExportsNeedAHandle) {
