@@ -73,7 +73,7 @@ class checked_program {
       bounded_watcher bounded(check, also_unrun, 300000);
       interpreter engine(*program_, &bounded);
       try {
-        static_cast<void>(run_blocks(engine, c, n, n + 1));
+        static_cast<void>(run_blocks(engine, c, {n, n + 1}));
       } catch (const too_long&) {
       }
     }
