@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 
 #include "runtime/base/granule.h"
 #include "runtime/device/ptx_module.h"
+#include "tests/device/processes.h"
 #include "tests/device/support.h"
 
 namespace device_test {
@@ -83,6 +85,12 @@ class ptx : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(soft, ptx, testing::Values("soft:1", "soft:3"));
+
+TEST_P(ptx, devices_close_the_text_of_a_module_that_they_have_read) {
+  for (unsigned d = 0; d < m.size(); ++d) m.finish(launch(d, {reinterpret_cast<std::uint32_t*>(results(d)), 12}));
+  for (const pid_t pid : soft_devices_of(::getpid()))
+    for (const std::string& file : open_files_of(pid)) EXPECT_EQ(file.find("hpe-ptx"), std::string::npos) << file;
+}
 
 TEST_P(ptx, modules_are_described) {
   ASSERT_EQ(module->kernels().size(), 1U);
