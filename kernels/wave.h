@@ -178,4 +178,48 @@ struct correlate {
   window cells;
 };
 
+/// A compressed row: its cells in blocks of this many, each with a range, and the cells of a block as integers of 4, 8
+/// or 16 bits within its range. First come the ranges of all blocks, then the integers; of two cells in a byte, the
+/// first has the lower bits.
+inline constexpr int64_t block_cells = 32;
+
+/// A cell is least + step * integer; its error is at most half a step. A step is (largest - smallest) / (2^bits - 1),
+/// or / (2^bits - 2) in a block of both signs, where least is a multiple of the step: 0 stays 0, so that cells which
+/// the wave has not reached add nothing to an image.
+template <class T>
+struct block_range {
+  T least, step;
+};
+
+/// Bytes of a compressed row of nz cells.
+template <class T>
+[[nodiscard]] constexpr int64_t compressed_row(int64_t nz, int64_t bits) {
+  const int64_t blocks = (nz + block_cells - 1) / block_cells;
+  return blocks * (int64_t(sizeof(block_range<T>)) + block_cells * bits / 8);
+}
+
+/// kept = the window of field, compressed row by row.
+template <class T>
+struct keep_compressed {
+  uint8_t* kept;
+  const T* field;
+  field_layout layout;
+  slab part;
+  window cells;
+  int64_t bits;
+};
+
+/// correlate with a compressed window.
+template <class T>
+struct correlate_compressed {
+  T* image;
+  T* illumination;
+  const uint8_t* kept;
+  const T* field;
+  field_layout layout;
+  slab part;
+  window cells;
+  int64_t bits;
+};
+
 }  // namespace hpe::kernels

@@ -49,14 +49,15 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
 /// Kept fields for a migration. Throws bad_input if a device has too little memory.
 kept_fields<float> checked_kept_fields(const simulation& on) {
   const std::int64_t count = kept_count(on.settings());
-  const std::size_t needed = kept_fields<float>::bytes_per_device(on.cells(), on.parts(), count);
+  const std::size_t needed =
+      kept_fields<float>::bytes_per_device(on.cells(), on.parts(), count, on.settings().kept_bits);
   for (int d = 0; d < on.settings().devices; ++d)
     if (const auto free = device_info(d).memory_free; needed > free)
       throw bad_input("keeping " + std::to_string(count) + " wave fields takes " + std::to_string(needed >> 20) +
                       " MiB on each device, and device " + std::to_string(d) + " has " + std::to_string(free >> 20) +
-                      " MiB free; keep fewer (--keep-every), use more devices, or give "
+                      " MiB free; keep fewer (--keep-every), compress them (--compress), use more devices, or give "
                       "soft devices more memory (HPE_SOFT_MEMORY)");
-  return {on.cells(), on.parts(), count};
+  return {on.cells(), on.parts(), count, on.settings().kept_bits};
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ struct migration_settings {
   double time_step = 0;         ///< seconds
   std::int64_t steps = 0;       ///< of each pass
   std::int64_t keep_every = 8;  ///< steps between kept wave fields
+  std::int64_t kept_bits = 0;   ///< of a cell of these fields: 4, 8, 16, or 0 to keep it as it is
   int devices = 1;
   boundaries edges;
   preparation data = preparation::mute;

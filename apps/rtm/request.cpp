@@ -49,6 +49,8 @@ std::vector<command_line::option> options_of(request& r) {
       {"--free-surface", "", "the surface reflects instead of absorbing", to_flag(r.free_surface)},
       {"--keep-every", "STEPS", "steps between kept wave fields (6 in a period of the highest frequency)",
        to_whole(r.keep_every, 1, 1000000)},
+      {"--compress", "BITS", "keep a cell of these fields in 16, 8 or 4 bits within the range of its block (none)",
+       to_one_of<std::int64_t>(r.kept_bits, {{"none", 0}, {"16", 16}, {"8", 8}, {"4", 4}})},
       devices_option(r.devices),
       {"--output", "NAME", "write NAME.png and NAME.f32 (rtm)", to_text(r.output)},
       {"--raw-image", "", "leave the background in NAME.f32 and the picture: no Laplacian filter",

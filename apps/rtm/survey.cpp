@@ -33,6 +33,10 @@ struct one_of {
   std::string* place;
   std::vector<std::string> possible;
 };
+struct number_of {
+  std::int64_t* place;
+  std::vector<std::int64_t> possible;
+};
 struct list {
   std::vector<double>* place;
   std::size_t count;
@@ -40,7 +44,7 @@ struct list {
 
 struct field {
   std::string table, key;
-  std::variant<number, whole, yes_or_no, text, path, one_of, list, words> value;
+  std::variant<number, whole, yes_or_no, text, path, one_of, number_of, list, words> value;
   std::string help;
   double least = -HUGE_VAL;  ///< of a number
 };
@@ -71,6 +75,8 @@ std::vector<field> fields_of(survey& s) {
        "mute fades the direct wave out; residual subtracts records of the migration model"},
       {"migration", "keep_every", &s.keep_every,
        "steps between kept wave fields (6 in a period of the highest frequency)", 1},
+      {"migration", "compress", number_of{&s.kept_bits, {0, 4, 8, 16}},
+       "bits of a cell of these fields, within the range of its block; 0 keeps all (0)"},
       {"wavelet", "frequency", &s.frequency, "peak of a Ricker wavelet (the slowest wave gets 9 cells a wavelength)",
        above_zero},
       {"wavelet", "file", path{&s.wavelet_file}, "samples: the first trace of a SEG-Y file, or .npy or raw float32"},
@@ -117,6 +123,7 @@ std::string type_of(const field& f) {
     std::string operator()(const text&) const { return "text"; }
     std::string operator()(const path&) const { return "path"; }
     std::string operator()(const one_of& o) const { return fmt::format("\"{}\"", fmt::join(o.possible, "\" or \"")); }
+    std::string operator()(const number_of& n) const { return fmt::format("{}", fmt::join(n.possible, " or ")); }
     std::string operator()(const list& l) const { return fmt::format("{} numbers", l.count); }
     std::string operator()(words) const { return "list of texts"; }
   } names;
@@ -148,6 +155,11 @@ class given {
   void operator()(const one_of& to) const {
     if (std::find(to.possible.begin(), to.possible.end(), word(node_)) == to.possible.end()) refuse();
     *to.place = word(node_);
+  }
+  void operator()(const number_of& to) const {
+    const auto value = node_.value_exact<std::int64_t>();
+    if (!value || std::find(to.possible.begin(), to.possible.end(), *value) == to.possible.end()) refuse();
+    *to.place = *value;
   }
   void operator()(const list& to) const {
     const toml::array* const values = node_.as_array();

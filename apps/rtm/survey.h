@@ -18,6 +18,7 @@ struct survey {
   double smooth = -1;         ///< deviation of the Gaussian, metres
   std::string data = "mute";
   std::int64_t keep_every = 0;
+  std::int64_t kept_bits = 0;
 
   std::string wavelet_file;
   double wavelet_interval = 0;

@@ -22,10 +22,19 @@ kernels::window clip(const kernels::window& w, std::int64_t x0, std::int64_t x1)
 
 std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
 
-/// The most cells of the model that one device has.
-std::size_t largest_part(const grid& g, const decomposition& parts) {
+/// Bytes of one kept field on the cells of a window.
+template <class T>
+std::size_t kept_bytes(const kernels::window& w, std::int64_t bits) {
+  if (bits == 0) return cells(w) * sizeof(T);
+  return static_cast<std::size_t>(w.nx * w.ny * kernels::compressed_row<T>(w.nz, bits));
+}
+
+/// The most bytes of one kept field that one device has.
+template <class T>
+std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t bits) {
   std::size_t most = 0;
-  for (int d = 0; d < parts.devices(); ++d) most = std::max(most, cells(clip(g.model, parts.first(d), parts.last(d))));
+  for (int d = 0; d < parts.devices(); ++d)
+    most = std::max(most, kept_bytes<T>(clip(g.model, parts.first(d), parts.last(d)), bits));
   return most;
 }
 
@@ -136,21 +145,29 @@ medium<T>::medium(const grid& g, const decomposition& parts, const volume& veloc
 }
 
 template <class T>
-std::size_t kept_fields<T>::bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count) {
-  return round_up(largest_part(g, parts) * static_cast<std::size_t>(count) * sizeof(T), granularity());
+std::size_t kept_fields<T>::bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
+                                             std::int64_t bits) {
+  return round_up(largest_part<T>(g, parts, bits) * static_cast<std::size_t>(count), granularity());
 }
 
 template <class T>
-kept_fields<T>::kept_fields(const grid& g, const decomposition& parts, std::int64_t count)
-    : part_(bytes_per_device(g, parts, count) / sizeof(T)),
+kept_fields<T>::kept_fields(const grid& g, const decomposition& parts, std::int64_t count, std::int64_t bits)
+    : bits_(bits),
+      part_(bytes_per_device(g, parts, count, bits)),
       fields_(part_ * static_cast<std::size_t>(parts.devices()), block_distribution(parts.list())) {
   for (int d = 0; d < parts.devices(); ++d) windows_.push_back(clip(g.model, parts.first(d), parts.last(d)));
 }
 
 template <class T>
-std::span<T> kept_fields<T>::on(int d, std::int64_t number) const {
-  const std::size_t size = cells(window(d));
+std::span<std::uint8_t> kept_fields<T>::bytes(int d, std::int64_t number) const {
+  const std::size_t size = kept_bytes<T>(window(d), bits_);
   return fields_.subspan(part_ * static_cast<std::size_t>(d) + static_cast<std::size_t>(number) * size, size);
+}
+
+template <class T>
+std::span<T> kept_fields<T>::on(int d, std::int64_t number) const {
+  const std::span<std::uint8_t> all = bytes(d, number);
+  return {reinterpret_cast<T*>(all.data()), all.size() / sizeof(T)};
 }
 
 template <class T>
@@ -169,7 +186,9 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
       next_(g.layout, parts.planes, how),
       step_(module(), kernel_name<T>("wave_step").c_str()),
       keep_(module(), kernel_name<T>("keep").c_str()),
-      correlate_(module(), kernel_name<T>("correlate").c_str()) {
+      correlate_(module(), kernel_name<T>("correlate").c_str()),
+      keep_compressed_(module(), kernel_name<T>("keep_compressed").c_str()),
+      correlate_compressed_(module(), kernel_name<T>("correlate_compressed").c_str()) {
   std::vector<double> all;
   for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
   for (int d = 0; d < parts.devices(); ++d) {
@@ -248,9 +267,16 @@ void propagator<T>::keep(const kept_fields<T>& to, std::int64_t number) {
     const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
     const kernels::window w = to.window(d);
     if (w.nx == 0) continue;
-    const std::span<T> kept = to.on(d, number);
-    const kernels::keep<T> p{kept.data(), now_.seen_by(d), grid_.layout, slab, w};
-    launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(now_.planes(d, slab.x0, slab.x1)));
+    const std::span<T> field = now_.planes(d, slab.x0, slab.x1);
+    if (to.bits() != 0) {
+      const std::span<std::uint8_t> kept = to.bytes(d, number);
+      const kernels::keep_compressed<T> p{kept.data(), now_.seen_by(d), grid_.layout, slab, w, to.bits()};
+      launch_on(d, keep_compressed_, kernels::window_shape(slab, w), p, out(kept), in(field));
+    } else {
+      const std::span<T> kept = to.on(d, number);
+      const kernels::keep<T> p{kept.data(), now_.seen_by(d), grid_.layout, slab, w};
+      launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(field));
+    }
   }
 }
 
@@ -260,14 +286,23 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
     const kernels::slab& slab = slabs_[static_cast<std::size_t>(d)];
     const kernels::window w = with.window(d);
     if (w.nx == 0) continue;
-    const std::span<T> kept = with.on(d, number);
     const auto first = static_cast<std::size_t>((w.x - grid_.model.x) * w.ny * w.nz);
-    const std::span<T> image = onto.image.subspan(first, kept.size());
-    const std::span<T> illumination = onto.illumination.subspan(first, kept.size());
-    const kernels::correlate<T> p{
-        image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w};
-    launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
-              in(now_.planes(d, slab.x0, slab.x1)));
+    const std::span<T> image = onto.image.subspan(first, cells(w));
+    const std::span<T> illumination = onto.illumination.subspan(first, cells(w));
+    const std::span<T> field = now_.planes(d, slab.x0, slab.x1);
+    if (with.bits() != 0) {
+      const std::span<std::uint8_t> kept = with.bytes(d, number);
+      const kernels::correlate_compressed<T> p{
+          image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w, with.bits()};
+      launch_on(d, correlate_compressed_, kernels::window_shape(slab, w), p, inout(image), inout(illumination),
+                in(kept), in(field));
+    } else {
+      const std::span<T> kept = with.on(d, number);
+      const kernels::correlate<T> p{
+          image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w};
+      launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
+                in(field));
+    }
   }
 }
 

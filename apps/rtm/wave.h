@@ -76,23 +76,30 @@ struct medium {
   array<T> speed;
 };
 
-/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model].
+/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. With bits 4, 8
+/// or 16 each cell takes so many, within the range of its block (kernels/wave.h); with 0 it is kept as it is.
 template <class T>
 class kept_fields {
  public:
-  kept_fields(const grid& g, const decomposition& parts, std::int64_t count);
+  kept_fields(const grid& g, const decomposition& parts, std::int64_t count, std::int64_t bits = 0);
 
-  /// The part of the model's window that device d owns; nx may be 0.
+  [[nodiscard]] std::int64_t bits() const { return bits_; }
+  /// The cells of the model that device d owns; nx may be 0.
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
+  /// A field's part on device d.
+  [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
+  /// The same as cells, if bits() is 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
   /// Bytes that each device needs for count fields.
-  static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count);
+  static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
+                                      std::int64_t bits = 0);
 
  private:
   std::vector<kernels::window> windows_;
-  std::size_t part_;  ///< elements from one device's part to the next one
-  array<T> fields_;
+  std::int64_t bits_;
+  std::size_t part_;  ///< bytes from one device's part to the next one
+  array<std::uint8_t> fields_;
 };
 
 /// The image and the illumination of one or more shots, on the model's cells. The host uses them as ordinary arrays.
@@ -139,6 +146,8 @@ class propagator {
   kernel<kernels::wave_step<T>> step_;
   kernel<kernels::keep<T>> keep_;
   kernel<kernels::correlate<T>> correlate_;
+  kernel<kernels::keep_compressed<T>> keep_compressed_;
+  kernel<kernels::correlate_compressed<T>> correlate_compressed_;
 };
 
 }  // namespace hpe::rtm

@@ -159,19 +159,28 @@ __device__ void run(const wave_step<T>& p) {
   }
 }
 
-/// Calls cell(place in the packed cells, place in the field) for every cell of the window in the slab; each warp takes
-/// a row.
-template <class Parameters, class Cell>
-__device__ void for_cells(const Parameters& p, Cell cell) {
+/// Calls row(number of the row among the packed ones, place of the row in the field) for every row of the window in the
+/// slab. Each warp takes a row, and its lanes make the call together.
+template <class Parameters, class Row>
+__device__ void for_rows(const Parameters& p, Row row) {
   constexpr int lanes = 32;
   const window& w = p.cells;
   const int64_t x0 = max(p.part.x0, w.x), rows = (min(p.part.x1, w.x + w.nx) - x0) * w.ny;
   const int64_t warps = int64_t{gridDim.x} * blockDim.x / lanes;
   for (int64_t r = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes; r < rows; r += warps) {
     const int64_t x = x0 + r / w.ny, y = r % w.ny;
-    const int64_t packed = ((x - w.x) * w.ny + y) * w.nz, field = p.layout.index(x, w.y + y, w.z);
-    for (int64_t i = threadIdx.x % lanes; i < w.nz; i += lanes) cell(packed + i, field + i);
+    row((x - w.x) * w.ny + y, p.layout.index(x, w.y + y, w.z));
   }
+}
+
+/// Calls cell(place in the packed cells, place in the field) for every cell of the window in the slab.
+template <class Parameters, class Cell>
+__device__ void for_cells(const Parameters& p, Cell cell) {
+  constexpr int lanes = 32;
+  const int64_t nz = p.cells.nz;
+  for_rows(p, [&](int64_t row, int64_t field) {
+    for (int64_t i = threadIdx.x % lanes; i < nz; i += lanes) cell(row * nz + i, field + i);
+  });
 }
 
 template <class T>

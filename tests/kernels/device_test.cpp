@@ -224,6 +224,40 @@ TEST(OnDevices, KeepAndCorrelate) {
   expect_kept_and_correlated<double>(1e-15);
 }
 
+TEST(OnDevices, KeepAndCorrelateCompressed) {
+  const kernel<keep_compressed<float>> keep_it{module(), "keep_compressed_f32"};
+  const kernel<correlate_compressed<float>> correlate_it{module(), "correlate_compressed_f32"};
+  const problem<float> g(20, 9, 140, y_ends::closed, false);
+  const window w{3, 2, 5, 13, 6, 131};
+  const auto cells = static_cast<std::size_t>(w.nx * w.ny * w.nz);
+  const array<float> now = on_device(0, g.now), ones = on_device(0, std::vector<float>(g.now.size(), 1));
+  const auto [lowest, largest] = std::minmax_element(g.now.begin(), g.now.end());
+  for (const int64_t bits : {4, 8, 16})
+    for (const std::vector<int64_t>& ends : {std::vector<int64_t>{20}, {2, 7, 8, 20}}) {
+      // Rows of five blocks, and bytes behind the last row that stay as they are.
+      const auto bytes = static_cast<std::size_t>(w.nx * w.ny * compressed_row<float>(w.nz, bits));
+      const array<uint8_t> kept = on_device(0, std::vector<uint8_t>(bytes + block_cells, 77));
+      const array<float> image = on_device(0, std::vector<float>(cells, 0)),
+                         illumination = on_device(0, std::vector<float>(cells, 0));
+      for (const slab& part : cut(g, ends)) {
+        const keep_compressed<float> k{kept.data(), now.data(), g.layout, part, w, bits};
+        launch_on(0, keep_it, window_shape(part, w), k, inout(kept), in(now));
+        const correlate_compressed<float> c{
+            image.data(), illumination.data(), kept.data(), ones.data(), g.layout, part, w, bits};
+        launch_on(0, correlate_it, window_shape(part, w), c, inout(image), inout(illumination), in(kept), in(ones));
+      }
+      for (std::size_t n = bytes; n < kept.size(); ++n) ASSERT_EQ(kept[n], 77);
+      const float bound = 0.5F * (*largest - *lowest) / static_cast<float>((1 << bits) - 2) + 1e-6F;
+      std::size_t i = 0;
+      for (int64_t x = 0; x < w.nx; ++x)
+        for (int64_t y = 0; y < w.ny; ++y)
+          for (int64_t z = 0; z < w.nz; ++z, ++i) {
+            const float wanted = g.now[static_cast<std::size_t>(g.layout.index(w.x + x, w.y + y, w.z + z))];
+            ASSERT_NEAR(image[i], wanted, bound) << bits << " bits";
+          }
+    }
+}
+
 TEST(CudaSlab, TilesCoverIt) {
   for (const int64_t n : {1, 7, 100, 401, 1000})
     for (const y_ends ends : {y_ends::flat, y_ends::periodic, y_ends::closed}) {

@@ -30,18 +30,21 @@ namespace {
 struct variant {
   const char* name;
   bool usable;
-  hpeHostKernel step_f32, step_f64, keep_f32, correlate_f32;
+  hpeHostKernel step_f32, step_f64, keep_f32, correlate_f32, keep_compressed_f32, correlate_compressed_f32;
 };
 
 std::vector<variant> variants() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-  std::vector<variant> all = {
-      {"chosen", true, wave_step_f32, wave_step_f64, keep_f32, correlate_f32},
-      {"baseline", true, wave_step_f32_baseline, wave_step_f64_baseline, keep_f32_baseline, correlate_f32_baseline},
-      {"avx2", avx2, wave_step_f32_avx2, wave_step_f64_avx2, keep_f32_avx2, correlate_f32_avx2},
-      {"avx512", avx512, wave_step_f32_avx512, wave_step_f64_avx512, keep_f32_avx512, correlate_f32_avx512}};
+  std::vector<variant> all = {{"chosen", true, wave_step_f32, wave_step_f64, keep_f32, correlate_f32,
+                               keep_compressed_f32, correlate_compressed_f32},
+                              {"baseline", true, wave_step_f32_baseline, wave_step_f64_baseline, keep_f32_baseline,
+                               correlate_f32_baseline, keep_compressed_f32_baseline, correlate_compressed_f32_baseline},
+                              {"avx2", avx2, wave_step_f32_avx2, wave_step_f64_avx2, keep_f32_avx2, correlate_f32_avx2,
+                               keep_compressed_f32_avx2, correlate_compressed_f32_avx2},
+                              {"avx512", avx512, wave_step_f32_avx512, wave_step_f64_avx512, keep_f32_avx512,
+                               correlate_f32_avx512, keep_compressed_f32_avx512, correlate_compressed_f32_avx512}};
   std::erase_if(all, [](const variant& v) { return !v.usable; });
   return all;
 }
@@ -245,6 +248,103 @@ TEST(KeepAndCorrelate, DoWhatTheyAreDescribedAs) {
             ASSERT_NEAR(illumination[i], 2 + g.now[cell] * g.now[cell], 3e-7) << v.name;
           }
     }
+}
+
+/// Half a step of each block's range, by packed cell: the most that compression may change a cell.
+std::vector<float> bounds(const problem<float>& g, const window& w, int64_t bits) {
+  std::vector<float> all;
+  for (int64_t x = 0; x < w.nx; ++x)
+    for (int64_t y = 0; y < w.ny; ++y)
+      for (int64_t first = 0; first < w.nz; first += block_cells) {
+        const float* const from = &g.now[static_cast<std::size_t>(g.layout.index(w.x + x, w.y + y, w.z + first))];
+        const auto count = static_cast<std::size_t>(std::min(block_cells, w.nz - first));
+        const auto [lowest, largest] = std::minmax_element(from, from + count);
+        const auto levels = static_cast<float>((1 << bits) - (*lowest < 0 && *largest > 0 ? 2 : 1));
+        all.insert(all.end(), count, 0.5F * (*largest - *lowest) / levels);
+      }
+  return all;
+}
+
+TEST(KeepAndCorrelate, CompressedCellsAreOffByHalfAStepAtMost) {
+  // Rows of four blocks, the last of which is not full.
+  const problem<float> g(14, 5, 110, y_ends::closed, false);
+  const window w{3, 1, 5, 8, 3, 101};
+  const auto cells = static_cast<std::size_t>(w.nx * w.ny * w.nz);
+  for (const int64_t bits : {4, 8, 16}) {
+    const auto bytes = static_cast<std::size_t>(w.nx * w.ny * compressed_row<float>(w.nz, bits));
+    EXPECT_EQ(bytes, static_cast<std::size_t>(w.nx * w.ny * 4 * (8 + 4 * bits)));
+    const std::vector<float> bound = bounds(g, w, bits);
+    std::vector<uint8_t> first;
+    for (const variant& v : variants())
+      for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{14}, {2, 7, 8, 14}}) {
+        std::vector<uint8_t> kept(bytes, 255);
+        // Over a field of ones, the image is the kept field.
+        std::vector<float> image(cells, 0), illumination(cells, 0), ones(g.now.size(), 1);
+        int64_t begin = 0;
+        for (const int64_t end : cuts) {
+          const slab part{begin, end, 3, 4};
+          const hpeTiles tiles{0, part.tiles_x(), {part.tiles_x(), 1, 1}};
+          const keep_compressed<float> k{kept.data(), g.now.data(), g.layout, part, w, bits};
+          v.keep_compressed_f32(&k, &tiles);
+          const correlate_compressed<float> c{
+              image.data(), illumination.data(), kept.data(), ones.data(), g.layout, part, w, bits};
+          v.correlate_compressed_f32(&c, &tiles);
+          begin = end;
+        }
+        if (first.empty()) first = kept;
+        EXPECT_EQ(kept, first) << v.name << ": compression has no fused operations";
+        float most = 0;
+        std::size_t i = 0;
+        for (int64_t x = 0; x < w.nx; ++x)
+          for (int64_t y = 0; y < w.ny; ++y)
+            for (int64_t z = 0; z < w.nz; ++z, ++i) {
+              const float wanted = g.now[static_cast<std::size_t>(g.layout.index(w.x + x, w.y + y, w.z + z))];
+              const float error = std::abs(image[i] - wanted);
+              ASSERT_LE(error, bound[i] * 1.001F + 1e-6F) << v.name << ", " << bits << " bits";
+              ASSERT_NEAR(illumination[i], image[i] * image[i], 1e-6F);
+              most = std::max(most, error / bound[i]);
+            }
+        EXPECT_GT(most, 0.5F) << "fewer bits would do";
+      }
+  }
+}
+
+TEST(KeepAndCorrelate, CellsThatTheWaveHasNotReachedStayZero) {
+  problem<float> g(1, 1, 32, y_ends::flat, false);
+  const window w{0, 0, 0, 1, 1, 32};
+  const slab part{0, 1, 1, 1};
+  const hpeTiles tiles{0, 1, {1, 1, 1}};
+  for (const std::pair<float, float>& range : {std::pair{-0.37F, 1.9F}, {-2.0F, 0.01F}, {0.0F, 5.0F}, {-5.0F, 0.0F}}) {
+    std::fill(g.now.begin(), g.now.end(), 0.0F);
+    g.now[static_cast<std::size_t>(g.layout.index(0, 0, 3))] = range.first;
+    g.now[static_cast<std::size_t>(g.layout.index(0, 0, 4))] = range.second;
+    std::vector<uint8_t> kept(static_cast<std::size_t>(compressed_row<float>(32, 8)));
+    std::vector<float> image(32, 0), illumination(32, 0), ones(g.now.size(), 1);
+    const keep_compressed<float> k{kept.data(), g.now.data(), g.layout, part, w, 8};
+    keep_compressed_f32(&k, &tiles);
+    const correlate_compressed<float> c{
+        image.data(), illumination.data(), kept.data(), ones.data(), g.layout, part, w, 8};
+    correlate_compressed_f32(&c, &tiles);
+    for (std::size_t z = 5; z < 32; ++z) EXPECT_NEAR(image[z], 0, 1e-6) << range.first;
+  }
+}
+
+TEST(KeepAndCorrelate, ConstantBlocksAreKeptExactly) {
+  problem<float> g(4, 1, 70, y_ends::flat, false);
+  for (const float value : {0.0F, -3.25F, 1e-40F}) {
+    std::fill(g.now.begin(), g.now.end(), value);
+    const window w{0, 0, 0, 4, 1, 70};
+    const slab part{0, 4, 4, 1};
+    const hpeTiles tiles{0, 1, {1, 1, 1}};
+    std::vector<uint8_t> kept(static_cast<std::size_t>(4 * compressed_row<float>(70, 8)));
+    std::vector<float> image(280, 0), illumination(280, 0), ones(g.now.size(), 1);
+    const keep_compressed<float> k{kept.data(), g.now.data(), g.layout, part, w, 8};
+    keep_compressed_f32(&k, &tiles);
+    const correlate_compressed<float> c{
+        image.data(), illumination.data(), kept.data(), ones.data(), g.layout, part, w, 8};
+    correlate_compressed_f32(&c, &tiles);
+    for (const float v : image) EXPECT_EQ(v, value);
+  }
 }
 
 }  // namespace

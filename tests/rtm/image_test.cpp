@@ -107,6 +107,49 @@ TEST(Image, PointDiffractorIsFocusedAtItsPlace) {
   EXPECT_LT(away, 0.3 * largest) << "elsewhere the image is small";
 }
 
+TEST(Image, CompressedWaveFieldsChangeItLittle) {
+  const volume truth = flat_model(100, 1, 70, spacing, 400, 2000, 2500);
+  const volume smooth = make_volume(100, 1, 70, spacing, 2000);
+  const auto image_with = [&](std::int64_t bits, int devices) {
+    migration_settings s;
+    s.frequency = 20;
+    s.time_step = 0.9 * stable_step(2, spacing, 2500);
+    s.steps = static_cast<std::int64_t>(0.6 / s.time_step);
+    s.keep_every = default_keep_every(s.frequency, s.time_step);
+    s.devices = devices;
+    s.kept_bits = bits;
+    simulation on(truth, 2500, s, nullptr);
+    const medium<float> ground = on.medium_of(truth);
+    migration work(on, smooth);
+    for (const std::int32_t x : {30, 50, 70}) {
+      shot one{{x, 0, 2}, {}};
+      for (std::int32_t r = 0; r < 100; ++r) one.receivers.push_back({r, 0, 2});
+      work.add(one, on.record(ground, one, "recording"));
+    }
+    return work.image();
+  };
+  const auto change = [](const volume& compressed, const volume& whole) {
+    return norm(difference(compressed.values, whole.values)) / norm(whole.values);
+  };
+  struct expected {
+    std::int64_t bits;
+    double stack, filtered;  // the most that the stack, and the stack without its background, may change
+  };
+  const volume whole = image_with(0, 1);
+  for (const expected& e : {expected{16, 1e-4, 1e-3}, {8, 0.01, 0.01}, {4, 0.1, 0.3}}) {
+    const volume compressed = image_with(e.bits, 1);
+    const double stack = change(compressed, whole);
+    const double filtered = change(without_background(compressed), without_background(whole));
+    RecordProperty("stack_" + std::to_string(e.bits) + "_bits", scientific(stack));
+    RecordProperty("filtered_" + std::to_string(e.bits) + "_bits", scientific(filtered));
+    EXPECT_GT(stack, 0);
+    EXPECT_LE(stack, e.stack) << e.bits << " bits";
+    EXPECT_LE(filtered, e.filtered) << e.bits << " bits";
+    if (e.bits != 8) continue;
+    EXPECT_EQ(image_with(e.bits, device_count()).values, compressed.values) << "the same bits on all devices";
+  }
+}
+
 TEST(Image, SettingsThatCannotRunSaySo) {
   const volume truth = make_volume(40, 1, 30, spacing, 2000);
   migration_settings s;

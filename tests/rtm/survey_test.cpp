@@ -1,114 +1,23 @@
-// Surveys on disk: the survey file, shot records and models in SEG-Y, the verbs, and runs that are interrupted.
+// Survey files, shot records and models in SEG-Y, and wavelets.
 
 #include "apps/rtm/survey.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <cmath>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <numeric>
+#include <functional>
 #include <sstream>
-#include <thread>
 
 #include "apps/files/element_file.h"
 #include "apps/rtm/records.h"
-#include "apps/rtm/rtm_main.h"
 #include "apps/rtm/run.h"
 #include "tests/rtm/experiment.h"
+#include "tests/rtm/on_disk.h"
 
 namespace hpe::rtm::testing {
 namespace {
 
 namespace segy = files::segy;
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-struct result {
-  int status;
-  std::string errors;
-};
-
-int run_verb(std::vector<std::string> words) {
-  words.insert(words.begin(), "rtm");
-  std::vector<char*> argv;
-  for (std::string& w : words) argv.push_back(w.data());
-  return rtm_main(static_cast<int>(argv.size()), argv.data());
-}
-
-result rtm(const std::vector<std::string>& words) {
-  ::testing::internal::CaptureStderr();
-  ::testing::internal::CaptureStdout();
-  const int status = run_verb(words);
-  static_cast<void>(::testing::internal::GetCapturedStdout());
-  return {status, ::testing::internal::GetCapturedStderr()};
-}
-
-/// Files that are written grow to this many bytes at most.
-class small_disk {
- public:
-  explicit small_disk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const struct rlimit small { bytes, before_.rlim_max };
-    setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~small_disk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    static_cast<void>(std::signal(SIGXFSZ, handler_));
-  }
-  small_disk(const small_disk&) = delete;
-  small_disk& operator=(const small_disk&) = delete;
-
- private:
-  struct rlimit before_ {};
-  void (*handler_)(int);
-};
-
-class on_disk : public ::testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
-  std::string save_text(const std::string& text, const std::string& name = "survey.toml") const {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
-  [[nodiscard]] std::string complaint(const std::string& text) const {
-    try {
-      static_cast<void>(read_survey(save_text(text)));
-    } catch (const bad_input& e) {
-      return e.what();
-    }
-    return "";
-  }
-
-  /// A survey of three shots, small enough for a test.
-  std::string small_survey(const std::string& more = "") const {
-    return save_text(
-        "[model]\nbuiltin = \"flat\"\nsize = [70, 1, 40]\nspacing = 20\norigin = [1000, 500]\n"
-        "[wavelet]\nfrequency = 9\n[shots]\nx = [1300, 2100, 400]\n[receivers]\nx = [1000, 2380, 20]\n"
-        "[migration]\nsmooth = 40\n[time]\nlength = 0.9\ninterval = 0.008\n[records]\nfile = \"r.sgy\"\n"
-        "[image]\nname = \"image\"\nformats = [\"npy\"]\n" +
-        more);
-  }
-
- private:
-  /// A process that a death test starts gets the folder of the test that starts it.
-  static std::filesystem::path folder() {
-    constexpr const char* name = "HPE_TEST_SURVEY_FOLDER";
-    setenv(name, (::testing::TempDir() + "/hpe-survey-" + std::to_string(getpid())).c_str(), 0);
-    return getenv(name);
-  }
-  const std::filesystem::path folder_ = folder();
-};
 
 TEST_F(on_disk, a_survey_file_says_what_it_says) {
   const survey s =
@@ -134,6 +43,7 @@ TEST_F(on_disk, a_survey_file_is_refused_with_line_and_field) {
       {"[model]\nunit = \"furlong\"", file + "2: [model] unit = 'furlong': \"m/s\" or \"km/s\" is wanted"},
       {"[edges]\nfree_surface = 1", file + "2: [edges] free_surface = 1: true or false is wanted"},
       {"[edges]\nsponge = 1.5", file + "2: [edges] sponge = 1.5: whole number, at least 0 is wanted"},
+      {"[migration]\ncompress = 5", file + "2: [migration] compress = 5: 0 or 4 or 8 or 16 is wanted"},
       {"[image]\nformats = \"png\"", file + "2: [image] formats = 'png': list of texts is wanted"},
       {"[shots]\ndeph = 5", file + "2: unknown field of [shots]: deph; is depth meant?"},
       {"[shotz]\ndepth = 5", file + "1: unknown table shotz; is shots meant?"},
@@ -329,44 +239,6 @@ TEST_F(on_disk, records_of_the_field_may_be_in_feet_with_dead_traces_and_a_delay
   EXPECT_EQ(complaint(), " has only dead and auxiliary traces");
 }
 
-TEST_F(on_disk, an_image_from_records_shows_the_reflector) {
-  const std::string file = small_survey();
-  const result modelled = rtm({"model", file});
-  ASSERT_EQ(modelled.status, 0) << modelled.errors;
-  const result migrated = rtm({"migrate", file});
-  ASSERT_EQ(migrated.status, 0) << migrated.errors;
-  EXPECT_FALSE(std::filesystem::exists(path("image.sums")));
-  const files::description d = files::describe(path("image.npy"));
-  EXPECT_EQ(d.shape, (std::vector<std::uint64_t>{70, 1, 40}));
-  std::vector<float> image(70 * 40);
-  files::read(d, image.data());
-  for (std::size_t x = 25; x <= 45; x += 5) {
-    const auto column = image.begin() + static_cast<std::ptrdiff_t>(40 * x);
-    EXPECT_NEAR(static_cast<double>(std::max_element(column + 8, column + 38) - column), 19.5, 1.4) << x;
-  }
-}
-
-TEST_F(on_disk, the_image_is_the_correlation_over_the_illumination) {
-  const std::string file = small_survey("laplacian = false\nillumination = \"light.npy\"\n");
-  ASSERT_EQ(rtm({"model", file}).status, 0);
-  const auto values = [&](const std::string& name) {
-    std::vector<float> all(70 * 40);
-    files::read(files::describe(path(name)), all.data());
-    return all;
-  };
-  ASSERT_EQ(rtm({"migrate", file}).status, 0);
-  const std::vector<float> normalised = values("image.npy"), light = values("light.npy");
-  const result r = rtm({"migrate", small_survey("laplacian = false\ncondition = \"correlation\"\n")});
-  ASSERT_EQ(r.status, 0) << r.errors;
-  const std::vector<float> plain = values("image.npy");
-  const double mean = std::accumulate(light.begin(), light.end(), 0.0) / static_cast<double>(light.size());
-  for (std::size_t i = 0; i < plain.size(); ++i) {
-    EXPECT_GE(light[i], 0);
-    const double wanted = plain[i] / (light[i] + 1e-3 * mean);
-    EXPECT_NEAR(normalised[i], wanted, 1e-5 * (std::abs(wanted) + 1));
-  }
-}
-
 TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
   // A Ricker wavelet in a file gives the records of its frequency, in each format.
   const std::vector<float> ricker_samples = ricker(9, 0.002, 200);
@@ -399,93 +271,6 @@ TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
   files::write(path("w.npy"), "f32", {20}, silence.data(), sizeof(float));
   s.wavelet_interval = 0.002;
   EXPECT_THROW(static_cast<void>(settings_of(s, model, s.interval, 0.9, 1)), bad_input);
-}
-
-TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
-  const std::string file = small_survey();
-  ASSERT_EQ(rtm({"model", file}).status, 0);
-  const std::string whole = contents(path("r.sgy"));
-  std::filesystem::remove(path("r.sgy"));
-  {
-    const small_disk full(whole.size() / 2);
-    const result r = rtm({"model", file});
-    EXPECT_EQ(r.status, 1);
-    EXPECT_NE(r.errors.find("it keeps 1 of 3 shots, and the same command goes on"), std::string::npos) << r.errors;
-  }
-  const result r = rtm({"model", file});
-  EXPECT_EQ(r.status, 0);
-  EXPECT_NE(r.errors.find("1 shots are there already"), std::string::npos) << r.errors;
-  EXPECT_TRUE(contents(path("r.sgy")) == whole);
-
-  std::ofstream(path("r.sgy"), std::ios::binary) << whole.substr(0, whole.size() - 1000);
-  EXPECT_EQ(rtm({"model", file}).status, 0);
-  EXPECT_TRUE(contents(path("r.sgy")) == whole);
-
-  const std::string other = small_survey("[edges]\nsponge = 30\n");
-  const result refused = rtm({"model", other});
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.errors.find("--fresh overwrites"), std::string::npos) << refused.errors;
-  EXPECT_TRUE(contents(path("r.sgy")) == whole);
-  EXPECT_EQ(rtm({"model", "--fresh", other}).status, 0);
-}
-
-/// Runs the migration and kills the process as soon as a shot's sums are on the disk.
-[[noreturn]] void migrate_until_killed(const std::string& survey, const std::string& sums) {
-  std::thread([sums] {
-    while (!std::filesystem::exists(sums)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::raise(SIGKILL);
-  }).detach();
-  std::exit(run_verb({"migrate", survey}));
-}
-
-TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const std::string file = small_survey();
-  EXPECT_EXIT(
-      {
-        static_cast<void>(run_verb({"model", file}));
-        migrate_until_killed(file, path("image.sums"));
-      },
-      ::testing::KilledBySignal(SIGKILL), "");
-  const std::string sums = contents(path("image.sums"));
-  EXPECT_EQ(sums.substr(0, 16), "hpe rtm sums 1\nr");
-  {
-    const small_disk full(sums.size() / 2);
-    const result r = rtm({"migrate", file});
-    EXPECT_EQ(r.status, 1);
-    EXPECT_NE(r.errors.find("File too large; it keeps the "), std::string::npos) << r.errors;
-    EXPECT_TRUE(contents(path("image.sums")) == sums);
-  }
-  const result on = rtm({"migrate", file});
-  EXPECT_EQ(on.status, 0) << on.errors;
-  EXPECT_NE(on.errors.find("image.sums already"), std::string::npos) << on.errors;
-  const std::string resumed = contents(path("image.npy"));
-  EXPECT_EQ(rtm({"migrate", file}).status, 0);
-  EXPECT_TRUE(contents(path("image.npy")) == resumed) << "the same bits without an interruption";
-
-  save_text("hpe rtm sums 1\n", "image.sums");
-  const result refused = rtm({"migrate", file});
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.errors.find("--fresh begins anew"), std::string::npos) << refused.errors;
-}
-
-TEST_F(on_disk, verbs_say_what_is_missing) {
-  EXPECT_NE(rtm({"model"}).errors.find("which survey?"), std::string::npos);
-  EXPECT_NE(rtm({"model", save_text("[shots]\nx = [0, 1, 1]\n")}).errors.find("[records] file is not stated"),
-            std::string::npos);
-  EXPECT_NE(rtm({"migrate", save_text("[records]\nfile = \"r.sgy\"\n")}).errors.find("[image] name is not stated"),
-            std::string::npos);
-  std::string text = contents(small_survey());
-  text.replace(text.find("interval = 0.008"), 16, "interval = 0.08");
-  EXPECT_NE(rtm({"model", save_text(text)}).errors.find("needs at most 22.22 ms"), std::string::npos);
-  const auto with_size = [&](const char* size) {
-    std::string other = contents(small_survey());
-    other.replace(other.find("[70, 1, 40]"), 11, size);
-    return rtm({"model", save_text(other)}).errors;
-  };
-  EXPECT_NE(with_size("[70, 1.5, 40]").find("1.5 cells is no whole number"), std::string::npos);
-  EXPECT_NE(with_size("[1e6, 1e6, 1e6]").find("EiB on the host"), std::string::npos);
-  EXPECT_EQ(rtm({"migrate", "--help"}).status, 0);
 }
 
 }  // namespace
