@@ -27,8 +27,9 @@ std::uint64_t encode(double value, const float_format& format, rounding round) {
   const unsigned width = format.exponent_bits + format.mantissa_bits;
   const std::uint64_t sign = static_cast<std::uint64_t>(negative) << width;
   const std::uint64_t infinity = ((std::uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
+  const std::uint64_t beyond = format.has_infinity ? infinity : format.nan;  // of the largest finite value
   if (std::isnan(value)) return format.nan;
-  if (std::isinf(value)) return sign | infinity;
+  if (std::isinf(value)) return sign | beyond;
   if (value == 0) return sign;
   int exponent = 0;
   const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
@@ -50,12 +51,21 @@ std::uint64_t encode(double value, const float_format& format, rounding round) {
   if (rounds_up(round, negative, (kept & 1) != 0, half, rest)) ++kept;
   // A carry out of the mantissa increments the exponent by itself, also when a subnormal becomes normal.
   std::uint64_t bits = kept + (static_cast<std::uint64_t>(biased - 1) << format.mantissa_bits);
-  if (bits >= infinity) {
+  if (bits >= beyond) {
     const bool stays =
         round == rounding::toward_zero || (round == rounding::down && !negative) || (round == rounding::up && negative);
-    bits = stays ? infinity - 1 : infinity;
+    bits = stays ? beyond - 1 : beyond;
   }
   return sign | bits;
+}
+
+std::uint64_t encode_finite(double value, const float_format& format) {
+  const unsigned width = format.exponent_bits + format.mantissa_bits;
+  const std::uint64_t ones = (std::uint64_t{1} << width) - 1;
+  const std::uint64_t largest = format.has_infinity ? ones - (std::uint64_t{1} << format.mantissa_bits) : ones - 1;
+  const double limit = decode(largest, format);
+  if (std::fabs(value) >= limit) return largest | static_cast<std::uint64_t>(std::signbit(value)) << width;
+  return encode(value, format, rounding::nearest_even);
 }
 
 double decode(std::uint64_t bits, const float_format& format) {
@@ -67,8 +77,8 @@ double decode(std::uint64_t bits, const float_format& format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const int scale = 1 - bias - static_cast<int>(format.mantissa_bits);
   double value = 0;
-  if (exponent == top) {
-    value = mantissa == 0 ? HUGE_VAL : std::nan("");
+  if (exponent == top && (format.has_infinity || mantissa + 1 == std::uint64_t{1} << format.mantissa_bits)) {
+    value = format.has_infinity && mantissa == 0 ? HUGE_VAL : std::nan("");
   } else if (exponent == 0) {
     value = std::ldexp(static_cast<double>(mantissa), scale);
   } else {

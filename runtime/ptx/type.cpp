@@ -16,15 +16,16 @@ struct row {
 };
 
 // In the order of enum type.
-constexpr std::array<row, 24> rows{{
-    {"", 0, false, false},       {"pred", 1, false, false},  {"b8", 8, false, false},    {"u8", 8, false, false},
-    {"s8", 8, true, false},      {"b16", 16, false, false},  {"u16", 16, false, false},  {"s16", 16, true, false},
-    {"f16", 16, false, true},    {"bf16", 16, false, true},  {"b32", 32, false, false},  {"u32", 32, false, false},
-    {"s32", 32, true, false},    {"f32", 32, false, true},   {"f16x2", 32, false, true}, {"bf16x2", 32, false, true},
-    {"u16x2", 32, false, false}, {"s16x2", 32, true, false}, {"tf32", 32, false, true},  {"b64", 64, false, false},
-    {"u64", 64, false, false},   {"s64", 64, true, false},   {"f64", 64, false, true},   {"b128", 128, false, false},
+constexpr std::array<row, 26> rows{{
+    {"", 0, false, false},       {"pred", 1, false, false},   {"b8", 8, false, false},    {"u8", 8, false, false},
+    {"s8", 8, true, false},      {"b16", 16, false, false},   {"u16", 16, false, false},  {"s16", 16, true, false},
+    {"f16", 16, false, true},    {"bf16", 16, false, true},   {"b32", 32, false, false},  {"u32", 32, false, false},
+    {"s32", 32, true, false},    {"f32", 32, false, true},    {"f16x2", 32, false, true}, {"bf16x2", 32, false, true},
+    {"u16x2", 32, false, false}, {"s16x2", 32, true, false},  {"tf32", 32, false, true},  {"b64", 64, false, false},
+    {"u64", 64, false, false},   {"s64", 64, true, false},    {"f64", 64, false, true},   {"b128", 128, false, false},
+    {"e4m3x2", 16, false, true}, {"e5m2x2", 16, false, true},
 }};
-static_assert(rows.size() == static_cast<std::size_t>(type::b128) + 1);
+static_assert(rows.size() == static_cast<std::size_t>(type::e5m2x2) + 1);
 
 const row& row_of(type t) { return rows[static_cast<std::size_t>(t)]; }
 

@@ -33,6 +33,8 @@ enum class type : std::uint8_t {
   s64,
   f64,
   b128,
+  e4m3x2,
+  e5m2x2,
 };
 
 /// Names are without the leading dot, as in "u32".
@@ -44,7 +46,7 @@ enum class type : std::uint8_t {
 /// The size of a value in memory; 0 for none and pred.
 [[nodiscard]] unsigned bytes_of(type t);
 [[nodiscard]] bool is_signed(type t);
-/// f16, bf16, f32, f64 and the packed forms.
+/// f16, bf16, f32, f64, and the packed forms, e4m3x2 and e5m2x2 among them.
 [[nodiscard]] bool is_float(type t);
 
 }  // namespace hpe::ptx

@@ -72,7 +72,9 @@ class function_verifier {
 
   // cvt accepts registers that are wider than its types.
   void check_conversion(const instruction& i) const {
-    const bool pair = i.types[0] == type::f16x2 || i.types[0] == type::bf16x2;
+    const type to = i.types[0];
+    const bool packed = to == type::f16x2 || to == type::bf16x2 || to == type::e4m3x2 || to == type::e5m2x2;
+    const bool pair = packed && i.second_type() == type::f32;
     if (i.sources.size() != (pair ? 2 : 1)) fail(i, "the wrong number of operands");
     if (width(i.results[0]) < bits_of(i.types[0])) fail(i, "the result is narrower than its type");
     for (const operand& o : i.sources)

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <numeric>
 
+#include "runtime/ptx/float_format.h"
 #include "runtime/ptx/texture.h"
 #include "tests/ptx/programs_fixture.h"
 
@@ -65,6 +66,87 @@ TEST_P(WarpPrograms, ShufflesVotesAndDivergence) {
   EXPECT_RUNS(runner.launch("named_barriers", {{1}, {128}}, named));
   for (int t = 0; t < 128; ++t) ASSERT_EQ(named[t], t < 64 ? 63 - t : -t);
   EXPECT_RUNS(runner.launch("leaves_early", {{1}, {100}}, named));
+}
+
+// The finite values of an 8-bit format without sign, by code, from its definition.
+std::vector<double> values_of(int mantissa_bits, int bias, int codes) {
+  std::vector<double> values;
+  for (int code = 0; code < codes; ++code) {
+    const int exponent = code >> mantissa_bits, mantissa = code & ((1 << mantissa_bits) - 1);
+    const int digits = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
+    values.push_back(std::ldexp(digits, std::max(exponent, 1) - bias - mantissa_bits));
+  }
+  return values;
+}
+
+unsigned nearest_code(const std::vector<double>& values, float x) {
+  if (std::isnan(x)) return 0x7f;
+  const double size = std::min<double>(std::fabs(x), values.back());
+  std::size_t best = 0;
+  for (std::size_t c = 1; c < values.size(); ++c) {
+    const double before = std::fabs(values[best] - size), now = std::fabs(values[c] - size);
+    if (now < before || (now == before && c % 2 == 0)) best = c;
+  }
+  return static_cast<unsigned>(best) | (std::signbit(x) ? 0x80U : 0U);
+}
+
+TEST_P(WarpPrograms, ConversionsOfEightBitFloats) {
+  kernel_runner runner({R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {
+  .reg .b16 %h<6>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  .reg .f32 %f<3>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd1, %rd1, %rd3;
+  mul.wide.u32 %rd3, %r1, 16;
+  add.u64 %rd2, %rd2, %rd3;
+  ld.global.f32 %f1, [%rd1];
+  mov.f32 %f2, 0f3F800000;
+  cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;
+  cvt.rn.satfinite.e5m2x2.f32 %h2, %f1, %f2;
+  cvt.rn.f16x2.e4m3x2 %r2, %h1;
+  cvt.rn.f16x2.e5m2x2 %r3, %h2;
+  cvt.rn.satfinite.e4m3x2.f16x2 %h3, %r2;
+  cvt.rn.satfinite.relu.e5m2x2.f16x2 %h4, %r3;
+  mov.b32 %r4, {%h1, %h2};
+  mov.b32 %r5, {%h3, %h4};
+  st.global.v4.u32 [%rd2], {%r2, %r3, %r4, %r5};
+  ret;
+})"},
+                       GetParam());
+  const std::vector<double> of_e4m3 = values_of(3, 7, 127), of_e5m2 = values_of(2, 15, 124);
+  std::vector<float> in{0.0F, 1e-30F, 500.0F, 1e30F, HUGE_VALF, NAN};
+  for (const auto* values : {&of_e4m3, &of_e5m2})
+    for (std::size_t c = 1; c < values->size(); ++c) {
+      const auto middle = static_cast<float>(((*values)[c - 1] + (*values)[c]) / 2);
+      for (const float x :
+           {static_cast<float>((*values)[c]), middle, std::nextafter(middle, 0.0F), std::nextafter(middle, HUGE_VALF)})
+        in.push_back(x);
+    }
+  for (std::size_t n = in.size(); n-- > 0;)
+    if (!std::isnan(in[n])) in.push_back(-in[n]);
+  const auto threads = static_cast<std::uint32_t>(in.size());
+  struct results {
+    std::uint32_t half_of_e4m3, half_of_e5m2, codes, again;
+  };
+  auto* const out = runner.upload(std::vector<results>(threads));
+  EXPECT_RUNS(runner.launch("k", {{1}, {threads}}, runner.upload(in), out));
+  for (std::size_t n = 0; n < in.size(); ++n) {
+    const unsigned e4m3 = nearest_code(of_e4m3, in[n]), e5m2 = nearest_code(of_e5m2, in[n]);
+    ASSERT_EQ(out[n].codes, (e5m2 << 8 | 0x3c) << 16 | (e4m3 << 8 | 0x38)) << in[n];
+    const unsigned relu = std::signbit(in[n]) && !std::isnan(in[n]) ? 0 : e5m2;
+    ASSERT_EQ(out[n].again, (relu << 8 | 0x3c) << 16 | (e4m3 << 8 | 0x38)) << in[n];
+    ASSERT_EQ(out[n].half_of_e5m2, (std::isnan(in[n]) ? 0x7fffU : e5m2 << 8) << 16 | 0x3c00) << in[n];
+    if (std::isnan(in[n])) continue;
+    const double exact = std::copysign(of_e4m3[e4m3 & 0x7f], in[n]);
+    ASSERT_EQ(decode(out[n].half_of_e4m3 >> 16, half_format), exact) << in[n];
+  }
 }
 
 TEST_P(WarpPrograms, CubInABlock) {
