@@ -52,6 +52,8 @@ TEST(explain, tells_of_a_kernel_in_words) {
                 "  assumed: blockIdx.x*blockDim.x + threadIdx.x fits into 32 bits, signed\n");
   const std::string accesses = explanation(explain_file(file.path(), ""), true);
   EXPECT_NE(accesses.find("PTX line 20: ld.global.f32 %f, [%d3];"), std::string::npos) << accesses;
+  EXPECT_NE(accesses.find("4*threadIdx.x\n      assumed: blockIdx.x*blockDim.x + threadIdx.x fits"), std::string::npos)
+      << accesses;
   EXPECT_NE(accesses.find("where blockIdx.x*blockDim.x + threadIdx.x < arg1"), std::string::npos) << accesses;
 }
 
