@@ -52,6 +52,8 @@ TEST(explain, tells_of_a_kernel_in_words) {
                 "  assumed: blockIdx.x*blockDim.x + threadIdx.x fits into 32 bits, signed\n");
   const std::string accesses = explanation(explain_file(file.path(), ""), true);
   EXPECT_NE(accesses.find("PTX line 20: ld.global.f32 %f, [%d3];"), std::string::npos) << accesses;
+  EXPECT_NE(accesses.find("4*threadIdx.x\n      assumed: blockIdx.x*blockDim.x + threadIdx.x fits"), std::string::npos)
+      << accesses;
   EXPECT_NE(accesses.find("where blockIdx.x*blockDim.x + threadIdx.x < arg1"), std::string::npos) << accesses;
 }
 
@@ -65,6 +67,21 @@ TEST(explain, tells_why_a_kernel_stays_on_one_gpu) {
   const std::string text = explanation(explain_file(HPE_LAUNCH_KERNELS, "spin"), false);
   EXPECT_NE(text.find("stays on one GPU: its blocks wait for each other"), std::string::npos) << text;
   EXPECT_EQ(text.find("cut along"), std::string::npos) << text;
+}
+
+TEST(explain, reads_what_clang_prints) {
+  const auto told = [](const char* kernel) { return explanation(explain_file(HPE_CLANG_PTX, kernel), false); };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(told("grid_stride"),
+                  "affine: further by blockDim.x for each block along x; in the block "
+                  "blockDim.x*gridDim.x*k1 + threadIdx.x"))
+      << told("grid_stride");
+  EXPECT_TRUE(has(told("stencil"), "threadIdx.y*arg2 + threadIdx.x, at offsets -1, 0, 1, -arg2, arg2"))
+      << told("stencil");
+  EXPECT_TRUE(has(told("product"), "cut along x, each GPU uses a part of arg0, arg2; the whole of arg1"))
+      << told("product");
+  EXPECT_FALSE(has(told("saxpy"), "assumed")) << told("saxpy");
+  EXPECT_TRUE(has(told("chain"), "stays on one GPU: its blocks wait for each other")) << told("chain");
 }
 
 TEST(explain, says_what_is_wrong_with_a_file) {

@@ -170,7 +170,7 @@ TEST(Verdicts, KernelsDoWhatTheAnalysisSays) {
   std::mt19937 random(seed);
   std::uint64_t exact = 0, alike = 0;
   unsigned kernels = 0, seen = 0;
-  std::vector<std::filesystem::path> files{HPE_PTX_LAUNCH_KERNELS};
+  std::vector<std::filesystem::path> files{HPE_PTX_LAUNCH_KERNELS, HPE_PTX_CLANG};
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(std::filesystem::path(HPE_PTX_PROGRAMS).parent_path()))
     if (entry.path().extension() == ".ptx") files.push_back(entry.path());

@@ -162,7 +162,10 @@ class kernel_text {
       const ptx::instruction& i = f.code[a.position];
       add(1, "{}: {}", words_.place(i), program_.text_of(f, i));
       if (a.inside != nullptr) add(2, "in {}, which the kernel calls", demangled(a.inside->name));
-      for (const address_form& form : a.forms) add(2, "address {}: {}", name_of(form.how), words_.of(form.whole));
+      for (const address_form& form : a.forms) {
+        add(2, "address {}: {}", name_of(form.how), words_.of(form.whole));
+        for (const std::string& line : words_of(form.assumes)) add(3, "assumed: {}", line);
+      }
       std::vector<std::string> where;
       for (const comparison& c : a.where) where.push_back(words_.of(c));
       if (!where.empty()) add(2, "where {}", joined(where, " and "));

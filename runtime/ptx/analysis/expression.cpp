@@ -60,10 +60,6 @@ range range_of_bits(unsigned bits, bool is_signed) {
   return {0, (one << bits) - 1};
 }
 
-bool product::has(quantity_id q) const {
-  return std::find(factors.begin(), factors.begin() + count, q) != factors.begin() + count;
-}
-
 expressions::expressions() { static_cast<void>(intern(polynomial{})); }
 
 quantity_id expressions::intern(quantity q, std::uint32_t distinction) {
@@ -174,10 +170,6 @@ std::optional<quantity_id> expressions::single_of(expression_id e) const {
   const polynomial& p = at(e);
   if (p.size() != 1 || p[0].of.count != 1 || p[0].factor != 1) return std::nullopt;
   return p[0].of.factors[0];
-}
-
-bool expressions::mentions(expression_id e, quantity_id q) const {
-  return std::any_of(at(e).begin(), at(e).end(), [q](const term& t) { return t.of.has(q); });
 }
 
 range expressions::range_of(expression_id e) const {

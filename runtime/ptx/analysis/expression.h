@@ -74,7 +74,6 @@ struct product {
   std::uint8_t count = 0;
 
   [[nodiscard]] bool is_one() const { return count == 0; }
-  [[nodiscard]] bool has(quantity_id q) const;
   bool operator==(const product&) const = default;
   bool operator<(const product& other) const { return std::tie(factors, count) < std::tie(other.factors, other.count); }
 };
@@ -123,7 +122,6 @@ class expressions {
 
   [[nodiscard]] std::optional<std::int64_t> constant_of(expression_id e) const;
   [[nodiscard]] std::optional<quantity_id> single_of(expression_id e) const;
-  [[nodiscard]] bool mentions(expression_id e, quantity_id q) const;
   [[nodiscard]] range range_of(expression_id e) const;
   [[nodiscard]] loop_set varies(expression_id e) const;
   [[nodiscard]] assumption_set assumes(expression_id e) const;

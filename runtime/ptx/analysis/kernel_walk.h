@@ -3,8 +3,6 @@
 /// Follows the registers of a function through its control flow, and gives the expression of each address and of each
 /// predicate that decides a branch.
 
-#include <unordered_map>
-
 #include "runtime/ptx/analysis/value_rules.h"
 
 namespace hpe::ptx::analysis {
@@ -37,8 +35,6 @@ class kernel_walk {
   [[nodiscard]] std::vector<condition> conditions_at(std::uint32_t block) const;
   /// The predicate of an instruction's guard.
   [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;
-  /// The counter of a loop.
-  [[nodiscard]] quantity_id counter_of(std::uint32_t loop) const { return counters_[loop]; }
   /// Whether a thread can leave a loop at the end of one of its blocks: to another block, or by ending.
   [[nodiscard]] bool may_leave(std::uint32_t loop, std::uint32_t block) const;
   /// What the branch at the end of a block depends on.
