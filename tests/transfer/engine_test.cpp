@@ -224,6 +224,10 @@ TEST_P(engine_test, devices_copy_to_themselves_and_to_each_other) {
   EXPECT_EQ(count.bytes_staged.load(), peers() ? sent.size() : 2 * sent.size()) << "besides what write() staged";
   done = copy(0, soft.at(0, 16 * mib), 1, soft.at(1), sent.size(), {&done, 1});
   EXPECT_EQ(read(0, soft.at(0, 16 * mib), sent.size(), {&done, 1}), sent);
+  const std::uint64_t before = count.bytes_peer;
+  done = move.copy_foreign(0, soft.at(0, 24 * mib), soft.at(0), sent.size(), {&done, 1});
+  EXPECT_EQ(count.bytes_peer.load() - before, sent.size());
+  EXPECT_EQ(read(0, soft.at(0, 24 * mib), sent.size(), {&done, 1}), sent);
 }
 
 TEST_P(engine_test, many_threads_share_a_few_buffers) {
