@@ -56,7 +56,7 @@ volume image_with_one_velocity(const volume& truth, double velocity, double freq
   s.frequency = frequency;
   s.time_step = 0.9 * stable_step(2, spacing, fastest(truth));
   s.steps = static_cast<std::int64_t>(0.9 / s.time_step);
-  s.devices = device_count();
+  s.devices = 1;
   s.data = preparation::residual;
   simulation on(truth, fastest(truth), s, nullptr);
   const medium<float> ground = on.medium_of(truth);
@@ -146,7 +146,7 @@ TEST(Image, CompressedWaveFieldsChangeItLittle) {
     EXPECT_LE(stack, e.stack) << e.bits << " bits";
     EXPECT_LE(filtered, e.filtered) << e.bits << " bits";
     if (e.bits != 8) continue;
-    EXPECT_EQ(image_with(e.bits, device_count()).values, compressed.values) << "the same bits on all devices";
+    EXPECT_EQ(image_with(e.bits, 2).values, compressed.values) << "the same bits on two devices";
   }
 }
 
