@@ -75,8 +75,8 @@ class gang {
         patient_until = {};
       }
       bool is_progress = false;
-      for (std::size_t n = 0; n < seats_.size(); ++n)
-        if (seats_[n]->is_taken && take_turn(*seats_[n])) is_progress = true;
+      for (const auto& each : seats_)
+        if (each->is_taken && take_turn(*each)) is_progress = true;
       if (is_progress) {
         patient_until = {};
         continue;
