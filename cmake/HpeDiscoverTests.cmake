@@ -6,7 +6,7 @@ include(GoogleTest)
 # stall for longer, which would fail the whole build.
 #
 # It also loses all variables of PROPERTIES ENVIRONMENT but the first (CMake 3.25), so a list of several is set by a file
-# that CTest includes behind the list of tests.
+# that CTest includes behind the list of tests. TEST_LIST is set here, so callers give none.
 function(hpe_discover_tests target)
   set(environment "")
   set(others "")

@@ -158,7 +158,9 @@ TEST_F(errors, OneRankFailsInACollectiveCall) {
   EXPECT_EQ(request, MPI_REQUEST_NULL);
   for (word i = 0; i < n; ++i) ASSERT_EQ(a[i], 3 + i);
   MPI_File file = MPI_FILE_NULL;
-  const std::string name = "/tmp/hpe-test-collective-" + std::to_string(::getppid());
+  int pid = ::getpid();
+  MPI_Bcast(&pid, 1, MPI_INT, 0, comm_);
+  const std::string name = "/tmp/hpe-test-collective-" + std::to_string(pid);
   ASSERT_EQ(MPI_File_open(comm_, name.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
                           MPI_INFO_NULL, &file),
             MPI_SUCCESS);
