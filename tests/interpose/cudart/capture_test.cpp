@@ -142,6 +142,7 @@ TEST_F(Capture, ADestroyedForkStaysPartOfIt) {
   const auto third = begin(a);
   EXPECT_TRUE(third->lose(*a));
   EXPECT_EQ(status(*a), cudaStreamCaptureStatusInvalidated);
+  EXPECT_EQ(code_of([&] { third->end(*a); }), cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(Capture, ForbiddenCallsInvalidateIt) {
