@@ -82,7 +82,7 @@ hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_
   return {divided(both.first, turns * s.messages_of_a_turn(bytes)), divided(both.second, copies)};
 }
 
-// Replaces this process by mpirun with this program.
+// Replaces this process by mpirun, which starts two ranks of this program.
 [[noreturn]] void start_two_ranks(char** argv) {
   std::vector<std::string> words{"mpirun", "-n", "2", "--oversubscribe", "--bind-to", "none"};
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");

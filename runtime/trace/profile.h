@@ -44,7 +44,7 @@ class HPE_API profile {
   /// Counts a transfer or touch for the caller's call site. address: the touched address.
   [[gnu::noinline]] void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time,
                              const void* address = nullptr) noexcept;
-  /// Records that bytes of device memory that CPU code uses moved to the host or back. Not in signal handlers.
+  /// Counts bytes that moved between a device and the host because CPU code uses them. Not in signal handlers.
   void moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device);
 
   /// Records that a launch or CPU code uses the bytes [begin, end) of a region. Not in signal handlers.

@@ -10,6 +10,7 @@
 #include "runtime/device/ptx_module.h"
 #include "tests/device/processes.h"
 #include "tests/device/support.h"
+#include "tests/ptx/waiting_blocks.h"
 
 namespace device_test {
 namespace {
@@ -177,28 +178,7 @@ again:
 
 // More blocks than threads, each of which waits for the next one.
 TEST_P(ptx, blocks_may_wait_for_later_ones) {
-  const auto chain = m.set().ptx()->load({head + R"(
-.visible .entry chain(.param .u64 flags) {
-  .reg .b64 %rd<3>;
-  .reg .b32 %r<4>;
-  .reg .pred %p<2>;
-  ld.param.u64 %rd1, [flags];
-  mov.u32 %r1, %ctaid.x;
-  mov.u32 %r2, %nctaid.x;
-  mul.wide.u32 %rd2, %r1, 4;
-  add.u64 %rd1, %rd1, %rd2;
-  add.u32 %r1, %r1, 1;
-  setp.eq.u32 %p1, %r1, %r2;
-  @%p1 bra last;
-again:
-  ld.volatile.global.u32 %r3, [%rd1+4];
-  setp.eq.u32 %p1, %r3, 0;
-  @%p1 bra again;
-last:
-  st.volatile.global.u32 [%rd1], %r2;
-  ret;
-}
-)"});
+  const auto chain = m.set().ptx()->load({waiting_blocks});
   for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(chain->place(d, {0, 0, 0}));
   const auto kernel = m.set().find_kernel(chain->id(), "chain");
   hpe::device::shape shape;

@@ -40,6 +40,14 @@ CUresult add(CUdeviceptr address, std::uint64_t count, std::uint64_t summand, CU
   return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
 }
 
+// Lets queued work go on after a while, so that a thread can be seen to wait for the work.
+std::thread resume_later() {
+  return std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stand_in::pause(false);
+  });
+}
+
 std::uint64_t* words_at(CUdeviceptr address) { return reinterpret_cast<std::uint64_t*>(address); }
 
 class Adoption : public testing::Test {
@@ -135,10 +143,7 @@ TEST_F(Adoption, WithFillsAndCopiesOfTheProgram) {
 TEST_F(Adoption, ATouchWaitsForQueuedWork) {
   stand_in::pause(true);
   ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
-  std::thread later([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    stand_in::pause(false);
-  });
+  std::thread later = resume_later();
   EXPECT_EQ(words_at(device)[4], 13U);
   later.join();
 }
@@ -156,10 +161,7 @@ TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
   stand_in::pause(true);
   ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
-  std::thread later([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    stand_in::pause(false);
-  });
+  std::thread later = resume_later();
   EXPECT_EQ(words_at(device)[4], 13U);
   later.join();
   ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
