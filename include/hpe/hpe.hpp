@@ -236,7 +236,7 @@ requires std::is_trivially_copyable_v<Parameters> &&(sizeof(Parameters) <= HPE_M
 template <class Parameters, std::same_as<hpeAccess>... Accesses>
 void launch_on(int device, const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
                const Accesses&... accesses) {
-  hpeAccess list[sizeof...(Accesses) + 1];
+  hpeAccess list[sizeof...(Accesses) + 1]{};  // initialised: compilers warn where a launch has no accesses
   std::size_t count = 0;
   ((accesses.size != 0 ? void(list[count++] = accesses) : void()), ...);
   check(hpeLaunch(device, what.get(), &shape, &parameters, sizeof(Parameters), list, count));
