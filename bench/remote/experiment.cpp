@@ -52,7 +52,8 @@ experiment::experiment(std::size_t bytes, unsigned repeats)
       columns_(static_cast<uint32_t>(bytes / tile_bytes / rows_)),
       module_(modules::require("libhpe-remote-kernels.so")),
       pass_(module_, "remote_pass"),
-      look_up_(module_, "remote_look_up") {
+      look_up_(module_, "remote_look_up"),
+      filter_(module_, "remote_filter") {
   if (hpe::device_count() < 2 || ((hpe::device_info(0).peers >> 1) & 1) == 0)
     throw std::runtime_error("remote memory needs two devices that reach each other's memory, see hpe info");
   std::mt19937 random(std::random_device{}());
@@ -101,6 +102,11 @@ const hpe::array<element>& experiment::far_out(side& s, target where) {
   const hpe::placement place = where == target::peer ? hpe::on_device(other(s.device)) : hpe::on_host();
   if (found.size() == 0) found = hpe::array<element>(s.near_out.size(), place);
   return found;
+}
+
+hpe::placement experiment::place_of(target where) {
+  if (where == target::host) return hpe::on_host();
+  return hpe::on_device(where == target::own ? 0 : 1);
 }
 
 uint32_t experiment::blocks(double occupancy) const {
@@ -233,10 +239,7 @@ experiment::look_up_result experiment::look_up_seconds(target where, std::size_t
                                                        bool read_only) {
   side& mine = side_of(0);
   const auto entries = static_cast<uint32_t>(table_bytes / sizeof(element));
-  const hpe::placement place = where == target::own    ? hpe::on_device(0)
-                               : where == target::peer ? hpe::on_device(1)
-                                                       : hpe::on_host();
-  const hpe::array<element> table = random_array(place, entries, far);
+  const hpe::array<element> table = random_array(place_of(where), entries, far);
   const uint32_t grid = blocks(occupancy), reads = on_gpus() ? 256 : 4;
   const hpeShape shape{{grid, 1, 1}, {tile_elements, 1, 1}};
   const auto run = [&] {
@@ -259,6 +262,40 @@ experiment::look_up_result experiment::look_up_seconds(target where, std::size_t
   return {timed(
               repeats_, [&] { empty_caches(); }, run),
           std::size_t{grid} * tile_elements * reads * sizeof(element)};
+}
+
+timing experiment::filter_seconds(uint32_t side, uint32_t reach, target where, weight_path path) {
+  const std::size_t pixels = std::size_t{side} * side;
+  const hpe::array<element> image = random_array(hpe::on_device(0), (pixels + 3) / 4, near);
+  const hpe::array<float> filtered(pixels, hpe::on_device(0));
+  const hpe::array<float> weights(most_weights, place_of(where));
+  filter p{image.data()->at, filtered.data(), weights.data(), side, reach, path, {}};
+  for (uint32_t k = 0; k < most_weights; ++k) weights[k] = p.by_value[k] = patterns_[far][k].at[0];
+  const hpeShape shape{{blocks(1), 1, 1}, {tile_elements, 1, 1}};
+  const auto run = [&] {
+    hpe::launch_on(0, filter_, shape, p, hpe::in(image), hpe::in(weights), hpe::out(filtered));
+    hpe::synchronize();
+  };
+  hpe::fill(filtered.data(), 0xff, pixels * sizeof(float));
+  run();
+  std::mt19937 random(std::random_device{}());
+  const auto pixel = [&](std::size_t i) { return patterns_[near][i / 4 % patterns_[near].size()].at[i % 4]; };
+  for (int sample = 0; sample < 64; ++sample) {
+    // The first samples are the corners.
+    const std::size_t place =
+        sample < 4 ? (sample & 1) * (side - 1U) + (sample >> 1) * (pixels - side) : random() % pixels;
+    const auto y = static_cast<int64_t>(place / side), x = static_cast<int64_t>(place % side), r = int64_t{reach};
+    float sum = 0, got = 0;
+    for (int64_t dy = -r; dy <= r; ++dy)
+      for (int64_t dx = -r; dx <= r; ++dx)
+        sum = std::fma(p.by_value[(dy + r) * (2 * r + 1) + dx + r],
+                       pixel(std::size_t{in_image(y + dy, side)} * side + in_image(x + dx, side)), sum);
+    hpe::copy(&got, filtered.data() + place, sizeof got);
+    if (std::memcmp(&sum, &got, sizeof sum) != 0)
+      throw std::runtime_error(fmt::format("pixel {} of a filtered image is wrong", place));
+  }
+  return timed(
+      repeats_, [&] { empty_caches(); }, run);
 }
 
 }  // namespace hpe::bench::remote

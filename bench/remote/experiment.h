@@ -54,6 +54,9 @@ class experiment {
   /// All threads of device 0 read a table of so many bytes, a power of two from 64.
   [[nodiscard]] look_up_result look_up_seconds(target where, std::size_t table_bytes, double occupancy, bool read_only);
 
+  /// Seconds of filtering an image of side x side pixels in near memory with weights that lie in `where`.
+  [[nodiscard]] timing filter_seconds(uint32_t side, uint32_t reach, target where, weight_path path);
+
  private:
   struct side;
 
@@ -61,6 +64,7 @@ class experiment {
   [[nodiscard]] const hpe::array<element>& far_in(side& s, target where);
   [[nodiscard]] const hpe::array<element>& far_out(side& s, target where);
   [[nodiscard]] hpe::array<element> random_array(const hpe::placement& place, std::size_t count, near_or_far which);
+  [[nodiscard]] static hpe::placement place_of(target where);
   [[nodiscard]] uint32_t blocks(double occupancy) const;
   void launch(int device, const setting& s, uint64_t* stamps);
   void check(int device, const setting& s);
@@ -72,6 +76,7 @@ class experiment {
   const hpe::module module_;
   const hpe::kernel<pass> pass_;
   const hpe::kernel<look_up> look_up_;
+  const hpe::kernel<filter> filter_;
   std::vector<element> patterns_[2];  // near and far arrays each repeat one
   std::vector<hpe::array<std::byte>> caches_;
   std::unique_ptr<side> sides_[2];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/common/devices.h"
 #include "bench/common/table.h"
 
 namespace hpe::bench::remote {
@@ -210,6 +211,27 @@ answer cached_tables(experiment& e) {
     p.charts.push_back(c);
   }
   a.pictures.push_back(p);
+  return a;
+}
+
+answer filters(experiment& e) {
+  answer a;
+  constexpr double micro = 1e-6;
+  const std::vector<uint32_t> sides = on_gpus() ? std::vector<uint32_t>{128, 4096, 24576} : std::vector<uint32_t>{129};
+  for (const uint32_t side : sides)
+    for (uint32_t reach = 1; reach <= most_reach; ++reach) {
+      const std::string name = fmt::format("filter {0} x {0} of {1}^2 pixels, weights ", 2 * reach + 1, side);
+      const timing copied = e.filter_seconds(side, reach, target::own, weight_path::parameter);
+      a.lines.push_back(number(name + "in the parameters", copied.median / micro, "us"));
+      for (const target where : {target::own, target::peer, target::host})
+        for (const weight_path path : {weight_path::plain, weight_path::read_only}) {
+          // Without a cache, host memory takes minutes for the largest image.
+          if (side > 4096 && where == target::host && path == weight_path::plain) continue;
+          a.lines.push_back(
+              number(fmt::format("  in {}{}", words(where), path == weight_path::read_only ? ", read-only path" : ""),
+                     e.filter_seconds(side, reach, where, path).median / copied.median, "x"));
+        }
+    }
   return a;
 }
 

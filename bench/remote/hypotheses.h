@@ -1,6 +1,7 @@
 #pragma once
 
-/// The five hypotheses on remote memory of J. Cabezas's thesis, section 6.3, each as lines of a table and a picture.
+/// The five hypotheses on remote memory of J. Cabezas's thesis, section 6.3, and its image filters, each as lines of a
+/// table and, most of them, a picture.
 
 #include <vector>
 
@@ -24,5 +25,7 @@ struct answer {
 [[nodiscard]] answer occupancy(experiment& e);
 /// Tables that all threads read may be remote while they fit into a cache.
 [[nodiscard]] answer cached_tables(experiment& e);
+/// Image filters whose weights each device has, or that lie in one memory.
+[[nodiscard]] answer filters(experiment& e);
 
 }  // namespace hpe::bench::remote

@@ -60,3 +60,20 @@ HPE_HOST_KERNEL(remote_look_up, look_up) {
       p.sums[block * tile_elements + t] = sum;
     }
 }
+
+HPE_HOST_KERNEL(remote_filter, filter) {
+  const filter& p = *parameters;
+  const int64_t side = p.side, reach = p.reach, pixels = side * side;
+  const float* const weights = p.path == weight_path::parameter ? p.by_value : p.weights;
+  for (uint64_t block = tiles->begin; block < tiles->end; ++block)
+    for (int64_t i = static_cast<int64_t>(block) * tile_elements; i < pixels;
+         i += int64_t{tiles->grid[0]} * tile_elements)
+      for (int64_t t = i; t < i + tile_elements && t < pixels; ++t) {
+        float sum = 0;
+        for (int64_t dy = -reach; dy <= reach; ++dy)
+          for (int64_t dx = -reach; dx <= reach; ++dx)
+            sum = std::fma(weights[(dy + reach) * (2 * reach + 1) + dx + reach],
+                           p.in[in_image(t / side + dy, p.side) * side + in_image(t % side + dx, p.side)], sum);
+        p.out[t] = sum;
+      }
+}

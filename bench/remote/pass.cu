@@ -61,3 +61,35 @@ extern "C" __global__ void __launch_bounds__(tile_elements, 16) remote_look_up(c
   }
   *as_vector(p.sums + blockIdx.x * tile_elements + threadIdx.x) = sum;
 }
+
+namespace {
+
+template <class Weight>
+__device__ void filter_with(const filter& p, Weight weight) {
+  const int64_t side = p.side;
+  const auto reach = static_cast<int>(p.reach), row_of_weights = 2 * reach + 1;
+  for (int64_t i = int64_t{blockIdx.x} * tile_elements + threadIdx.x; i < side * side;
+       i += int64_t{gridDim.x} * tile_elements) {
+    const int64_t y = i / side, x = i % side;
+    float sum = 0;
+    for (int dy = -reach; dy <= reach; ++dy) {
+      const float* const row = p.in + in_image(y + dy, p.side) * side;
+      for (int dx = -reach; dx <= reach; ++dx)
+        sum = fmaf(weight((dy + reach) * row_of_weights + dx + reach), row[in_image(x + dx, p.side)], sum);
+    }
+    p.out[i] = sum;
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(tile_elements) remote_filter(const __grid_constant__ filter p) {
+  // A volatile load is not moved out of the loop: the question is how loads of each pixel fare.
+  switch (p.path) {
+    case weight_path::plain:
+      filter_with(p, [&](int k) { return *static_cast<const volatile float*>(p.weights + k); });
+      break;
+    case weight_path::read_only: filter_with(p, [&](int k) { return __ldg(p.weights + k); }); break;
+    case weight_path::parameter: filter_with(p, [&](int k) { return p.by_value[k]; }); break;
+  }
+}

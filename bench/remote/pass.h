@@ -45,6 +45,23 @@ struct look_up {
   uint32_t read_only;  ///< 1: through the path for data that no thread writes (ld.global.nc)
 };
 
+/// A filter of an image of side x side pixels: out = the sum of weights times the pixels around one, whose rows and
+/// columns end with the image's edge repeated. Weights are rows of 2 reach + 1.
+inline constexpr uint32_t most_reach = 2, most_weights = 25;
+enum class weight_path : uint32_t {
+  plain,      ///< loads of the weights' memory
+  read_only,  ///< the same through the path for data that no thread writes
+  parameter   ///< weights in the kernel's parameters, of which each device has a copy
+};
+struct filter {
+  const float* in;
+  float* out;
+  const float* weights;
+  uint32_t side, reach;
+  weight_path path;
+  float by_value[most_weights];
+};
+
 #ifdef __CUDACC__
 #define HPE_REMOTE_BOTH __host__ __device__
 #else
@@ -53,6 +70,11 @@ struct look_up {
 
 [[nodiscard]] HPE_REMOTE_BOTH constexpr near_or_far where(const far_part& part, uint32_t column, uint32_t row) {
   return (part.in_columns != 0 ? column : row) < part.count ? far : near;
+}
+
+/// A pixel's row or column, or the nearest one in the image.
+[[nodiscard]] HPE_REMOTE_BOTH constexpr uint32_t in_image(int64_t place, uint32_t side) {
+  return place < 0 ? 0 : place < side ? static_cast<uint32_t>(place) : side - 1;
 }
 
 /// The entry that a thread reads at its k-th read. The factor is odd, so tables of all sizes are read evenly.

@@ -11,13 +11,13 @@ namespace {
 
 using namespace hpe::bench::remote;
 
-struct hypothesis {
+struct part {
   const char* name;
-  answer (*test)(experiment&);
+  answer (*measure)(experiment&);
 };
 
-constexpr hypothesis hypotheses[] = {
-    {"H1", bandwidth}, {"H2", progress_over_time}, {"H3", overhead}, {"H4", occupancy}, {"H5", cached_tables}};
+constexpr part parts[] = {{"H1", bandwidth}, {"H2", progress_over_time}, {"H3", overhead},
+                          {"H4", occupancy}, {"H5", cached_tables},      {"filters", filters}};
 
 }  // namespace
 
@@ -25,12 +25,12 @@ int main(int argc, char** argv) {
   std::size_t bytes = 0;
   std::string only, charts;
   std::vector<std::string> names;
-  for (const hypothesis& h : hypotheses) names.emplace_back(h.name);
+  for (const part& one : parts) names.emplace_back(one.name);
   const auto given = hpe::bench::parse(
       argc, argv, "kernels that use the memory of another device or of the host: rates, overheads, caches",
       {{"--size", "BYTES", "of an array (1G; 4M for soft devices); a multiple of 4M",
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
-       {"--only", "HYPOTHESIS", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables",
+       {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; filters",
         hpe::bench::to_word(only, names)},
        {"--charts", "FILE", "write the curves, for scripts/measurements draw", hpe::bench::to_text(charts)}});
   const bool gpus = hpe::bench::on_gpus();
@@ -39,11 +39,11 @@ int main(int argc, char** argv) {
   if (bytes % unit != 0) throw hpe::command_line::bad_input(fmt::format("--size {}: not a multiple of 4M", bytes));
   experiment e(bytes, given.repeats);
   answer all;
-  for (const hypothesis& h : hypotheses) {
-    if (!only.empty() && only != h.name) continue;
-    const answer one = h.test(e);
-    all.lines.insert(all.lines.end(), one.lines.begin(), one.lines.end());
-    all.pictures.insert(all.pictures.end(), one.pictures.begin(), one.pictures.end());
+  for (const part& one : parts) {
+    if (!only.empty() && only != one.name) continue;
+    const answer found = one.measure(e);
+    all.lines.insert(all.lines.end(), found.lines.begin(), found.lines.end());
+    all.pictures.insert(all.pictures.end(), found.pictures.begin(), found.pictures.end());
   }
   if (!gpus) {
     fmt::print(
