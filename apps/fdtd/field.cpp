@@ -22,7 +22,7 @@ std::vector<box> checked_boxes(const triple& cells, std::int64_t radius, const t
   if (wanted > device_count())
     throw bad_input(std::to_string(wanted) + " devices: there are " + std::to_string(device_count()) +
                     "; HPE_DEVICES=soft:N gives N");
-  const std::vector<box> boxes = cut_grid(cells, radius, parts);
+  std::vector<box> boxes = cut_grid(cells, radius, parts);
   if (how == exchange::copied) return boxes;
   for (const box& b : boxes)
     for (const int neighbour : b.neighbour)
@@ -30,7 +30,7 @@ std::vector<box> checked_boxes(const triple& cells, std::int64_t radius, const t
           ((device_info(b.device).peers >> boxes[static_cast<std::size_t>(neighbour)].device) & 1) == 0)
         throw bad_input("direct exchange: devices " + std::to_string(b.device) + " and " + std::to_string(neighbour) +
                         " do not reach each other's memory");
-  return in_one_memory(boxes, cells);
+  return in_one_memory(std::move(boxes), cells);
 }
 
 /// Planes [x0, x1) of an array laid out as a box.

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <stdexcept>
 
@@ -33,7 +33,11 @@ element computed(element e, uint32_t steps) {
   return e;
 }
 
-bool same_bits(const element& a, const element& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same_bits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+bool same_bits(const element& a, const element& b) {
+  return std::equal(std::begin(a.at), std::end(a.at), std::begin(b.at),
+                    [](float x, float y) { return same_bits(x, y); });
+}
 
 }  // namespace
 
@@ -291,8 +295,7 @@ timing experiment::filter_seconds(uint32_t side, uint32_t reach, target where, w
         sum = std::fma(p.by_value[(dy + r) * (2 * r + 1) + dx + r],
                        pixel(std::size_t{in_image(y + dy, side)} * side + in_image(x + dx, side)), sum);
     hpe::copy(&got, filtered.data() + place, sizeof got);
-    if (std::memcmp(&sum, &got, sizeof sum) != 0)
-      throw std::runtime_error(fmt::format("pixel {} of a filtered image is wrong", place));
+    if (!same_bits(sum, got)) throw std::runtime_error(fmt::format("pixel {} of a filtered image is wrong", place));
   }
   return timed(
       repeats_, [&] { empty_caches(); }, run);
