@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 
@@ -57,6 +58,7 @@ experiment::experiment(std::size_t bytes, unsigned repeats)
       module_(modules::require("libhpe-remote-kernels.so")),
       pass_(module_, "remote_pass"),
       look_up_(module_, "remote_look_up"),
+      adding_(module_, "remote_add"),
       filter_(module_, "remote_filter") {
   if (hpe::device_count() < 2 || ((hpe::device_info(0).peers >> 1) & 1) == 0)
     throw std::runtime_error("remote memory needs two devices that reach each other's memory, see hpe info");
@@ -266,6 +268,24 @@ experiment::look_up_result experiment::look_up_seconds(target where, std::size_t
   return {timed(
               repeats_, [&] { empty_caches(); }, run),
           std::size_t{grid} * tile_elements * reads * sizeof(element)};
+}
+
+experiment::adding_result experiment::adding_seconds(target where, uint32_t entries) {
+  const hpe::array<uint32_t> counters(entries, place_of(where));
+  const uint32_t grid = blocks(1), adds = on_gpus() ? 64 : 4;
+  const hpeShape shape{{grid, 1, 1}, {tile_elements, 1, 1}};
+  const auto run = [&] {
+    hpe::launch_on(0, adding_, shape, adding{counters.data(), entries, adds}, hpe::inout(counters));
+    hpe::synchronize();
+  };
+  hpe::fill(counters.data(), 0, entries * sizeof(uint32_t));
+  run();
+  const uint64_t all = uint64_t{grid} * tile_elements * adds;
+  const uint64_t counted = std::accumulate(counters.begin(), counters.end(), uint64_t{0});
+  if (counted != all) throw std::runtime_error(fmt::format("{} additions were made, {} arrived", all, counted));
+  return {timed(
+              repeats_, [&] { empty_caches(); }, run),
+          static_cast<double>(all)};
 }
 
 timing experiment::filter_seconds(uint32_t side, uint32_t reach, target where, weight_path path) {

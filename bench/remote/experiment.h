@@ -54,6 +54,13 @@ class experiment {
   /// All threads of device 0 read a table of so many bytes, a power of two from 64.
   [[nodiscard]] look_up_result look_up_seconds(target where, std::size_t table_bytes, double occupancy, bool read_only);
 
+  struct adding_result {
+    timing time;
+    double adds;
+  };
+  /// All threads of device 0 add to `entries` counters, a power of two, by atomic operations that all devices see.
+  [[nodiscard]] adding_result adding_seconds(target where, uint32_t entries);
+
   /// Seconds of filtering an image of side x side pixels in near memory with weights that lie in `where`.
   [[nodiscard]] timing filter_seconds(uint32_t side, uint32_t reach, target where, weight_path path);
 
@@ -76,6 +83,7 @@ class experiment {
   const hpe::module module_;
   const hpe::kernel<pass> pass_;
   const hpe::kernel<look_up> look_up_;
+  const hpe::kernel<adding> adding_;
   const hpe::kernel<filter> filter_;
   std::vector<element> patterns_[2];  // near and far arrays each repeat one
   std::vector<hpe::array<std::byte>> caches_;

@@ -214,6 +214,18 @@ answer cached_tables(experiment& e) {
   return a;
 }
 
+answer atomics(experiment& e) {
+  answer a;
+  constexpr double giga = 1e9;
+  for (const uint32_t entries : {1U, 1U << 10, 1U << 24})
+    for (const target where : {target::own, target::peer, target::host}) {
+      const auto [time, adds] = e.adding_seconds(where, entries);
+      a.lines.push_back(number(fmt::format("atomic additions to {} counters in {}", entries, words(where)),
+                               adds / time.median / giga, "thousand million a second"));
+    }
+  return a;
+}
+
 answer filters(experiment& e) {
   answer a;
   constexpr double micro = 1e-6;

@@ -25,6 +25,8 @@ struct answer {
 [[nodiscard]] answer occupancy(experiment& e);
 /// Tables that all threads read may be remote while they fit into a cache.
 [[nodiscard]] answer cached_tables(experiment& e);
+/// Atomic additions to counters that one device, or the host, is home to.
+[[nodiscard]] answer atomics(experiment& e);
 /// Image filters whose weights each device has, or that lie in one memory.
 [[nodiscard]] answer filters(experiment& e);
 

@@ -2,6 +2,7 @@
 
 #include "bench/remote/pass.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 
@@ -59,6 +60,15 @@ HPE_HOST_KERNEL(remote_look_up, look_up) {
       for (uint32_t k = 0; k < p.reads; ++k) add(sum, p.table[entry(static_cast<uint32_t>(block), t, k, p.entries)]);
       p.sums[block * tile_elements + t] = sum;
     }
+}
+
+HPE_HOST_KERNEL(remote_add, adding) {
+  const adding& p = *parameters;
+  for (uint64_t block = tiles->begin; block < tiles->end; ++block)
+    for (uint32_t t = 0; t < tile_elements; ++t)
+      for (uint32_t k = 0; k < p.adds; ++k)
+        std::atomic_ref(p.counters[entry(static_cast<uint32_t>(block), t, k, p.entries)])
+            .fetch_add(1, std::memory_order_relaxed);
 }
 
 HPE_HOST_KERNEL(remote_filter, filter) {

@@ -62,6 +62,13 @@ extern "C" __global__ void __launch_bounds__(tile_elements, 16) remote_look_up(c
   *as_vector(p.sums + blockIdx.x * tile_elements + threadIdx.x) = sum;
 }
 
+extern "C" __global__ void __launch_bounds__(tile_elements) remote_add(const __grid_constant__ adding p) {
+  for (uint32_t k = 0; k < p.adds; ++k) {
+    uint32_t* const counter = p.counters + entry(blockIdx.x, threadIdx.x, k, p.entries);
+    asm volatile("red.relaxed.sys.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
+  }
+}
+
 namespace {
 
 template <class Weight>

@@ -1,7 +1,8 @@
 #pragma once
 
 /// The kernels of `hpe bench remote`, after J. Cabezas's thesis, section 6.2.2: a pass reads, computes and writes each
-/// element of an array, of which a part lies in far memory; a look-up reads a small table that lies there.
+/// element of an array, of which a part lies in far memory; a look-up reads a small table that lies
+/// there.
 ///
 /// An array is a grid of tiles, row by row; a tile is tile_elements elements in a row of memory. Blocks of threads take
 /// tiles in ascending order, so the number of blocks of a launch sets how many threads a device holds at a time.
@@ -43,6 +44,13 @@ struct look_up {
   uint32_t entries;    ///< a power of two
   uint32_t reads;      ///< of each thread
   uint32_t read_only;  ///< 1: through the path for data that no thread writes (ld.global.nc)
+};
+
+/// Each thread of a block adds 1 to counters, whose places are those of a look-up.
+struct adding {
+  uint32_t* counters;
+  uint32_t entries;  ///< a power of two
+  uint32_t adds;     ///< of each thread
 };
 
 /// A filter of an image of side x side pixels: out = the sum of weights times the pixels around one, whose rows and

@@ -16,8 +16,8 @@ struct part {
   answer (*measure)(experiment&);
 };
 
-constexpr part parts[] = {{"H1", bandwidth}, {"H2", progress_over_time}, {"H3", overhead},
-                          {"H4", occupancy}, {"H5", cached_tables},      {"filters", filters}};
+constexpr part parts[] = {{"H1", bandwidth},     {"H2", progress_over_time}, {"H3", overhead},    {"H4", occupancy},
+                          {"H5", cached_tables}, {"atomics", atomics},       {"filters", filters}};
 
 }  // namespace
 
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
       argc, argv, "kernels that use the memory of another device or of the host: rates, overheads, caches",
       {{"--size", "BYTES", "of an array (1G; 4M for soft devices); a multiple of 4M",
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
-       {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; filters",
+       {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; atomics; filters",
         hpe::bench::to_word(only, names)},
        {"--charts", "FILE", "write the curves, for scripts/measurements draw", hpe::bench::to_text(charts)}});
   const bool gpus = hpe::bench::on_gpus();
