@@ -16,7 +16,7 @@ namespace hpe::bench::remote {
 enum class target { own, peer, host };
 
 struct setting {
-  target where = target::peer;
+  target where = target::own;
   double far_reads = 0, far_writes = 0;  ///< shares of all elements, from 0 to 1
   bool in_columns = true;                ///< the far elements are columns, not rows
   uint32_t steps = 0;
@@ -33,19 +33,23 @@ struct time_line {
 
 class experiment {
  public:
-  /// bytes: of one array; a multiple of the bytes of 1024 tiles. Arrays hold random numbers. Needs two devices that
-  /// reach each other; throws std::runtime_error.
+  /// bytes: of one array; a multiple of the bytes of 1024 tiles. Arrays hold random numbers.
   experiment(std::size_t bytes, unsigned repeats);
   ~experiment();
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
+  /// The memories that device 0 can use: its own, that of the host, and that of device 1 if it reaches device 1.
+  [[nodiscard]] const std::vector<target>& targets() const noexcept { return targets_; }
+  /// The far memory of experiments that need only one: the peer's if there is a peer, else the host's.
+  [[nodiscard]] target usual_target() const noexcept { return targets_[1]; }
+
   /// Seconds of a pass. Caches of both devices hold nothing of the arrays when a pass begins. The results of the first
   /// run are checked; throws std::runtime_error if one is wrong.
   [[nodiscard]] timing seconds(const setting& s);
   [[nodiscard]] time_line progress(const setting& s, std::size_t spans);
-  /// Seconds of a copy of one array from the peer's memory to near memory.
-  [[nodiscard]] timing seconds_of_copy();
+  /// Seconds of a copy of one array from there to near memory.
+  [[nodiscard]] timing seconds_of_copy(target where);
 
   struct look_up_result {
     timing time;
@@ -86,6 +90,7 @@ class experiment {
   const hpe::kernel<adding> adding_;
   const hpe::kernel<filter> filter_;
   std::vector<element> patterns_[2];  // near and far arrays each repeat one
+  std::vector<target> targets_;
   std::vector<hpe::array<std::byte>> caches_;
   std::unique_ptr<side> sides_[2];
 };

@@ -40,7 +40,7 @@ setting whole(target where, bool reads, bool writes) {
 /// What the bound is made of, measured on the same device.
 struct rates {
   double local;   ///< bytes a second of a pass in own memory, read and written
-  double remote;  ///< bytes a second that a pass reads from the peer
+  double remote;  ///< bytes a second that a pass reads from far memory
   double step;    ///< seconds of one multiplication and addition for each float of an array
 };
 
@@ -49,7 +49,7 @@ rates measured_rates(experiment& e) {
   setting computing;
   constexpr uint32_t many = 200;
   computing.steps = many;
-  return {2 * bytes / e.seconds({}).median, bytes / e.seconds(whole(target::peer, true, false)).median,
+  return {2 * bytes / e.seconds({}).median, bytes / e.seconds(whole(e.usual_target(), true, false)).median,
           e.seconds(computing).median / many};
 }
 
@@ -66,23 +66,25 @@ double bound(const rates& r, double bytes, double share, uint32_t steps, bool in
 
 answer bandwidth(experiment& e) {
   table t(1);
-  const timing copy = e.seconds_of_copy();
-  t.rate("H1: a copy from the peer", e.bytes(), copy);
-  const double of_copy = rate_of(e.bytes(), copy.median);
   struct way {
     const char* name;
     bool reads, writes;
   };
-  for (const target where : {target::own, target::peer, target::host})
+  const bool has_peer = e.targets().size() > 2;
+  for (const target where : e.targets()) {
+    const timing copy = e.seconds_of_copy(where);
+    t.rate(fmt::format("H1: a copy from {}", words(where)), e.bytes(), copy);
+    const double of_copy = rate_of(e.bytes(), copy.median);
     for (const way& w : {way{"reads", true, false}, way{"writes", false, true}, way{"reads and writes", true, true}}) {
       const std::size_t bytes = e.bytes() * (w.reads && w.writes ? 2 : 1);
       setting s = whole(where, w.reads, w.writes);
       t.rate(fmt::format("H1: a kernel {} {}", w.name, words(where)), bytes, e.seconds(s));
-      if (where == target::host) continue;
-      if (where == target::peer) t.lines.push_back(number("  of the copy", t.lines.back().value / of_copy, "x"));
+      t.lines.push_back(number("  of the copy", t.lines.back().value / of_copy, "x"));
+      if (where == target::host || !has_peer) continue;
       s.on_both = true;
       t.rate(fmt::format("H1: both devices at once, {} {}, each", w.name, words(where)), bytes, e.seconds(s));
     }
+  }
   return {t.lines, {}};
 }
 
@@ -93,6 +95,7 @@ answer progress_over_time(experiment& e) {
   picture p{"Rates during a pass", {}};
   for (const bool in_columns : {false, true}) {
     setting s;
+    s.where = e.usual_target();
     s.far_reads = 0.2;
     s.far_writes = 0.1;
     s.steps = 10;
@@ -101,7 +104,7 @@ answer progress_over_time(experiment& e) {
                              e.seconds(s).median / milli, "ms"));
     const time_line found = e.progress(s, spans);
     chart c{fmt::format("{}", words(in_columns)), {"time (ms)"}, {"rate of reading (GB/s)"}, {}};
-    line near_line{"own memory", {}}, far_line{"the peer's memory", {}};
+    line near_line{words(target::own), {}}, far_line{words(s.where), {}};
     for (std::size_t i = 0; i < spans; ++i) {
       const double at = (static_cast<double>(i) + 0.5) * found.seconds_a_span / milli;
       near_line.points.emplace_back(at, found.near_bytes[i] / giga);
@@ -128,6 +131,7 @@ answer overhead(experiment& e) {
       double local = 0;
       for (const double share : {0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0}) {
         setting s;
+        s.where = e.usual_target();
         s.far_reads = share;
         s.in_columns = in_columns;
         s.steps = steps;
@@ -160,6 +164,7 @@ answer occupancy(experiment& e) {
       line found{fmt::format("{:.0f} % remote reads", percent * share), {}};
       for (const double of_threads : {0.03, 0.06, 0.125, 0.25, 0.5, 1.0}) {
         setting s;
+        s.where = e.usual_target();
         s.far_reads = share;
         s.in_columns = in_columns;
         s.steps = steps;
@@ -191,7 +196,7 @@ answer cached_tables(experiment& e) {
             {"rate of reading (GB/s)", scale::decades},
             {}};
     std::map<std::size_t, double> own;
-    for (const target where : {target::own, target::peer, target::host})
+    for (const target where : e.targets())
       for (const bool read_only : {false, true}) {
         line found{fmt::format("{}{}", words(where), read_only ? ", read-only path" : ""), {}};
         for (const std::size_t size : {std::size_t{64}, kibi, 16 * kibi, 64 * kibi, 256 * kibi, mebi, 64 * mebi}) {
@@ -218,7 +223,7 @@ answer atomics(experiment& e) {
   answer a;
   constexpr double giga = 1e9;
   for (const uint32_t entries : {1U, 1U << 10, 1U << 24})
-    for (const target where : {target::own, target::peer, target::host}) {
+    for (const target where : e.targets()) {
       const auto [time, adds] = e.adding_seconds(where, entries);
       a.lines.push_back(number(fmt::format("atomic additions to {} counters in {}", entries, words(where)),
                                adds / time.median / giga, "thousand million a second"));
@@ -235,7 +240,7 @@ answer filters(experiment& e) {
       const std::string name = fmt::format("filter {0} x {0} of {1}^2 pixels, weights ", 2 * reach + 1, side);
       const timing copied = e.filter_seconds(side, reach, target::own, weight_path::parameter);
       a.lines.push_back(number(name + "in the parameters", copied.median / micro, "us"));
-      for (const target where : {target::own, target::peer, target::host})
+      for (const target where : e.targets())
         for (const weight_path path : {weight_path::plain, weight_path::read_only}) {
           // Without a cache, host memory takes minutes for the largest image.
           if (side > 4096 && where == target::host && path == weight_path::plain) continue;
