@@ -82,6 +82,17 @@ std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple
   return boxes;
 }
 
+std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells) {
+  for (box& b : boxes) {
+    if (b.cells[1] != cells[1] || b.cells[2] != cells[2])
+      throw bad_input("direct exchange: the grid has to be cut into slabs, because a device holds whole planes");
+    b.layout = kernels::make_box_layout(cells[0], cells[1], cells[2], b.layout.radius);
+    b.place = b.origin;
+    b.neighbour.fill(-1);
+  }
+  return boxes;
+}
+
 order_of_work rims_first(const box& b) {
   // Ranges begin at whole vectors along z, as the kernels require.
   constexpr std::int64_t vector = 16;

@@ -23,6 +23,7 @@ struct request {
   triple cells{0, 0, 0};
   std::int64_t order = 8, steps = 100, every = 0, devices = 0;
   cut how = cut::slabs;
+  exchange by = exchange::copied;
   bool check = false;
   std::string output, json;
 };
@@ -58,6 +59,9 @@ std::vector<command_line::option> options_of(request& r) {
       devices_option(r.devices),
       {"--cut", "HOW", "slabs: along x; pencils: along x and y; boxes: along all axes (slabs)",
        to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
+      {"--exchange", "HOW",
+       "copied: neighbours' cells are copied into rims; direct: kernels read them where they are, slabs only (copied)",
+       to_one_of<exchange>(r.by, {{"copied", exchange::copied}, {"direct", exchange::direct}})},
       {"--check", "", "compute it once more on one device, and compare every bit", to_flag(r.check)},
       {"--output", "NAME",
        "write frames, the middle plane across y: NAME-STEP.png and NAME-STEP.npy, float32, x before z",
@@ -80,10 +84,11 @@ std::string help_text() {
 }
 
 /// Two layers; the wave begins as a round hill near the middle.
-field make_field(const triple& cells, std::int64_t order, const triple& parts) {
+field make_field(const triple& cells, std::int64_t order, const triple& parts, exchange by) {
   const auto fast = static_cast<float>(0.9 * stable_speed(order));
-  field f(cells, order, parts,
-          [&](std::int64_t, std::int64_t, std::int64_t z) { return 2 * z < cells[2] ? 0.4F * fast : fast; });
+  field f(
+      cells, order, parts,
+      [&](std::int64_t, std::int64_t, std::int64_t z) { return 2 * z < cells[2] ? 0.4F * fast : fast; }, by);
   const auto hill = [&](std::int64_t i, std::size_t axis) {
     constexpr double width = 5;
     const double distance = (static_cast<double>(i) - 0.5 * static_cast<double>(cells[axis])) / width;
@@ -139,14 +144,14 @@ int run(request r) {
   if (!r.output.empty()) command_line::check_writable(name_of_frame(r.output, r.steps) + ".png");
   command_line::check_writable(r.json);
 
-  field f = make_field(r.cells, r.order, parts);
+  field f = make_field(r.cells, r.order, parts, r.by);
   const double seconds = run_steps(f, r);
   const double rate = cells * static_cast<double>(r.steps) / seconds;
   const std::string title = fmt::format("{} on {} x {} x {} devices, order {}, {} steps", size, parts[0], parts[1],
                                         parts[2], r.order, r.steps);
   bool same = true;
   if (r.check) {
-    field one = make_field(r.cells, r.order, {1, 1, 1});
+    field one = make_field(r.cells, r.order, {1, 1, 1}, exchange::copied);
     for (std::int64_t t = 0; t < r.steps; ++t) one.step();
     const std::vector<float> got = f.values(), wanted = one.values();
     same = std::memcmp(got.data(), wanted.data(), got.size() * sizeof(float)) == 0;

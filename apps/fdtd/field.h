@@ -11,20 +11,27 @@
 
 namespace hpe::fdtd {
 
-/// A wave on a grid of cells, zero beyond the grid, divided into boxes on devices. Each step first moves the faces
-/// between neighbours, then computes and packs the cells that neighbours wait for, then computes the rest. All calls
-/// return at once; the memory that launches name decides what runs concurrently. Faces of slabs are whole planes, which
-/// need no packing.
+/// How a device gets the cells of its neighbours.
+enum class exchange {
+  copied,  ///< into a rim around its box; its kernels use its own memory only
+  direct   ///< its kernels read them in the neighbours' memory: the boxes lie in one striped array
+};
+
+/// A wave on a grid of cells, zero beyond the grid, divided into boxes on devices. With copies, each step first moves
+/// the faces between neighbours, then computes and packs the cells that neighbours wait for, then computes the rest.
+/// With direct exchange, a step is one launch for each device. All calls return at once; the memory that launches name
+/// decides what runs concurrently. Faces of slabs are whole planes, which need no packing.
 class field {
  public:
-  /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order).
+  /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order). Direct exchange needs
+  /// slabs.
   field(const triple& cells, std::int64_t order, const triple& parts,
-        const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed);
+        const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed, exchange how = exchange::copied);
 
   /// Sets the field, now and one step ago.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
-  /// Copies the field of an object with the same grid, order and parts, from device to device.
+  /// Copies the field of an object with the same grid, order, parts and exchange, from device to device.
   void set(const field& other);
 
   void step();
@@ -37,22 +44,28 @@ class field {
   [[nodiscard]] const std::vector<box>& boxes() const { return boxes_; }
 
  private:
-  /// The arrays of one device.
-  struct part {
+  /// Cells of one box with its rim, or of the whole grid.
+  struct memory {
     array<float> now, next, speed;
+  };
+  struct part {
+    std::size_t memory;                        ///< the number of the memory that holds its box
     std::vector<array<float>> sent, received;  ///< packed faces, by side; empty without a neighbour and for slabs
     order_of_work work;
     std::int64_t multiprocessors;
   };
 
+  [[nodiscard]] memory& memory_of(std::size_t number) { return memories_[parts_[number].memory]; }
+
   void send(std::size_t number, const array<float>& from);
   void receive(std::size_t number);
-  void compute(std::size_t number, const kernels::cell_range& cells);
+  void compute(std::size_t number, const kernels::cell_range& of_box);
 
   const triple cells_;
   const std::int64_t radius_;
   const bool slabs_;
   const std::vector<box> boxes_;
+  std::vector<memory> memories_;
   std::vector<part> parts_;
   hpeKernel step_ = nullptr;
   kernel<kernels::fdtd_pack<float>> pack_{module(), "fdtd_pack_f32"};

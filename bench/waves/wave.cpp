@@ -19,9 +19,10 @@ using hpe::fdtd::triple;
 
 constexpr int steps = 20;
 
-hpe::fdtd::field make_field(std::int64_t cells, std::int64_t order, const triple& parts) {
+hpe::fdtd::field make_field(std::int64_t cells, std::int64_t order, const triple& parts,
+                            hpe::fdtd::exchange by = hpe::fdtd::exchange::copied) {
   const auto speed = static_cast<float>(0.5 * hpe::fdtd::stable_speed(order));
-  return {{cells, cells, cells}, order, parts, [=](auto, auto, auto) { return speed; }};
+  return {{cells, cells, cells}, order, parts, [=](auto, auto, auto) { return speed; }, by};
 }
 
 void run(hpe::fdtd::field& f) {
@@ -29,16 +30,63 @@ void run(hpe::fdtd::field& f) {
   hpe::synchronize();
 }
 
+/// Slabs whose kernels read their neighbours' cells in place, beside slabs whose faces are copied: the comparison of
+/// J. Cabezas's thesis, figure 6.12, with both beside one device.
+void compare_exchanges(std::vector<result>& results, const std::vector<std::int64_t>& sides,
+                       const std::vector<std::int64_t>& orders, unsigned repeats) {
+  using hpe::fdtd::exchange;
+  for (const std::int64_t cells : sides)
+    for (const std::int64_t order : orders)
+      for (const std::int64_t devices : {2, 4, 8}) {
+        if (devices > hpe::device_count()) continue;
+        double alone = 0;
+        {
+          hpe::fdtd::field one = make_field(cells, order, {1, 1, 1});
+          alone = hpe::bench::median_seconds(
+              repeats, [] {}, [&] { run(one); });
+        }
+        hpe::fdtd::field copied = make_field(cells, order, {devices, 1, 1});
+        hpe::fdtd::field direct = make_field(cells, order, {devices, 1, 1}, exchange::direct);
+        const auto [by_copies, in_place] = hpe::bench::paired_medians(
+            repeats, [] {}, [&] { run(copied); }, [] {}, [&] { run(direct); });
+        const std::string name = std::to_string(cells) + "^3, order " + std::to_string(order) + ", " +
+                                 std::to_string(devices) + " devices, ";
+        results.push_back({name + "faces copied, faster than one", alone / by_copies, "x", "", true});
+        results.push_back({name + "read in place, faster than one", alone / in_place, "x", "", true});
+        const bool has_bar = hpe::bench::on_gpus() && cells >= 512;
+        results.push_back({"  in place, of the speed with copies", by_copies / in_place, "x", has_bar ? ">= 0.92" : "",
+                           by_copies >= 0.92 * in_place});
+      }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = hpe::bench::parse(argc, argv,
-                                           "the stencil of `hpe wave`, of orders 2 to 16, against a copy, and on "
-                                           "several devices in slabs, pencils and boxes");
+  bool exchanges_only = false;
+  const auto arguments =
+      hpe::bench::parse(argc, argv,
+                        "the stencil of `hpe wave`, of orders 2 to 16, against a copy, and on several devices in "
+                        "slabs, pencils and boxes, with faces copied or read in place",
+                        {{"--exchanges", "", "only the comparison of copied faces and faces read in place",
+                          hpe::bench::to_flag(exchanges_only)}});
   const bool gpus = hpe::bench::on_gpus();
   const std::int64_t cells = gpus ? 512 : 160;
   const auto points = static_cast<double>(cells * cells * cells) * steps;
   std::vector<result> results;
+  const auto told = [&] {
+    return hpe::bench::report("wave stencil, " + std::to_string(cells) + "^3 cells, " + hpe::device_info(0).name,
+                              results, arguments);
+  };
+  const auto compare = [&] {
+    if (gpus)
+      compare_exchanges(results, {128, 512, 768}, {4, 8, 16}, arguments.repeats);
+    else
+      compare_exchanges(results, {cells}, {8}, arguments.repeats);
+  };
+  if (exchanges_only) {
+    compare();
+    return told();
+  }
   double time_of_one = 0;
   {
     const auto bytes =
@@ -79,6 +127,6 @@ int main(int argc, char** argv) {
                          time_of_one / time, "x", "", true});
     }
   }
-  return hpe::bench::report("wave stencil, " + std::to_string(cells) + "^3 cells, " + hpe::device_info(0).name, results,
-                            arguments);
+  compare();
+  return told();
 }

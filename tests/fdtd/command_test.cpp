@@ -66,6 +66,8 @@ TEST(WaveCommand, RefusesWhatCannotBeMeant) {
   refused({"--order", "3"}, "even numbers");
   refused({"--steps", "few"}, "a whole number from 1");
   refused({"--cut", "slices"}, "possible are slabs, pencils, boxes");
+  refused({"--exchange", "by-hand"}, "possible are copied, direct");
+  refused({"24", "--devices", "4", "--cut", "pencils", "--exchange", "direct"}, "cut into slabs");
   refused({"--devices", "1000"}, "--devices 1000: there are 8");
   refused({"100000"}, "100000 x 100000 x 100000 cells: they take");
   refused({"24", "--output", "/nowhere/at/all"}, "cannot write /nowhere/at/all-000100.png");

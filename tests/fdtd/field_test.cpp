@@ -32,8 +32,10 @@ struct problem {
   }
 };
 
-std::vector<float> on_devices(const problem& g, std::int64_t order, const triple& parts, int steps) {
-  field f(g.cells, order, parts, [&](auto x, auto y, auto z) { return g.speed[g.index(x, y, z)]; });
+std::vector<float> on_devices(const problem& g, std::int64_t order, const triple& parts, int steps,
+                              exchange how = exchange::copied) {
+  field f(
+      g.cells, order, parts, [&](auto x, auto y, auto z) { return g.speed[g.index(x, y, z)]; }, how);
   f.set([&](auto x, auto y, auto z) { return g.start[g.index(x, y, z)]; });
   for (int t = 0; t < steps; ++t) f.step();
   return f.values();
@@ -93,6 +95,34 @@ TEST(Field, AnyCutGivesTheSameBits) {
   }
 }
 
+TEST(Field, DirectExchangeGivesTheSameBits) {
+  const unsigned seed = std::random_device{}();
+  for (const std::int64_t order : {2, 8, 16}) {
+    // Arrays of several granules, so that each device is home to a part.
+    const problem g({80, 70, 120}, order, seed);
+    const std::vector<float> wanted = on_devices(g, order, {1, 1, 1}, 9);
+    for (std::int64_t slabs = 1; slabs <= std::min(4, device_count()); ++slabs)
+      EXPECT_TRUE(same_bits(wanted, on_devices(g, order, {slabs, 1, 1}, 9, exchange::direct)))
+          << "order " << order << ", " << slabs << " slabs, seed " << seed;
+  }
+}
+
+TEST(Field, DirectExchangeCopiesNothing) {
+  if (device_count() < 2) GTEST_SKIP() << "needs two devices";
+  field f(
+      {80, 70, 120}, 8, {2, 1, 1}, [](auto, auto, auto) { return 0.05F; }, exchange::direct);
+  f.set([](auto x, auto y, auto z) { return static_cast<float>(x * 7 + y * 3 + z % 5); });
+  f.step();
+  synchronize();
+  const hpeStatistics before = statistics();
+  for (int t = 0; t < 4; ++t) f.step();
+  synchronize();
+  const hpeStatistics after = statistics();
+  EXPECT_EQ(after.launches - before.launches, 8U);
+  EXPECT_EQ(after.bytes_peer, before.bytes_peer);
+  EXPECT_EQ(after.migrations, before.migrations);
+}
+
 TEST(Field, SmallGridsWork) {
   for (const triple& cells : {triple{1, 1, 1}, triple{1, 5, 3}, triple{16, 2, 1}}) {
     const problem g(cells, 4, 5);
@@ -107,8 +137,9 @@ TEST(Field, SmallGridsWork) {
 
 TEST(Field, IsSetToAnotherOne) {
   const int parts = device_count() < 2 ? 1 : 2;
-  const auto make = [&](std::int64_t nx) {
-    return field({nx, 9, 30}, 4, {parts, 1, 1}, [](auto, auto, auto) { return 0.05F; });
+  const auto make = [&](std::int64_t nx, exchange how = exchange::copied) {
+    return field(
+        {nx, 9, 30}, 4, {parts, 1, 1}, [](auto, auto, auto) { return 0.05F; }, how);
   };
   field given = make(20), other = make(20);
   given.set([](auto x, auto y, auto z) { return static_cast<float>(x * 7 + y * 3 + z % 5); });
@@ -121,6 +152,13 @@ TEST(Field, IsSetToAnotherOne) {
   EXPECT_TRUE(same_bits(given.values(), other.values()));
   field larger = make(24);
   EXPECT_THROW(larger.set(given), bad_input);
+  field direct = make(20, exchange::direct), also_direct = make(20, exchange::direct);
+  if (parts > 1) {
+    EXPECT_THROW(direct.set(given), bad_input);
+  }
+  also_direct.set([](auto x, auto y, auto z) { return static_cast<float>(x + y + z); });
+  direct.set(also_direct);
+  EXPECT_TRUE(same_bits(direct.values(), also_direct.values()));
 }
 
 TEST(Field, RefusesWhatCannotBe) {
@@ -129,6 +167,9 @@ TEST(Field, RefusesWhatCannotBe) {
   EXPECT_THROW(field({8, 8, 0}, 2, {1, 1, 1}, none), bad_input);
   EXPECT_THROW(field({8, 8, 8}, 8, {3, 1, 1}, none), bad_input);
   EXPECT_THROW(field({800, 8, 8}, 2, {device_count() + 1, 1, 1}, none), bad_input);
+  if (device_count() > 1) {
+    EXPECT_THROW(field({8, 8, 8}, 2, {1, 2, 1}, none, exchange::direct), bad_input);
+  }
 }
 
 }  // namespace
