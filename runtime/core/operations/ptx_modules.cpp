@@ -95,8 +95,7 @@ void check(const device::ptx_kernel& kernel, const device::shape& shape, std::si
 
 hpeModule ptx_modules::load(std::vector<std::string> texts) {
   device::ptx_capability* const devices = devices_.ptx();
-  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED,
-              "the devices run no modules of PTX");
+  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED, "the devices run no modules of PTX");
   auto made = std::make_unique<hpeModule_st>();
   made->path = "PTX";
   made->ptx = std::make_unique<loaded_ptx>();
@@ -221,9 +220,7 @@ std::shared_ptr<const ptx::program> ptx_modules::program_of(hpeModule module) co
   return require_ptx(module).on_devices->program();
 }
 
-bool ptx_modules::has_variables(hpeModule module) const {
-  return !require_ptx(module).on_devices->variables().empty();
-}
+bool ptx_modules::has_variables(hpeModule module) const { return !require_ptx(module).on_devices->variables().empty(); }
 
 void ptx_modules::require_launchable(hpeKernel kernel, const device::shape& shape, std::size_t parameter_bytes) const {
   check(require_ptx(kernel), shape, parameter_bytes);
