@@ -2,8 +2,8 @@
  *
  * A module of PTX is loaded on every device like any other (hpeModuleLoad), and its kernels are found by their names in
  * the text (mangled ones for C++). On soft devices a kernel's threads run as on a GPU: blocks of threads with shared
- * memory, barriers and warps of 32. On GPUs the CUDA driver compiles the text; there a module is one text, its variables
- * are the driver's, and launches are not cooperative.
+ * memory, barriers and warps of 32. On GPUs the CUDA driver compiles the text; there a module is one text, its
+ * variables are the driver's, and launches are not cooperative.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
