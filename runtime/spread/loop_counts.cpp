@@ -72,6 +72,7 @@ std::int64_t loop_counts::last_of(std::uint32_t loop, evaluator& numbers, std::i
     if (!known) return std::nullopt;
     return false;
   };
+  constexpr std::int64_t most = std::int64_t{1} << 40;
   for (const way_out& w : ways_out_[loop]) {
     if (!w.until_equal) continue;
     const auto difference_at = [&](std::int64_t k) -> evaluator::number {
@@ -84,13 +85,14 @@ std::int64_t loop_counts::last_of(std::uint32_t loop, evaluator& numbers, std::i
     const auto first = difference_at(0), second = difference_at(1);
     if (!first || !second || *first == *second) return assumed;
     const __int128 last = -*first / (*second - *first);
-    return last < 0 || last > (std::int64_t{1} << 40) ? assumed : static_cast<std::int64_t>(last);
+    // Below 0: the numbers were equal before the loop, which does not run then.
+    return last > most ? assumed : std::max<std::int64_t>(static_cast<std::int64_t>(last), -1);
   }
   // A way out stays open once it is open: loops count up or down to a bound.
   std::int64_t inside = -1, outside = 0;
   for (;; outside = 2 * outside + 1) {
     const auto leaves = leaves_at(outside);
-    if (!leaves || outside > std::int64_t{1} << 40) return assumed;
+    if (!leaves || outside > most) return assumed;
     if (*leaves) break;
     inside = outside;
   }

@@ -12,7 +12,8 @@ class loop_counts {
   explicit loop_counts(const ptx::analysis::kernel_analysis& k);
 
   /// The counter that a loop has in its last iteration, with the evaluator's place and its counters of outer loops;
-  /// `counter` is the loop's own counter at that place and is changed. `assumed` where it depends on data.
+  /// `counter` is the loop's own counter at that place and is changed. -1 where the loop
+  /// does not run, `assumed` where it depends on data.
   [[nodiscard]] std::int64_t last_of(std::uint32_t loop, ptx::analysis::evaluator& numbers,
                                      std::int64_t& counter) const;
   /// Whether last_of is the same in all threads of a launch.

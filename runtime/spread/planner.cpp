@@ -221,7 +221,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   for (std::size_t n = 0; same && n < arrays.size(); ++n)
     same = a.versions[n] == (arrays[n] == nullptr ? 0 : arrays[n]->version);
   a.lost += a.loss;
-  if (a.loss > 0 && a.lost >= a.price) same = false;
+  if (a.loss > 0 && a.lost + a.loss >= a.price) same = false;
   if (!same) decide_anew(a, kernel, l, arrays);
   settle(a);
   return a.last;
@@ -280,7 +280,8 @@ void planner::decide_anew(account& of, const kernel_model& kernel, const launch&
       const std::size_t a = plans.allocation_of(n);
       each.move_to = chosen.moves[a];
       each.use_replica = chosen.replicated[a];
-      of.addresses.push_back(arrays[n]->address);
+      if (std::find(of.addresses.begin(), of.addresses.end(), arrays[n]->address) == of.addresses.end())
+        of.addresses.push_back(arrays[n]->address);
     }
     d.arrays.push_back(each);
   }

@@ -12,7 +12,7 @@ using namespace ptx::analysis;
 
 namespace {
 
-constexpr std::uint64_t sector = 32;
+constexpr std::uint64_t sector = 32, sectors_of_page = 4096 / sector;
 
 ptx::dimensions dimensions_of(const dimension& d) { return {d[0], d[1], d[2]}; }
 
@@ -23,42 +23,46 @@ dimension index_in(const dimension& size, std::uint64_t n) {
 
 std::uint64_t count_of(const dimension& d) { return std::uint64_t{d[0]} * d[1] * d[2]; }
 
-/// Blocks to sample: all, or evenly distributed ones and those at the ends of parts.
-std::vector<block_traffic> choose_blocks(const dimension& grid, std::span<const cut> cuts, std::uint64_t most) {
-  std::vector<block_traffic> chosen;
-  const auto add = [&](const dimension& block, bool is_extra) {
-    const auto same = [&](const block_traffic& b) { return b.block == block; };
-    if (std::any_of(chosen.begin(), chosen.end(), same)) return;
-    chosen.emplace_back().block = block;
-    chosen.back().is_extra = is_extra;
-  };
+/// All blocks, or evenly distributed ones.
+std::vector<dimension> even_blocks(const dimension& grid, std::uint64_t most) {
+  std::vector<dimension> chosen;
   const std::uint64_t all = count_of(grid);
-  if (all <= most) {
-    for (std::uint64_t n = 0; n < all; ++n) {
-      chosen.emplace_back().block = index_in(grid, n);
+  for (std::uint64_t n = 0; n < std::min(all, most); ++n) {
+    if (all <= most) {
+      chosen.push_back(index_in(grid, n));
+      continue;
     }
-    return chosen;
-  }
-  // An even distribution along each axis, in different orders, by multiples of irrational numbers.
-  constexpr std::array<double, 3> steps{0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
-  for (std::uint64_t n = 0; n < most; ++n) {
+    // An even distribution along each axis, in different orders, by multiples of irrational numbers.
+    constexpr std::array<double, 3> steps{0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
     dimension block{};
     for (std::size_t a = 0; a < grid.size(); ++a) {
       const double at = 0.5 + steps[a] * static_cast<double>(n + 1);
       block[a] = static_cast<std::uint32_t>((at - static_cast<double>(static_cast<std::uint64_t>(at))) * grid[a]);
     }
-    add(block, false);
+    chosen.push_back(block);
   }
+  return chosen;
+}
+
+/// The first and the last block of each part.
+std::vector<dimension> ends_of(std::span<const cut> cuts) {
+  std::vector<dimension> ends;
   for (const cut& c : cuts) {
     for (const block_range& part : c.parts) {
       if (part.blocks() == 0) continue;
-      add(part.first, true);
-      dimension last{};
-      for (std::size_t a = 0; a < last.size(); ++a) last[a] = part.first[a] + part.count[a] - 1;
-      add(last, true);
+      ends.push_back(part.first);
+      ends.push_back(part.first);
+      for (std::size_t a = 0; a < part.first.size(); ++a) ends.back()[a] += part.count[a] - 1;
     }
   }
-  return chosen;
+  return ends;
+}
+
+/// A number that looks random, below `end`.
+std::uint64_t any_below(std::uint64_t end, std::uint64_t seed) {
+  seed = (seed + 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
+  seed = (seed ^ (seed >> 29U)) * 0x94d049bb133111ebULL;
+  return (seed >> 11U) % std::max<std::uint64_t>(end, 1);
 }
 
 class sampler {
@@ -79,22 +83,33 @@ class sampler {
     place_.block_size = dimensions_of(l.block);
     place_.parameters = static_cast<const std::uint8_t*>(l.parameters);
     place_.counters = counters_.data();
+    numbers_.guess_choices();
   }
 
-  void run(block_traffic& block) {
-    sectors_.clear();
-    somewhere_.clear();
-    block.instructions = 0;
-    place_.block = dimensions_of(block.block);
-    const std::uint64_t threads = count_of(launch_.block);
-    constexpr std::uint64_t warp = 32;
-    const std::uint64_t warps = (threads + warp - 1) / warp,
-                        chosen = std::clamp<std::uint64_t>(size_.threads / warp, 1, warps);
+  /// Counts a block's sectors, each once.
+  void run_in_detail(block_traffic& block) {
+    begin(block);
+    const std::uint64_t threads = count_of(launch_.block), warps = (threads + warp - 1) / warp;
+    const std::uint64_t each = std::max<std::uint64_t>(kernel_.analysis().accesses.size(), 1) * warp;
+    const std::uint64_t budget = size_.accesses / each;  // warps times iterations
+    window_ = std::clamp<std::uint64_t>(budget / warps, 4, budget == ~0ULL / each ? ~0ULL >> 1U : 16);
+    const std::uint64_t chosen = std::clamp<std::uint64_t>(budget / window_, 1, warps);
     for (std::uint64_t w = 0; w < chosen; ++w) {
       const std::uint64_t first = w * warps / chosen * warp;
       for (std::uint64_t t = first; t < std::min(first + warp, threads); ++t)
-        run_thread(block, index_in(launch_.block, t), static_cast<double>(warps) / static_cast<double>(chosen));
+        run_thread(block, t, static_cast<double>(warps) / static_cast<double>(chosen));
     }
+    collect(block);
+  }
+
+  /// Finds places that a block uses.
+  void run_roughly(block_traffic& block) {
+    begin(block);
+    const std::uint64_t threads = count_of(launch_.block);
+    window_ = 1;
+    at_random_ = true;
+    for (const std::uint64_t t : {std::uint64_t{0}, threads / 3, threads - 1}) run_thread(block, t, 1);
+    at_random_ = false;
     collect(block);
   }
 
@@ -131,8 +146,17 @@ class sampler {
   }
 
  private:
-  void run_thread(block_traffic& block, const dimension& thread, double threads) {
-    place_.thread = dimensions_of(thread);
+  static constexpr std::uint64_t warp = 32;
+
+  void begin(block_traffic& block) {
+    sectors_.clear();
+    somewhere_.clear();
+    block.instructions = 0;
+    place_.block = dimensions_of(block.block);
+  }
+
+  void run_thread(block_traffic& block, std::uint64_t thread, double threads) {
+    place_.thread = dimensions_of(index_in(launch_.block, thread));
     std::fill(counters_.begin(), counters_.end(), 0);
     numbers_.go_to(place_);
     // Each loop stands in its middle while loops inside of it are counted, and at its end behind it.
@@ -147,7 +171,7 @@ class sampler {
       }
     }
     for (const flow_block& b : flow_.blocks())
-      if (b.is_reachable) block.instructions += threads * iterations(b.loops, ~0U) * (b.last - b.first);
+      if (b.is_reachable) block.instructions += threads * iterations(b.loops, none_) * (b.last - b.first);
     for (const access& a : kernel_.analysis().accesses) {
       if (a.forms.empty()) {
         add_somewhere(none(), a, threads);
@@ -159,21 +183,23 @@ class sampler {
 
   void look(const access& a, double threads) {
     const loop_set inside = flow_.blocks()[flow_.block_at(a.position)].loops;
-    std::uint32_t innermost = ~0U;
-    for (std::uint32_t l = 0; l < last_.size(); ++l) {
+    std::uint32_t innermost = none_;
+    for (const std::uint32_t l : counts_.order()) {
       counters_[l] = inside.has(l) ? last_[l] / 2 : last_[l];
-      if (inside.has(l) && (innermost == ~0U || flow_.loops()[l].depth > flow_.loops()[innermost].depth)) innermost = l;
+      if (!inside.has(l)) continue;
+      if (at_random_) counters_[l] = any(last_[l] + 1);
+      if (innermost == none_ || flow_.loops()[l].depth > flow_.loops()[innermost].depth) innermost = l;
     }
     std::int64_t first = 0, count = 1;
     double weight = threads * iterations(inside, innermost);
-    if (innermost != ~0U) {
+    if (innermost != none_) {
       const std::int64_t all = last_[innermost] + 1;
-      count = std::min(all, static_cast<std::int64_t>(size_.iterations));
-      first = (all - count) / 2;
-      weight *= static_cast<double>(all) / static_cast<double>(count);
+      count = std::min(all, static_cast<std::int64_t>(window_));
+      first = at_random_ ? any(all - count + 1) : (all - count) / 2;
+      weight *= static_cast<double>(all) / static_cast<double>(std::max<std::int64_t>(count, 1));
     }
     for (std::int64_t n = first; n < first + count; ++n) {
-      if (innermost != ~0U) counters_[innermost] = n;
+      if (innermost != none_) counters_[innermost] = n;
       numbers_.forget();
       look_now(a, weight);
     }
@@ -182,28 +208,33 @@ class sampler {
   void look_now(const access& a, double weight) {
     for (const comparison& c : a.where)
       if (numbers_.holds(c) == false) return;
-    const double each = weight / static_cast<double>(a.forms.size());
+    // At each time the address has one of the forms; which one is not known.
+    addresses_.clear();
     for (const address_form& f : a.forms) {
       const auto pointer = kernel_.pointer_of(f);
       if (f.base && !pointer) continue;  // a variable of the program
-      if (!pointer || arrays_[*pointer] == nullptr) {
-        add_somewhere(pointer.value_or(none()), a, each);
-        continue;
-      }
       const auto address = numbers_.of(f.whole);
-      const std::uint64_t offset = address ? static_cast<std::uint64_t>(*address) - arrays_[*pointer]->address : ~0ULL;
-      if (offset >= arrays_[*pointer]->bytes) {
-        if (!address) add_somewhere(*pointer, a, each);
-        continue;
-      }
-      const std::uint64_t last = offset + std::max<std::uint64_t>(a.bytes, 1) - 1;
-      for (std::uint64_t s = offset / sector; s <= last / sector; ++s) {
-        double& known = sectors_[key(*pointer, a.what != access_kind::read, s)];
-        known = std::max(known, each);
-      }
+      const std::pair found{pointer.value_or(none()), address};
+      if (std::find(addresses_.begin(), addresses_.end(), found) == addresses_.end()) addresses_.push_back(found);
+    }
+    for (const auto& [pointer, address] : addresses_)
+      add(a, pointer, address, weight / static_cast<double>(addresses_.size()));
+  }
+
+  void add(const access& a, std::uint32_t pointer, const evaluator::number& address, double weight) {
+    if (pointer == none() || arrays_[pointer] == nullptr || !address) return add_somewhere(pointer, a, weight);
+    const std::uint64_t offset = static_cast<std::uint64_t>(*address) - arrays_[pointer]->address;
+    if (offset >= arrays_[pointer]->bytes) return;  // not reached in fact, or the kernel's own error
+    const std::uint64_t last = offset + std::max<std::uint64_t>(a.bytes, 1) - 1;
+    for (std::uint64_t s = offset / sector; s <= last / sector; ++s) {
+      double& known = sectors_[key(pointer, a.what != access_kind::read, s)];
+      known = std::max(known, weight);
     }
   }
 
+  [[nodiscard]] std::int64_t any(std::int64_t end) {
+    return static_cast<std::int64_t>(any_below(static_cast<std::uint64_t>(std::max<std::int64_t>(end, 1)), ++seed_));
+  }
   [[nodiscard]] std::uint32_t none() const { return static_cast<std::uint32_t>(arrays_.size()); }
   [[nodiscard]] bool contains(std::uint32_t outer, std::uint32_t inner) const {
     return outer != inner && flow_.blocks()[flow_.loops()[inner].header].loops.has(outer);
@@ -231,7 +262,8 @@ class sampler {
     std::uint64_t next = 0;
     for (const auto& [k, weight] : sorted) {
       const double bytes = weight * static_cast<double>(sector);
-      if (k == next && !block.touches.empty()) {
+      // Runs end at pages, so that all of a run has one home.
+      if (k == next && k % sectors_of_page != 0 && !block.touches.empty()) {
         block.touches.back().bytes += bytes;
       } else {
         block.touches.push_back({static_cast<std::uint32_t>(k >> 52U), (k >> 51U & 1) != 0,
@@ -248,6 +280,11 @@ class sampler {
   const launch& launch_;
   std::span<const allocation* const> arrays_;
   const sample_size& size_;
+  static constexpr std::uint32_t none_ = ~0U;
+  std::uint64_t window_ = 1;  // iterations of an innermost loop
+  bool at_random_ = false;    // at any time, else in the middle
+  std::uint64_t seed_ = 0;
+  std::vector<std::pair<std::uint32_t, evaluator::number>> addresses_;
   loop_counts counts_;
   evaluator numbers_;
   thread_place place_;
@@ -258,13 +295,61 @@ class sampler {
 
 }  // namespace
 
+namespace {
+
+/// The sum of bytes by pointer and direction.
+std::vector<double> volumes_of(const block_traffic& b, std::size_t pointers) {
+  std::vector<double> sums(2 * pointers);
+  for (const touch& t : b.touches) sums[2 * t.pointer + (t.writes ? 1 : 0)] += t.bytes;
+  return sums;
+}
+
+}  // namespace
+
 traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
                        std::span<const cut> cuts, const sample_size& size) {
   traffic result;
-  result.blocks = choose_blocks(l.grid, cuts, size.blocks);
   sampler s(kernel, l, arrays, size);
-  for (block_traffic& b : result.blocks) s.run(b);
   result.strides = s.strides();
+  std::vector<block_traffic> detailed;
+  for (const dimension& block : even_blocks(l.grid, size.detailed_blocks)) {
+    detailed.emplace_back().block = block;
+    s.run_in_detail(detailed.back());
+  }
+  if (detailed.size() == count_of(l.grid)) {
+    result.blocks = std::move(detailed);
+    return result;
+  }
+  // Places of many blocks, with the bytes of a mean block.
+  block_traffic mean;
+  std::vector<double> volumes(2 * arrays.size()), rough(2 * arrays.size());
+  const auto share = 1 / static_cast<double>(detailed.size());
+  for (const block_traffic& b : detailed) {
+    mean.instructions += b.instructions * share;
+    const std::vector<double> of = volumes_of(b, arrays.size());
+    for (std::size_t n = 0; n < of.size(); ++n) volumes[n] += of[n] * share;
+    mean.scattered.insert(mean.scattered.end(), b.scattered.begin(), b.scattered.end());
+  }
+  for (scattered_touches& t : mean.scattered) t.bytes *= share;
+  const std::vector<dimension> even = even_blocks(l.grid, size.blocks), ends = ends_of(cuts);
+  for (const auto* list : {&even, &ends}) {
+    for (const dimension& block : *list) {
+      block_traffic& b = result.blocks.emplace_back();
+      b.block = block;
+      b.is_extra = list == &ends;
+      s.run_roughly(b);
+      b.instructions = mean.instructions;
+      b.scattered = mean.scattered;
+      const std::vector<double> of = volumes_of(b, arrays.size());
+      for (std::size_t n = 0; n < of.size(); ++n) rough[n] += b.is_extra ? 0 : of[n];
+    }
+  }
+  for (block_traffic& b : result.blocks) {
+    for (touch& t : b.touches) {
+      const std::size_t n = 2 * t.pointer + (t.writes ? 1 : 0);
+      t.bytes *= rough[n] == 0 ? 1 : volumes[n] * static_cast<double>(even.size()) / rough[n];
+    }
+  }
   return result;
 }
 

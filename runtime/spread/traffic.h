@@ -36,11 +36,14 @@ struct block_traffic {
   std::vector<scattered_touches> scattered;
 };
 
-/// How much is sampled. By default some thousand accesses of each of some blocks.
+/// How much is sampled: some blocks in detail, which gives the bytes that a block uses, and many by single threads at
+/// any time, which gives the places.
 struct sample_size {
-  std::uint64_t blocks = 12;
-  std::uint64_t threads = 256;    // of a block
-  std::uint64_t iterations = 16;  // of a loop, one after another
+  std::uint64_t detailed_blocks = 4;
+  std::uint64_t blocks = 192;
+  std::uint64_t accesses = 20000;  // computed in detail
+  /// All blocks, threads and iterations, for small launches.
+  static sample_size all() { return {~0ULL, ~0ULL, ~0ULL}; }
 };
 
 struct traffic {

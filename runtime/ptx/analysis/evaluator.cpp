@@ -94,6 +94,11 @@ evaluator::number evaluator::compute(const quantity& q) {
       return q.values.low >= 0 ? static_cast<__int128>(bits) : sign_extended(bits, q.bits);
     }
     case quantity::kind::node: return of_node(q);
+    case quantity::kind::choice:
+      if (!guesses_) return std::nullopt;
+      for (const expression_id e : q.operands)
+        if (const number guess = of(e)) return guess;
+      return std::nullopt;
     default: return std::nullopt;
   }
 }

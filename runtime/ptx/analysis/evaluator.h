@@ -26,6 +26,9 @@ class evaluator {
   /// `address_of` gives the address of a variable by its symbol, or nothing. The analysis must outlive the object.
   evaluator(const kernel_analysis& k, std::function<number(std::uint32_t)> address_of);
 
+  /// Lets a choice count as the first of its alternatives that is known; the numbers are estimates then.
+  void guess_choices() { guesses_ = true; }
+
   /// What follows is about this place, which must stay valid.
   void go_to(const thread_place& place);
   /// Says that the counters of the place have changed.
@@ -52,6 +55,7 @@ class evaluator {
   const thread_place* place_ = nullptr;
   std::vector<known_number> known_;
   std::uint64_t now_ = 1;
+  bool guesses_ = false;
 };
 
 /// The low bits of a number.
