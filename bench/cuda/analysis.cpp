@@ -1,6 +1,6 @@
-// How long hpe takes to read and analyse a module of 100 kernels (runtime/ptx/analysis): the kernels of a CUDA course
-// (tests/ptx/programs/course.cu), repeated under other names. A runtime that spreads kernels pays this once for each
-// module that a program loads. One thread, processor time.
+// How long hpe takes to read, analyse and patch a module of 100 kernels (runtime/ptx/analysis and patch): the kernels
+// of a CUDA course (tests/ptx/programs/course.cu), repeated under other names. A runtime that spreads kernels pays this
+// once for each module that a program loads. One thread, processor time.
 
 #include "runtime/ptx/analysis/analysis.h"
 
@@ -11,6 +11,7 @@
 
 #include "bench/common/measure.h"
 #include "runtime/ptx/parser.h"
+#include "runtime/ptx/patch/patch.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace {
@@ -52,28 +53,38 @@ std::string module_of(const std::string& text, unsigned kernels) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments =
-      hpe::bench::parse(argc, argv, "the analysis of a module of 100 CUDA kernels, as hpe explain makes it");
+  const auto arguments = hpe::bench::parse(argc, argv,
+                                           "the analysis of a module of 100 CUDA kernels, as hpe explain makes it, and "
+                                           "their patch for launches over several devices");
   const std::string text = module_of(hpe::ptx::test::read_file(HPE_PTX_PROGRAMS "/course.ptx"), wanted);
   std::unique_ptr<program> parsed;
   const auto nothing = [] {};
   const hpe::bench::timing reading = hpe::bench::timed(arguments.repeats, nothing, [&] { parsed = parse({text}); });
-  unsigned kernels = 0;
+  std::vector<analysis::kernel_analysis> kernels;
   std::size_t accesses = 0;
   const hpe::bench::timing analysis = hpe::bench::timed(arguments.repeats, nothing, [&] {
-    kernels = 0;
+    kernels.clear();
     accesses = 0;
     for (const auto& f : parsed->functions) {
-      if (!f->is_kernel || kernels == wanted) continue;
-      ++kernels;
-      accesses += analysis::analyse(*parsed, *f).accesses.size();
+      if (!f->is_kernel || kernels.size() == wanted) continue;
+      kernels.push_back(analysis::analyse(*parsed, *f));
+      accesses += kernels.back().accesses.size();
     }
   });
+  std::vector<const analysis::kernel_analysis*> analyses;
+  for (const auto& k : kernels) analyses.push_back(&k);
+  patch::patched_module patched;
+  const hpe::bench::timing patching =
+      hpe::bench::timed(arguments.repeats, nothing, [&] { patched = patch::patch(*parsed, analyses); });
   const double read_ms = reading.processor * 1e3, analysis_ms = analysis.processor * 1e3;
+  const double patch_ms = patching.processor * 1e3;
+  const auto spread = std::count_if(patched.kernels.begin(), patched.kernels.end(),
+                                    [](const patch::patched_kernel& k) { return k.obstacles.empty(); });
   const std::vector<hpe::bench::result> results{
-      {fmt::format("{} kernels with {} accesses: analysis", kernels, accesses), analysis_ms, "ms",
-       fmt::format("<= {}", most_milliseconds), analysis_ms <= most_milliseconds},
+      {fmt::format("{} kernels with {} accesses: analysis and patch", kernels.size(), accesses), analysis_ms + patch_ms,
+       "ms", fmt::format("<= {}", most_milliseconds), analysis_ms + patch_ms <= most_milliseconds},
+      {fmt::format("patch alone, {} kernels may be spread", spread), patch_ms, "ms"},
       {fmt::format("reading of the module's {} KB of PTX", text.size() / 1000), read_ms, "ms"},
   };
-  return hpe::bench::report("Analysis of PTX, one thread, processor time", results, arguments);
+  return hpe::bench::report("Analysis and patch of PTX, one thread, processor time", results, arguments);
 }

@@ -1,8 +1,9 @@
-/* hpe: kernels in PTX, the assembly language that nvcc puts into programs, on soft devices.
+/* hpe: kernels in PTX, the assembly language that nvcc puts into programs.
  *
  * A module of PTX is loaded on every device like any other (hpeModuleLoad), and its kernels are found by their names in
- * the text (mangled ones for C++). A kernel's threads run as on a GPU: blocks of threads with shared memory, barriers
- * and warps of 32.
+ * the text (mangled ones for C++). On soft devices a kernel's threads run as on a GPU: blocks of threads with shared
+ * memory, barriers and warps of 32. On GPUs the CUDA driver compiles the text; there a module is one text, its
+ * variables are the driver's, and launches are not cooperative.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -18,8 +19,8 @@ extern "C" {
 /* Loads PTX texts and links them if there are several, so that they can refer to each other's symbols. The texts are
  * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
  * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is not PTX or a symbol that is not
- * defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs, where programs have CUDA for
- * this; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
+ * defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs for several texts;
+ * HPE_ERROR_NOT_FOUND for a text that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
 /* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid. */
@@ -27,7 +28,7 @@ HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 
 /* Gives the address on one device of a variable in the global or constant memory of a module. Like any allocation, CPU
  * code, kernels and copies can use it. A managed variable (.attribute(.managed)) is the same memory on every device.
- * Errors: HPE_ERROR_NOT_FOUND. */
+ * Errors: HPE_ERROR_NOT_FOUND, on GPUs for all variables. */
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
 
 typedef struct hpeKernelInfo {

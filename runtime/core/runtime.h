@@ -9,6 +9,7 @@
 #include "runtime/core/operations/host_access.h"
 #include "runtime/core/operations/launcher.h"
 #include "runtime/core/operations/ptx_modules.h"
+#include "runtime/core/operations/spreader.h"
 #include "runtime/core/sharing/exports.h"
 #include "runtime/core/sharing/imports.h"
 #include "runtime/device/observer.h"
@@ -44,6 +45,7 @@ class runtime {
   [[nodiscard]] launcher& kernels() noexcept { return *launcher_; }
   [[nodiscard]] copier& copies() noexcept { return *copier_; }
   [[nodiscard]] ptx_modules& ptx() noexcept { return *ptx_; }
+  [[nodiscard]] spreader& spread() noexcept { return *spreader_; }
   [[nodiscard]] announcer& announced_work() noexcept { return *announcer_; }
   [[nodiscard]] host_access& for_host_code() noexcept { return *host_access_; }
 
@@ -77,6 +79,7 @@ class runtime {
   std::unique_ptr<announcer> announcer_;
   std::unique_ptr<copier> copier_;
   std::unique_ptr<ptx_modules> ptx_;
+  std::unique_ptr<spreader> spreader_;
   std::once_flag at_exit_;
   std::unique_ptr<loan_pool> loans_;
   std::unique_ptr<host_access> host_access_;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Modules of PTX, which soft devices run (device_set::ptx).
+/// Modules of PTX (device_set::ptx).
 
 #include <array>
 #include <cstddef>
@@ -11,6 +11,10 @@
 
 #include "hpe/ptx.h"
 #include "runtime/base/timepoint.h"
+
+namespace hpe::ptx {
+struct program;
+}
 
 namespace hpe::device {
 
@@ -30,7 +34,8 @@ struct ptx_kernel {
 };
 
 /// The variables of a module lie in three parts of memory: those that kernels write and those that kernels only read,
-/// of which every device has its own, and the managed ones, which the host and all devices share.
+/// of which every device has its own, and the managed ones, which the host and all devices share. GPUs have no parts:
+/// the driver places variables.
 enum class ptx_part : std::uint8_t { global, constant, managed };
 inline constexpr std::size_t ptx_part_count = 3;
 
@@ -68,6 +73,8 @@ class ptx_module {
   [[nodiscard]] virtual std::uint32_t architecture() const noexcept = 0;
   /// The size of a part; 0 if it has no variables.
   [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
+  /// The texts as read.
+  [[nodiscard]] virtual std::shared_ptr<const ptx::program> program() const noexcept = 0;
 
   /// Tells a device the addresses of its parts (aligned to 256; any value for an empty part). Called once for each
   /// device, before kernels of the module are launched there. The caller must write the returned contents into the

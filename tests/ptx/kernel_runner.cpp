@@ -19,7 +19,9 @@ std::string read_file(const std::string& path) {
 kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind) : program_(parse(std::move(texts))) {
   image_ = std::make_unique<image>(
       program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
-  if (kind == engine_kind::compiler) compiled_ = compile(*image_);
+  const bool compiles = kind == engine_kind::compiler || kind == engine_kind::compiler_in_parts;
+  if (compiles) compiled_ = compile(*image_);
+  if (kind == engine_kind::interpreter_in_parts || kind == engine_kind::compiler_in_parts) make_parts(compiles);
   surroundings_.print = [this](std::string_view text) { printed_ += text; };
   surroundings_.may_touch = [this](std::uint64_t address, std::size_t bytes) { return may_touch(address, bytes); };
   surroundings_.allocate = [this](std::size_t bytes) {
@@ -76,8 +78,81 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
   c.parameters = parameters;
   c.cluster = s.cluster;
   c.surroundings = &surroundings_;
+  if (parts_ != nullptr && !s.together && !s.cluster)
+    if (const auto* const kernel = parts_->module.find(f.name); kernel != nullptr && kernel->obstacles.empty())
+      return launch_in_parts(*kernel, c);
   if (s.together) return run_together([&] { return make_engine(f); }, c);
   return run_blocks(*make_engine(f), c, {0, s.grid.count()});
+}
+
+void kernel_runner::make_parts(bool compile_them) {
+  std::vector<analysis::kernel_analysis> analyses;
+  for (const auto& f : program_->functions)
+    if (f->is_kernel && f->is_defined) analyses.push_back(analysis::analyse(*program_, *f));
+  std::vector<const analysis::kernel_analysis*> pointers;
+  pointers.reserve(analyses.size());
+  for (const auto& a : analyses) pointers.push_back(&a);
+  auto made = std::make_unique<program_of_parts>();
+  made->module = patch::patch(*program_, pointers);
+  if (!made->module.texts.empty()) {
+    made->program = parse(made->module.texts);
+    made->image = std::make_unique<image>(
+        made->program, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
+    if (compile_them) made->compiled = compile(*made->image);
+    for (const patch::variable_table& t : made->module.tables) {
+      const symbol* const table = made->program->find_symbol(t.name);
+      const auto at = made->image->address_of(static_cast<std::uint32_t>(table - made->program->symbols.data()));
+      for (std::size_t n = 0; n < t.variables.size(); ++n) reinterpret_cast<void**>(at)[n] = address_of(t.variables[n]);
+    }
+  }
+  parts_ = std::move(made);
+}
+
+// Cuts the grid at random along each axis, and runs the parts in random order.
+std::optional<trap> kernel_runner::launch_in_parts(const patch::patched_kernel& kernel, launch_configuration c) {
+  const auto& program = *parts_->program;
+  for (const std::string& name : parts_->module.constants) {
+    const symbol* const s = program.find_symbol(name);
+    std::memcpy(
+        reinterpret_cast<void*>(parts_->image->address_of(static_cast<std::uint32_t>(s - program.symbols.data()))),
+        address_of(name), s->size);
+  }
+  patch::grid_part part;
+  part.grid = {c.grid.x, c.grid.y, c.grid.z};
+  std::array<std::vector<std::uint32_t>, 3> ends;
+  for (unsigned axis = 0; axis < 3; ++axis)
+    for (std::uint32_t at = 0; at < part.grid[axis];)
+      ends[axis].push_back(at += 1 + parts_->random() % (part.grid[axis] - at));
+  struct piece {
+    std::array<std::uint32_t, 3> first, count;
+  };
+  std::vector<piece> pieces;
+  const auto begin_of = [&](unsigned axis, std::size_t n) { return n == 0 ? 0 : ends[axis][n - 1]; };
+  for (std::size_t z = 0; z < ends[2].size(); ++z)
+    for (std::size_t y = 0; y < ends[1].size(); ++y)
+      for (std::size_t x = 0; x < ends[0].size(); ++x) {
+        const std::array<std::uint32_t, 3> first{begin_of(0, x), begin_of(1, y), begin_of(2, z)};
+        pieces.push_back({first, {ends[0][x] - first[0], ends[1][y] - first[1], ends[2][z] - first[2]}});
+      }
+  std::shuffle(pieces.begin(), pieces.end(), parts_->random);
+  const function& f = *program.find_kernel(kernel.name);
+  std::vector<std::uint8_t> parameters(f.formals_size + 16);
+  std::memcpy(parameters.data(), c.parameters, kernel.part_offset);
+  for (const piece& p : pieces) {
+    part.first = p.first;
+    std::memcpy(parameters.data() + kernel.part_offset, &part, sizeof part);
+    c.image = parts_->image.get();
+    c.kernel = &f;
+    c.grid = {p.count[0], p.count[1], p.count[2]};
+    c.parameters = parameters.data();
+    const std::shared_ptr<engine> runs =
+        parts_->compiled ? parts_->compiled->engine_for(f) : std::make_shared<interpreter>(program);
+    if (auto stopped = run_blocks(*runs, c, {0, c.grid.count()})) {
+      stopped->block = {stopped->block.x + p.first[0], stopped->block.y + p.first[1], stopped->block.z + p.first[2]};
+      return stopped;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace hpe::ptx::test

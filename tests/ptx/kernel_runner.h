@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <span>
 #include <string>
 #include <tuple>
@@ -14,10 +15,12 @@
 #include "runtime/ptx/interpreter.h"
 #include "runtime/ptx/launch.h"
 #include "runtime/ptx/parser.h"
+#include "runtime/ptx/patch/patch.h"
 
 namespace hpe::ptx::test {
 
-enum class engine_kind { interpreter, compiler };
+/// In the last two, kernels that may be spread are patched (runtime/ptx/patch), and each grid runs in several parts.
+enum class engine_kind { interpreter, compiler, interpreter_in_parts, compiler_in_parts };
 
 /// Whether this build has LLVM. The build defines it, so that a compiler that does not load is a failure and not a
 /// skip.
@@ -69,9 +72,22 @@ class kernel_runner {
   }
   const function& find(const std::string& kernel) const;
   std::optional<trap> launch_with(const function& f, const shape& s, const void* parameters);
+  /// The patched kernels; null unless grids run in parts.
+  [[nodiscard]] const patch::patched_module* patched() const { return parts_ == nullptr ? nullptr : &parts_->module; }
 
  private:
+  /// A second program, whose kernels use the variables of the first one.
+  struct program_of_parts {
+    patch::patched_module module;
+    std::shared_ptr<const ptx::program> program;
+    std::unique_ptr<ptx::image> image;
+    std::unique_ptr<compiled_image> compiled;
+    std::mt19937 random{7};
+  };
+
   bool may_touch(std::uint64_t address, std::size_t bytes) const;
+  void make_parts(bool compile_them);
+  std::optional<trap> launch_in_parts(const patch::patched_kernel& kernel, launch_configuration c);
 
   std::vector<std::pair<std::uint64_t, std::size_t>> memory_;
   std::vector<std::unique_ptr<std::uint8_t[]>> owned_;
@@ -79,6 +95,7 @@ class kernel_runner {
   std::shared_ptr<const ptx::program> program_;
   std::unique_ptr<image> image_;
   std::unique_ptr<compiled_image> compiled_;
+  std::unique_ptr<program_of_parts> parts_;
   surroundings surroundings_;
   std::string printed_;
 };

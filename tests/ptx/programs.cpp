@@ -386,7 +386,7 @@ TEST_P(Programs, WaitingLoops) {
   for (int t = 0; t < 40; ++t) ASSERT_EQ(order[t], 39 - t);
 }
 
-INSTANTIATE_FOR_ENGINES(Programs);
+INSTANTIATE_FOR_ENGINES_AND_PARTS(Programs);
 
 }  // namespace
 }  // namespace hpe::ptx::test

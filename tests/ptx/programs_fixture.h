@@ -13,7 +13,8 @@ namespace hpe::ptx::test {
 class programs_fixture : public ::testing::TestWithParam<engine_kind> {
  protected:
   void SetUp() override {
-    if (GetParam() == engine_kind::compiler && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
+    const bool compiles = GetParam() == engine_kind::compiler || GetParam() == engine_kind::compiler_in_parts;
+    if (compiles && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   }
   kernel_runner load(const std::string& name) {
     return kernel_runner({read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx")}, GetParam());
@@ -27,9 +28,25 @@ class programs_fixture : public ::testing::TestWithParam<engine_kind> {
     ASSERT_FALSE(stopped.has_value()) << stopped->message(); \
   } while (false)
 
-#define INSTANTIATE_FOR_ENGINES(suite)                                             \
-  INSTANTIATE_TEST_SUITE_P(                                                        \
-      , suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler), \
-      [](const auto& info) { return info.param == engine_kind::interpreter ? "Interpreted" : "Compiled"; })
+inline const char* name_of(engine_kind kind) {
+  switch (kind) {
+    case engine_kind::interpreter: return "Interpreted";
+    case engine_kind::compiler: return "Compiled";
+    case engine_kind::interpreter_in_parts: return "InterpretedInParts";
+    case engine_kind::compiler_in_parts: return "CompiledInParts";
+  }
+  return "";
+}
+
+#define INSTANTIATE_FOR_ENGINES(suite)                                                                  \
+  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler), \
+                           [](const auto& info) { return name_of(info.param); })
+
+/// Also with each grid in several parts.
+#define INSTANTIATE_FOR_ENGINES_AND_PARTS(suite)                                                                 \
+  INSTANTIATE_TEST_SUITE_P(, suite,                                                                              \
+                           ::testing::Values(engine_kind::interpreter, engine_kind::compiler,                    \
+                                             engine_kind::interpreter_in_parts, engine_kind::compiler_in_parts), \
+                           [](const auto& info) { return name_of(info.param); })
 
 }  // namespace hpe::ptx::test

@@ -348,7 +348,7 @@ TEST_P(WarpPrograms, CachesRegistersAndLaunches) {
   EXPECT_EQ(std::vector<unsigned>(data, data + 5), (std::vector<unsigned>{5, 5, 6, 7, 0}));
 }
 
-INSTANTIATE_FOR_ENGINES(WarpPrograms);
+INSTANTIATE_FOR_ENGINES_AND_PARTS(WarpPrograms);
 
 }  // namespace
 }  // namespace hpe::ptx::test

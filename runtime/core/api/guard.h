@@ -23,6 +23,9 @@ namespace hpe::core {
 [[nodiscard]] std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses,
                                                           std::size_t count);
 
+/// A shape as devices take it.
+[[nodiscard]] device::shape blocks_of(const hpeGrid& grid);
+
 /// Keeps the message that hpeGetLastErrorMessage gives the calling thread.
 void remember_error(const char* message) noexcept;
 

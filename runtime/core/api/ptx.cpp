@@ -20,18 +20,22 @@ hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const 
               "a launch needs a kernel (hpeModuleGetKernel) and a shape");
   HPE_REQUIRE(parameters != nullptr || parameter_size == 0, HPE_ERROR_INVALID_ARGUMENT,
               "kernel {} is launched with {} bytes of parameters at a null pointer", kernel->name, parameter_size);
-  hpe::device::shape blocks;
-  std::copy(std::begin(shape->grid), std::end(shape->grid), blocks.grid);
-  std::copy(std::begin(shape->block), std::end(shape->block), blocks.block);
-  std::copy(std::begin(shape->cluster), std::end(shape->cluster), blocks.cluster);
-  blocks.shared_bytes = shape->shared_bytes;
-  blocks.cooperative = shape->cooperative != 0;
   auto& it = runtime::instance();
-  return it.ptx().launch(hpe::core::device_or_current(it, device), kernel, blocks,
+  return it.ptx().launch(hpe::core::device_or_current(it, device), kernel, hpe::core::blocks_of(*shape),
                          {static_cast<const std::byte*>(parameters), parameter_size}, usage);
 }
 
 }  // namespace
+
+hpe::device::shape hpe::core::blocks_of(const hpeGrid& grid) {
+  device::shape blocks;
+  std::copy(std::begin(grid.grid), std::end(grid.grid), blocks.grid);
+  std::copy(std::begin(grid.block), std::end(grid.block), blocks.block);
+  std::copy(std::begin(grid.cluster), std::end(grid.cluster), blocks.cluster);
+  blocks.shared_bytes = grid.shared_bytes;
+  blocks.cooperative = grid.cooperative != 0;
+  return blocks;
+}
 
 hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count) {
   return guarded([&] {
@@ -51,6 +55,7 @@ hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t c
 hpeStatus hpeModuleUnload(hpeModule module) {
   return guarded([&] {
     HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleUnload: the module is null");
+    runtime::instance().spread().unload(module);
     runtime::instance().ptx().unload(module);
   });
 }

@@ -170,12 +170,10 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
   });
 }
 
-void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
-  std::vector<std::vector<std::byte>> parameters;  // copied as in launch
-  for (const team_part& p : parts) {
-    require_there(p.device);
-    parameters.emplace_back(p.parameters.begin(), p.parameters.end());
-  }
+template <class Command>
+void launcher::queue_together(std::span<const team_part> parts, hpeKernel kernel, std::vector<device_access> accesses,
+                              const Command& command) {
+  for (const team_part& p : parts) require_there(p.device);
   const unsigned first = parts.front().device;
   const auto bring_into_reach = [&](const device_access& access) {
     const auto there = [&](const team_part& p) { return reaches(p.device, access); };
@@ -189,11 +187,17 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
     access.region->mutex.assert_held();
     memory_.move(*access.region, first);
   };
-  auto resolved = resolve(accesses);
-  for (const device_access& each : resolved) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
+  for (const device_access& each : accesses) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   for (const team_part& p : parts) with_.devices.at(p.device).await_room();
-  submission work(with_, std::move(resolved), bring_into_reach);
-  work.submit_together([&](const point_set& after, std::vector<timepoint>& points) {
+  submission work(with_, std::move(accesses), bring_into_reach);
+  work.submit_together(command);
+  counters::add(count_.launches, parts.size());
+}
+
+void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
+  std::vector<std::vector<std::byte>> parameters;  // copied as in launch
+  for (const team_part& p : parts) parameters.emplace_back(p.parameters.begin(), p.parameters.end());
+  queue_together(parts, kernel, resolve(accesses), [&](const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
     const lock_guard lock(team_mutex_);
     for (const team_part& p : parts)
@@ -204,7 +208,22 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
       points.push_back(team_stream(parts[i].device).launch(kernel->id, shape, parameters[i]));
     }
   });
-  counters::add(count_.launches, parts.size());
+}
+
+std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, hpeKernel kernel,
+                                              const work_usage& usage) {
+  std::vector<timepoint> queued;
+  queue_together(parts, kernel, usage.everything ? all_regions() : resolve(usage.accesses),
+                 [&](const point_set& after, std::vector<timepoint>& points) {
+                   points.reserve(parts.size());
+                   for (const team_part& p : parts) {
+                     device::stream& stream = choose_stream(p.device, after);
+                     for (const timepoint point : after.points()) stream.wait(point);
+                     points.push_back(stream.launch(kernel->id, p.shape, p.parameters));
+                   }
+                   queued = points;
+                 });
+  return queued;
 }
 
 void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {

@@ -52,7 +52,7 @@ struct work_usage {
   std::span<const timepoint> after{};  ///< points to wait for, besides those of the data
 };
 
-/// One device's part of a team's launch.
+/// One device's part of a launch on several devices.
 struct team_part {
   unsigned device;
   device::shape shape;
@@ -77,6 +77,10 @@ class launcher {
   /// See hpeLaunchTeam. There must be at least one part, and each must be on another device.
   void launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses);
 
+  /// Queues parts of one launch, which do not wait for each other; several may be on one device. There must be at least
+  /// one. Returns a timepoint for each.
+  std::vector<timepoint> launch_parts(std::span<const team_part> parts, hpeKernel kernel, const work_usage& usage);
+
   /// See hpeEnqueue. function is called under the locks of the regions.
   void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
 
@@ -95,6 +99,10 @@ class launcher {
   /// Releases the accesses and calls command with a stream to queue the work on. command returns the work's timepoint.
   template <class Command>
   timepoint queue(unsigned device, const work_usage& usage, const Command& command);
+  /// Releases the accesses of a launch on several devices, and calls command(after, points) to queue the parts.
+  template <class Command>
+  void queue_together(std::span<const team_part> parts, hpeKernel kernel, std::vector<work::device_access> accesses,
+                      const Command& command);
   [[nodiscard]] std::vector<work::device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<work::device_access> all_regions() const;
   /// The regions that concurrent work of the device can use in place.

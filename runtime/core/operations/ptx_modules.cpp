@@ -95,8 +95,7 @@ void check(const device::ptx_kernel& kernel, const device::shape& shape, std::si
 
 hpeModule ptx_modules::load(std::vector<std::string> texts) {
   device::ptx_capability* const devices = devices_.ptx();
-  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED,
-              "modules of PTX run on soft devices (HPE_DEVICES=soft:N); on GPUs programs have CUDA for them");
+  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED, "the devices run no modules of PTX");
   auto made = std::make_unique<hpeModule_st>();
   made->path = "PTX";
   made->ptx = std::make_unique<loaded_ptx>();
@@ -207,21 +206,39 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
                               std::span<const std::byte> parameters, work_usage usage) {
   const device::ptx_kernel& k = require_ptx(kernel);
   check(k, shape, parameters.size());
-  loaded_ptx& ptx = *kernel->module->ptx;
 
-  // The module's variables, which the program cannot name, because only the kernel knows them.
   std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
-  for (const auto part : all_parts) {
-    const std::byte* const at = ptx.placed[device][index_of(part)];
-    const hpeAccessMode mode = part == device::ptx_part::constant ? HPE_IN : HPE_INOUT;
-    if (at != nullptr) accesses.push_back({at, ptx.on_devices->bytes_of(part), mode});
-  }
+  add_accesses(kernel->module, device, accesses);
   usage.accesses = accesses;
 
   const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
-  const lock_guard lock(ptx.mutex);
-  ptx.launches.add(point);
+  record(kernel->module, std::span(&point, 1));
   return point;
+}
+
+std::shared_ptr<const ptx::program> ptx_modules::program_of(hpeModule module) const {
+  return require_ptx(module).on_devices->program();
+}
+
+bool ptx_modules::has_variables(hpeModule module) const { return !require_ptx(module).on_devices->variables().empty(); }
+
+void ptx_modules::require_launchable(hpeKernel kernel, const device::shape& shape, std::size_t parameter_bytes) const {
+  check(require_ptx(kernel), shape, parameter_bytes);
+}
+
+void ptx_modules::add_accesses(hpeModule module, unsigned device, std::vector<hpeAccess>& to) const {
+  const loaded_ptx& ptx = *module->ptx;
+  for (const auto part : all_parts) {
+    const std::byte* const at = ptx.placed[device][index_of(part)];
+    const hpeAccessMode mode = part == device::ptx_part::constant ? HPE_IN : HPE_INOUT;
+    if (at != nullptr) to.push_back({at, ptx.on_devices->bytes_of(part), mode});
+  }
+}
+
+void ptx_modules::record(hpeModule module, std::span<const timepoint> launches) {
+  loaded_ptx& ptx = *module->ptx;
+  const lock_guard lock(ptx.mutex);
+  for (const timepoint p : launches) ptx.launches.add(p);
 }
 
 void ptx_modules::write_output() {

@@ -28,6 +28,17 @@ class ptx_modules {
   [[nodiscard]] variable find_variable(hpeModule module, const std::string& name, unsigned device) const;
   [[nodiscard]] hpeKernelInfo describe(hpeKernel kernel) const;
 
+  /// The texts of a module as read.
+  [[nodiscard]] std::shared_ptr<const ptx::program> program_of(hpeModule module) const;
+  /// Whether find_variable finds the module's variables.
+  [[nodiscard]] bool has_variables(hpeModule module) const;
+  /// Throws HPE_ERROR_INVALID_ARGUMENT for a shape or parameters that the kernel or a device cannot have.
+  void require_launchable(hpeKernel kernel, const device::shape& shape, std::size_t parameter_bytes) const;
+  /// Adds the module's variables on a device, which the program cannot name, because only the kernels know them.
+  void add_accesses(hpeModule module, unsigned device, std::vector<hpeAccess>& to) const;
+  /// Makes unload wait for launches of the module's kernels.
+  static void record(hpeModule module, std::span<const timepoint> launches);
+
   /// See hpeLaunchGrid.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    work_usage usage);

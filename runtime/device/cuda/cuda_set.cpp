@@ -10,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/device/checks.h"
 #include "runtime/device/cuda/cuda_gate.h"
+#include "runtime/device/cuda/cuda_ptx_module.h"
 #include "runtime/device/observer.h"
 
 namespace hpe::device::cuda {
@@ -132,6 +133,31 @@ std::uint32_t cuda_set::load_module(const std::string& path) {
   const auto wanted = alive();
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
   return kernels_->load(path, wanted);
+}
+
+std::uint32_t cuda_set::load_ptx(const std::string& text) {
+  const auto wanted = alive();
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
+  return kernels_->load_ptx(text, wanted);
+}
+
+std::unique_ptr<ptx_module> cuda_set::load(std::vector<std::string> texts) {
+  auto made = std::make_unique<cuda_ptx_module>(*this, std::move(texts));
+  const auto& functions = made->program()->functions;
+  if (std::any_of(functions.begin(), functions.end(),
+                  [](const auto& f) { return f->system_call == ptx::builtin::print; }))
+    prints_ = true;
+  return made;
+}
+
+std::vector<printed> cuda_set::take_output() {
+  if (!prints_) return {};
+  for (const auto& device : devices_) {
+    if (device->lost()) continue;
+    const entered here(cu_, device->context());
+    cu_.cuCtxSynchronize();  // a failure is one of the work, whose stream tells it
+  }
+  return {};
 }
 
 kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {

@@ -18,10 +18,11 @@
 #include "runtime/device/cuda/host_memory.h"
 #include "runtime/device/cuda/kernel_table.h"
 #include "runtime/device/device.h"
+#include "runtime/device/ptx_module.h"
 
 namespace hpe::device::cuda {
 
-class cuda_set final : public device_set {
+class cuda_set final : public device_set, public ptx_capability {
  public:
   /// wished: the number of GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
   cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
@@ -38,6 +39,11 @@ class cuda_set final : public device_set {
   void drop_import(void* address, std::size_t bytes) noexcept override;
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
+  [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
+  std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
+  /// Makes the driver write the output of kernels, which it does when a context is synchronised; returns nothing.
+  std::vector<printed> take_output() override;
+  [[nodiscard]] hpeFault fault_of(timepoint /*point*/) const override { return HPE_FAULT_NONE; }
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
   [[nodiscard]] std::string work_before(timepoint point) const override;
@@ -52,6 +58,8 @@ class cuda_set final : public device_set {
   [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
   [[nodiscard]] host_memory& host() noexcept { return *host_; }
+  /// Loads a text on all devices that are not lost.
+  std::uint32_t load_ptx(const std::string& text);
   [[nodiscard]] kernel_table& kernels() noexcept { return *kernels_; }
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
@@ -74,6 +82,7 @@ class cuda_set final : public device_set {
   std::unique_ptr<device_memory> memory_;
   std::unique_ptr<host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
+  std::atomic<bool> prints_{false};  // a module of PTX was loaded whose kernels may print
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);

@@ -29,8 +29,14 @@ CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, cons
   how.blockDimX = at_least_one(shape.block[0]);
   how.blockDimY = at_least_one(shape.block[1]);
   how.blockDimZ = at_least_one(shape.block[2]);
-  how.sharedMemBytes = kernel.shared_bytes;
+  how.sharedMemBytes = kernel.shared_bytes + shape.shared_bytes;
   how.hStream = stream;
+  HPE_REQUIRE(!shape.cooperative, HPE_ERROR_NOT_SUPPORTED,
+              "hpe queues no cooperative launches on GPUs; programs have CUDA for them");
+  constexpr unsigned without_asking = 48 * 1024;
+  if (shape.shared_bytes > without_asking)
+    cu.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                          static_cast<int>(how.sharedMemBytes));
   if (!shape.asks_for_cluster())
     return cu.cuLaunchKernel(kernel.function, how.gridDimX, how.gridDimY, how.gridDimZ, how.blockDimX, how.blockDimY,
                              how.blockDimZ, how.sharedMemBytes, stream, nullptr, parameters);

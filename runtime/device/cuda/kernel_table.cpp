@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -51,23 +52,36 @@ image read_image(const std::string& path) {
 }  // namespace
 
 kernel_table::~kernel_table() {
-  for (const module& m : modules_)
-    for (std::size_t d = 0; d < m.on.size(); ++d) {
-      if (m.on[d] == nullptr) continue;
-      const entered here(cu_, contexts_[d]);
-      cu_.cuModuleUnload(m.on[d]);
-    }
+  for (std::uint32_t n = 0; n < modules_.size(); ++n) unload(n);
+}
+
+void kernel_table::unload(std::uint32_t number) {
+  const lock_guard lock(mutex_);
+  module& m = modules_[number];
+  for (std::size_t d = 0; d < m.on.size(); ++d) {
+    if (m.on[d] == nullptr) continue;
+    const entered here(cu_, contexts_[d]);
+    cu_.cuModuleUnload(std::exchange(m.on[d], nullptr));
+  }
 }
 
 std::uint32_t kernel_table::load(const std::string& path, const std::vector<bool>& wanted) {
   const image code = read_image(path);
-  module made{path, std::vector<CUmodule>(contexts_.size())};
+  return load(path, code.data, wanted);
+}
+
+std::uint32_t kernel_table::load_ptx(const std::string& text, const std::vector<bool>& wanted) {
+  return load("a module of PTX", text.c_str(), wanted);
+}
+
+std::uint32_t kernel_table::load(const std::string& name, const void* code, const std::vector<bool>& wanted) {
+  module made{name, std::vector<CUmodule>(contexts_.size())};
   for (std::size_t d = 0; d < contexts_.size(); ++d) {
     if (!wanted[d]) continue;
     const entered here(cu_, contexts_[d]);
-    const CUresult result = cu_.cuModuleLoadData(&made.on[d], code.data);
+    const CUresult result = cu_.cuModuleLoadData(&made.on[d], code);
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "the CUDA code of {} cannot be loaded on device {}: {}",
-                path, d, cu_.words_for(result));
+                name, d, cu_.words_for(result));
     load_functions(made.on[d]);
   }
   const lock_guard lock(mutex_);

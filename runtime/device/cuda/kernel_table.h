@@ -24,6 +24,10 @@ class kernel_table {
 
   /// Both throw HPE_ERROR_NOT_FOUND. Devices for which wanted is false are left out.
   std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
+  /// Loads a text of PTX.
+  std::uint32_t load_ptx(const std::string& text, const std::vector<bool>& wanted);
+  /// Unloads a module, of whose kernels none may be queued or running.
+  void unload(std::uint32_t module);
   kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
   /// A kernel on one device. Its dynamic shared memory is the value of the module's variable NAME_shared_bytes, a
@@ -36,6 +40,7 @@ class kernel_table {
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:
+  std::uint32_t load(const std::string& name, const void* code, const std::vector<bool>& wanted);
   void load_functions(CUmodule from) const;
   [[nodiscard]] unsigned give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ptx/analysis/analysis.h"
+#include "runtime/ptx/analysis/evaluator.h"
 #include "runtime/ptx/interpreter.h"
 
 namespace hpe::ptx::analysis {
@@ -37,22 +37,18 @@ class record_check final : public watcher {
     std::uint32_t last = ~0U;  // the kernel's last instruction
     std::vector<std::int64_t> counters;
   };
-  using number = std::optional<__int128>;
+  using number = evaluator::number;
   enum class outcome : std::uint8_t { right, wrong, unknown, outside };
 
   void check(const access& a, std::uint64_t address);
   void check(const access& a, const comparison& c);
   [[nodiscard]] outcome compare(const access& a, std::size_t form, std::uint64_t address);
   [[nodiscard]] bool same_in_all_blocks(const access& a, std::size_t form, std::uint64_t address);
-  [[nodiscard]] bool assumptions_hold(assumption_set needed);
-  [[nodiscard]] number evaluate(expression_id e);
-  [[nodiscard]] number evaluate_quantity(quantity_id q);
-  [[nodiscard]] number evaluate_node(const quantity& q);
   void contradict(const access& a, const std::string& what);
 
   const image& variables_;
   const kernel_analysis& kernel_;
-  expressions& table_;
+  evaluator evaluator_;
   std::vector<std::vector<const access*>> at_;  // of each instruction
   std::map<std::uint64_t, std::vector<thread_state>> blocks_;
   // What remains of an address without the block indices, by access, form, thread and counters.
@@ -61,10 +57,9 @@ class record_check final : public watcher {
   std::uint64_t exact_ = 0, alike_ = 0, outside_ = 0, unchecked_ = 0;
 
   // While an access is checked.
-  const block_context* block_ = nullptr;
   std::uint32_t thread_ = 0;
   const thread_state* state_ = nullptr;
-  std::map<quantity_id, number> evaluated_;
+  thread_place place_;
 };
 
 }  // namespace hpe::ptx::analysis

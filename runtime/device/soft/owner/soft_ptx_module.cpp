@@ -7,43 +7,18 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/device/ptx/description.h"
 #include "runtime/device/soft/owner/soft_set.h"
-#include "runtime/ptx/block.h"
 #include "runtime/ptx/parser.h"
 
 namespace hpe::device::soft {
-
-namespace {
-
-ptx_kernel describe(const ptx::function& f) {
-  constexpr std::uint32_t most_threads = 1024;
-  ptx_kernel result;
-  result.name = f.name;
-  for (const ptx::formal_parameter& p : f.formals) {
-    result.parameter_offsets.push_back(p.offset);
-    result.parameter_sizes.push_back(p.size);
-  }
-  result.parameter_bytes = f.formals_size;
-  result.shared_bytes = f.shared_size;
-  result.local_bytes = f.local_size;
-  result.max_threads = f.max_threads == 0 ? most_threads : std::min(f.max_threads, most_threads);
-  result.required_block = f.required_block;
-  result.required_cluster = f.cluster;
-  result.max_cluster =
-      f.max_cluster == 0 ? ptx::most_blocks_of_cluster : std::min(f.max_cluster, ptx::most_blocks_of_cluster);
-  result.needs_cluster = f.needs_cluster;
-  return result;
-}
-
-}  // namespace
 
 soft_ptx_module::soft_ptx_module(soft_set& set, std::vector<std::string> texts) : set_(set) {
   HPE_REQUIRE(!texts.empty(), HPE_ERROR_INVALID_ARGUMENT, "a module of PTX needs at least one text");
   texts_ = pack_texts(texts, text_bytes_);
   program_ = ptx::parse(std::move(texts));
   layout_ = lay_out(*program_);
-  for (const auto& f : program_->functions)
-    if (f->is_kernel && f->is_defined) kernels_.push_back(describe(*f));
+  kernels_ = describe_kernels(*program_);
   for (std::size_t n = 0; n < program_->symbols.size(); ++n) {
     const ptx_layout::place_in_part& place = layout_.places[n];
     if (!place.is_there) continue;

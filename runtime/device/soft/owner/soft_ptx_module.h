@@ -19,6 +19,7 @@ class soft_ptx_module final : public ptx_module {
   [[nodiscard]] const std::vector<ptx_variable>& variables() const noexcept override { return variables_; }
   [[nodiscard]] std::uint32_t architecture() const noexcept override { return program_->architecture; }
   [[nodiscard]] std::size_t bytes_of(ptx_part part) const noexcept override;
+  [[nodiscard]] std::shared_ptr<const ptx::program> program() const noexcept override { return program_; }
   std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) override;
 
  private:

@@ -1,0 +1,202 @@
+#pragma once
+
+/// Programs written for one device on all of them: arrays of several dimensions whose memory is dealt out, and launches
+/// of kernels of PTX whose grid is. Header only, over <hpe/spread.h>, whose meaning and errors apply here;
+/// <hpe/cuda.hpp> launches kernels that nvcc compiled with the program.
+///
+///   const hpe::ptx_module kernels(text);                             // what nvcc -ptx makes of a .cu file
+///   hpe::ndarray<float, 2> now({ny, nx}), next({ny, nx});
+///   now.fill(0);
+///   now(1, 2) = 3;                                                    // plain CPU code
+///   hpe::launch_over(kernels["stencil"], {nx / 32, ny / 8}, {32, 8}, next, now, nx, ny);
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hpe/hpe.hpp"
+#include "hpe/spread.h"
+
+namespace hpe {
+
+/// Which index is the one of neighbouring elements: the last (as in C) or the first (as in Fortran).
+enum class storage { row_major, column_major };
+
+/// An owning array of D dimensions. On the host it is a plain contiguous range, and kernels get its pointer. Elements
+/// read as zero until something is written. Movable, not copyable.
+///
+/// By default a large array lies in one contiguous part on each device: with row_major order these are ranges of the
+/// first index. A small one is on the first device.
+template <class T, std::size_t D, storage Order = storage::row_major>
+requires(D >= 1) class ndarray {
+ public:
+  using value_type = T;
+  using shape_type = std::array<std::size_t, D>;
+
+  ndarray() = default;
+  explicit ndarray(const shape_type& shape) : ndarray(shape, first_place(elements_of(shape))) {}
+  ndarray(const shape_type& shape, const placement& where) : shape_(shape), elements_(elements_of(shape), where) {
+    std::size_t step = 1;
+    for (std::size_t n = 0; n < D; ++n) {
+      const std::size_t dimension = Order == storage::row_major ? D - 1 - n : n;
+      strides_[dimension] = step;
+      step *= shape[dimension];
+    }
+  }
+
+  [[nodiscard]] T* data() const noexcept { return elements_.data(); }
+  /// The number of elements.
+  [[nodiscard]] std::size_t size() const noexcept { return elements_.size(); }
+  [[nodiscard]] const shape_type& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::size_t extent(std::size_t dimension) const noexcept { return shape_[dimension]; }
+  /// The elements from one index of the dimension to the next one.
+  [[nodiscard]] std::size_t stride(std::size_t dimension) const noexcept { return strides_[dimension]; }
+  [[nodiscard]] T* begin() const noexcept { return elements_.begin(); }
+  [[nodiscard]] T* end() const noexcept { return elements_.end(); }
+  [[nodiscard]] std::span<T> span() const noexcept { return elements_.span(); }
+
+  /// An element, by one index for each dimension.
+  template <std::convertible_to<std::size_t>... Index>
+  requires(sizeof...(Index) == D) T& operator()(Index... index) const noexcept {
+    const shape_type at{static_cast<std::size_t>(index)...};
+    std::size_t offset = 0;
+    for (std::size_t n = 0; n < D; ++n) offset += at[n] * strides_[n];
+    return data()[offset];
+  }
+
+  /// Sets all elements. Bytes that are all the same are set on the devices, other values by the calling thread.
+  void fill(const T& value) {
+    unsigned char bytes[sizeof(T)];
+    std::memcpy(bytes, &value, sizeof value);
+    if (std::all_of(bytes, bytes + sizeof bytes, [&](unsigned char b) { return b == bytes[0]; })) {
+      if (size() != 0) hpe::fill(data(), bytes[0], size() * sizeof(T));
+    } else {
+      std::fill(begin(), end(), value);
+    }
+  }
+
+ private:
+  static std::size_t elements_of(const shape_type& shape) {
+    std::size_t all = 1;
+    for (const std::size_t extent : shape)
+      if (__builtin_mul_overflow(all, extent, &all))
+        throw error(HPE_ERROR_OUT_OF_MEMORY, "an array of so many elements has more than can be counted");
+    return all;
+  }
+
+  static placement first_place(std::size_t elements) {
+    const bool is_large = elements >= granularity() / sizeof(T) * static_cast<std::size_t>(device_count());
+    return is_large ? block_distribution() : on_device(0);
+  }
+
+  shape_type shape_{}, strides_{};
+  array<T> elements_;
+};
+
+/// A module of PTX, which is unloaded at the end; see hpeModuleLoadPtx. Movable, not copyable.
+class ptx_module {
+ public:
+  explicit ptx_module(const std::string& text) {
+    const char* const texts[] = {text.c_str()};
+    check(hpeModuleLoadPtx(&handle_, texts, 1));
+  }
+  ptx_module(ptx_module&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  ptx_module& operator=(ptx_module&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ptx_module(const ptx_module&) = delete;
+  ptx_module& operator=(const ptx_module&) = delete;
+  ~ptx_module() {
+    if (handle_ != nullptr) hpeModuleUnload(handle_);
+  }
+
+  [[nodiscard]] hpeModule get() const noexcept { return handle_; }
+  /// The kernel of this name. Lives as long as the module.
+  [[nodiscard]] hpeKernel operator[](const char* name) const {
+    hpeKernel kernel = nullptr;
+    check(hpeModuleGetKernel(&kernel, handle_, name));
+    return kernel;
+  }
+
+ private:
+  hpeModule handle_ = nullptr;
+};
+
+/// The size of a grid or a block in up to three dimensions.
+struct extents {
+  template <std::integral X, std::integral Y = int, std::integral Z = int>
+  extents(X x_, Y y_ = 1, Z z_ = 1)  // NOLINT(google-explicit-constructor): {x, y} in calls, and x alone
+      : x(static_cast<std::uint32_t>(x_)), y(static_cast<std::uint32_t>(y_)), z(static_cast<std::uint32_t>(z_)) {}
+
+  std::uint32_t x, y, z;
+  std::uint32_t shared_bytes = 0;  ///< of a block: its dynamic shared memory
+};
+
+namespace detail {
+
+template <class T>
+const T& parameter_of(const T& value) {
+  return value;
+}
+template <class T, std::size_t D, storage Order>
+T* parameter_of(const ndarray<T, D, Order>& whole) {
+  return whole.data();
+}
+template <class T>
+T* parameter_of(const array<T>& whole) {
+  return whole.data();
+}
+
+/// The bytes of a launch's parameters. Throws HPE_ERROR_INVALID_ARGUMENT for other sizes than the kernel's.
+template <class... Arguments>
+std::vector<std::byte> parameters_of(hpeKernel kernel, const Arguments&... arguments) {
+  hpeKernelInfo info{};
+  check(hpeKernelGetInfo(kernel, &info));
+  if (info.parameter_count != sizeof...(Arguments))
+    throw error(HPE_ERROR_INVALID_ARGUMENT, "a kernel with " + std::to_string(info.parameter_count) +
+                                                " parameters is launched with " + std::to_string(sizeof...(Arguments)));
+  std::vector<std::byte> bytes(info.parameter_bytes);
+  [[maybe_unused]] std::size_t n = 0;
+  [[maybe_unused]] const auto put = [&](const auto& value) {
+    static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(value)>>);
+    if (sizeof value != info.parameter_sizes[n])
+      throw error(HPE_ERROR_INVALID_ARGUMENT, "parameter " + std::to_string(n) + " of a kernel has " +
+                                                  std::to_string(info.parameter_sizes[n]) +
+                                                  " bytes and is launched with " + std::to_string(sizeof value));
+    std::memcpy(bytes.data() + info.parameter_offsets[n++], &value, sizeof value);
+  };
+  (put(parameter_of(arguments)), ...);
+  return bytes;
+}
+
+}  // namespace detail
+
+/// Queues a kernel of PTX on several devices (empty: all) and returns; see hpeLaunchOver. `arguments` are the kernel's
+/// parameters, with exactly their types; an ndarray or array stands for its pointer.
+template <class... Arguments>
+hpeSpread launch_over(const std::vector<int>& devices, hpeKernel kernel, const extents& grid, const extents& block,
+                      const Arguments&... arguments) {
+  const std::vector<std::byte> parameters = detail::parameters_of(kernel, arguments...);
+  const hpeGrid shape{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, block.shared_bytes, 0, {}};
+  hpeSpread how{};
+  check(hpeLaunchOver(devices.empty() ? nullptr : devices.data(), devices.size(), kernel, &shape, parameters.data(),
+                      parameters.size(), &how));
+  return how;
+}
+
+/// Likewise, on all devices.
+template <class... Arguments>
+hpeSpread launch_over(hpeKernel kernel, const extents& grid, const extents& block, const Arguments&... arguments) {
+  return launch_over(std::vector<int>{}, kernel, grid, block, arguments...);
+}
+
+}  // namespace hpe

@@ -1,0 +1,67 @@
+/* hpe: one launch of a kernel on several devices.
+ *
+ * A kernel of PTX (<hpe/ptx.h>) that was written for one device runs on several, each of which runs some of the grid's
+ * blocks. The kernel sees the block indices and the grid of one launch; its atomic operations and fences reach all
+ * devices. hpe finds the memory that the kernel uses from its PTX, so a launch names none.
+ *
+ * Some kernels cannot run so, for example those whose blocks wait for each other. They run on one device, and hpe tells
+ * the reason. docs/spread.md describes the method and its limits; <hpe/ndarray.hpp> has a C++ form.
+ *
+ * <hpe/hpe.h> describes errors and thread safety.
+ */
+#ifndef HPE_SPREAD_H
+#define HPE_SPREAD_H
+
+#include "hpe/hpe.h"
+#include "hpe/ptx.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gives the reason why a kernel of PTX has to run on one device, or NULL if several may run it. The text lives as long
+ * as the kernel's module. The first call for a module analyses its kernels and loads their patched forms. Errors:
+ * HPE_ERROR_NOT_SUPPORTED for other kernels. */
+HPE_API hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason);
+
+/* Finds the PTX of a kernel that nvcc compiled into the program or a library: `function` is the kernel (the address of
+ * the __global__ function in host code) and name its name in PTX (cudaFuncGetName). The kernel lives until the program
+ * ends. Its variables are not those of the program's own kernel, so kernels that use variables or constants have an
+ * obstacle. Errors: HPE_ERROR_NOT_FOUND if the file of the program or library holds no PTX of such a kernel. */
+HPE_API hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, const char* name);
+
+/* What a launch became. */
+typedef struct hpeSpread {
+  HPE_STRUCT_SIZE(struct hpeSpread);
+  uint32_t parts;   /* 1: the first device ran it all */
+  char reason[256]; /* why it was cut like this, or not at all; cut off at the end if it is longer */
+} hpeSpread;
+
+/* Queues a kernel of PTX on those of the devices that make it fastest, as hpe predicts, and returns; arrays move to
+ * other devices where that pays. HPE_SPREAD_CUT=even uses all of the devices. devices NULL means all devices,
+ * ascending. A kernel that has to run on one device runs on the first one. The launch is in order with all other work
+ * as one of hpeLaunchGrid is that names the allocations to which its pointers point; if the kernel uses pointers that
+ * it finds in memory, it counts as using all allocations. A part that fails is reported by the next hpeSynchronize; the
+ * block that its message names is counted within its part. *how (how may be NULL) describes the launch. The variables
+ * of the module are those of the first device (hpeModuleGetVariable). Errors: those of hpeLaunchGrid;
+ * HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
+HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
+                                const void* parameters, size_t parameter_size, hpeSpread* how);
+
+/* Blocks that one device runs: `blocks` of them along each axis, from the one with the index `first` on. */
+typedef struct hpePart {
+  int device;
+  uint32_t first[3];
+  uint32_t blocks[3];
+} hpePart;
+
+/* Like hpeLaunchOver, with parts that the program chooses; a device may have several. Blocks that are in no part do not
+ * run, those in two parts run twice. Errors: HPE_ERROR_INVALID_ARGUMENT too for a part that has no blocks or leaves the
+ * grid; HPE_ERROR_NOT_SUPPORTED for kernels that have to run on one device, with the reason. */
+HPE_API hpeStatus hpeLaunchParts(const hpePart* parts, size_t part_count, hpeKernel kernel, const hpeGrid* shape,
+                                 const void* parameters, size_t parameter_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,280 @@
+#include "runtime/core/operations/spreader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/ptx/files/device_code.h"
+
+namespace hpe::core {
+
+using ptx::analysis::quantity;
+using ptx::patch::grid_part;
+
+namespace {
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string all;
+  for (const std::string& s : sentences) all += (all.empty() ? "" : "; ") + s;
+  return all;
+}
+
+/// Parts of about the same size along the last axis that has several blocks: arrays in row order lie in such parts.
+std::vector<spreader::part> cut_evenly(const device::shape& shape, std::span<const unsigned> devices) {
+  unsigned axis = 2;
+  while (axis > 0 && shape.grid[axis] == 1) --axis;
+  const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(devices.size(), shape.grid[axis]));
+  std::vector<spreader::part> parts;
+  for (std::uint32_t n = 0; n < count; ++n) {
+    spreader::part p{devices[n], {}, {shape.grid[0], shape.grid[1], shape.grid[2]}};
+    p.first[axis] = static_cast<std::uint32_t>(std::uint64_t{shape.grid[axis]} * n / count);
+    p.blocks[axis] = static_cast<std::uint32_t>(std::uint64_t{shape.grid[axis]} * (n + 1) / count) - p.first[axis];
+    parts.push_back(p);
+  }
+  return parts;
+}
+
+}  // namespace
+
+spreader::spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels,
+                   ptx_modules& modules, const std::string& cut)
+    : devices_(devices),
+      memory_(memory),
+      copies_(copies),
+      launcher_(kernels),
+      modules_(modules),
+      cuts_evenly_(cut == "even") {
+  HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
+              "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
+}
+
+std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
+  const auto program = modules_.program_of(module);
+  auto made = std::make_unique<spread_module>();
+  std::vector<const ptx::analysis::kernel_analysis*> analyses;
+  for (const auto& f : program->functions) {
+    if (!f->is_kernel || !f->is_defined) continue;
+    spread_kernel& k = made->kernels[f->name];
+    k.model = std::make_unique<spread::kernel_model>(program, f->name);
+    analyses.push_back(&k.model->analysis());
+  }
+  made->patched = ptx::patch::patch(*program, analyses);
+  std::string failure;
+  if (!made->patched.texts.empty()) {
+    try {
+      made->module = modules_.load(made->patched.texts);
+    } catch (const error& e) {
+      log(log_level::warn, "a module of PTX cannot be spread: {}", e.what());
+      failure = fmt::format("its patched code cannot be loaded: {}", e.what());
+    }
+  }
+  for (const ptx::patch::patched_kernel& p : made->patched.kernels) {
+    spread_kernel& k = made->kernels[p.name];
+    k.patched = p;
+    k.obstacle = p.obstacles.empty() ? failure : joined(p.obstacles);
+    if ((p.uses_variables || p.uses_constants) && k.obstacle.empty() &&
+        (!modules_.has_variables(module) || duplicates_.contains(module)))
+      k.obstacle = "it uses variables of its program, of which each GPU has its own";
+    if (k.obstacle.empty()) k.in_parts = launcher_.find(made->module, p.name);
+  }
+  return made;
+}
+
+spreader::spread_module& spreader::module_of(hpeModule module) {
+  const lock_guard lock(mutex_);
+  auto& entry = all_[module];
+  if (entry == nullptr) entry = make(module);
+  return *entry;
+}
+
+spreader::spread_kernel& spreader::find(hpeKernel kernel) { return module_of(kernel->module).kernels.at(kernel->name); }
+
+hpeKernel spreader::find_in_file(const std::string& file, const std::string& name) {
+  const lock_guard lock(mutex_);
+  hpeKernel& kernel = of_files_[{file, name}];
+  if (kernel != nullptr) return kernel;
+  const ptx::device_code code = ptx::read_device_code(file);
+  const std::string entry = ".entry " + name;
+  const auto holds_it = [&](const std::string& text) {
+    for (std::size_t at = 0; (at = text.find(entry, at)) != std::string::npos; at += entry.size())
+      if (const char next = text[at + entry.size()]; next == '(' || next == ' ' || next == '\n') return true;
+    return false;
+  };
+  for (const std::vector<std::string>& texts : code.modules) {
+    if (std::none_of(texts.begin(), texts.end(), holds_it)) continue;
+    hpeModule const module = modules_.load(texts);
+    duplicates_.insert(module);
+    // Kernels of the same module need it once.
+    for (const auto& f : modules_.program_of(module)->functions)
+      if (f->is_kernel && f->is_defined) of_files_[{file, f->name}] = launcher_.find(module, f->name);
+    return of_files_[{file, name}];
+  }
+  HPE_THROW(HPE_ERROR_NOT_FOUND,
+            "{} holds no PTX of a kernel {}; nvcc puts PTX into programs with -arch=compute_80, "
+            "or -gencode arch=compute_80,code=compute_80",
+            file, name);
+}
+
+const std::string& spreader::obstacle_of(hpeKernel kernel) {
+  static_cast<void>(modules_.program_of(kernel->module));
+  return find(kernel).obstacle;
+}
+
+void spreader::unload(hpeModule module) {
+  std::unique_ptr<spread_module> ending;
+  {
+    const lock_guard lock(mutex_);
+    const auto found = all_.find(module);
+    if (found == all_.end()) return;
+    ending = std::move(found->second);
+    all_.erase(found);
+    for (const auto& [name, kernel] : ending->kernels)
+      for (const auto& [devices, planner] : planners_) planner->forget(*kernel.model);
+  }
+  if (ending->module != nullptr) modules_.unload(ending->module);
+}
+
+spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const {
+  usage result;
+  const ptx::analysis::kernel_analysis& analysis = kernel.model->analysis();
+  for (const ptx::analysis::array_use& array : analysis.arrays) {
+    const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
+    if (base != nullptr && base->what == quantity::kind::variable) continue;  // bring_variables
+    if (base == nullptr || base->what != quantity::kind::parameter ||
+        base->number + sizeof(void*) > parameters.size()) {
+      result.everything = true;
+      continue;
+    }
+    const void* pointer = nullptr;
+    std::memcpy(&pointer, parameters.data() + base->number, sizeof pointer);
+    const allocation into = memory_.find(pointer);
+    if (into.region == nullptr) continue;  // memory of the program, or a null pointer
+    const bool only_read = array.writes == 0 && array.updates == 0;
+    result.accesses.push_back({into.base, 0, only_read ? HPE_IN : HPE_INOUT});
+  }
+  return result;
+}
+
+std::string spreader::obstacle_of(const spread_kernel& kernel, const device::shape& shape,
+                                  std::span<const unsigned> devices) const {
+  if (!kernel.obstacle.empty()) return kernel.obstacle;
+  if (shape.cooperative) return "its launch is cooperative, so its blocks may wait for each other";
+  if (shape.asks_for_cluster()) return "its launch asks for clusters, which share memory of one device";
+  if (devices.size() == 1) return "one device was named";
+  if (std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] == 1) return "its grid is one block";
+  for (const unsigned d : devices)
+    for (const unsigned other : devices)
+      if (!devices_.at(d).can_access(other))
+        return fmt::format("device {} does not reach the memory of device {}", d, other);
+  return {};
+}
+
+launch_planner& spreader::planner_of(std::span<const unsigned> devices) {
+  const lock_guard lock(mutex_);
+  std::vector<unsigned> list(devices.begin(), devices.end());
+  auto& entry = planners_[list];
+  if (entry == nullptr) entry = std::make_unique<launch_planner>(devices_, memory_, std::move(list));
+  return *entry;
+}
+
+spreader::result spreader::plan(const spread_kernel& kernel, std::span<const unsigned> devices,
+                                const device::shape& shape, std::span<const std::byte> parameters) {
+  result how;
+  how.reason = obstacle_of(kernel, shape, devices);
+  const spread::dimension grid{shape.grid[0], shape.grid[1], shape.grid[2]};
+  if (!how.reason.empty()) {
+    how.parts.push_back({devices.front(), {}, grid});
+  } else if (cuts_evenly_) {
+    how.parts = cut_evenly(shape, devices);
+  } else {
+    const auto planned = planner_of(devices).decide(
+        *kernel.model, {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
+    how.reason = planned.reason;
+    for (std::size_t n = 0; n < planned.parts.size(); ++n)
+      if (planned.parts[n].blocks() > 0)
+        how.parts.push_back({devices[n], planned.parts[n].first, planned.parts[n].count});
+  }
+  return how;
+}
+
+spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
+                                  std::span<const std::byte> parameters) {
+  modules_.require_launchable(kernel, shape, parameters.size());
+  const spread_kernel& k = find(kernel);
+  result how = plan(k, devices, shape, parameters);
+  if (how.parts.size() > 1) {
+    launch_parts(how.parts, devices.front(), kernel, shape, parameters);
+    return how;
+  }
+  if (k.patched.uses_variables || k.patched.uses_constants) how.parts[0].device = devices.front();
+  const usage used = usage_of(k, parameters);
+  modules_.launch(how.parts[0].device, kernel, shape, parameters,
+                  {.accesses = used.accesses, .everything = used.everything});
+  return how;
+}
+
+void spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel, const device::shape& shape,
+                            std::span<const std::byte> parameters) {
+  modules_.require_launchable(kernel, shape, parameters.size());
+  spread_module& m = module_of(kernel->module);
+  const spread_kernel& k = m.kernels.at(kernel->name);
+  HPE_REQUIRE(k.obstacle.empty(), HPE_ERROR_NOT_SUPPORTED, "kernel {} runs on one device: {}", kernel->name,
+              k.obstacle);
+  HPE_REQUIRE(!shape.cooperative && !shape.asks_for_cluster(), HPE_ERROR_NOT_SUPPORTED,
+              "kernel {} is launched in parts, which cannot be cooperative or have clusters", kernel->name);
+
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<team_part> launched;
+  for (const part& p : parts) {
+    grid_part described;
+    device::shape own = shape;
+    for (unsigned axis = 0; axis < 3; ++axis) {
+      HPE_REQUIRE(
+          p.blocks[axis] > 0 && p.first[axis] < shape.grid[axis] && p.blocks[axis] <= shape.grid[axis] - p.first[axis],
+          HPE_ERROR_INVALID_ARGUMENT, "a part of kernel {} has blocks {} to {} in dimension {}, where the grid has {}",
+          kernel->name, p.first[axis], std::uint64_t{p.first[axis]} + p.blocks[axis], axis, shape.grid[axis]);
+      described.first[axis] = p.first[axis];
+      described.grid[axis] = shape.grid[axis];
+      own.grid[axis] = p.blocks[axis];
+    }
+    auto& with_part = bytes.emplace_back(k.patched.part_offset + sizeof described);
+    std::memcpy(with_part.data(), parameters.data(), std::min<std::size_t>(parameters.size(), k.patched.part_offset));
+    std::memcpy(with_part.data() + k.patched.part_offset, &described, sizeof described);
+    launched.push_back({p.device, own, with_part});
+  }
+  usage used = usage_of(k, parameters);
+  const lock_guard lock(m.variables_mutex);  // another thread may bring variables of another device
+  bring_variables(k, kernel->module, first, m, parts);
+  if (k.patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
+  for (const part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
+  const auto points =
+      launcher_.launch_parts(launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything});
+  modules_.record(m.module, points);
+  modules_.record(kernel->module, points);
+}
+
+void spreader::bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,
+                               std::span<const part> parts) {
+  if (kernel.patched.uses_variables && to.variables_of != static_cast<int>(device)) {
+    for (const ptx::patch::variable_table& table : to.patched.tables) {
+      std::vector<void*> addresses;
+      for (const std::string& name : table.variables)
+        addresses.push_back(modules_.find_variable(from, name, device).address);
+      for (unsigned d = 0; d < devices_.size(); ++d) {
+        if (devices_.at(d).lost()) continue;
+        const auto at = modules_.find_variable(to.module, table.name, d);
+        copies_.copy(at.address, addresses.data(), at.size);
+      }
+    }
+    to.variables_of = static_cast<int>(device);
+  }
+  if (!kernel.patched.uses_constants) return;
+  for (const std::string& name : to.patched.constants) {
+    const auto original = modules_.find_variable(from, name, device);
+    for (const part& p : parts)
+      copies_.copy(modules_.find_variable(to.module, name, p.device).address, original.address, original.size);
+  }
+}
+
+}  // namespace hpe::core

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "runtime/device/ptx_module.h"
+#include "runtime/ptx/program.h"
+
+namespace hpe::device {
+
+/// Describes the kernels of a program, in their order.
+[[nodiscard]] std::vector<ptx_kernel> describe_kernels(const ptx::program& p);
+
+}  // namespace hpe::device

@@ -1,0 +1,46 @@
+#pragma once
+
+/// Changes of a text, and the statements of PTX that they are made of.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/ptx/lexer.h"
+
+namespace hpe::ptx::patch {
+
+/// Replacements of pieces of a text, in ascending order.
+class edits {
+ public:
+  void replace(std::size_t begin, std::size_t end, std::string by) { all_.push_back({begin, end, std::move(by)}); }
+  void insert(std::size_t at, std::string what) { replace(at, at, std::move(what)); }
+  void append(const edits& later) { all_.insert(all_.end(), later.all_.begin(), later.all_.end()); }
+
+  [[nodiscard]] std::string apply(std::string_view text) const {
+    std::string result;
+    std::size_t at = 0;
+    for (const edit& e : all_) {
+      result.append(text.substr(at, e.begin - at)).append(e.by);
+      at = e.end;
+    }
+    return result.append(text.substr(at));
+  }
+
+ private:
+  struct edit {
+    std::size_t begin, end;
+    std::string by;
+  };
+  std::vector<edit> all_;
+};
+
+/// The tokens up to and including the next ';'.
+inline std::vector<token> take_statement(lexer& from) {
+  std::vector<token> all;
+  do all.push_back(from.take());
+  while (!all.back().is(';') && all.back().what != token::kind::end);
+  return all;
+}
+
+}  // namespace hpe::ptx::patch

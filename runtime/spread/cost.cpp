@@ -1,0 +1,134 @@
+#include "runtime/spread/cost.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace hpe::spread {
+
+namespace {
+
+class sum_of_traffic {
+ public:
+  explicit sum_of_traffic(const machine& m)
+      : machine_(m),
+        local_(m.devices),
+        from_host_(m.devices),
+        instructions_(m.devices),
+        links_(m.devices * m.devices) {}
+
+  void add(std::size_t device, device_number home, bool writes, double bytes) {
+    const auto at = static_cast<std::size_t>(home);
+    if (home == host) {
+      from_host_[device] += bytes;
+    } else if (at == device) {
+      local_[device] += bytes;
+    } else {
+      // Data of a read goes from the home to the reader, data of a write to the home.
+      const std::size_t from = writes ? device : at, to = writes ? at : device;
+      links_[from * machine_.devices + to] += bytes / (writes ? machine_.write_rate : machine_.read_rate);
+      // The home's memory serves the access too.
+      served_ += bytes;
+    }
+  }
+  void compute(std::size_t device, double instructions) { instructions_[device] += instructions; }
+
+  [[nodiscard]] cost result(const cut& c) const {
+    cost r;
+    double slowest = *std::max_element(links_.begin(), links_.end());
+    double most = 0, all = 0;
+    std::size_t used = 0;
+    for (std::size_t d = 0; d < machine_.devices; ++d) {
+      const double busy = std::max(local_[d] / machine_.local_rate, instructions_[d] / machine_.instruction_rate);
+      slowest = std::max({slowest, busy, from_host_[d] / machine_.host_rate});
+      r.local_bytes += local_[d];
+      r.host_bytes += from_host_[d];
+      const auto blocks = static_cast<double>(c.parts[d].blocks());
+      most = std::max(most, blocks);
+      all += blocks;
+      used += blocks > 0 ? 1 : 0;
+    }
+    r.remote_bytes = served_;
+    r.imbalance = used == 0 ? 0 : most * static_cast<double>(used) / all - 1;
+    r.seconds = slowest + machine_.launch_seconds * static_cast<double>(used > 1 ? used : 0);
+    return r;
+  }
+
+ private:
+  const machine& machine_;
+  std::vector<double> local_, from_host_, instructions_, links_;
+  double served_ = 0;
+};
+
+}  // namespace
+
+std::size_t part_of(const cut& c, const dimension& block) {
+  for (std::size_t d = 0; d < c.parts.size(); ++d)
+    if (c.parts[d].contains(block)) return d;
+  return 0;
+}
+
+std::vector<double> weights_of(const traffic& t, const cut& c) {
+  std::vector<double> even(c.parts.size()), extra(c.parts.size());
+  std::vector<std::size_t> parts;
+  for (const block_traffic& b : t.blocks) {
+    parts.push_back(part_of(c, b.block));
+    (b.is_extra ? extra : even)[parts.back()] += 1;
+  }
+  std::vector<double> weights;
+  for (std::size_t n = 0; n < t.blocks.size(); ++n) {
+    const std::size_t d = parts[n];
+    const auto blocks = static_cast<double>(c.parts[d].blocks());
+    if (even[d] == 0) {
+      weights.push_back(blocks / extra[d]);
+    } else {
+      weights.push_back(t.blocks[n].is_extra ? 1 : std::max(blocks - extra[d], 1.0) / even[d]);
+    }
+  }
+  return weights;
+}
+
+cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m) {
+  sum_of_traffic sum(m);
+  const std::vector<double> weights = weights_of(t, c);
+  const std::vector<home_run> nowhere{{0, std::numeric_limits<std::uint64_t>::max(), host}};
+  for (std::size_t n = 0; n < t.blocks.size(); ++n) {
+    const block_traffic& b = t.blocks[n];
+    const std::size_t device = part_of(c, b.block);
+    sum.compute(device, b.instructions * weights[n]);
+    const std::vector<home_run>* runs = nullptr;
+    std::size_t at = 0;
+    for (const touch& touched : b.touches) {
+      const array_place& place = places[touched.pointer];
+      if (place.is_replicated && !touched.writes) {
+        sum.add(device, static_cast<device_number>(device), false, touched.bytes * weights[n]);
+        continue;
+      }
+      const std::vector<home_run>& homes = place.homes != nullptr ? *place.homes : nowhere;
+      if (&homes != runs || at >= homes.size() || touched.offset < homes[at].first) {
+        runs = &homes;
+        const auto found = std::upper_bound(homes.begin(), homes.end(), touched.offset,
+                                            [](std::uint64_t o, const home_run& run) { return o < run.last; });
+        at = static_cast<std::size_t>(found - homes.begin());
+      }
+      while (at < homes.size() && touched.offset >= homes[at].last) ++at;
+      sum.add(device, at < homes.size() ? homes[at].home : host, touched.writes, touched.bytes * weights[n]);
+    }
+    for (const scattered_touches& s : b.scattered) {
+      const double bytes = s.bytes * weights[n];
+      const bool known = s.pointer < places.size() && places[s.pointer].homes != nullptr;
+      if (known && places[s.pointer].is_replicated && !s.writes) {
+        sum.add(device, static_cast<device_number>(device), false, bytes);
+      } else if (known) {
+        const std::vector<home_run>& homes = *places[s.pointer].homes;
+        const double all = homes.empty() ? 1 : static_cast<double>(homes.back().last);
+        for (const home_run& run : homes)
+          sum.add(device, run.home, s.writes, bytes * static_cast<double>(run.last - run.first) / all);
+      } else {
+        for (std::uint32_t d = 0; d < m.devices; ++d) sum.add(device, static_cast<int>(d), s.writes, bytes / m.devices);
+      }
+    }
+  }
+  return sum.result(c);
+}
+
+}  // namespace hpe::spread

@@ -1,0 +1,95 @@
+#include "runtime/spread/decision.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace hpe::spread {
+
+namespace {
+
+void append(std::vector<home_run>& runs, home_run next) {
+  if (next.first >= next.last) return;
+  if (!runs.empty() && runs.back().home == next.home) {
+    runs.back().last = next.last;
+  } else {
+    runs.push_back(next);
+  }
+}
+
+std::string words_of_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = 1U << 20U;
+  if (bytes % mib == 0 || bytes >= 16 * mib) return fmt::format("{} MiB", (bytes + mib / 2) / mib);
+  return fmt::format("{} KiB", (bytes + 512) / 1024);
+}
+
+}  // namespace
+
+device_number allocation::home_of(std::uint64_t offset) const {
+  const auto after = std::upper_bound(homes.begin(), homes.end(), offset,
+                                      [](std::uint64_t at, const home_run& run) { return at < run.last; });
+  return after == homes.end() ? (homes.empty() ? host : homes.back().home) : after->home;
+}
+
+bool block_range::contains(const dimension& block) const {
+  for (std::size_t a = 0; a < block.size(); ++a)
+    if (block[a] < first[a] || block[a] - first[a] >= count[a]) return false;
+  return true;
+}
+
+cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces) {
+  cut result;
+  result.pieces = pieces;
+  for (std::uint32_t z = 0; z < pieces[2]; ++z) {
+    for (std::uint32_t y = 0; y < pieces[1]; ++y) {
+      for (std::uint32_t x = 0; x < pieces[0]; ++x) {
+        const std::array<std::uint32_t, 3> at{x, y, z};
+        block_range part;
+        for (std::size_t a = 0; a < grid.size(); ++a) {
+          part.first[a] = static_cast<std::uint32_t>(std::uint64_t{grid[a]} * at[a] / pieces[a]);
+          part.count[a] = static_cast<std::uint32_t>(std::uint64_t{grid[a]} * (at[a] + 1) / pieces[a]) - part.first[a];
+        }
+        result.parts.push_back(part);
+      }
+    }
+  }
+  return result;
+}
+
+cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on) {
+  cut result;
+  result.parts.resize(devices);
+  result.parts[static_cast<std::size_t>(on)].count = grid;
+  return result;
+}
+
+std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices) {
+  std::vector<home_run> runs;
+  switch (p.how) {
+    case placement::kind::stay:
+    case placement::kind::replicated: return a.homes;
+    case placement::kind::one: append(runs, {0, a.bytes, p.home}); break;
+    case placement::kind::parts:
+      for (std::uint32_t d = 0; d < devices; ++d)
+        append(runs, {std::min(p.bounds[d], a.bytes), std::min(p.bounds[d + 1], a.bytes), static_cast<int>(d)});
+      break;
+    case placement::kind::cyclic:
+      for (std::uint64_t at = 0, n = 0; at < a.bytes; at += p.run, ++n)
+        append(runs, {at, std::min(at + p.run, a.bytes), static_cast<device_number>(n % devices)});
+      break;
+  }
+  return runs;
+}
+
+std::string words_of(const placement& p) {
+  switch (p.how) {
+    case placement::kind::stay: return "as it is";
+    case placement::kind::one: return fmt::format("on device {}", p.home);
+    case placement::kind::parts: return fmt::format("in {} parts", p.bounds.size() - 1);
+    case placement::kind::cyclic: return fmt::format("dealt out in runs of {}", words_of_bytes(p.run));
+    case placement::kind::replicated: break;
+  }
+  return "a copy on each device";
+}
+
+}  // namespace hpe::spread

@@ -1,0 +1,146 @@
+#include "runtime/spread/placing.h"
+
+#include <algorithm>
+
+namespace hpe::spread {
+
+namespace {
+
+struct use {
+  std::uint64_t offset = 0;
+  std::size_t device = 0;
+  double bytes = 0;
+};
+
+struct uses {
+  std::vector<use> known;  // ascending by offset
+  double scattered = 0, all = 0;
+  std::vector<double> by_device;
+};
+
+bool is_used_by(const placed_allocation& a, std::uint32_t pointer) {
+  return std::find(a.users.begin(), a.users.end(), pointer) != a.users.end();
+}
+
+uses uses_of(const placed_allocation& a, const traffic& t, const cut& c) {
+  uses result;
+  result.by_device.resize(c.parts.size());
+  const std::vector<double> weights = weights_of(t, c);
+  for (std::size_t n = 0; n < t.blocks.size(); ++n) {
+    const std::size_t device = part_of(c, t.blocks[n].block);
+    const auto count = [&](double bytes) {
+      result.all += bytes;
+      result.by_device[device] += bytes;
+    };
+    for (const touch& touched : t.blocks[n].touches) {
+      if (!is_used_by(a, touched.pointer)) continue;
+      result.known.push_back({touched.offset, device, touched.bytes * weights[n]});
+      count(touched.bytes * weights[n]);
+    }
+    for (const scattered_touches& s : t.blocks[n].scattered) {
+      if (!is_used_by(a, s.pointer)) continue;
+      result.scattered += s.bytes * weights[n];
+      count(s.bytes * weights[n]);
+    }
+  }
+  std::sort(result.known.begin(), result.known.end(), [](const use& x, const use& y) { return x.offset < y.offset; });
+  return result;
+}
+
+double remote_bytes(const uses& u, const std::vector<home_run>& homes, std::uint32_t devices) {
+  double remote = u.scattered * (devices - 1) / devices;
+  std::size_t at = 0;
+  for (const use& each : u.known) {
+    while (at < homes.size() && each.offset >= homes[at].last) ++at;
+    if (at < homes.size() && homes[at].home != static_cast<device_number>(each.device)) remote += each.bytes;
+  }
+  return remote;
+}
+
+/// Bounds between the devices' parts, so that most bytes are used by the device that has them. Between the last use of
+/// one device and the first of the next, the bound is in the middle.
+placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
+  placement p;
+  p.how = placement::kind::parts;
+  p.bounds.push_back(0);
+  const std::uint64_t end = (a.bytes + a.granule - 1) / a.granule * a.granule;
+  for (std::uint32_t d = 1; d < devices; ++d) {
+    double above = 0;
+    for (const use& each : u.known) above += each.device >= d ? each.bytes : 0;
+    // With the bound before use n, what lies below it is right for devices below d.
+    double below = 0, best = above;
+    std::uint64_t low = 0, high = u.known.empty() ? end : u.known.front().offset;
+    for (std::size_t n = 0; n < u.known.size(); ++n) {
+      if (u.known[n].device < d) {
+        below += u.known[n].bytes;
+      } else {
+        above -= u.known[n].bytes;
+      }
+      if (below + above > best) {
+        best = below + above;
+        low = u.known[n].offset;
+        high = n + 1 < u.known.size() ? u.known[n + 1].offset : end;
+      }
+    }
+    const std::uint64_t middle = low + (high - low) / 2;
+    const std::uint64_t bound = (middle + a.granule / 2) / a.granule * a.granule;
+    p.bounds.push_back(std::clamp(bound, p.bounds.back(), end));
+  }
+  p.bounds.push_back(end);
+  return p;
+}
+
+}  // namespace
+
+placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
+  const allocation& what = *a.what;
+  placement best;
+  if (what.granule == 0) return best;
+  const uses u = uses_of(a, t, c);
+  if (u.all == 0) return best;
+  const double now = what.is_replicated ? 0 : remote_bytes(u, what.homes, m.devices);
+  double remote = now;
+  const double enough = 0.01 * u.all;  // fewer bytes make no difference
+  const auto consider = [&](const placement& p, double of) {
+    if (of + enough >= remote) return;
+    remote = of;
+    best = p;
+  };
+  placement one;
+  one.how = placement::kind::one;
+  one.home = static_cast<device_number>(std::max_element(u.by_device.begin(), u.by_device.end()) - u.by_device.begin());
+  consider(one, u.all - u.by_device[static_cast<std::size_t>(one.home)]);
+  if (!c.is_spread()) return best;
+  const placement parts = parts_for(u, what, m.devices);
+  consider(parts, remote_bytes(u, homes_under(parts, what, m.devices), m.devices));
+  for (const traffic::stride& s : t.strides) {
+    if (!is_used_by(a, s.pointer) || s.bytes % (m.devices * what.granule) != 0 || s.bytes >= what.bytes) continue;
+    placement cyclic;
+    cyclic.how = placement::kind::cyclic;
+    cyclic.run = s.bytes / m.devices;
+    consider(cyclic, remote_bytes(u, homes_under(cyclic, what, m.devices), m.devices));
+  }
+  // A halo is not worth a copy of the whole array.
+  if (a.may_replicate && what.bytes <= m.free_bytes && remote > 0.05 * u.all) {
+    placement replicated;
+    replicated.how = placement::kind::replicated;
+    consider(replicated, 0);
+  }
+  return best;
+}
+
+double bytes_to_move(const allocation& a, const placement& p, const std::vector<home_run>& homes, const machine& m) {
+  if (a.is_empty || p.how == placement::kind::stay) return 0;
+  if (p.how == placement::kind::replicated) return a.is_replicated ? 0 : static_cast<double>(a.bytes) * (m.devices - 1);
+  double bytes = 0;
+  std::size_t at = 0;
+  for (const home_run& run : homes) {
+    while (at < a.homes.size() && a.homes[at].last <= run.first) ++at;
+    for (std::size_t n = at; n < a.homes.size() && a.homes[n].first < run.last; ++n)
+      if (a.homes[n].home != run.home)
+        bytes += static_cast<double>(std::min(a.homes[n].last, run.last) - std::max(a.homes[n].first, run.first));
+  }
+  return bytes;
+}
+
+}  // namespace hpe::spread

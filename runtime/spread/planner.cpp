@@ -1,0 +1,343 @@
+// An account belongs to launches that access the same memory: of one kernel, with the same shape, decisive parameters
+// and allocations. It has the last decision, and, while another place of its arrays would be better, how much its
+// launches have lost since.
+
+#include "runtime/spread/planner.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/spread/placing.h"
+
+namespace hpe::spread {
+
+namespace {
+
+constexpr double worth_while = 0.95;         // what spreading or moving must bring the time down to
+constexpr std::size_t most_accounts = 4096;  // beyond, all are forgotten
+
+/// The candidates: each axis alone, and for several factors of the number of devices, two axes together.
+std::vector<cut> cuts_of(const dimension& grid, std::uint32_t devices) {
+  std::vector<cut> cuts;
+  for (std::uint32_t x = 1; x <= devices; ++x) {
+    for (std::uint32_t y = 1; x * y <= devices; ++y) {
+      if (devices % (x * y) != 0) continue;
+      const std::uint32_t z = devices / (x * y);
+      if (x <= grid[0] && y <= grid[1] && z <= grid[2]) cuts.push_back(cut_grid(grid, {x, y, z}));
+    }
+  }
+  return cuts;
+}
+
+std::string words_of(const cut& c) {
+  std::string axes;
+  for (std::size_t a = 0; a < c.pieces.size(); ++a)
+    if (c.pieces[a] > 1) axes += fmt::format("{}{}", axes.empty() ? "" : " and ", "xyz"[a]);
+  return axes.empty() ? "one device" : "cut along " + axes;
+}
+
+struct plan {
+  std::string name;
+  cut how;
+  std::vector<placement> moves;              // of each allocation
+  std::vector<std::vector<home_run>> homes;  // that they lead to
+  std::vector<bool> replicated;
+  cost predicted;
+  double move_seconds = 0;
+};
+
+/// All that is compared for one launch.
+class comparison_of_plans {
+ public:
+  comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+                      const machine& m, const sample_size& size)
+      : arrays_(arrays),
+        machine_(m),
+        cuts_(kernel.obstacle().empty() ? cuts_of(l.grid, m.devices) : std::vector<cut>{}) {
+    for (std::uint32_t p = 0; p < arrays.size(); ++p) {
+      if (arrays[p] == nullptr) {
+        of_pointer_.push_back(0);
+        continue;
+      }
+      auto found = std::find_if(allocations_.begin(), allocations_.end(),
+                                [&](const placed_allocation& a) { return a.what->address == arrays[p]->address; });
+      if (found == allocations_.end()) {
+        found = allocations_.insert(found, {arrays[p], {}, !kernel.writes_anywhere()});
+      }
+      found->users.push_back(p);
+      found->may_replicate &= !kernel.pointers()[p].is_written;
+      of_pointer_.push_back(static_cast<std::size_t>(found - allocations_.begin()));
+    }
+    traffic_ = sample_traffic(kernel, l, arrays, cuts_, size);
+    const device_number home = most_common_home();
+    const cut whole = whole_grid(l.grid, m.devices, home);
+    add(whole, fmt::format("device {}", home));
+    for (const cut& c : cuts_) add(c, words_of(c));
+  }
+
+  [[nodiscard]] const std::vector<plan>& all() const { return all_; }
+  [[nodiscard]] std::size_t allocation_of(std::uint32_t pointer) const { return of_pointer_[pointer]; }
+  [[nodiscard]] const std::vector<placed_allocation>& allocations() const { return allocations_; }
+
+  /// The time with all that can move dealt out by granules: that of a launch whose arrays lie for another kernel.
+  [[nodiscard]] double seconds_elsewhere(const cut& c) const {
+    plan p;
+    p.how = c;
+    for (const placed_allocation& a : allocations_) {
+      placement dealt;
+      dealt.how = a.what->granule == 0 ? placement::kind::stay : placement::kind::cyclic;
+      dealt.run = a.what->granule;
+      p.homes.push_back(homes_under(dealt, *a.what, machine_.devices));
+      p.replicated.push_back(false);
+    }
+    return cost_of(p).seconds;
+  }
+
+ private:
+  [[nodiscard]] device_number most_common_home() const {
+    std::vector<std::uint64_t> bytes(machine_.devices);
+    for (const placed_allocation& a : allocations_)
+      for (const home_run& run : a.what->homes)
+        if (run.home >= 0) bytes[static_cast<std::size_t>(run.home)] += run.last - run.first;
+    return static_cast<device_number>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+  }
+
+  [[nodiscard]] cost cost_of(const plan& p) const {
+    std::vector<array_place> places(arrays_.size());
+    for (std::uint32_t n = 0; n < arrays_.size(); ++n)
+      if (arrays_[n] != nullptr) places[n] = {&p.homes[of_pointer_[n]], p.replicated[of_pointer_[n]]};
+    return predict(traffic_, p.how, places, machine_);
+  }
+
+  void add(const cut& c, const std::string& name) {
+    plan now{name, c, std::vector<placement>(allocations_.size()), {}, {}, {}, 0};
+    for (const placed_allocation& a : allocations_) {
+      now.homes.push_back(a.what->homes);
+      now.replicated.push_back(a.what->is_replicated && a.may_replicate);
+    }
+    plan moved = now;
+    moved.name += ", arrays moved";
+    bool moves = false;
+    for (std::size_t n = 0; n < allocations_.size(); ++n) {
+      const allocation& a = *allocations_[n].what;
+      const placement best = best_place(allocations_[n], traffic_, c, machine_);
+      if (best.how == placement::kind::stay) continue;
+      moves = true;
+      moved.moves[n] = best;
+      moved.homes[n] = homes_under(best, a, machine_.devices);
+      moved.replicated[n] = best.how == placement::kind::replicated;
+      const double bytes = bytes_to_move(a, best, moved.homes[n], machine_);
+      if (!a.is_empty)
+        moved.move_seconds +=
+            bytes / machine_.move_rate + machine_.granule_seconds * bytes / static_cast<double>(a.granule);
+    }
+    now.predicted = cost_of(now);
+    all_.push_back(std::move(now));
+    if (!moves) return;
+    moved.predicted = cost_of(moved);
+    all_.push_back(std::move(moved));
+  }
+
+  std::span<const allocation* const> arrays_;
+  const machine& machine_;
+  std::vector<cut> cuts_;
+  std::vector<placed_allocation> allocations_;
+  std::vector<std::size_t> of_pointer_;
+  traffic traffic_;
+  std::vector<plan> all_;
+};
+
+bool moves_arrays(const plan& p) {
+  return std::any_of(p.moves.begin(), p.moves.end(), [](const placement& m) { return m.how != placement::kind::stay; });
+}
+
+/// The fastest one that `may` be chosen; spreading has to be worth while.
+template <class Condition>
+const plan* fastest(const std::vector<plan>& all, Condition may) {
+  const plan* best = nullptr;
+  for (const plan& p : all) {
+    if (!may(p)) continue;
+    const bool spreads_first = best != nullptr && p.how.is_spread() && !best->how.is_spread();
+    if (best == nullptr || p.predicted.seconds < best->predicted.seconds * (spreads_first ? worth_while : 0.999))
+      best = &p;
+  }
+  return best;
+}
+
+void append(std::string& key, const void* bytes, std::size_t count) {
+  key.append(static_cast<const char*>(bytes), count);
+}
+
+}  // namespace
+
+struct planner::account {
+  key name;
+  const kernel_model* kernel = nullptr;
+  std::vector<std::uint64_t> versions, addresses;  // of the arrays when it was decided
+  decision last;
+  double lost = 0;   // by launches since the arrays lie where they do
+  double loss = 0;   // of one launch; 0: they lie well
+  double price = 0;  // of the move
+  double stake = 0;  // what a launch gains because its arrays lie well
+  bool moves_are_due = false;
+};
+
+planner::planner(const machine& m, const sample_size& size) : machine_(m), size_(size) {}
+planner::~planner() = default;
+
+void planner::make_key(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays) {
+  key_.clear();
+  const kernel_model* const which = &kernel;
+  append(key_, &which, sizeof which);
+  append(key_, l.grid.data(), sizeof l.grid);
+  append(key_, l.block.data(), sizeof l.block);
+  const auto* const parameters = static_cast<const char*>(l.parameters);
+  for (const kernel_model::bytes& b : kernel.decisive_parameters())
+    if (b.offset + b.size <= l.parameter_bytes) append(key_, parameters + b.offset, b.size);
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    append(key_, parameters + kernel.pointers()[n].offset, sizeof(std::uint64_t));
+    const std::uint64_t address = arrays[n] == nullptr ? 0 : arrays[n]->address;
+    append(key_, &address, sizeof address);
+  }
+}
+
+const decision& planner::decide(const kernel_model& kernel, const launch& l,
+                                std::span<const allocation* const> arrays) {
+  make_key(kernel, l, arrays);
+  auto found = accounts_.find(key_);
+  if (found == accounts_.end()) {
+    if (accounts_.size() >= most_accounts) {
+      unhappy_.clear();
+      accounts_.clear();
+    }
+    found = accounts_.emplace(key_, std::make_unique<account>()).first;
+    found->second->name = key_;
+    found->second->kernel = &kernel;
+  }
+  account& a = *found->second;
+  bool same = a.versions.size() == arrays.size() && !a.moves_are_due && !a.last.how.parts.empty();
+  for (std::size_t n = 0; same && n < arrays.size(); ++n)
+    same = a.versions[n] == (arrays[n] == nullptr ? 0 : arrays[n]->version);
+  a.lost += a.loss;
+  if (a.loss > 0 && a.lost + a.loss >= a.price) same = false;
+  if (!same) decide_anew(a, kernel, l, arrays);
+  settle(a);
+  return a.last;
+}
+
+// A launch whose arrays lie well speaks against moving them.
+void planner::settle(account& of) {
+  if (of.stake <= 0) return;
+  for (const std::uint64_t address : of.addresses) {
+    const auto others = unhappy_.find(address);
+    if (others == unhappy_.end()) continue;
+    for (account* const other : others->second) other->lost = std::max(0.0, other->lost - of.stake);
+  }
+}
+
+void planner::forget(account& a) {
+  for (auto& [address, wanting] : unhappy_) std::erase(wanting, &a);
+  a.addresses.clear();
+}
+
+void planner::decide_anew(account& of, const kernel_model& kernel, const launch& l,
+                          std::span<const allocation* const> arrays) {
+  forget(of);
+  const bool was_refused = of.moves_are_due;  // the versions say that the arrays did not move
+  bool same_versions = of.versions.size() == arrays.size();
+  std::vector<std::uint64_t> versions;
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    versions.push_back(arrays[n] == nullptr ? 0 : arrays[n]->version);
+    same_versions = same_versions && of.versions[n] == versions[n];
+  }
+  of.versions = std::move(versions);
+  of.moves_are_due = false;
+
+  const comparison_of_plans plans(kernel, l, arrays, machine_, size_);
+  const auto stays = [](const plan& p) { return !moves_arrays(p); };
+  const plan* const now = fastest(plans.all(), stays);
+  const plan* const wished = fastest(plans.all(), [](const plan&) { return true; });
+  const bool improves = moves_arrays(*wished) && wished->predicted.seconds < worth_while * now->predicted.seconds;
+  of.loss = improves ? now->predicted.seconds - wished->predicted.seconds : 0;
+  of.price = wished->move_seconds;
+  const bool moves = improves && !(was_refused && same_versions) && of.lost + of.loss >= of.price;
+  const plan& chosen = moves ? *wished : *now;
+
+  decision d;
+  d.how = chosen.how;
+  d.seconds = chosen.predicted.seconds;
+  d.seconds_on_one = plans.all().front().predicted.seconds;
+  for (const plan& p : plans.all()) {
+    if (!p.how.is_spread()) d.seconds_on_one = std::min(d.seconds_on_one, p.predicted.seconds);
+    d.alternatives.push_back({p.name, p.predicted.seconds, p.move_seconds, p.predicted.remote_bytes,
+                              p.predicted.local_bytes, p.predicted.imbalance});
+  }
+  for (std::uint32_t n = 0; n < arrays.size(); ++n) {
+    array_decision each;
+    if (arrays[n] != nullptr) {
+      const std::size_t a = plans.allocation_of(n);
+      each.move_to = chosen.moves[a];
+      each.use_replica = chosen.replicated[a];
+      if (std::find(of.addresses.begin(), of.addresses.end(), arrays[n]->address) == of.addresses.end())
+        of.addresses.push_back(arrays[n]->address);
+    }
+    d.arrays.push_back(each);
+  }
+  const double factor = d.seconds_on_one / std::max(d.seconds, 1e-12);
+  const plan* const other =
+      d.how.is_spread() ? nullptr : fastest(plans.all(), [](const plan& p) { return p.how.is_spread(); });
+  if (!kernel.obstacle().empty()) {
+    d.reason = kernel.obstacle();
+  } else if (d.how.is_spread()) {
+    d.reason = fmt::format("{}: {:.1f} % of its bytes are remote, predicted {:.2f} times as fast as one device",
+                           words_of(d.how), 100 * chosen.predicted.remote_share(), factor);
+  } else if (other == nullptr) {
+    d.reason = "too few blocks for all devices";
+  } else if (d.seconds < 4 * machine_.launch_seconds * machine_.devices) {
+    d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
+  } else {
+    d.reason = fmt::format("{} would leave {:.0f} % of its bytes remote, predicted {:.2f} times as fast as one device",
+                           words_of(other->how), 100 * other->predicted.remote_share(),
+                           d.seconds_on_one / other->predicted.seconds);
+  }
+  of.last = std::move(d);
+  of.moves_are_due = moves;
+  of.stake = improves ? 0 : std::max(0.0, plans.seconds_elsewhere(chosen.how) - chosen.predicted.seconds);
+  if (moves) of.lost = of.loss = 0;
+  if (was_refused && same_versions) of.loss = 0;
+  if (of.loss > 0)
+    for (const std::uint64_t address : of.addresses) unhappy_[address].push_back(&of);
+}
+
+void planner::forget(std::uint64_t address) {
+  std::erase_if(accounts_, [&](const auto& entry) {
+    account& a = *entry.second;
+    if (std::find(a.addresses.begin(), a.addresses.end(), address) == a.addresses.end()) return false;
+    forget(a);
+    return true;
+  });
+  unhappy_.erase(address);
+}
+
+void planner::forget(const kernel_model& kernel) {
+  std::erase_if(accounts_, [&](const auto& entry) {
+    if (entry.second->kernel != &kernel) return false;
+    forget(*entry.second);
+    return true;
+  });
+}
+
+placement planner::first_place(std::uint64_t bytes, std::uint64_t granule) const {
+  constexpr std::uint64_t granules_of_each = 4;
+  placement p;
+  p.how = placement::kind::one;
+  if (machine_.devices == 1 || bytes < granules_of_each * machine_.devices * granule) return p;
+  p.how = placement::kind::parts;
+  const std::uint64_t granules = (bytes + granule - 1) / granule;
+  for (std::uint32_t d = 0; d <= machine_.devices; ++d) p.bounds.push_back(granules * d / machine_.devices * granule);
+  return p;
+}
+
+}  // namespace hpe::spread

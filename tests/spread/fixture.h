@@ -1,0 +1,102 @@
+#pragma once
+
+/// Launches of kernels that are only decided on, with allocations that are only numbers.
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/ptx/parser.h"
+#include "runtime/spread/planner.h"
+
+namespace hpe::spread::test {
+
+inline constexpr std::uint64_t kib = 1U << 10U, mib = 1U << 20U, gib = 1U << 30U;
+inline constexpr std::uint64_t granule = 2 * mib;
+
+/// Allocations and a planner.
+class program_on {
+ public:
+  explicit program_on(std::uint32_t devices) : planner_(machine_of(devices)) {}
+
+  static machine machine_of(std::uint32_t devices) {
+    machine m;
+    m.devices = devices;
+    return m;
+  }
+
+  /// In parts over all devices, or, if is_on_one, on device 0.
+  allocation& allocate(std::uint64_t bytes, bool is_on_one = false) {
+    allocation& a = allocations_.emplace_back();
+    a.address = next_;
+    a.bytes = bytes;
+    a.granule = granule;
+    a.version = 1;
+    placement first = planner_.first_place(bytes, granule);
+    if (is_on_one) first = {placement::kind::one, 0, {}, 0};
+    a.homes = homes_under(first, a, planner_.rates().devices);
+    next_ += (bytes / granule + 2) * granule;
+    return a;
+  }
+
+  /// Numbers are parameters of their own; allocations are pointers to their first byte.
+  class arguments {
+   public:
+    explicit arguments(const ptx::function& f) : function_(f), bytes_(f.formals_size + 16) {}
+    arguments& operator<<(const allocation& a) {
+      pointers_[function_.formals.at(next_).offset] = &a;
+      return *this << a.address;
+    }
+    template <class T>
+    requires std::is_arithmetic_v<T> arguments& operator<<(T value) {
+      std::memcpy(bytes_.data() + function_.formals.at(next_++).offset, &value, sizeof value);
+      return *this;
+    }
+    [[nodiscard]] const void* data() const { return bytes_.data(); }
+    [[nodiscard]] const allocation* at(std::uint32_t offset) const {
+      const auto found = pointers_.find(offset);
+      return found == pointers_.end() ? nullptr : found->second;
+    }
+
+   private:
+    const ptx::function& function_;
+    std::vector<std::uint8_t> bytes_;
+    std::map<std::uint32_t, const allocation*> pointers_;
+    std::size_t next_ = 0;
+  };
+
+  [[nodiscard]] static std::vector<const allocation*> arrays_of(const kernel_model& k, const arguments& a) {
+    std::vector<const allocation*> arrays;
+    for (const kernel_model::pointer& p : k.pointers()) arrays.push_back(a.at(p.offset));
+    return arrays;
+  }
+
+  const decision& decide(const kernel_model& k, const dimension& grid, const dimension& block, const arguments& a) {
+    const launch l{grid, block, a.data(), k.analysis().kernel->formals_size};
+    return planner_.decide(k, l, arrays_of(k, a));
+  }
+
+  /// Does what a decision wants of the arrays.
+  static void move(const kernel_model& k, const arguments& a, const decision& d, std::uint32_t devices) {
+    for (std::size_t n = 0; n < d.arrays.size(); ++n) {
+      auto* const moved = const_cast<allocation*>(a.at(k.pointers()[n].offset));
+      const placement& to = d.arrays[n].move_to;
+      if (moved == nullptr || to.how == placement::kind::stay) continue;
+      moved->homes = homes_under(to, *moved, devices);
+      moved->is_replicated = to.how == placement::kind::replicated;
+      ++moved->version;
+    }
+  }
+
+  [[nodiscard]] spread::planner& planner() { return planner_; }
+
+ private:
+  spread::planner planner_;
+  std::deque<allocation> allocations_;
+  std::uint64_t next_ = std::uint64_t{1} << 32U;
+};
+
+}  // namespace hpe::spread::test

@@ -1,0 +1,159 @@
+// What a planner remembers: arrays move when launches have lost as much as the move takes, and lie for the kernel that
+// gains most.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "tests/spread/fixture.h"
+
+namespace hpe::spread::test {
+namespace {
+
+constexpr std::uint32_t devices = 2;
+
+/// scale(a, n, factor): a[i] *= factor for the global index i < n.
+/// columns(a, rows, width): a[k * width + i] += 1 for all k < rows, which wants each row dealt out.
+constexpr const char* text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 a, .param .u64 n, .param .f32 factor) {
+  .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<6>; .reg .f32 %f<3>;
+  ld.param.u64 %d0, [a]; ld.param.u64 %d1, [n]; ld.param.f32 %f0, [factor];
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mul.wide.u32 %d2, %r0, %r1;
+  mov.u32 %r2, %tid.x; cvt.u64.u32 %d3, %r2; add.s64 %d2, %d2, %d3;
+  setp.ge.u64 %p, %d2, %d1; @%p bra END;
+  cvta.to.global.u64 %d4, %d0; shl.b64 %d2, %d2, 2; add.s64 %d4, %d4, %d2;
+  ld.global.f32 %f1, [%d4]; mul.f32 %f1, %f1, %f0; st.global.f32 [%d4], %f1;
+END: ret;
+}
+.visible .entry columns(.param .u64 a, .param .u32 rows, .param .u32 width) {
+  .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<6>;
+  ld.param.u64 %d0, [a]; ld.param.u32 %r0, [rows]; ld.param.u32 %r1, [width];
+  cvta.to.global.u64 %d4, %d0;
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;
+  mul.wide.s32 %d1, %r5, 4; add.s64 %d1, %d4, %d1; mul.wide.s32 %d2, %r1, 4; mov.u32 %r6, 0;
+LOOP: ld.global.u32 %r7, [%d1]; add.u32 %r7, %r7, 1; st.global.u32 [%d1], %r7;
+  add.s64 %d1, %d1, %d2; add.u32 %r6, %r6, 1; setp.lt.s32 %p, %r6, %r0; @%p bra LOOP;
+  ret;
+}
+)";
+
+class History : public testing::Test {
+ protected:
+  static constexpr std::uint64_t count = gib / 4;
+  static constexpr std::uint32_t width = 2 * mib;
+  const dimension grid_{static_cast<std::uint32_t>(count / 256), 1, 1}, block_{256, 1, 1};
+  std::shared_ptr<const ptx::program> program_ = ptx::parse({text});
+  const kernel_model scale_{program_, "scale"}, columns_{program_, "columns"};
+  program_on on_{devices};
+
+  program_on::arguments scaled(const allocation& a, float factor = 2) {
+    program_on::arguments all(*program_->find_kernel("scale"));
+    all << a << count << factor;
+    return all;
+  }
+  program_on::arguments by_column(const allocation& a) {
+    program_on::arguments all(*program_->find_kernel("columns"));
+    all << a << static_cast<int>(count / width) << static_cast<int>(width);
+    return all;
+  }
+  decision launch_scale(const allocation& a) {
+    decision d = on_.decide(scale_, grid_, block_, scaled(a));
+    program_on::move(scale_, scaled(a), d, devices);
+    return d;
+  }
+  decision launch_columns(const allocation& a) {
+    decision d = on_.decide(columns_, {width / 256, 1, 1}, block_, by_column(a));
+    program_on::move(columns_, by_column(a), d, devices);
+    return d;
+  }
+  static bool moves(const decision& d) { return d.arrays.at(0).move_to.how != placement::kind::stay; }
+};
+
+TEST_F(History, AnEmptyArrayIsPlacedAtOnce) {
+  allocation& a = on_.allocate(count * 4, true);
+  a.is_empty = true;
+  const decision d = launch_scale(a);
+  EXPECT_TRUE(d.is_spread());
+  EXPECT_EQ(d.arrays[0].move_to.how, placement::kind::parts);
+  EXPECT_EQ(d.arrays[0].move_to.bounds, (std::vector<std::uint64_t>{0, gib / 2, gib}));
+  EXPECT_FALSE(moves(launch_scale(a)));
+}
+
+TEST_F(History, AFullArrayMovesWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
+  allocation& a = on_.allocate(count * 4, true);
+  double lost = 0, price = 0;
+  int launches = 0;
+  for (;; ++launches) {
+    ASSERT_LT(launches, 1000);
+    const decision d = launch_scale(a);
+    if (moves(d)) {
+      EXPECT_TRUE(d.is_spread());
+      break;
+    }
+    EXPECT_FALSE(d.is_spread());
+    double best = d.seconds;
+    for (const alternative& each : d.alternatives) {
+      if (each.seconds >= best) continue;
+      best = each.seconds;
+      price = each.move_seconds;
+    }
+    lost += d.seconds - best;
+  }
+  EXPECT_GT(launches, 1);
+  EXPECT_LT(lost, price);
+  EXPECT_GT(lost * (launches + 1.5) / launches, price);
+  EXPECT_TRUE(launch_scale(a).is_spread());
+  EXPECT_FALSE(moves(launch_scale(a)));
+}
+
+TEST_F(History, AMoveThatDidNotHappenIsNotAskedForAgain) {
+  allocation& a = on_.allocate(count * 4, true);
+  a.is_empty = true;
+  EXPECT_TRUE(moves(on_.decide(scale_, grid_, block_, scaled(a))));
+  for (int n = 0; n < 100; ++n) {
+    const decision& d = on_.decide(scale_, grid_, block_, scaled(a));
+    EXPECT_FALSE(moves(d));
+    EXPECT_FALSE(d.is_spread());
+  }
+}
+
+TEST_F(History, KernelsThatDisagreeDoNotMoveAnArrayToAndFro) {
+  allocation& a = on_.allocate(count * 4);
+  int moved = 0;
+  for (int n = 0; n < 1000; ++n) moved += (moves(launch_scale(a)) ? 1 : 0) + (moves(launch_columns(a)) ? 1 : 0);
+  EXPECT_LE(moved, 1);
+}
+
+TEST_F(History, AnArrayLiesForTheKernelThatIsLaunchedMost) {
+  allocation& a = on_.allocate(count * 4);
+  EXPECT_FALSE(moves(launch_scale(a)));
+  int moved = 0;
+  for (int n = 0; n < 1000; ++n) {
+    moved += moves(launch_columns(a)) ? 1 : 0;
+    if (n % 10 == 0) moved += moves(launch_scale(a)) ? 1 : 0;
+  }
+  EXPECT_EQ(moved, 1);
+  EXPECT_EQ(a.home_of(0), 0);
+  EXPECT_EQ(a.home_of(4 * mib), 1);
+  EXPECT_EQ(a.home_of(8 * mib), 0);
+}
+
+TEST_F(History, ParametersThatNoAddressDependsOnAreNoOtherLaunch) {
+  EXPECT_EQ(scale_.decisive_parameters().size(), 1U);
+  EXPECT_EQ(scale_.decisive_parameters()[0].offset, 8U);
+  allocation& a = on_.allocate(count * 4);
+  const decision* const first = &on_.decide(scale_, grid_, block_, scaled(a, 2));
+  EXPECT_EQ(&on_.decide(scale_, grid_, block_, scaled(a, 3)), first);
+}
+
+TEST_F(History, AFreedAllocationIsForgotten) {
+  allocation& a = on_.allocate(count * 4, true);
+  for (int n = 0; n < 3; ++n) EXPECT_FALSE(moves(launch_scale(a)));
+  on_.planner().forget(a.address);
+  a.is_empty = true;
+  EXPECT_TRUE(moves(launch_scale(a)));
+}
+
+}  // namespace
+}  // namespace hpe::spread::test

@@ -1,0 +1,137 @@
+// Random kernels with affine addresses, guards, loops and halos: the bytes that are predicted to be remote are those
+// that the interpreter counts, for random cuts and random homes. HPE_TEST_SEED repeats one.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "runtime/spread/cost.h"
+#include "tests/ptx/analysis_fixture.h"
+#include "tests/spread/fixture.h"
+
+namespace hpe::spread::test {
+namespace {
+
+constexpr std::uint64_t array_bytes = 256 * kib, small_granule = 4 * kib;
+
+/// k(array0, array1, array2, n): accesses at elements a*x + b*y + c*k + d of the global index x, y and a loop's k.
+std::string random_kernel(std::mt19937& random) {
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  std::string body;
+  const bool loops = below(2) == 0;
+  const unsigned iterations = 1 + below(5);
+  if (below(2) == 0) body += fmt::format("setp.ge.s32 %p, %x, {};\n@%p bra END;\n", 20 + below(200));
+  if (loops) body += "mov.u32 %k, 0;\nLOOP:\n";
+  for (unsigned n = 0; n < 1 + below(4); ++n) {
+    const unsigned array = below(3);
+    body += fmt::format("mul.lo.s32 %i, %x, {};\nmad.lo.s32 %i, %y, {}, %i;\n", 1 + below(3), below(2) * 512);
+    if (loops) body += fmt::format("mad.lo.s32 %i, %k, {}, %i;\n", below(2) == 0 ? 1 : 1024);
+    body += fmt::format("add.s32 %i, %i, {};\nmul.wide.s32 %w, %i, 4;\nadd.s64 %w, %base{}, %w;\n", below(600), array);
+    body += below(3) == 0 ? "st.global.u32 [%w], %x;\n" : "ld.global.u32 %t, [%w];\n";
+  }
+  if (loops) body += fmt::format("add.s32 %k, %k, 1;\nsetp.lt.s32 %p, %k, {};\n@%p bra LOOP;\n", iterations);
+  std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 array0, .param .u64 array1, "
+      ".param .u64 array2) {\n.reg .pred %p;\n.reg .b32 %x, %y, %i, %k, %t, %n<3>;\n.reg .b64 %base<3>, %raw<3>, %w;\n";
+  for (int a = 0; a < 3; ++a)
+    text += fmt::format("ld.param.u64 %raw{0}, [array{0}];\ncvta.to.global.u64 %base{0}, %raw{0};\n", a);
+  for (const char axis : {'x', 'y'})
+    text += fmt::format(
+        "mov.u32 %n0, %ctaid.{0};\nmov.u32 %n1, %ntid.{0};\nmov.u32 %n2, %tid.{0};\nmad.lo.s32 %{0}, %n0, %n1, %n2;\n",
+        axis);
+  return text + body + "END:\nret;\n}\n";
+}
+
+/// Counts each sector once for each block that reads it, and once for each that writes it.
+class sector_counter final : public ptx::watcher {
+ public:
+  sector_counter(const ptx::function& kernel, const cut& c, const std::vector<allocation>& arrays)
+      : kernel_(kernel), cut_(c), arrays_(arrays) {}
+
+  void comes_to(const ptx::block_context& block, std::uint32_t, const ptx::function& f, std::uint32_t position,
+                const std::uint64_t* registers, bool runs) override {
+    const ptx::instruction& i = f.code[position];
+    const bool writes = i.kind == ptx::kind::store;
+    if (&f != &kernel_ || !runs || (!writes && i.kind != ptx::kind::load) || !i.sources[0].is_register()) return;
+    const std::uint64_t address = registers[i.sources[0].index] + i.sources[0].value;
+    for (const allocation& a : arrays_) {
+      if (address - a.address >= a.bytes) continue;
+      const dimension at{block.ctaid.x, block.ctaid.y, block.ctaid.z};
+      const std::uint64_t offset = (address - a.address) / 32 * 32;
+      if (!seen_.insert({at, writes, a.address + offset}).second) continue;
+      (a.home_of(offset) == static_cast<device_number>(part_of(cut_, at)) ? local : remote) += 32;
+    }
+  }
+
+  std::uint64_t local = 0, remote = 0;
+
+ private:
+  const ptx::function& kernel_;
+  const cut& cut_;
+  const std::vector<allocation>& arrays_;
+  std::set<std::tuple<dimension, bool, std::uint64_t>> seen_;
+};
+
+std::uint64_t test_one(unsigned seed) {
+  std::mt19937 random(seed);
+  const std::string text = random_kernel(random);
+  SCOPED_TRACE(fmt::format("HPE_TEST_SEED={}\n{}", seed, text));
+  const kernel_model model(ptx::parse({text}), "k");
+  ptx::test::checked_program program(text);
+  const auto devices = static_cast<std::uint32_t>(2 + random() % 3);
+  const dimension grid{static_cast<std::uint32_t>(1 + random() % 6), static_cast<std::uint32_t>(1 + random() % 4), 1};
+  const dimension block{32, static_cast<std::uint32_t>(1 + random() % 2), 1};
+  cut c = grid[0] >= devices ? cut_grid(grid, {devices, 1, 1}) : whole_grid(grid, devices, 1);
+  if (grid[1] >= devices && random() % 2 == 0) c = cut_grid(grid, {1, devices, 1});
+
+  std::vector<allocation> memory(3);
+  std::vector<std::uint64_t> parameters;
+  for (allocation& a : memory) {
+    a.bytes = array_bytes;
+    a.address = reinterpret_cast<std::uint64_t>(program.take(a.bytes));
+    a.granule = small_granule;
+    parameters.push_back(a.address);
+    placement p{placement::kind::cyclic, 0, {}, small_granule * (1 + random() % 3)};
+    if (random() % 2 == 0) {
+      p.how = placement::kind::parts;
+      for (std::uint32_t d = 0; d <= devices; ++d)
+        p.bounds.push_back(array_bytes / small_granule * d / devices * small_granule);
+    }
+    a.homes = homes_under(p, a, devices);
+  }
+  std::vector<const allocation*> arrays;
+  std::vector<array_place> places;
+  for (const kernel_model::pointer& p : model.pointers()) {
+    arrays.push_back(&memory[p.offset / 8]);
+    places.push_back({&memory[p.offset / 8].homes, false});
+  }
+
+  const launch l{grid, block, parameters.data(), parameters.size() * 8};
+  const traffic t = sample_traffic(model, l, arrays, {}, sample_size::all());
+  const cost predicted = predict(t, c, places, program_on::machine_of(devices));
+
+  const ptx::function& kernel = *program.program().find_kernel("k");
+  sector_counter counted(kernel, c, memory);
+  std::vector<std::uint64_t> blocks;
+  for (std::uint64_t n = 0; n < std::uint64_t{grid[0]} * grid[1]; ++n) blocks.push_back(n);
+  program.run(counted, kernel, {grid[0], grid[1], 1}, {block[0], block[1], 1}, parameters.data(), blocks);
+  EXPECT_EQ(predicted.remote_bytes, static_cast<double>(counted.remote));
+  EXPECT_EQ(predicted.local_bytes, static_cast<double>(counted.local));
+  return counted.remote;
+}
+
+TEST(Shares, ArePredictedAsTheInterpreterCountsThem) {
+  if (const char* const seed = std::getenv("HPE_TEST_SEED")) {
+    test_one(static_cast<unsigned>(std::atoi(seed)));
+    return;
+  }
+  std::uint64_t remote = 0;
+  for (unsigned seed = 1; seed <= 150 && !HasFailure(); ++seed) remote += test_one(seed);
+  EXPECT_GT(remote, 0U);
+}
+
+}  // namespace
+}  // namespace hpe::spread::test
