@@ -29,6 +29,7 @@
 #pragma nv_diag_suppress 3189
 #endif
 #include "hpe/hpe.hpp"
+#include "hpe/ndarray.hpp"
 #ifdef __CUDACC__
 #pragma nv_diag_default 3189
 #endif
@@ -218,6 +219,54 @@ template <class... Parameters, class... Rest>
 requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                                                Rest&&... rest) {
   launch_on(current_device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
+}
+
+/// Queues a kernel on several devices (empty: all), each of which runs a part of the grid, and returns what became of
+/// the launch; see hpeLaunchOver. hpe reads the kernel's PTX from the program's file (hpeKernelOfProgram), and finds
+/// from it the memory that the kernel uses. A kernel without PTX, and one that has to run on one device, is launched on
+/// the first device with the accesses that launch_on derives from the parameters. Works on soft devices too, for
+/// kernels that may be spread.
+template <class... Parameters, class... Arguments>
+requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
+    launch_over(const std::vector<int>& devices, void (*kernel)(Parameters...), const cuda_shape& shape,
+                const Arguments&... arguments) {
+  const void* const function = reinterpret_cast<const void*>(kernel);
+  const char* name = nullptr;
+  hpeKernel in_ptx = nullptr;
+  const char* obstacle = nullptr;
+  std::string reason;
+  if (const cudaError_t e = cudaFuncGetName(&name, function)) {
+    reason = std::string("the CUDA runtime gives it no name: ") + cudaGetErrorString(e);
+  } else if (hpeKernelOfProgram(&in_ptx, function, name) != HPE_SUCCESS ||
+             hpeKernelGetObstacle(in_ptx, &obstacle) != HPE_SUCCESS) {
+    reason = hpeGetLastErrorMessage();
+  } else if (obstacle != nullptr) {
+    reason = obstacle;
+  } else {
+    const std::vector<std::byte> bytes =
+        detail::parameters_of(in_ptx, static_cast<Parameters>(detail::parameter_of(arguments))...);
+    const hpeGrid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
+                       {shape.block.x, shape.block.y, shape.block.z},
+                       static_cast<std::uint32_t>(shape.shared_bytes),
+                       0,
+                       {}};
+    hpeSpread how{};
+    check(hpeLaunchOver(devices.empty() ? nullptr : devices.data(), devices.size(), in_ptx, &grid, bytes.data(),
+                        bytes.size(), &how));
+    return how;
+  }
+  launch_on(devices.empty() ? 0 : devices.front(), kernel, shape, detail::parameter_of(arguments)...);
+  hpeSpread how{};
+  how.parts = 1;
+  reason.copy(how.reason, sizeof how.reason - 1);
+  return how;
+}
+
+/// Likewise, on all devices.
+template <class... Parameters, class... Arguments>
+requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
+    launch_over(void (*kernel)(Parameters...), dim3 grid, dim3 block, const Arguments&... arguments) {
+  return launch_over(std::vector<int>{}, kernel, cuda_shape{grid, block, 0}, arguments...);
 }
 
 }  // namespace hpe

@@ -24,6 +24,12 @@ extern "C" {
  * HPE_ERROR_NOT_SUPPORTED for other kernels. */
 HPE_API hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason);
 
+/* Finds the PTX of a kernel that nvcc compiled into the program or a library: `function` is the kernel (the address of
+ * the __global__ function in host code) and name its name in PTX (cudaFuncGetName). The kernel lives until the program
+ * ends. Its variables are not those of the program's own kernel, so kernels that use variables or constants have an
+ * obstacle. Errors: HPE_ERROR_NOT_FOUND if the file of the program or library holds no PTX of such a kernel. */
+HPE_API hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, const char* name);
+
 /* What a launch became. */
 typedef struct hpeSpread {
   HPE_STRUCT_SIZE(struct hpeSpread);

@@ -31,6 +31,8 @@ void region::begin(region_layout description, std::uint64_t prefetch_window, std
 }
 
 void region::set_homes(std::vector<std::uint16_t> homes) {
+  static std::atomic<std::uint64_t> versions{0};
+  homes_version_ = versions.fetch_add(1, std::memory_order_relaxed) + 1;
   layout.homes = std::move(homes);
   home_set_ = 0;
   if (single_copy()) return;

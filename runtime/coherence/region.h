@@ -72,6 +72,8 @@ class region {
              block_state initial = block_state::fresh) HPE_REQUIRES(mutex);
   /// Changes the homes. The caller has moved the bytes.
   void set_homes(std::vector<std::uint16_t> homes) HPE_REQUIRES(mutex);
+  /// Another number, of all regions, whenever homes change or the object becomes another region.
+  [[nodiscard]] std::uint64_t homes_version() const noexcept HPE_REQUIRES(mutex) { return homes_version_; }
   /// Ends the region; the object may be reused.
   void end() noexcept HPE_REQUIRES(mutex) { alive = false; }
 
@@ -139,6 +141,7 @@ class region {
   std::uint64_t prefetch_window_ = 0;
   std::uint64_t rolling_window_ = 0;
   std::uint64_t home_set_ = 0;
+  std::uint64_t homes_version_ HPE_GUARDED_BY(mutex) = 0;
 
   void reset_patterns() HPE_REQUIRES(mutex);
 };

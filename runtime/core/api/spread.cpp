@@ -2,6 +2,9 @@
 
 #include "hpe/spread.h"
 
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -49,6 +52,21 @@ hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason) {
   });
 }
 
+hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, const char* name) {
+  return guarded([&] {
+    HPE_REQUIRE(kernel != nullptr && function != nullptr && name != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeKernelOfProgram needs a place for its answer, a function and a name");
+    Dl_info file{};
+    HPE_REQUIRE(::dladdr(function, &file) != 0 && file.dli_fname != nullptr, HPE_ERROR_NOT_FOUND,
+                "the function of kernel {} is in no program or library that is loaded", name);
+    // The name of the program itself may be relative to a folder that is not the current one any more.
+    auto* const program = reinterpret_cast<void*>(::getauxval(AT_PHDR));  // NOLINT(performance-no-int-to-ptr)
+    Dl_info own{};
+    const bool in_program = ::dladdr(program, &own) != 0 && own.dli_fbase == file.dli_fbase;
+    *kernel = runtime::instance().spread().find_in_file(in_program ? "/proc/self/exe" : file.dli_fname, name);
+  });
+}
+
 hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                         const void* parameters, size_t parameter_size, hpeSpread* how) {
   return guarded([&] {
@@ -78,6 +96,6 @@ hpeStatus hpeLaunchParts(const hpePart* parts, size_t part_count, hpeKernel kern
       std::copy(std::begin(p.first), std::end(p.first), made.first.begin());
       std::copy(std::begin(p.blocks), std::end(p.blocks), made.blocks.begin());
     }
-    it.spread().launch_parts(list, kernel, hpe::core::blocks_of(*shape), bytes);
+    it.spread().launch_parts(list, list.front().device, kernel, hpe::core::blocks_of(*shape), bytes);
   });
 }

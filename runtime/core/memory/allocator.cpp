@@ -374,7 +374,7 @@ allocation allocator::require(const void* p, std::size_t bytes) const {
   return found;
 }
 
-void allocator::migrate(const void* p, unsigned device) {
+void allocator::place(const void* p, std::vector<std::uint16_t> homes) {
   region& r = *require(p).region;
   point_set users;
   {
@@ -388,7 +388,7 @@ void allocator::migrate(const void* p, unsigned device) {
   HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
               "the allocation at {} is host memory, which every device reaches where it is",
               static_cast<void*>(r.layout.base));
-  mover_.move(r, device);
+  mover_.move(r, std::move(homes));
 }
 
 }  // namespace hpe::core

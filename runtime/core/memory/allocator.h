@@ -58,10 +58,14 @@ class allocator {
   /// The home of an address, read without a lock. May be outdated: only for choosing the buffers and threads to use.
   [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return granules_.find(address).home; }
 
-  /// Moves the region of an allocation to another home. Other threads that use the region wait.
-  void migrate(const void* p, unsigned device);
+  /// Moves the region of an allocation to other homes: one for the region, or one for each granule. Other threads that
+  /// use the region wait.
+  void place(const void* p, std::vector<std::uint16_t> homes);
+  void migrate(const void* p, unsigned device) { place(p, {static_cast<std::uint16_t>(device)}); }
   /// Moves a region whose mutex the caller holds.
-  void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex) { mover_.move(r, device); }
+  void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex) {
+    mover_.move(r, {static_cast<std::uint16_t>(device)});
+  }
 
  private:
   /// The small objects that have one home.

@@ -1,6 +1,6 @@
 #include "runtime/core/memory/mover.h"
 
-#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -11,23 +11,38 @@ namespace hpe::core {
 using coherence::region;
 using coherence::region_layout;
 
-void mover::move(region& r, unsigned device) {
-  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory", device);
-  if (r.layout.homes.size() == 1 && r.layout.homes[0] == device) return;
+void mover::move(region& r, std::vector<std::uint16_t> homes) {
+  const std::uint64_t granules = round_up(r.layout.bytes, granule_size) / granule_size;
+  const auto home_in = [](const std::vector<std::uint16_t>& of, std::uint64_t granule) {
+    return of[of.size() == 1 ? 0 : granule];
+  };
+  for (const std::uint16_t device : homes)
+    HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory",
+                device);
+  std::map<std::uint16_t, std::int64_t> more;  // granules that a device gets beyond those it has
+  bool differ = false;
+  for (std::uint64_t g = 0; g < granules; ++g) {
+    ++more[home_in(homes, g)];
+    --more[home_in(r.layout.homes, g)];
+    differ |= home_in(homes, g) != home_in(r.layout.homes, g);
+  }
+  if (!differ) return;
   HPE_REQUIRE(r.exports.empty() && !others_.is_open(r.shared), HPE_ERROR_NOT_SUPPORTED,
               "the allocation at {} is used by other processes (hpeExportBegin) and stays where it is",
               static_cast<void*>(r.layout.base));
-  const std::size_t free = with_.devices.at(device).memory().free;
-  const std::uint64_t granules = round_up(r.layout.bytes, granule_size) / granule_size;
-  const std::uint64_t there = std::count(r.layout.homes.begin(), r.layout.homes.end(), device);
-  const std::uint64_t needed = (granules - there) * granule_size;
-  HPE_REQUIRE(needed <= free, HPE_ERROR_OUT_OF_MEMORY,
-              "device {} has {} bytes free and cannot take the {} bytes of the allocation at {} that it does not have",
-              device, free, needed, static_cast<void*>(r.layout.base));
+  for (const auto& [device, count] : more) {
+    if (count <= 0) continue;
+    const std::size_t free = with_.devices.at(device).memory().free;
+    const std::uint64_t needed = static_cast<std::uint64_t>(count) * granule_size;
+    HPE_REQUIRE(
+        needed <= free, HPE_ERROR_OUT_OF_MEMORY,
+        "device {} has {} bytes free and cannot take the {} bytes of the allocation at {} that it does not have",
+        device, free, needed, static_cast<void*>(r.layout.base));
+  }
 
   work::bring_to_host(with_, r);
   region_layout moved = r.layout;
-  moved.homes = {static_cast<std::uint16_t>(device)};
+  moved.homes = std::move(homes);
   if (r.shared != 0) others_.retire(std::exchange(r.shared, 0), [] {});
   backing_.take(r.layout);
   try {
@@ -38,7 +53,8 @@ void mover::move(region& r, unsigned device) {
     throw;
   }
   r.set_homes(std::move(moved.homes));
-  granules_.set_home(r.layout.base, granules, static_cast<std::uint16_t>(device));
+  for (std::uint64_t g = 0; g < granules; ++g)
+    granules_.set_home(r.layout.base + g * granule_size, 1, home_in(r.layout.homes, g));
   counters::add(count_.migrations, 1);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "runtime/base/counters.h"
 #include "runtime/core/memory/backing.h"
 #include "runtime/memory/granule_table.h"
@@ -8,7 +10,7 @@
 
 namespace hpe::core {
 
-/// Moves regions to another home. Two devices cannot back one address at the same time, so a region moves through the
+/// Moves regions to other homes. Two devices cannot back one address at the same time, so a region moves through the
 /// shadow: bytes that only the home has are copied there, and all written blocks are in state host then. The next
 /// device work uploads them like bytes that the host wrote. Thread-safe.
 class mover {
@@ -17,9 +19,10 @@ class mover {
         node::exporter& others)
       : with_(with), granules_(granules), count_(count), backing_(homes), others_(others) {}
 
-  /// Moves a region whose mutex the caller holds, after a wait for its users. Throws HPE_ERROR_OUT_OF_MEMORY,
-  /// HPE_ERROR_DEVICE_LOST, and HPE_ERROR_NOT_SUPPORTED while other processes use it; the region keeps its home then.
-  void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex);
+  /// Moves a region whose mutex the caller holds, after a wait for its users. homes: one for the region, or one for
+  /// each granule. Throws HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST, and HPE_ERROR_NOT_SUPPORTED while other
+  /// processes use it; the region keeps its homes then.
+  void move(coherence::region& r, std::vector<std::uint16_t> homes) HPE_REQUIRES(r.mutex);
 
  private:
   const work::resources with_;

@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/ptx/files/device_code.h"
 
 namespace hpe::core {
 
@@ -36,17 +37,29 @@ std::vector<spreader::part> cut_evenly(const device::shape& shape, std::span<con
 
 }  // namespace
 
+spreader::spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels,
+                   ptx_modules& modules, const std::string& cut)
+    : devices_(devices),
+      memory_(memory),
+      copies_(copies),
+      launcher_(kernels),
+      modules_(modules),
+      cuts_evenly_(cut == "even") {
+  HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
+              "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
+}
+
 std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
-  const ptx::program& program = *modules_.program_of(module);
+  const auto program = modules_.program_of(module);
   auto made = std::make_unique<spread_module>();
   std::vector<const ptx::analysis::kernel_analysis*> analyses;
-  for (const auto& f : program.functions) {
+  for (const auto& f : program->functions) {
     if (!f->is_kernel || !f->is_defined) continue;
     spread_kernel& k = made->kernels[f->name];
-    k.analysis = ptx::analysis::analyse(program, *f);
-    analyses.push_back(&k.analysis);
+    k.model = std::make_unique<spread::kernel_model>(program, f->name);
+    analyses.push_back(&k.model->analysis());
   }
-  made->patched = ptx::patch::patch(program, analyses);
+  made->patched = ptx::patch::patch(*program, analyses);
   std::string failure;
   if (!made->patched.texts.empty()) {
     try {
@@ -60,7 +73,8 @@ std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
     spread_kernel& k = made->kernels[p.name];
     k.patched = p;
     k.obstacle = p.obstacles.empty() ? failure : joined(p.obstacles);
-    if ((p.uses_variables || p.uses_constants) && k.obstacle.empty() && !modules_.has_variables(module))
+    if ((p.uses_variables || p.uses_constants) && k.obstacle.empty() &&
+        (!modules_.has_variables(module) || duplicates_.contains(module)))
       k.obstacle = "it uses variables of its program, of which each GPU has its own";
     if (k.obstacle.empty()) k.in_parts = launcher_.find(made->module, p.name);
   }
@@ -76,6 +90,32 @@ spreader::spread_module& spreader::module_of(hpeModule module) {
 
 spreader::spread_kernel& spreader::find(hpeKernel kernel) { return module_of(kernel->module).kernels.at(kernel->name); }
 
+hpeKernel spreader::find_in_file(const std::string& file, const std::string& name) {
+  const lock_guard lock(mutex_);
+  hpeKernel& kernel = of_files_[{file, name}];
+  if (kernel != nullptr) return kernel;
+  const ptx::device_code code = ptx::read_device_code(file);
+  const std::string entry = ".entry " + name;
+  const auto holds_it = [&](const std::string& text) {
+    for (std::size_t at = 0; (at = text.find(entry, at)) != std::string::npos; at += entry.size())
+      if (const char next = text[at + entry.size()]; next == '(' || next == ' ' || next == '\n') return true;
+    return false;
+  };
+  for (const std::vector<std::string>& texts : code.modules) {
+    if (std::none_of(texts.begin(), texts.end(), holds_it)) continue;
+    hpeModule const module = modules_.load(texts);
+    duplicates_.insert(module);
+    // Kernels of the same module need it once.
+    for (const auto& f : modules_.program_of(module)->functions)
+      if (f->is_kernel && f->is_defined) of_files_[{file, f->name}] = launcher_.find(module, f->name);
+    return of_files_[{file, name}];
+  }
+  HPE_THROW(HPE_ERROR_NOT_FOUND,
+            "{} holds no PTX of a kernel {}; nvcc puts PTX into programs with -arch=compute_80, "
+            "or -gencode arch=compute_80,code=compute_80",
+            file, name);
+}
+
 const std::string& spreader::obstacle_of(hpeKernel kernel) {
   static_cast<void>(modules_.program_of(kernel->module));
   return find(kernel).obstacle;
@@ -89,14 +129,17 @@ void spreader::unload(hpeModule module) {
     if (found == all_.end()) return;
     ending = std::move(found->second);
     all_.erase(found);
+    for (const auto& [name, kernel] : ending->kernels)
+      for (const auto& [devices, planner] : planners_) planner->forget(*kernel.model);
   }
   if (ending->module != nullptr) modules_.unload(ending->module);
 }
 
 spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const {
   usage result;
-  for (const ptx::analysis::array_use& array : kernel.analysis.arrays) {
-    const quantity* const base = array.base ? &kernel.analysis.walk->table().of(*array.base) : nullptr;
+  const ptx::analysis::kernel_analysis& analysis = kernel.model->analysis();
+  for (const ptx::analysis::array_use& array : analysis.arrays) {
+    const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
     if (base != nullptr && base->what == quantity::kind::variable) continue;  // bring_variables
     if (base == nullptr || base->what != quantity::kind::parameter ||
         base->number + sizeof(void*) > parameters.size()) {
@@ -127,25 +170,51 @@ std::string spreader::obstacle_of(const spread_kernel& kernel, const device::sha
   return {};
 }
 
+launch_planner& spreader::planner_of(std::span<const unsigned> devices) {
+  const lock_guard lock(mutex_);
+  std::vector<unsigned> list(devices.begin(), devices.end());
+  auto& entry = planners_[list];
+  if (entry == nullptr) entry = std::make_unique<launch_planner>(devices_, memory_, std::move(list));
+  return *entry;
+}
+
+spreader::result spreader::plan(const spread_kernel& kernel, std::span<const unsigned> devices,
+                                const device::shape& shape, std::span<const std::byte> parameters) {
+  result how;
+  how.reason = obstacle_of(kernel, shape, devices);
+  const spread::dimension grid{shape.grid[0], shape.grid[1], shape.grid[2]};
+  if (!how.reason.empty()) {
+    how.parts.push_back({devices.front(), {}, grid});
+  } else if (cuts_evenly_) {
+    how.parts = cut_evenly(shape, devices);
+  } else {
+    const auto planned = planner_of(devices).decide(
+        *kernel.model, {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
+    how.reason = planned.reason;
+    for (std::size_t n = 0; n < planned.parts.size(); ++n)
+      if (planned.parts[n].blocks() > 0)
+        how.parts.push_back({devices[n], planned.parts[n].first, planned.parts[n].count});
+  }
+  return how;
+}
+
 spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                                   std::span<const std::byte> parameters) {
   modules_.require_launchable(kernel, shape, parameters.size());
   const spread_kernel& k = find(kernel);
-  result how;
-  how.reason = obstacle_of(k, shape, devices);
-  if (how.reason.empty()) {
-    how.parts = cut_evenly(shape, devices);
-    launch_parts(how.parts, kernel, shape, parameters);
+  result how = plan(k, devices, shape, parameters);
+  if (how.parts.size() > 1) {
+    launch_parts(how.parts, devices.front(), kernel, shape, parameters);
     return how;
   }
-  how.parts.push_back({devices.front(), {}, {shape.grid[0], shape.grid[1], shape.grid[2]}});
+  if (k.patched.uses_variables || k.patched.uses_constants) how.parts[0].device = devices.front();
   const usage used = usage_of(k, parameters);
-  modules_.launch(devices.front(), kernel, shape, parameters,
+  modules_.launch(how.parts[0].device, kernel, shape, parameters,
                   {.accesses = used.accesses, .everything = used.everything});
   return how;
 }
 
-void spreader::launch_parts(std::span<const part> parts, hpeKernel kernel, const device::shape& shape,
+void spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel, const device::shape& shape,
                             std::span<const std::byte> parameters) {
   modules_.require_launchable(kernel, shape, parameters.size());
   spread_module& m = module_of(kernel->module);
@@ -175,7 +244,6 @@ void spreader::launch_parts(std::span<const part> parts, hpeKernel kernel, const
     launched.push_back({p.device, own, with_part});
   }
   usage used = usage_of(k, parameters);
-  const unsigned first = parts.front().device;
   const lock_guard lock(m.variables_mutex);  // another thread may bring variables of another device
   bring_variables(k, kernel->module, first, m, parts);
   if (k.patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);

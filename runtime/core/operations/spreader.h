@@ -3,11 +3,13 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/base/thread_safety.h"
+#include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/ptx_modules.h"
 #include "runtime/ptx/patch/patch.h"
 
@@ -17,8 +19,9 @@ namespace hpe::core {
 /// patched kernels (runtime/ptx/patch), which use the variables that the first module has on one device. Thread-safe.
 class spreader {
  public:
-  spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules)
-      : devices_(devices), memory_(memory), copies_(copies), launcher_(kernels), modules_(modules) {}
+  /// cut: the option HPE_SPREAD_CUT.
+  spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules,
+           const std::string& cut);
 
   /// Blocks that a device runs: `blocks` along each axis, from the block with the index `first` on.
   struct part {
@@ -27,18 +30,20 @@ class spreader {
   };
   struct result {
     std::vector<part> parts;
-    std::string reason;  // why it is one part; empty if there are several
+    std::string reason;  // why it is cut like this, or not at all
   };
+
+  /// See hpeKernelOfProgram. file: the program or library that holds the kernel.
+  [[nodiscard]] hpeKernel find_in_file(const std::string& file, const std::string& name);
 
   /// Why the kernel has to run on one device; empty if it may be spread. Lives as long as the module.
   [[nodiscard]] const std::string& obstacle_of(hpeKernel kernel);
 
-  /// See hpeLaunchOver: all devices run parts, of about the same size, if the kernel may be spread; else the first one
-  /// runs it. There must be at least one device.
+  /// See hpeLaunchOver. There must be at least one device.
   result launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                 std::span<const std::byte> parameters);
-  /// See hpeLaunchParts.
-  void launch_parts(std::span<const part> parts, hpeKernel kernel, const device::shape& shape,
+  /// See hpeLaunchParts. The variables are those of the device `first`.
+  void launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel, const device::shape& shape,
                     std::span<const std::byte> parameters);
 
   /// To be called before a module is unloaded.
@@ -47,7 +52,7 @@ class spreader {
  private:
   /// How a kernel uses memory, and its patched form.
   struct spread_kernel {
-    ptx::analysis::kernel_analysis analysis;
+    std::unique_ptr<spread::kernel_model> model;
     ptx::patch::patched_kernel patched;
     std::string obstacle;
     hpeKernel in_parts = nullptr;
@@ -65,9 +70,12 @@ class spreader {
     bool everything = false;
   };
 
+  [[nodiscard]] result plan(const spread_kernel& kernel, std::span<const unsigned> devices, const device::shape& shape,
+                            std::span<const std::byte> parameters);
+  launch_planner& planner_of(std::span<const unsigned> devices);
   spread_module& module_of(hpeModule module);
   spread_kernel& find(hpeKernel kernel);
-  [[nodiscard]] std::unique_ptr<spread_module> make(hpeModule module);
+  [[nodiscard]] std::unique_ptr<spread_module> make(hpeModule module) HPE_REQUIRES(mutex_);
   [[nodiscard]] usage usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const;
   /// Why this launch has to run on one device.
   [[nodiscard]] std::string obstacle_of(const spread_kernel& kernel, const device::shape& shape,
@@ -81,7 +89,11 @@ class spreader {
   copier& copies_;
   launcher& launcher_;
   ptx_modules& modules_;
+  const bool cuts_evenly_;
   mutex mutex_;
+  std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, std::string>, hpeKernel> of_files_ HPE_GUARDED_BY(mutex_);  // by file and name
+  std::set<hpeModule> duplicates_ HPE_GUARDED_BY(mutex_);  // modules of which the program has its own
   std::map<hpeModule, std::unique_ptr<spread_module>> all_ HPE_GUARDED_BY(mutex_);
 };
 
