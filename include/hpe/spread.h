@@ -4,8 +4,8 @@
  * blocks. The kernel sees the block indices and the grid of one launch; its atomic operations and fences reach all
  * devices. hpe finds the memory that the kernel uses from its PTX, so a launch names none.
  *
- * Some kernels cannot run so, for example those whose blocks wait for each other. They run on the first device, and hpe
- * tells the reason. docs/spread.md describes the method and its limits; <hpe/ndarray.hpp> has a C++ form.
+ * Some kernels cannot run so, for example those whose blocks wait for each other. They run on one device, and hpe tells
+ * the reason. docs/spread.md describes the method and its limits; <hpe/ndarray.hpp> has a C++ form.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -34,15 +34,17 @@ HPE_API hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, co
 typedef struct hpeSpread {
   HPE_STRUCT_SIZE(struct hpeSpread);
   uint32_t parts;   /* 1: the first device ran it all */
-  char reason[256]; /* why it is one part, cut at the end if it is longer; empty if there are several */
+  char reason[256]; /* why it was cut like this, or not at all; cut off at the end if it is longer */
 } hpeSpread;
 
-/* Queues a kernel of PTX on several devices and returns. devices NULL means all of them, ascending. The launch is in
- * order with all other work as one of hpeLaunchGrid is that names the allocations to which its pointers point; if the
- * kernel uses pointers that it finds in memory, it counts as using all allocations. A part that fails is reported by
- * the next hpeSynchronize; the block that its message names is counted within its part. *how (how may be NULL)
- * describes the launch. The variables of the module are those of the first device (hpeModuleGetVariable). Errors: those
- * of hpeLaunchGrid; HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
+/* Queues a kernel of PTX on those of the devices that make it fastest, as hpe predicts, and returns; arrays move to
+ * other devices where that pays. HPE_SPREAD_CUT=even uses all of the devices. devices NULL means all devices,
+ * ascending. A kernel that has to run on one device runs on the first one. The launch is in order with all other work
+ * as one of hpeLaunchGrid is that names the allocations to which its pointers point; if the kernel uses pointers that
+ * it finds in memory, it counts as using all allocations. A part that fails is reported by the next hpeSynchronize; the
+ * block that its message names is counted within its part. *how (how may be NULL) describes the launch. The variables
+ * of the module are those of the first device (hpeModuleGetVariable). Errors: those of hpeLaunchGrid;
+ * HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
 HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                                 const void* parameters, size_t parameter_size, hpeSpread* how);
 

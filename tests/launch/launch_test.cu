@@ -45,6 +45,11 @@ __global__ void sum_parts(std::uint64_t* sums, const std::uint32_t* data, std::s
   sums[blockIdx.x] = sum;
 }
 
+__device__ std::uint32_t variable;
+__global__ void add_variable(std::uint32_t* data, std::size_t n) {
+  for (std::size_t i = first_index(); i < n; i += all_threads()) data[i] += variable;
+}
+
 struct parts {
   std::uint32_t* first;
   std::uint32_t* second;
@@ -98,7 +103,10 @@ TEST(SoftDevices, RunNoWorkOfThePrograms) {
     EXPECT_TRUE(has_words(e, {"device 1", "soft", "hpeLaunch"}));
   };
   bool called = false;
-  refused(error_of([&] { hpe::enqueue(1, [&](cudaStream_t) { called = true; }, out(a)); }));
+  refused(error_of([&] {
+    hpe::enqueue(
+        1, [&](cudaStream_t) { called = true; }, out(a));
+  }));
   refused(error_of([&] { hpe::launch_on(1, increment, blocks, threads, a.data(), count, 1); }));
   refused(error_of([&] { hpe::launch_on(1, swap_parts, blocks, threads, parts{a.data(), b.data(), count}); }));
   EXPECT_FALSE(called);
@@ -117,6 +125,56 @@ TEST(Launch, FindsAccessesByTheParameters) {
   EXPECT_EQ(hpe::pointer_info(left.data()).on_host, 1);  // only read
   EXPECT_EQ(hpe::pointer_info(result.data()).on_host, 0);
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(result[i], left[i] + right[i] + 7) << i;
+}
+
+// On GPUs, and on soft devices with hpe's CUDA runtime.
+#define NEEDS_NAMES()                                                                               \
+  const char* name_of_increment = nullptr;                                                          \
+  if (cudaFuncGetName(&name_of_increment, reinterpret_cast<const void*>(increment)) != cudaSuccess) \
+  GTEST_SKIP() << "the CUDA runtime names no kernels here"
+
+TEST(LaunchOver, RunsKernelsOfTheProgramOnAllDevices) {
+  NEEDS_NAMES();
+  hpe::ndarray<std::uint32_t, 1> left({count}), right({count}), result({count});
+  for (std::size_t i = 0; i < count; ++i) {
+    left(i) = static_cast<std::uint32_t>(3 * i);
+    right(i) = static_cast<std::uint32_t>(i * i);
+  }
+  const hpeSpread how = hpe::launch_over(add, blocks, threads, result, left, right, count);
+  EXPECT_GE(how.parts, 1U) << how.reason;
+  hpe::launch_over(increment, dim3(blocks), dim3(threads), result.data(), count, 7);
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(result(i), static_cast<std::uint32_t>(3 * i + i * i + 7)) << i;
+
+  constexpr std::size_t part = count / blocks;
+  hpe::ndarray<std::uint64_t, 1> sums({blocks});
+  hpe::launch_over({0}, sum_parts, hpe::cuda_shape{blocks, threads, threads * sizeof(std::uint64_t)}, sums, left, part);
+  hpe::launch_over({}, sum_parts, hpe::cuda_shape{blocks, threads, threads * sizeof(std::uint64_t)}, sums, left, part);
+  for (std::size_t b = 0; b < blocks; ++b)
+    ASSERT_EQ(sums(b), std::accumulate(&left(b * part), &left(b * part) + part, std::uint64_t{0})) << b;
+
+  hpe::launch_over(swap_parts, blocks, threads, parts{left.data(), right.data(), count});
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(right(i), static_cast<std::uint32_t>(3 * i)) << i;
+}
+
+// The program sets its own variable, which hpe's copy of the kernel would not see.
+TEST(LaunchOver, KernelsWithVariablesStayTheProgramsOwn) {
+  NEEDS_NAMES();
+  hpeKernel kernel = nullptr;
+  const char* name = nullptr;
+  ASSERT_EQ(cudaFuncGetName(&name, reinterpret_cast<const void*>(add_variable)), cudaSuccess);
+  ASSERT_EQ(hpeKernelOfProgram(&kernel, reinterpret_cast<const void*>(add_variable), name), HPE_SUCCESS)
+      << hpeGetLastErrorMessage();
+  const char* reason = nullptr;
+  ASSERT_EQ(hpeKernelGetObstacle(kernel, &reason), HPE_SUCCESS);
+  ASSERT_NE(reason, nullptr);
+  EXPECT_NE(std::string(reason).find("variables of its program"), std::string::npos) << reason;
+  if (!has_gpus()) return;
+  const std::uint32_t five = 5;
+  ASSERT_EQ(cudaMemcpyToSymbol(variable, &five, sizeof five), cudaSuccess);
+  hpe::ndarray<std::uint32_t, 1> data({count});
+  const hpeSpread how = hpe::launch_over(add_variable, blocks, threads, data, count);
+  EXPECT_EQ(how.parts, 1U);
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data(i), 5U) << i;
 }
 
 TEST(Launch, OrdersWorkOfHostAndDevices) {
@@ -149,7 +207,8 @@ TEST(Launch, TakesDynamicSharedMemory) {
   fill_randomly(data);
   for (const std::size_t bytes : {threads * sizeof(std::uint64_t), std::size_t{100} << 10}) {
     hpe::array<std::uint64_t> sums(blocks);
-    hpe::launch(sum_parts, hpe::cuda_shape{blocks, threads, bytes}, sums.data(), data.data(), part, out(sums), in(data));
+    hpe::launch(sum_parts, hpe::cuda_shape{blocks, threads, bytes}, sums.data(), data.data(), part, out(sums),
+                in(data));
     for (std::size_t b = 0; b < blocks; ++b) {
       const auto mine = data.subspan(b * part, part);
       ASSERT_EQ(sums[b], std::accumulate(mine.begin(), mine.end(), std::uint64_t{0})) << b;
@@ -207,14 +266,20 @@ TEST(Enqueue, OrderGoesOnFromTheEndOfTheWork) {
   numbers data(count), copy(count, hpe::on_device(last));
   fill_randomly(data);
   const std::vector<std::uint32_t> before(data.begin(), data.end());
-  hpe::enqueue(0, [&](cudaStream_t s) {
-    for (int i = 0; i < 10; ++i) increment<<<blocks, threads, 0, s>>>(data.data(), count, 1);
-  }, inout(data));
+  hpe::enqueue(
+      0,
+      [&](cudaStream_t s) {
+        for (int i = 0; i < 10; ++i) increment<<<blocks, threads, 0, s>>>(data.data(), count, 1);
+      },
+      inout(data));
   hpe::launch_on(last, increment, blocks, threads, data.data(), count, 10);
   const hpeAccess list[] = {in(data), out(copy)};
-  hpe::enqueue(last, [&](cudaStream_t s) {
-    return cudaMemcpyAsync(copy.data(), data.data(), count * sizeof data[0], cudaMemcpyDeviceToDevice, s);
-  }, std::span<const hpeAccess>(list));
+  hpe::enqueue(
+      last,
+      [&](cudaStream_t s) {
+        return cudaMemcpyAsync(copy.data(), data.data(), count * sizeof data[0], cudaMemcpyDeviceToDevice, s);
+      },
+      std::span<const hpeAccess>(list));
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(copy[i], before[i] + 20) << i;
 }
 
@@ -223,11 +288,14 @@ TEST(Enqueue, TheDeviceIsCurrentAndAnotherOneMayBeChosen) {
   for (int d = 0; d < hpe::device_count(); ++d) {
     numbers data(count, hpe::on_device(d));
     int seen = -1;
-    hpe::enqueue(d, [&](cudaStream_t s) {
-      EXPECT_EQ(cudaGetDevice(&seen), cudaSuccess);
-      increment<<<blocks, threads, 0, s>>>(data.data(), count, 3);
-      cudaSetDevice(0);
-    }, inout(data));
+    hpe::enqueue(
+        d,
+        [&](cudaStream_t s) {
+          EXPECT_EQ(cudaGetDevice(&seen), cudaSuccess);
+          increment<<<blocks, threads, 0, s>>>(data.data(), count, 3);
+          cudaSetDevice(0);
+        },
+        inout(data));
     EXPECT_EQ(seen, d);
     for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data[i], 3U) << i;
   }
@@ -241,11 +309,15 @@ TEST(Enqueue, AnExceptionComesOutAndTheHostsDataStay) {
   const std::vector<std::uint32_t> before(written.begin(), written.end());
   hpe::launch(increment, 1, 1, read.data(), std::size_t{0}, 0, in(read));  // now both copies are valid
   const std::vector<std::uint32_t> both(read.begin(), read.end());
-  EXPECT_THROW(hpe::enqueue(0, [&](cudaStream_t s) {
-    increment<<<blocks, threads, 0, s>>>(written.data(), count, 1);
-    increment<<<blocks, threads, 0, s>>>(read.data(), count, 1);
-    throw std::runtime_error("half-way");
-  }, inout(written), inout(read)), std::runtime_error);
+  EXPECT_THROW(hpe::enqueue(
+                   0,
+                   [&](cudaStream_t s) {
+                     increment<<<blocks, threads, 0, s>>>(written.data(), count, 1);
+                     increment<<<blocks, threads, 0, s>>>(read.data(), count, 1);
+                     throw std::runtime_error("half-way");
+                   },
+                   inout(written), inout(read)),
+               std::runtime_error);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), written.begin()));
   EXPECT_TRUE(std::equal(both.begin(), both.end(), read.begin()));
   // Devices also see the host's writes.
@@ -261,11 +333,15 @@ TEST(Enqueue, NumbersAndErrorsOfCudaAreTold) {
   numbers data(count);
   fill_randomly(data);
   const std::uint32_t first = data[0];
-  const auto number = error_of([&] { hpe::enqueue(0, [](cudaStream_t) { return 77; }, out(data)); });
+  const auto number = error_of([&] {
+    hpe::enqueue(
+        0, [](cudaStream_t) { return 77; }, out(data));
+  });
   EXPECT_EQ(number.status(), HPE_ERROR_LAUNCH_FAILED);
   EXPECT_TRUE(has_words(number, {"device 0", "77"}));
   const auto launched = error_of([&] {
-    hpe::enqueue(0, [&](cudaStream_t s) { increment<<<1, 4096, 0, s>>>(data.data(), count, 1); }, out(data));
+    hpe::enqueue(
+        0, [&](cudaStream_t s) { increment<<<1, 4096, 0, s>>>(data.data(), count, 1); }, out(data));
   });
   EXPECT_EQ(launched.status(), HPE_ERROR_LAUNCH_FAILED);
   EXPECT_TRUE(has_words(launched, {"cudaErrorInvalid"}));
@@ -277,7 +353,8 @@ TEST(Enqueue, FunctionsOfHpeFailInside) {
   NEEDS_GPUS();
   numbers data(count);
   hpeStatus status = HPE_SUCCESS;
-  hpe::enqueue(0, [&](cudaStream_t) { status = hpeMemset(data.data(), 0, 4); }, inout(data));
+  hpe::enqueue(
+      0, [&](cudaStream_t) { status = hpeMemset(data.data(), 0, 4); }, inout(data));
   EXPECT_EQ(status, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(hpeMemset(data.data(), 0, 4), HPE_SUCCESS);
 }

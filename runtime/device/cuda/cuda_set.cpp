@@ -142,7 +142,22 @@ std::uint32_t cuda_set::load_ptx(const std::string& text) {
 }
 
 std::unique_ptr<ptx_module> cuda_set::load(std::vector<std::string> texts) {
-  return std::make_unique<cuda_ptx_module>(*this, std::move(texts));
+  auto made = std::make_unique<cuda_ptx_module>(*this, std::move(texts));
+  const auto& functions = made->program()->functions;
+  if (std::any_of(functions.begin(), functions.end(),
+                  [](const auto& f) { return f->system_call == ptx::builtin::print; }))
+    prints_ = true;
+  return made;
+}
+
+std::vector<printed> cuda_set::take_output() {
+  if (!prints_) return {};
+  for (const auto& device : devices_) {
+    if (device->lost()) continue;
+    const entered here(cu_, device->context());
+    cu_.cuCtxSynchronize();  // a failure is one of the work, whose stream tells it
+  }
+  return {};
 }
 
 kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {

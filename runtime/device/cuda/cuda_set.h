@@ -41,8 +41,8 @@ class cuda_set final : public device_set, public ptx_capability {
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
   std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
-  /// None: the driver writes output itself.
-  std::vector<printed> take_output() override { return {}; }
+  /// Makes the driver write the output of kernels, which it does when a context is synchronised; returns nothing.
+  std::vector<printed> take_output() override;
   [[nodiscard]] hpeFault fault_of(timepoint /*point*/) const override { return HPE_FAULT_NONE; }
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
@@ -82,6 +82,7 @@ class cuda_set final : public device_set, public ptx_capability {
   std::unique_ptr<device_memory> memory_;
   std::unique_ptr<host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
+  std::atomic<bool> prints_{false};  // a module of PTX was loaded whose kernels may print
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
