@@ -189,8 +189,8 @@ planner::~planner() = default;
 
 void planner::make_key(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays) {
   key_.clear();
-  const kernel_model* const which = &kernel;
-  append(key_, &which, sizeof which);
+  const auto which = reinterpret_cast<std::uintptr_t>(&kernel);
+  append(key_, &which, sizeof(std::uintptr_t));
   append(key_, l.grid.data(), sizeof l.grid);
   append(key_, l.block.data(), sizeof l.block);
   const auto* const parameters = static_cast<const char*>(l.parameters);

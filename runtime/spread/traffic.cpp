@@ -171,7 +171,7 @@ class sampler {
       }
     }
     for (const flow_block& b : flow_.blocks())
-      if (b.is_reachable) block.instructions += threads * iterations(b.loops, none_) * (b.last - b.first);
+      if (b.is_reachable) block.instructions += threads * iterations(b.loops, no_loop) * (b.last - b.first);
     for (const access& a : kernel_.analysis().accesses) {
       if (a.forms.empty()) {
         add_somewhere(none(), a, threads);
@@ -183,23 +183,23 @@ class sampler {
 
   void look(const access& a, double threads) {
     const loop_set inside = flow_.blocks()[flow_.block_at(a.position)].loops;
-    std::uint32_t innermost = none_;
+    std::uint32_t innermost = no_loop;
     for (const std::uint32_t l : counts_.order()) {
       counters_[l] = inside.has(l) ? last_[l] / 2 : last_[l];
       if (!inside.has(l)) continue;
       if (at_random_) counters_[l] = any(last_[l] + 1);
-      if (innermost == none_ || flow_.loops()[l].depth > flow_.loops()[innermost].depth) innermost = l;
+      if (innermost == no_loop || flow_.loops()[l].depth > flow_.loops()[innermost].depth) innermost = l;
     }
     std::int64_t first = 0, count = 1;
     double weight = threads * iterations(inside, innermost);
-    if (innermost != none_) {
+    if (innermost != no_loop) {
       const std::int64_t all = last_[innermost] + 1;
       count = std::min(all, static_cast<std::int64_t>(window_));
       first = at_random_ ? any(all - count + 1) : (all - count) / 2;
       weight *= static_cast<double>(all) / static_cast<double>(std::max<std::int64_t>(count, 1));
     }
     for (std::int64_t n = first; n < first + count; ++n) {
-      if (innermost != none_) counters_[innermost] = n;
+      if (innermost != no_loop) counters_[innermost] = n;
       numbers_.forget();
       look_now(a, weight);
     }
@@ -280,7 +280,7 @@ class sampler {
   const launch& launch_;
   std::span<const allocation* const> arrays_;
   const sample_size& size_;
-  static constexpr std::uint32_t none_ = ~0U;
+  static constexpr std::uint32_t no_loop = ~0U;
   std::uint64_t window_ = 1;  // iterations of an innermost loop
   bool at_random_ = false;    // at any time, else in the middle
   std::uint64_t seed_ = 0;

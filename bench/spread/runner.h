@@ -1,0 +1,56 @@
+#pragma once
+
+/// Runs a program for one GPU on hpe's devices: as it is on one, its patched kernels on one, or spread.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/spread/workloads.h"
+#include "hpe/ndarray.hpp"
+
+namespace hpe::bench {
+
+enum class way : std::uint8_t {
+  as_it_is,  // device 0, arrays in its memory
+  patched,   // likewise, with kernels that can run a part of a grid
+  spread,    // all devices, arrays where hpe::ndarray and hpeLaunchOver put them
+};
+
+class running_program {
+ public:
+  /// `kernels` is the module of single_gpu.cu. Both must outlive the object.
+  running_program(const single_gpu_program& what, const ptx_module& kernels, way how, int devices);
+
+  /// Gives all arrays what they begin with; results are NaNs.
+  void fill();
+  /// Queues all steps.
+  void run();
+  [[nodiscard]] contents results() const;
+  /// The words of arrays that the steps left, for comparisons on a device.
+  [[nodiscard]] const std::vector<array<std::uint32_t>>& arrays() const { return arrays_; }
+
+  /// Steps of the last run that several devices ran, and why others ran on one: the reason of the first of them.
+  [[nodiscard]] unsigned spread_steps() const { return spread_steps_; }
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  void launch(const step& s);
+
+  const single_gpu_program& what_;
+  const ptx_module& kernels_;
+  way how_;
+  std::vector<int> devices_;
+  std::vector<array<std::uint32_t>> arrays_;
+  unsigned spread_steps_ = 0;
+  std::string reason_;
+};
+
+/// How many words of the results differ, counted on device 0; for results that are floats and not exact, how many
+/// differ by more than rounding of sums can explain, counted on the host.
+[[nodiscard]] std::uint64_t differences(const running_program& a, const running_program& b,
+                                        const single_gpu_program& what, const ptx_module& kernels);
+/// Likewise, of results on the host. Sums of floats may be rounded otherwise.
+[[nodiscard]] std::uint64_t differences(const contents& a, const contents& b, const single_gpu_program& what);
+
+}  // namespace hpe::bench

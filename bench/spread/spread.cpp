@@ -1,0 +1,95 @@
+// Programs for one GPU, spread over all devices. The reference is the program as it is, with all of its arrays in the
+// memory of one device; beside it, its patched kernels there.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "bench/common/devices.h"
+#include "bench/common/measure.h"
+#include "bench/spread/kernels.h"
+#include "bench/spread/runner.h"
+
+namespace {
+
+using hpe::bench::running_program;
+using hpe::bench::timing;
+using hpe::bench::way;
+
+struct wishes {
+  std::string only;
+  double factor = 0;  // 0: the thesis's sizes and 8 times larger on GPUs, small ones on soft devices
+};
+
+void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,
+             unsigned repeats, std::vector<hpe::bench::result>& lines) {
+  const std::string name = fmt::format("{} {}", program.name, program.size);
+  const bool on_gpus = hpe::bench::on_gpus();  // soft devices share the machine's cores, so they have no bars
+  const auto seconds = [&](running_program& p) {
+    // Arrays move to their places in the first launches.
+    for (int n = 0; n < 3; ++n) p.run();
+    hpe::synchronize();
+    return hpe::bench::timed(
+        repeats, [] {},
+        [&] {
+          p.run();
+          hpe::synchronize();
+        });
+  };
+  const auto span = [](const timing& t) { return fmt::format("({:.3f}..{:.3f})", t.fastest * 1e3, t.slowest * 1e3); };
+  running_program one(program, kernels, way::as_it_is, 1);
+  one.fill();
+  const timing plain = seconds(one);
+  lines.push_back({name + ", one device", plain.median * 1e3, "ms", "", true, span(plain)});
+  {
+    running_program patched(program, kernels, way::patched, 1);
+    patched.fill();
+    const timing t = seconds(patched);
+    const double ratio = plain.median / t.median;
+    lines.push_back(
+        {"  patched, one device", ratio, "x", on_gpus ? ">= 0.97" : "", !on_gpus || ratio >= 0.97, span(t)});
+  }
+  running_program spread(program, kernels, way::spread, devices);
+  spread.fill();
+  const timing t = seconds(spread);
+  const double ratio = plain.median / t.median;
+  const bool has_bar = program.bar > 0 && devices == 2 && on_gpus;
+  lines.push_back({fmt::format("  spread over {}, {} of {} launches{}", devices, spread.spread_steps(),
+                               program.steps.size(), spread.reason().empty() ? "" : "; " + spread.reason()),
+                   ratio, "x", has_bar ? fmt::format(">= {}", program.bar) : "", !has_bar || ratio >= program.bar,
+                   span(t)});
+  one.fill();
+  spread.fill();
+  one.run();
+  spread.run();
+  const auto different = static_cast<double>(differences(one, spread, program, kernels));
+  lines.push_back({"  words of the results that differ", different, "", "0", different == 0});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace hpe::bench;
+  wishes w;
+  const auto arguments =
+      parse(argc, argv, "programs for one GPU, spread over all devices",
+            {{"--only", "NAME", "only programs whose name contains NAME", to_text(w.only)},
+             {"--factor", "X", "sizes X times those of the thesis; default: 1 and 8 on GPUs, 1/64 on soft devices",
+              hpe::command_line::to_positive(w.factor)}});
+  const hpe::ptx_module kernels(single_gpu_kernels());
+  const int devices = hpe::device_count();
+  std::vector<double> factors{1, 8};
+  if (!on_gpus()) factors = {1.0 / 64};
+  if (w.factor > 0) factors = {w.factor};
+  std::vector<result> lines;
+  for (const double factor : factors) {
+    for (const single_gpu_program& program : single_gpu_programs(factor)) {
+      if (program.name.find(w.only) == std::string::npos) continue;
+      measure(program, kernels, devices, arguments.repeats, lines);
+    }
+  }
+  return report(fmt::format("spread: {} x {}, {}", devices, hpe::device_info(0).name, load_of_machine()), lines,
+                arguments);
+}

@@ -1,0 +1,51 @@
+#pragma once
+
+/// The programs for one GPU of tests/ptx/programs/single_gpu.cu as data: arrays, launches and results, so that the
+/// benchmark and the tests run the same programs on one device, spread, and on the CPU.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hpe::bench {
+
+/// The parameter of a kernel: a pointer to an array of the program, or a number.
+struct argument {
+  int array = -1;
+  std::uint64_t bits = 0;
+};
+
+struct step {
+  std::string kernel;
+  std::array<std::uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::vector<argument> arguments;
+};
+
+/// An array of words of 4 bytes.
+struct memory {
+  std::uint64_t words = 0;
+  enum class content : std::uint8_t { random_floats, zeros, given, result };
+  content what = content::random_floats;
+  std::vector<std::uint32_t> given;
+};
+
+/// Words of each array.
+using contents = std::vector<std::vector<std::uint32_t>>;
+
+struct single_gpu_program {
+  std::string name, size;
+  std::vector<memory> arrays;
+  std::vector<step> steps;
+  std::vector<int> results;               // arrays that the steps leave
+  bool is_exact = true;                   // false: atomic additions of floating-point numbers, whose order differs
+  bool are_floats = true;                 // what the results are
+  double bar = 0;                         // speed on two devices, relative to one
+  std::function<void(contents&)> on_cpu;  // does what the steps do
+};
+
+/// All programs at the sizes of the thesis times a factor; small ones for tests at factors below 0.01.
+[[nodiscard]] std::vector<single_gpu_program> single_gpu_programs(double factor);
+
+}  // namespace hpe::bench
