@@ -11,7 +11,7 @@ namespace hpe::predict {
 /// Reads a trace (HPE_TRACE, `hpe run --trace`) and gives a specification as TOML. It describes the run from its first
 /// kernel to its last: kernels, copies between the host and the device, and the time in which the device has nothing to
 /// do. Kernels and copies are taken to divide among devices, the rest is not. What devices would exchange is not in the
-/// trace of one.
+/// trace of one. What a kernel did once in its first launch, as making a plan, is left out.
 ///
 /// file names the trace in messages and in the specification. Throws bad_input if text is no trace, is incomplete, or
 /// has kernels of no device or of several: predictions for several devices must not be made of runs on several.
