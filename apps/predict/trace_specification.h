@@ -1,6 +1,6 @@
 #pragma once
 
-/// A first specification of a program that has none, from a trace of a run on one device.
+/// A first specification of a program that has none, from a trace or a profile of a run on one device.
 
 #include <string>
 
@@ -16,5 +16,10 @@ namespace hpe::predict {
 /// file names the trace in messages and in the specification. Throws bad_input if text is no trace, is incomplete, or
 /// has kernels of no device or of several: predictions for several devices must not be made of runs on several.
 [[nodiscard]] std::string specification_of_trace(const std::string& text, const std::string& file);
+
+/// The same from what HPE_PROFILE=1 printed, which may have other lines before and after it. A profile tells nothing of
+/// the time of kernels, so all time in which no thread waited for data counts as theirs, and each launch as an
+/// iteration.
+[[nodiscard]] std::string specification_of_profile(const std::string& text, const std::string& file);
 
 }  // namespace hpe::predict
