@@ -16,8 +16,12 @@ std::vector<command_line::option> with_common(std::vector<command_line::option> 
                                               const std::string& output_help) {
   using namespace command_line;
   const std::vector<option> all{
-      devices_option(c.devices), repeats_option(c.repeats), {"--output", "FILE", output_help, to_text(c.output)},
-      json_option(c.json),       quiet_option(c.quiet),     help_option(c.help)};
+      devices_option(c.devices),
+      {"--repeats", "N", "runs, of which the fastest is reported (3)", to_whole(c.repeats, 1)},
+      {"--output", "FILE", output_help, to_text(c.output)},
+      json_option(c.json),
+      quiet_option(c.quiet),
+      help_option(c.help)};
   own.insert(own.end(), all.begin(), all.end());
   return own;
 }
