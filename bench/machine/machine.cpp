@@ -90,9 +90,9 @@ rate_table speeds_together(int all, const wishes& w, const std::function<void(in
   std::vector<hpe::predict::shared_rate> rows{{1, 1}};
   for (const int devices : hpe::bench::numbers_of_devices(all)) {
     if (devices == 1) continue;
-    const auto in_turn = hpe::bench::paired_medians(
+    const auto in_turn = hpe::bench::paired_timings(
         w.repeats, [] {}, [&] { run(1); }, [] {}, [&] { run(devices); });
-    rows.push_back({devices, in_turn.first / in_turn.second});
+    rows.push_back({devices, in_turn.first.fastest / in_turn.second.fastest});
   }
   return rate_table(std::move(rows));
 }
