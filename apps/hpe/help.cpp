@@ -10,7 +10,7 @@ namespace {
 
 int print_commands() {
   fmt::print("Usage: hpe <command> [arguments]\n\n");
-  for (const command& c : commands()) fmt::print("  {:<8}{}\n", c.name, c.summary);
+  for (const command& c : commands()) fmt::print("  {:<15}{}\n", c.name, c.summary);
   fmt::print("\n`hpe <command> --help` describes one of them; `hpe --version` prints the version.\n");
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "apps/hpe/command.h"
 #include "apps/hpe/explain/command.h"
 #include "apps/hpe/report/command.h"
+#include "apps/imaging/imaging_main.h"
 #include "apps/predict/predict_main.h"
 #include "apps/rtm/rtm_main.h"
 #include "apps/scan/scan_main.h"
@@ -28,6 +29,11 @@ constexpr std::array table{
     command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
     command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
+    command{"convolve", "a 7 x 7 convolution of images that may be larger than a device", convolve_main},
+    command{"least-squares", "matrices that bring paths of points nearest to a reference path", least_squares_main},
+    command{"tomosynthesis", "a volume from X-ray views, by iterations over all devices", tomosynthesis_main},
+    command{"rays", "ray tracing of moving spheres over all devices", rays_main},
+    command{"multiply", "products of matrices by Fox's algorithm", multiply_main},
     command{"predict", "how fast an application would be on more devices or another machine", predict_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists all options", help},

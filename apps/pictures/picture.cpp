@@ -131,4 +131,15 @@ void write_png(const std::string& path, const picture& p) {
     throw bad_input("cannot write " + path + ": " + header.message);
 }
 
+grey read_grey(const std::string& path) {
+  png_image header{};
+  header.version = PNG_IMAGE_VERSION;
+  const auto refuse = [&] { throw bad_input("cannot read " + path + " as PNG: " + header.message); };
+  if (png_image_begin_read_from_file(&header, path.c_str()) == 0) refuse();
+  header.format = PNG_FORMAT_GRAY;
+  grey g{header.width, header.height, std::vector<std::uint8_t>(PNG_IMAGE_SIZE(header))};
+  if (png_image_finish_read(&header, nullptr, g.values.data(), 0, nullptr) == 0) refuse();
+  return g;
+}
+
 }  // namespace hpe::pictures

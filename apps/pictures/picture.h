@@ -68,4 +68,13 @@ void draw_axes(picture& p, const area& where, const scale& across, const scale& 
 /// Writes a PNG file. Throws bad_input if it cannot be written.
 void write_png(const std::string& path, const picture& p);
 
+/// Brightness of pixels, 0 to 255, rows from the top.
+struct grey {
+  std::int64_t width, height;
+  std::vector<std::uint8_t> values;
+};
+
+/// Reads a PNG file of any kind as grey. Throws bad_input if it cannot be read.
+[[nodiscard]] grey read_grey(const std::string& path);
+
 }  // namespace hpe::pictures

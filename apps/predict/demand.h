@@ -52,9 +52,10 @@ struct demand {
   double launches;
   double reference_seconds;  ///< kernels of reference_units on one device
   double reference_units;
-  double cpu_seconds;   ///< in an iteration, beside no work of devices
-  double host_bytes;    ///< allocated in one machine
-  double device_bytes;  ///< allocated on one device
+  double reference_bytes;  ///< of device memory that these kernels read and write; 0: arithmetic bounds them
+  double cpu_seconds;      ///< in an iteration, beside no work of devices
+  double host_bytes;       ///< allocated in one machine
+  double device_bytes;     ///< allocated on one device
   std::vector<transfer> transfers;
   std::vector<exchange> exchanges;
 };

@@ -97,11 +97,12 @@ std::optional<network> network_of(const object& o, const std::string& name) {
 }
 
 peer_links peers_of(const object& o) {
-  const object p = o.part("peers", {"latency_seconds", "pairs"});
+  const object p = o.part("peers", {"latency_seconds", "pairs", "together"});
   peer_links found{p.number("latency_seconds"), {}};
   for (const object& pair : p.parts("pairs", {"from", "to", "bytes_per_second"}))
     found.pairs.push_back({device_number(pair, "from"), device_number(pair, "to"), pair.positive("bytes_per_second")});
   if (found.pairs.empty()) throw bad_input(p.path_of("pairs") + ": empty; leave peers out where there are none");
+  if (p.has("together")) found.together = table_of(p, "together");
   return found;
 }
 
@@ -118,12 +119,15 @@ machine_profile read_object(const object& o) {
   }
   if (m.sources.empty()) throw bad_input(o.path_of("sources") + ": empty");
 
-  const object d = o.part("devices", {"count", "memory_bytes", "relative_speed", "launch_seconds",
-                                      "kernel_floor_seconds", "blocks_in_a_wave", "speeds_together"});
+  const object d = o.part(
+      "devices", {"count", "memory_bytes", "relative_speed", "launch_seconds", "kernel_floor_seconds",
+                  "blocks_in_a_wave", "kernel_memory_bytes_per_second", "speeds_together", "memory_speeds_together"});
   m.devices = device_number(d, "count");
   m.device_memory = d.positive("memory_bytes");
   if (d.has("relative_speed")) m.relative_speed = d.positive("relative_speed");
+  m.kernel_memory = d.number_or("kernel_memory_bytes_per_second", 0);
   if (d.has("speeds_together")) m.speeds_together = table_of(d, "speeds_together", "speed");
+  if (d.has("memory_speeds_together")) m.memory_speeds_together = table_of(d, "memory_speeds_together", "speed");
   m.launch = d.number_or("launch_seconds", 0);
   m.kernel_floor = d.number_or("kernel_floor_seconds", 0);
   m.wave = d.number_or("blocks_in_a_wave", 0);
@@ -167,6 +171,7 @@ void change(machine_profile& m, const std::string& part, double factor) {
   } else if (part == "peer") {
     if (!m.peers) throw bad_input("--what-if peer: " + m.name + " has no peer copies");
     for (peer_rate& p : m.peers->pairs) p.rate *= factor;
+    m.peers->together.multiply(factor);
   } else if (part == "network") {
     if (!m.between_nodes) throw bad_input("--what-if network: " + m.name + " has no network");
     m.between_nodes->rate *= factor;
@@ -210,11 +215,17 @@ double peer_links::rate(int devices) const {
     of_all = std::min(of_all.value_or(p.rate), p.rate);
     if (p.from < devices && p.to < devices) among_first = std::min(among_first.value_or(p.rate), p.rate);
   }
-  return among_first.value_or(*of_all);
+  const double pair = among_first.value_or(*of_all);
+  return together.empty() ? pair : std::min(pair, together.of_each(devices));
 }
 
 double machine_profile::speed(int devices_at_once) const {
   return relative_speed * (speeds_together.empty() ? 1 : speeds_together.of_each(devices_at_once));
+}
+
+double machine_profile::memory_speed(int devices_at_once) const {
+  return memory_speeds_together.empty() ? speed(devices_at_once)
+                                        : relative_speed * memory_speeds_together.of_each(devices_at_once);
 }
 
 machine_profile profile_of_json(const std::string& text, const std::string& file) {
@@ -237,10 +248,16 @@ machine_profile read_profile(const std::string& file) {
 
 std::string as_json(const machine_profile& m) {
   json all{{"name", m.name}, {"origin", m.origin}, {"sources", m.sources}};
-  all["devices"] = {
-      {"count", m.devices},         {"memory_bytes", m.device_memory},        {"relative_speed", m.relative_speed},
-      {"launch_seconds", m.launch}, {"kernel_floor_seconds", m.kernel_floor}, {"blocks_in_a_wave", m.wave}};
+  all["devices"] = {{"count", m.devices},
+                    {"memory_bytes", m.device_memory},
+                    {"relative_speed", m.relative_speed},
+                    {"launch_seconds", m.launch},
+                    {"kernel_floor_seconds", m.kernel_floor},
+                    {"blocks_in_a_wave", m.wave},
+                    {"kernel_memory_bytes_per_second", m.kernel_memory}};
   if (!m.speeds_together.empty()) all["devices"]["speeds_together"] = as_rows(m.speeds_together, "speed");
+  if (!m.memory_speeds_together.empty())
+    all["devices"]["memory_speeds_together"] = as_rows(m.memory_speeds_together, "speed");
   all["links"] = {{"latency_seconds", m.link_latency},
                   {"pinned_to_device", as_rows(m.pinned_to_device)},
                   {"pinned_to_host", as_rows(m.pinned_to_host)},
@@ -257,6 +274,7 @@ std::string as_json(const machine_profile& m) {
     for (const peer_rate& p : m.peers->pairs)
       pairs.push_back({{"from", p.from}, {"to", p.to}, {"bytes_per_second", p.rate}});
     all["peers"] = {{"latency_seconds", m.peers->latency}, {"pairs", pairs}};
+    if (!m.peers->together.empty()) all["peers"]["together"] = as_rows(m.peers->together);
   }
   if (m.between_nodes) all["network"] = as_object(*m.between_nodes);
   if (m.between_ranks) all["ranks"] = as_object(*m.between_ranks);

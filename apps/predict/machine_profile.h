@@ -44,7 +44,10 @@ struct peer_rate {
 struct peer_links {
   double latency;  ///< seconds
   std::vector<peer_rate> pairs;
-  /// The slowest of the pairs among the first devices; pairs of higher numbers count as the slowest of all pairs.
+  rate_table together =
+      {};  ///< of each device while so many copy from their neighbours at once; empty: as fast as a pair
+  /// The slowest of the pairs among the first devices, and not more than each of them gets while all copy; pairs of
+  /// higher numbers count as the slowest of all pairs.
   [[nodiscard]] double rate(int devices) const;
 };
 
@@ -59,13 +62,16 @@ struct machine_profile {
   std::string origin;                ///< "published" or "measured"
   std::vector<std::string> sources;  ///< of published figures: where they stand; of measured ones: the program
 
-  int devices = 1;             ///< in one machine. Predictions for more of them are extrapolations
-  double device_memory = 0;    ///< of each device
-  double relative_speed = 1;   ///< of its kernels, against the device of the specification's reference time
-  rate_table speeds_together;  ///< of each device while so many run kernels, against one alone; empty: as fast as alone
-  double launch = 0;           ///< from a launch to the kernel's begin
-  double kernel_floor = 0;     ///< time of an empty kernel
-  double wave = 0;             ///< blocks of threads that a device runs at once; 0: not known
+  int devices = 1;            ///< in one machine. Predictions for more of them are extrapolations
+  double device_memory = 0;   ///< of each device
+  double relative_speed = 1;  ///< of its kernels, against the device of the specification's reference time
+  double kernel_memory = 0;   ///< rate at which a kernel reads and writes memory of its device; 0: not known
+  /// Speeds of each device while so many run kernels, against one alone; empty: as fast as alone. Of kernels that
+  /// arithmetic bounds, and of kernels that memory bounds.
+  rate_table speeds_together, memory_speeds_together;
+  double launch = 0;        ///< from a launch to the kernel's begin
+  double kernel_floor = 0;  ///< time of an empty kernel
+  double wave = 0;          ///< blocks of threads that a device runs at once; 0: not known
 
   rate_table pinned_to_device, pinned_to_host, pageable_to_device, pageable_to_host;
   rate_table both_ways;     ///< both directions together, pinned; empty: no more than the faster direction
@@ -81,8 +87,10 @@ struct machine_profile {
   std::optional<network> between_nodes;
   std::optional<network> between_ranks;  ///< of MPI, on one machine
 
-  /// Of kernels, while so many devices of one machine run some.
+  /// Of kernels, while so many devices of one machine run some. Without figures for kernels that memory bounds, they
+  /// are as fast as others.
   [[nodiscard]] double speed(int devices_at_once) const;
+  [[nodiscard]] double memory_speed(int devices_at_once) const;
 };
 
 /// Throws bad_input, with the file and the field, for JSON that is no profile.

@@ -136,9 +136,12 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
     const auto waves = [&](double of) { return std::ceil(std::ceil(of / d.block) / m.wave); };
     shares = waves(units) / waves(d.reference_units);
   }
-  return std::max(shares * d.reference_seconds / m.speed(d.where == topology::shared ? d.devices : 1),
-                  d.launches * m.kernel_floor) +
-         d.launches * m.launch;
+  // The reference took at least as long as its bytes need. Devices that work at once may slow down one more than the
+  // other.
+  const int at_once = d.where == topology::shared ? d.devices : 1;
+  const double in_memory = m.kernel_memory > 0 ? std::min(d.reference_bytes / m.kernel_memory, d.reference_seconds) : 0;
+  const double seconds = shares * std::max(d.reference_seconds / m.speed(at_once), in_memory / m.memory_speed(at_once));
+  return std::max(seconds, d.launches * m.kernel_floor) + d.launches * m.launch;
 }
 
 estimate predict(const demand& d, const machine_profile& m) {

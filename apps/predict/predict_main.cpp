@@ -15,12 +15,14 @@ namespace hpe::predict {
 namespace {
 
 specification specification_of(const request& r) {
-  if (r.trace.empty()) return specification::read(file_of(r.specification, "applications", ".toml"));
-  std::ifstream stream(r.trace);
-  if (!stream) throw bad_input("cannot read " + r.trace);
-  const std::string text = specification_of_trace({std::istreambuf_iterator<char>(stream), {}}, r.trace);
+  if (!r.specification.empty()) return specification::read(file_of(r.specification, "applications", ".toml"));
+  const std::string& file = r.trace.empty() ? r.profile : r.trace;
+  std::ifstream stream(file);
+  if (!stream) throw bad_input("cannot read " + file);
+  const std::string seen{std::istreambuf_iterator<char>(stream), {}};
+  const std::string text = r.trace.empty() ? specification_of_profile(seen, file) : specification_of_trace(seen, file);
   command_line::write_text(text, r.save_spec);
-  return specification::parse(text, r.trace);
+  return specification::parse(text, file);
 }
 
 int run(const request& r) {

@@ -47,7 +47,9 @@ std::vector<command_line::option> options_of(request& r) {
        "memory (size of host memory), gpu (speed of kernels)",
        to_text(r.what_if)},
       {"--from-trace", "FILE", "in place of SPEC: a trace of a run on one device (hpe run --trace)", to_text(r.trace)},
-      {"--save-spec", "FILE", "write the specification that the trace gives, for you to complete",
+      {"--from-profile", "FILE", "in place of SPEC: what HPE_PROFILE=1 printed of a run on one device",
+       to_text(r.profile)},
+      {"--save-spec", "FILE", "write the specification that the trace or the profile gives, for you to complete",
        to_text(r.save_spec)},
       {"--csv", "FILE", "write the predictions as lines of values; -: to standard output, and no table",
        to_text(r.csv)},
@@ -69,9 +71,10 @@ request parse(int argc, char** argv) {
   request r;
   command_line::read(options_of(r), argc, argv);
   if (r.help) return r;
-  if (r.specification.empty() == r.trace.empty())
-    throw bad_input("either a specification or --from-trace is needed; --help tells what is read");
-  if (r.trace.empty() && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace");
+  const bool of_run = !r.trace.empty() || !r.profile.empty();
+  if (int{!r.specification.empty()} + int{!r.trace.empty()} + int{!r.profile.empty()} != 1)
+    throw bad_input("a specification, --from-trace or --from-profile is needed; --help tells what is read");
+  if (!of_run && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace or --from-profile");
   if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named: --machine PROFILE");
   return r;
 }

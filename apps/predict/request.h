@@ -15,8 +15,8 @@ struct request {
   range devices{1, 16};
   std::string where = "auto";
   std::string sizes, what_if;
-  std::string trace;      ///< makes the specification, in place of a file
-  std::string save_spec;  ///< where that specification goes
+  std::string trace, profile;  ///< one of them makes the specification, in place of a file
+  std::string save_spec;       ///< where that specification goes
   std::string json, csv, charts;
 };
 

@@ -148,8 +148,9 @@ exchange_formulas read_exchange(const table& t) {
 
 const std::vector<std::string> top{"name",  "about", "source", "assumed",  "possible",
                                    "sizes", "work",  "memory", "transfer", "exchange"};
-const std::vector<std::string> in_work{"iterations",        "units",           "granule",    "block", "launches",
-                                       "reference_seconds", "reference_units", "cpu_seconds"};
+const std::vector<std::string> in_work{"iterations",      "units",           "granule",
+                                       "block",           "launches",        "reference_seconds",
+                                       "reference_units", "reference_bytes", "cpu_seconds"};
 const std::vector<std::string> in_transfer{"name",   "direction", "bytes",   "pieces",
                                            "pinned", "per",       "overlap", "disk_passes"};
 const std::vector<std::string> in_exchange{"name", "pattern", "bytes", "members", "rounds", "copied", "per", "overlap"};
@@ -172,6 +173,7 @@ specification read_table(const table& all) {
   s.launches = work->expression("launches", "1");
   s.reference_seconds = work->expression("reference_seconds");
   s.reference_units = work->expression("reference_units");
+  s.reference_bytes = work->expression("reference_bytes", "0");
   s.cpu_seconds = work->expression("cpu_seconds", "0");
   const auto memory = all.part("memory", {"host", "device"});
   s.host_bytes = memory ? memory->expression("host", "0") : formula{"0", ""};
@@ -248,6 +250,7 @@ std::optional<demand> specification::on(int devices, topology where) const {
   d.launches = launches.at_least(0, known);
   d.reference_seconds = reference_seconds.at_least(0, known);
   d.reference_units = reference_units.above_zero(known);
+  d.reference_bytes = reference_bytes.at_least(0, known);
   d.cpu_seconds = cpu_seconds.at_least(0, known);
   d.host_bytes = host_bytes.at_least(0, known);
   d.device_bytes = device_bytes.at_least(0, known);

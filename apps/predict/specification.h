@@ -56,7 +56,7 @@ class specification {
 
   std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; later ones may use earlier ones
   std::optional<formula> possible;                     ///< not 0 for numbers of devices that the application can use
-  formula iterations, units, granule, block, launches, reference_seconds, reference_units, cpu_seconds;
+  formula iterations, units, granule, block, launches, reference_seconds, reference_units, reference_bytes, cpu_seconds;
   formula host_bytes, device_bytes;
   std::vector<transfer_formulas> transfers;
   std::vector<exchange_formulas> exchanges;

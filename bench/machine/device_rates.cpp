@@ -87,7 +87,24 @@ std::optional<predict::peer_links> device_rates::peers() {
       found.pairs.push_back({from, to, static_cast<double>(bytes_) / seconds_between(from, to, bytes_)});
     }
   if (found.pairs.empty()) return std::nullopt;
+  if (static_cast<int>(found.pairs.size()) == count_ * (count_ - 1)) found.together = peers_together();
   return found;
+}
+
+predict::rate_table device_rates::peers_together() {
+  std::vector<predict::shared_rate> rows;
+  for (const int devices : numbers_of_devices(count_)) {
+    const double seconds = fastest_seconds(repeats_, [&] {
+      std::vector<timepoint> queued;
+      for (int to = 0; to < devices; ++to) {
+        const int from = devices > 1 ? (to + 1) % devices : 1;
+        queued.push_back(streams_[static_cast<std::size_t>(to) * lanes]->copy(memory(to, 0), memory(from, 1), bytes_));
+      }
+      finish(queued);
+    });
+    rows.push_back({devices, static_cast<double>(bytes_) / seconds});
+  }
+  return predict::rate_table(std::move(rows));
 }
 
 double fastest_seconds(unsigned repeats, const std::function<void()>& body, const std::function<void()>& prepare) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/command_line/program.h"
+#include "apps/modules/modules.h"
 #include "apps/predict/machine_profile.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
@@ -19,6 +20,7 @@
 #include "bench/machine/device_rates.h"
 #include "bench/machine/ranks.h"
 #include "hpe/hpe.hpp"
+#include "kernels/rays.h"
 #include "kernels/wave.h"
 
 namespace {
@@ -82,22 +84,35 @@ void measure_kernels(machine_profile& m, const wishes& w) {
   m.launch = std::max(0.0, waited - in_a_row);
 }
 
-/// Devices that share something, as soft devices share cores, run kernels more slowly together. The kernel copies
-/// cells; on GPUs it runs far longer than its launch takes, which is the host's work.
-rate_table speeds_together(int all, const wishes& w) {
+/// Devices that share something, as soft devices share cores and the memory of the host, run kernels more slowly
+/// together. run(devices) runs kernels on so many devices, until they have finished.
+rate_table speeds_together(int all, const wishes& w, const std::function<void(int)>& run) {
+  std::vector<hpe::predict::shared_rate> rows{{1, 1}};
+  for (const int devices : hpe::bench::numbers_of_devices(all)) {
+    if (devices == 1) continue;
+    const auto in_turn = hpe::bench::paired_timings(
+        w.repeats, [] {}, [&] { run(1); }, [] {}, [&] { run(devices); });
+    rows.push_back({devices, in_turn.first.fastest / in_turn.second.fastest});
+  }
+  return rate_table(std::move(rows));
+}
+
+/// With a kernel that copies cells, which lie in memory and not in caches. On GPUs, it takes far longer than its
+/// launch, which is the work of the host.
+void measure_memory(machine_profile& m, const wishes& w) {
   using namespace hpe::kernels;
-  const std::int64_t side = hpe::bench::on_gpus() ? 512 : 128;
+  const std::int64_t side = hpe::bench::on_gpus() ? 512 : 192;
+  const int launches = hpe::bench::on_gpus() ? 100 : 10;
   const field_layout layout = make_layout(side, side, side, y_ends::closed, false);
   const window cells{0, 0, 0, side, side, side};
   const slab part{0, side, 1, side, hpe::bench::on_gpus() ? side : 0};
   const hpe::kernel<keep<float>> copy(hpe::module(), "keep_f32");
   std::vector<hpe::array<float>> fields, kept;
-  for (int d = 0; d < all; ++d) {
+  for (int d = 0; d < m.devices; ++d) {
     fields.emplace_back(static_cast<std::size_t>(layout.size()), hpe::on_device(d));
     kept.emplace_back(static_cast<std::size_t>(side * side * side), hpe::on_device(d));
   }
   const auto run_on = [&](int devices) {
-    constexpr int launches = 100;  // long enough that a gap in other load does not decide
     for (int i = 0; i < launches; ++i)
       for (int d = 0; d < devices; ++d) {
         const auto n = static_cast<std::size_t>(d);
@@ -106,14 +121,37 @@ rate_table speeds_together(int all, const wishes& w) {
       }
     hpe::synchronize();
   };
-  std::vector<hpe::predict::shared_rate> rows{{1, 1}};
-  for (const int devices : hpe::bench::numbers_of_devices(all)) {
-    if (devices == 1) continue;
-    const auto in_turn = hpe::bench::paired_medians(
-        w.repeats, [] {}, [&] { run_on(1); }, [] {}, [&] { run_on(devices); });
-    rows.push_back({devices, in_turn.first / in_turn.second});
+  const double bytes = 2.0 * sizeof(float) * static_cast<double>(launches) * static_cast<double>(side * side * side);
+  m.kernel_memory = bytes / fastest_seconds(w.repeats, [&] { run_on(1); });
+  m.memory_speeds_together = speeds_together(m.devices, w, run_on);
+}
+
+/// With a kernel that traces rays, whose data fits in caches.
+void measure_arithmetic(machine_profile& m, const wishes& w) {
+  using hpe::kernels::scene;
+  using hpe::kernels::trace_rays;
+  const std::int32_t width = hpe::bench::on_gpus() ? 2048 : 128, height = width * 3 / 4;
+  constexpr int launches = 10;
+  const hpe::kernel<trace_rays> trace(hpe::module(hpe::modules::require("libhpe-imaging-kernels.so")),
+                                      "imaging_trace_rays");
+  std::vector<hpe::array<scene>> states;
+  std::vector<hpe::array<std::uint32_t>> pixels;
+  for (int d = 0; d < m.devices; ++d) {
+    states.emplace_back(1, hpe::on_device(d));
+    states.back()[0] = hpe::kernels::first_scene(1);
+    pixels.emplace_back(static_cast<std::size_t>(width * height), hpe::on_device(d));
   }
-  return rate_table(std::move(rows));
+  m.speeds_together = speeds_together(m.devices, w, [&](int devices) {
+    for (int i = 0; i < launches; ++i)
+      for (int d = 0; d < devices; ++d) {
+        const auto n = static_cast<std::size_t>(d);
+        const trace_rays p{states[n].data(), pixels[n].data(), width, height, 0, 1, height};
+        constexpr std::uint64_t threads = 256;
+        hpe::launch_on(d, trace, hpe::grid(static_cast<std::uint32_t>(p.count() / threads)), p, hpe::in(states[n]),
+                       hpe::out(pixels[n]));
+      }
+    hpe::synchronize();
+  });
 }
 
 void measure_host(machine_profile& m, const wishes& w) {
@@ -155,7 +193,8 @@ machine_profile measure(const wishes& w, const hpe::bench::message_rates& messag
   m.sources = {fmt::format("hpe bench machine, fastest of {}, {}", w.repeats, hpe::bench::load_of_machine())};
   m.device_memory = static_cast<double>(first.memory_total);
   measure_kernels(m, w);
-  m.speeds_together = speeds_together(m.devices, w);
+  measure_memory(m, w);
+  measure_arithmetic(m, w);
   m.pageable_to_device = pageable(true, m.devices, w);
   m.pageable_to_host = pageable(false, m.devices, w);
   measure_host(m, w);
@@ -191,8 +230,11 @@ std::string as_table(const machine_profile& m) {
   if (m.peers) row("between devices, slowest pair", m.peers->rate(m.devices) / giga, "GB/s");
   row("a launch that is waited for, besides its kernel", m.launch / micro, "us");
   row("an empty kernel among many", m.kernel_floor / micro, "us");
+  row("memory of a device, by a kernel", m.kernel_memory / giga, "GB/s");
   for (const auto& r : m.speeds_together.rows())
-    row(fmt::format("speed of kernels, {} at once, against one", r.devices), r.rate, "x");
+    row(fmt::format("arithmetic of kernels, {} at once, against one", r.devices), r.rate, "x");
+  for (const auto& r : m.memory_speeds_together.rows())
+    row(fmt::format("memory of kernels, {} at once, against one", r.devices), r.rate, "x");
   row("copy in host memory", m.host_copy / giga, "GB/s");
   row("allocation of pinned memory", m.pinned_allocation / micro, "us");
   row("disk", m.disk / giga, "GB/s");

@@ -32,7 +32,7 @@ int soft_bars(const arguments& given) {
 
 int run(int argc, char** argv) {
   std::string charts_file, only;
-  bool bars = false;
+  bool bars = false, alone = false;
   const arguments given =
       parse(argc, argv,
             "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
@@ -41,6 +41,7 @@ int run(int argc, char** argv) {
               to_text(charts_file)},
              {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
               to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
+             {"--alone", "", "only hpe's version on all devices, without comparison, as for traces", to_flag(alone)},
              {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort",
               to_flag(bars)}});
   if (bars) return soft_bars(given);
@@ -50,6 +51,13 @@ int run(int argc, char** argv) {
     if (!only.empty() && only != w.name) continue;
     if (!w.not_here.empty()) {
       fmt::print("{}: left out: {}\n", w.name, w.not_here);
+      continue;
+    }
+    if (alone) {
+      const std::unique_ptr<program> one = w.through_hpe(device_count());
+      const double seconds = median_seconds(
+          given.repeats, [&] { one->reset(); }, [&] { one->run(); });
+      rows.push_back({fmt::format("{}, {}", w.name, w.size), 1e3 * seconds, "ms"});
       continue;
     }
     const comparison c = compare(w, given.repeats);

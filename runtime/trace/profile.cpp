@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/trace/call_stack.h"
 #include "runtime/trace/recorder.h"
+#include "runtime/trace/status_page.h"
 
 namespace hpe::trace {
 
@@ -150,6 +151,17 @@ std::string profile::report() const {
     line(fmt::format("  {:>12.6f} s {:>10} calls {:>12.1f} MiB  {}: {}", seconds(s.time), s.calls,
                      double(s.bytes) / (1 << 20), names[what.first], what.second));
   }
+  // `hpe predict --from-profile` reads this line.
+  std::chrono::nanoseconds waited{0};
+  for (const site& s : sum) waited += s.time;
+  const status_page& page = status_page::own();
+  const auto value = [](const counters::counter& c) { return c.load(std::memory_order_relaxed); };
+  const unsigned devices = page.devices.load(std::memory_order_acquire);
+  line(fmt::format(
+      "  the run: {:.6f} s, of which threads waited {:.6f} s for data; {} launches on {} device{}; {} bytes "
+      "to devices, {} bytes to the host",
+      seconds(std::chrono::steady_clock::now() - began_), seconds(waited), value(page.count.launches), devices,
+      devices == 1 ? "" : "s", value(page.count.bytes_to_device), value(page.count.bytes_to_host)));
   return text;
 }
 

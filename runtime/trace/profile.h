@@ -77,6 +77,7 @@ class HPE_API profile {
 
   static std::atomic<profile*> the_active;
 
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   call_sites sites_;
   mutable mutex mutex_;
   std::map<std::uintptr_t, traffic> regions_ HPE_GUARDED_BY(mutex_);

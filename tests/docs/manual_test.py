@@ -66,7 +66,7 @@ class ManPages(unittest.TestCase):
 
 class Completion(unittest.TestCase):
     def test_commands(self):
-        self.assertEqual(["report", "rtm", "run"], sorted(completed("hpe", "r")))
+        self.assertEqual(["rays", "report", "rtm", "run"], sorted(completed("hpe", "r")))
         self.assertIn("--version", completed("hpe", "--"))
         self.assertEqual(["options"], completed("hpe", "help", "op"))
 

@@ -164,6 +164,37 @@ TEST(Trace, GivesASpecificationOfItsRun) {
   EXPECT_TRUE(d.exchanges.empty());
 }
 
+TEST(Trace, LeavesOutWhatTheFirstLaunchPrepares) {
+  std::string events = event(7, "kernel", "transform", 0, 9e6);
+  for (int i = 0; i < 4; ++i) events += event(7, "kernel", "transform", 10e6 + i * 1e6, 1e6);
+  const demand d =
+      specification::parse(specification_of_trace(trace_of(events), "t.json"), "t").on(1, topology::shared).value();
+  EXPECT_NEAR(1, d.reference_seconds, 1e-8);
+  EXPECT_NEAR(1.0 / 5, d.cpu_seconds, 1e-8);
+}
+
+TEST(Profile, GivesASpecificationOfItsRun) {
+  const std::string text =
+      "result: 1\nhpe profile\n  way\n  the run: 5.000000 s, of which threads waited 1.000000 s for data; 8 launches "
+      "on 1 "
+      "device; 8000 bytes to devices, 16 bytes to the host\n";
+  const demand d = specification::parse(specification_of_profile(text, "p"), "p").on(2, topology::shared).value();
+  EXPECT_EQ(8, d.iterations);
+  EXPECT_NEAR(0.5, d.reference_seconds, 1e-8);
+  ASSERT_EQ(2U, d.transfers.size());
+  EXPECT_EQ(500, d.transfers[0].bytes);
+  EXPECT_EQ(1, d.transfers[1].bytes);
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return complaint([&] { static_cast<void>(specification_of_profile(changed, "p")); });
+  };
+  EXPECT_EQ("p: the profile is of 2 devices; a specification is made of a run on one device",
+            refusal("on 1 device;", "on 2 devices;"));
+  EXPECT_EQ("p: the profile has no launches", refusal("8 launches", "0 launches"));
+  EXPECT_NE(std::string::npos, refusal("the run:", "a run:").find("p: no profile of hpe"));
+}
+
 TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
   const auto complaint_about_trace = [](const std::string& text) {
     return complaint([&] { static_cast<void>(specification_of_trace(text, "t.json")); });

@@ -151,6 +151,23 @@ TEST(ModernModel, DevicesThatShareCoresRunKernelsMoreSlowlyTogether) {
   EXPECT_DOUBLE_EQ(0.4, profile_of_json(as_json(m), "again").speed(4));
 }
 
+TEST(ModernModel, KernelsThatMemoryBoundsSlowDownAsMemoryDoes) {
+  machine_profile m = machine();
+  m.speeds_together = rate_table({{1, 1}, {2, 1}});
+  m.memory_speeds_together = rate_table({{1, 1}, {2, 0.5}});
+  demand d = work(2);
+  d.reference_bytes = 10 * giga;
+  EXPECT_DOUBLE_EQ(5, modern::kernel_seconds(d, m));  // the rate of memory is not known
+  m.kernel_memory = 1 * giga;                         // the reference waits for memory all the time
+  EXPECT_DOUBLE_EQ(10, modern::kernel_seconds(d, m));
+  d.reference_bytes = 100 * giga;  // caches: never longer than the reference
+  EXPECT_DOUBLE_EQ(10, modern::kernel_seconds(d, m));
+  d.reference_bytes = 2 * giga;  // two fifths of the time: arithmetic hides it
+  EXPECT_DOUBLE_EQ(5, modern::kernel_seconds(d, m));
+  d.reference_bytes = 4 * giga;
+  EXPECT_DOUBLE_EQ(8, modern::kernel_seconds(d, profile_of_json(as_json(m), "again")));
+}
+
 TEST(ModernModel, CollectivesChooseTheirAlgorithmBySize) {
   const modern::path way{giga, 1e-3};
   EXPECT_DOUBLE_EQ(3 * (1e-3 + 1e-6), modern::exchange_seconds(pattern::broadcast, 1e3, 8, way));
@@ -175,6 +192,8 @@ TEST(ModernModel, DevicesExchangeByTheirOwnLinksIfThereAreSome) {
   EXPECT_DOUBLE_EQ(0.5 + 0.5, modern::predict(d, m).seconds);
   d.devices = 2;
   EXPECT_DOUBLE_EQ(0.5 + 0.25, modern::predict(d, m).seconds);
+  m.peers->together = rate_table({{1, 4 * giga}, {2, giga}});
+  EXPECT_DOUBLE_EQ(0.5 + 1, modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
   d.where = topology::distributed;
   EXPECT_DOUBLE_EQ(10, modern::predict(d, m).seconds);
 }

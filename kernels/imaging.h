@@ -1,0 +1,181 @@
+#pragma once
+
+/// Convolution, least squares, tomosynthesis, ray tracing and products of matrices: the parameters of the kernels, and
+/// how one element of each result is computed, for soft devices and GPUs alike. Programs and kernel bodies include this
+/// header; it needs only <stdint.h> and <math.h>.
+///
+/// Grids may have any size: tiles divide the elements among them.
+
+#include <math.h>
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define HPE_IMAGING_BOTH __host__ __device__ inline
+#else
+#define HPE_IMAGING_BOTH inline
+#endif
+
+namespace hpe::kernels {
+
+/// A convolution with 7 x 7 weights: target(y, x) = sum of weights[i][j] source(y + 3 - i, x + 3 - j). Row y of the
+/// target is row y + above of the source. Pixels beyond the source are 0.
+inline constexpr int32_t weight_side = 7, weight_reach = 3;
+struct convolve {
+  const float* source;
+  float* target;
+  int32_t width, source_rows, above, rows;
+  float weights[weight_side * weight_side];
+
+  [[nodiscard]] HPE_IMAGING_BOTH uint64_t count() const { return uint64_t(width) * uint64_t(rows); }
+  HPE_IMAGING_BOTH void element(uint64_t number) const {
+    const int32_t y = int32_t(number / uint32_t(width)) + above, x = int32_t(number % uint32_t(width));
+    const bool inside =
+        y >= weight_reach && y + weight_reach < source_rows && x >= weight_reach && x + weight_reach < width;
+    target[number] = inside ? inner(y, x) : at_edge(y, x);
+  }
+
+ private:
+  [[nodiscard]] HPE_IMAGING_BOTH float inner(int32_t y, int32_t x) const {
+    float sum = 0;
+    for (int32_t i = 0; i < weight_side; ++i) {
+      const float* const line = source + int64_t(y + weight_reach - i) * width + x + weight_reach;
+      for (int32_t j = 0; j < weight_side; ++j) sum += weights[i * weight_side + j] * line[-j];
+    }
+    return sum;
+  }
+  [[nodiscard]] HPE_IMAGING_BOTH float at_edge(int32_t y, int32_t x) const {
+    float sum = 0;
+    for (int32_t i = 0; i < weight_side; ++i) {
+      const int32_t row = y + weight_reach - i;
+      if (row < 0 || row >= source_rows) continue;
+      const float* const line = source + int64_t(row) * width;
+      for (int32_t j = 0; j < weight_side; ++j) {
+        const int32_t column = x + weight_reach - j;
+        if (column >= 0 && column < width) sum += weights[i * weight_side + j] * line[column];
+      }
+    }
+    return sum;
+  }
+};
+
+/// For each path of `points` points in space, the matrix M that brings it nearest to the reference path: the sum of
+/// |p M - r|^2 over all points p and r is least. M = (A' A)^-1 A' R, A and R having a point in each row. M is 0 if the
+/// points of the path lie in a plane through the origin.
+struct fit_paths {
+  const float* paths;      // count x points x 3
+  const float* reference;  // points x 3
+  float* fits;             // count x 3 x 3
+  uint64_t paths_count;
+  uint32_t points;
+
+  [[nodiscard]] HPE_IMAGING_BOTH uint64_t count() const { return paths_count; }
+  HPE_IMAGING_BOTH void element(uint64_t number) const {
+    float squares[9] = {}, products[9] = {};
+    const float* const path = paths + number * points * 3;
+    for (uint32_t k = 0; k < points; ++k)
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) {
+          squares[3 * i + j] += path[3 * k + i] * path[3 * k + j];
+          products[3 * i + j] += path[3 * k + i] * reference[3 * k + j];
+        }
+    float inverse[9];
+    invert(squares, inverse);
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        float sum = 0;
+        for (int k = 0; k < 3; ++k) sum += inverse[3 * i + k] * products[3 * k + j];
+        fits[9 * number + 3 * i + j] = sum;
+      }
+  }
+
+  /// The inverse of a matrix, by its adjugate; 0 if its determinant is 0.
+  HPE_IMAGING_BOTH static void invert(const float (&m)[9], float (&inverse)[9]) {
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        const int a = (i + 1) % 3, b = (i + 2) % 3, c = (j + 1) % 3, d = (j + 2) % 3;
+        inverse[3 * j + i] = m[3 * a + c] * m[3 * b + d] - m[3 * a + d] * m[3 * b + c];
+      }
+    const float determinant = m[0] * inverse[0] + m[1] * inverse[3] + m[2] * inverse[6];
+    const float factor = determinant != 0 ? 1 / determinant : 0;
+    for (float& v : inverse) v *= factor;
+  }
+};
+
+/// Tomosynthesis with parallel rays: in view v, slice z appears shifted by (v - (views - 1) / 2) * step * z columns.
+struct tomography {
+  int32_t views, slices, rows, columns;
+  float step;
+
+  [[nodiscard]] HPE_IMAGING_BOTH float shift(int32_t view, int32_t slice) const {
+    return (float(view) - 0.5F * float(views - 1)) * step * float(slice);
+  }
+  /// The value between two columns of a line, which continues beyond its ends.
+  [[nodiscard]] HPE_IMAGING_BOTH float at(const float* line, float column) const {
+    const float within = fminf(fmaxf(column, 0), float(columns - 1));
+    const int32_t left = int32_t(within), right = left + 1 < columns ? left + 1 : left;
+    const float share = within - float(left);
+    return (1 - share) * line[left] + share * line[right];
+  }
+  /// The mean of all slices along the ray that hits a pixel of a view.
+  [[nodiscard]] HPE_IMAGING_BOTH float projection(const float* volume, int32_t view, int32_t y, int32_t x) const {
+    float sum = 0;
+    for (int32_t z = 0; z < slices; ++z)
+      sum += at(volume + (int64_t(z) * rows + y) * columns, float(x) - shift(view, z));
+    return sum / float(slices);
+  }
+};
+
+/// The measured value over the volume's projection, for views from `first` on.
+struct compare_views {
+  tomography how;
+  const float* volume;    // slices x rows x columns
+  const float* measured;  // views x rows x columns, as ratios
+  float* ratios;
+  int32_t first, part;
+
+  [[nodiscard]] HPE_IMAGING_BOTH uint64_t count() const {
+    return uint64_t(part) * uint64_t(how.rows) * uint64_t(how.columns);
+  }
+  HPE_IMAGING_BOTH void element(uint64_t number) const {
+    const uint64_t place = number + uint64_t(first) * uint64_t(how.rows) * uint64_t(how.columns);
+    const int32_t x = int32_t(place % uint32_t(how.columns));
+    const int32_t y = int32_t(place / uint32_t(how.columns) % uint32_t(how.rows));
+    const int32_t view = int32_t(place / (uint64_t(how.rows) * uint64_t(how.columns)));
+    constexpr float least = 1e-6F;
+    ratios[place] = measured[place] / fmaxf(how.projection(volume, view, y, x), least);
+  }
+};
+
+/// Multiplies each value of the slices from `first` on by the mean ratio of the rays through it, over all views.
+struct correct_slices {
+  tomography how;
+  const float* ratios;
+  float* volume;
+  int32_t first, part;
+
+  [[nodiscard]] HPE_IMAGING_BOTH uint64_t count() const {
+    return uint64_t(part) * uint64_t(how.rows) * uint64_t(how.columns);
+  }
+  HPE_IMAGING_BOTH void element(uint64_t number) const {
+    const uint64_t place = number + uint64_t(first) * uint64_t(how.rows) * uint64_t(how.columns);
+    const int32_t x = int32_t(place % uint32_t(how.columns));
+    const int32_t y = int32_t(place / uint32_t(how.columns) % uint32_t(how.rows));
+    const int32_t z = int32_t(place / (uint64_t(how.rows) * uint64_t(how.columns)));
+    float sum = 0;
+    for (int32_t v = 0; v < how.views; ++v)
+      sum += how.at(ratios + (int64_t(v) * how.rows + y) * how.columns, float(x) + how.shift(v, z));
+    volume[place] *= sum / float(how.views);
+  }
+};
+
+/// A product of matrices, row by row: c = a b, or c += a b.
+struct multiply_matrices {
+  const float* a;  // rows x inner
+  const float* b;  // inner x columns
+  float* c;        // rows x columns
+  int32_t rows, inner, columns, accumulate;
+};
+/// The side of the square of the product that a block of threads computes on GPUs; a tile of the grid each.
+inline constexpr int32_t multiply_side = 64;
+
+}  // namespace hpe::kernels
