@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 #include "kernels/wave.h"
 
 namespace hpe::rtm {
