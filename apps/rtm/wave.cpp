@@ -185,6 +185,7 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
       now_(g.layout, parts.planes, how),
       next_(g.layout, parts.planes, how),
       step_(module(), kernel_name<T>("wave_step").c_str()),
+      absorb_(module(), kernel_name<T>("absorb").c_str()),
       keep_(module(), kernel_name<T>("keep").c_str()),
       correlate_(module(), kernel_name<T>("correlate").c_str()),
       keep_compressed_(module(), kernel_name<T>("keep_compressed").c_str()),
@@ -195,6 +196,7 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
     slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d)));
     tapers_.emplace_back(all.size(), on_device(d));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
+    if (!g.rates.empty()) layers_.push_back(make_layers(d));
   }
   for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1));
   reset();
@@ -208,13 +210,58 @@ std::span<T> propagator<T>::planes(const array<T>& a, std::int64_t x0, std::int6
 }
 
 template <class T>
+typename propagator<T>::layer_part propagator<T>::make_layers(int device) const {
+  kernels::absorb<T> p{};
+  p.layout = grid_.layout;
+  p.x0 = parts_.first(device);
+  p.x1 = parts_.last(device);
+  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    p.ends[axis] = grid_.matched[axis];
+    p.curvatures[axis][0] = static_cast<T>(kernels::stencil_weights[0] * per_area);
+    for (std::int64_t k = 1; k <= kernels::stencil_radius; ++k) {
+      const double weight = kernels::stencil_weights[k] * per_area;
+      p.curvatures[axis][k] = static_cast<T>(weight);
+      p.slopes[axis][k - 1] = static_cast<T>(0.5 * static_cast<double>(k) * weight);
+    }
+  }
+  const auto on = on_device(device);
+  layer_part part{array<T>(static_cast<std::size_t>(p.memory_size()), on), array<T>(grid_.rates.size(), on), p, {}};
+  std::transform(grid_.rates.begin(), grid_.rates.end(), part.rates.begin(),
+                 [](double v) { return static_cast<T>(v); });
+  part.parameters.memory = part.memory.data();
+  part.parameters.rates = part.rates.data();
+  const hpeDeviceInfo it = device_info(device);
+  part.shape = kernels::absorb_shape(p, it.kind == HPE_DEVICE_CUDA ? it.compute_units : 0);
+  return part;
+}
+
+template <class T>
 void propagator<T>::reset() {
   now_.clear();
   next_.clear();
+  for (const layer_part& it : layers_)
+    if (it.memory.size() > 0) fill(it.memory.data(), 0, it.memory.size() * sizeof(T));
+}
+
+template <class T>
+void propagator<T>::absorb(const medium<T>& m) {
+  constexpr std::int64_t radius = kernels::stencil_radius;
+  for (int d = 0; d < static_cast<int>(layers_.size()); ++d) {
+    layer_part& it = layers_[static_cast<std::size_t>(d)];
+    if (it.memory.size() == 0) continue;
+    kernels::absorb<T>& p = it.parameters;
+    p.next = next_.seen_by(d);
+    p.now = now_.seen_by(d);
+    p.speed = m.speed.data();
+    launch_on(d, absorb_, it.shape, p, in(now_.planes(d, p.x0 - radius, p.x1 + radius)),
+              inout(next_.planes(d, p.x0, p.x1)), in(planes(m.speed, p.x0, p.x1)), inout(it.memory), in(it.rates));
+  }
 }
 
 template <class T>
 void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t) {
+  absorb(m);
   constexpr std::int64_t radius = kernels::stencil_radius;
   const double per_area = 1 / (grid_.spacing * grid_.spacing);
   kernels::wave_step<T> p{};
