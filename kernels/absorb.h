@@ -54,8 +54,18 @@ struct absorb {
   field_layout layout;
   int64_t x0, x1;
   layer_ends ends[3];
-  T slopes[3][stencil_radius];          ///< weights of the first derivative at distances 1 and on
-  T curvatures[3][stencil_radius + 1];  ///< weights of the second derivative from distance 0 on
+  T slopes[3][most_radius];          ///< weights of the first derivative at distances 1 to radius
+  T curvatures[3][most_radius + 1];  ///< weights of the second derivative at distances 0 to radius
+
+  /// Sets the weights of an axis for the radius of the layout; per_area: 1 / side^2 of a cell.
+  constexpr void set_weights(int axis, double per_area) {
+    curvatures[axis][0] = T(stencil_weight(layout.radius, 0) * per_area);
+    for (int64_t k = 1; k <= layout.radius; ++k) {
+      const double weight = stencil_weight(layout.radius, k) * per_area;
+      curvatures[axis][k] = T(weight);
+      slopes[axis][k - 1] = T(0.5 * double(k) * weight);
+    }
+  }
 
   /// Planes of the slab in layers of x.
   [[nodiscard]] constexpr int64_t layer_planes() const { return ends[0].below(x1) - ends[0].below(x0); }

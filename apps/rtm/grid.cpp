@@ -47,7 +47,9 @@ void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, d
 }  // namespace
 
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, const boundaries& b,
-               double step_ratio) {
+               double step_ratio, std::int64_t order) {
+  if (order != 4 && order != 8 && order != 12 && order != 16)
+    throw bad_input("order " + std::to_string(order) + " in space: 4, 8, 12 and 16 are possible");
   if (b.cells() > 10000 || b.cpml < 0)
     throw bad_input("absorbing layers of " + std::to_string(b.cpml < 0 ? b.cpml : b.cells()) +
                     " cells: 0 to 10000 are possible");
@@ -57,7 +59,7 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing
   using kernels::y_ends;
   const y_ends ends = ny == 1 ? y_ends::flat : ny <= b.thin ? y_ends::periodic : y_ends::closed;
   const std::int64_t side = b.cells(), top = b.free_surface ? 0 : side, y_side = ends == y_ends::closed ? side : 0;
-  grid g{kernels::make_layout(nx + 2 * side, ny + 2 * y_side, nz + top + side, ends, b.free_surface),
+  grid g{kernels::make_layout(nx + 2 * side, ny + 2 * y_side, nz + top + side, ends, b.free_surface, order / 2),
          ends,
          {side, y_side, top, nx, ny, nz},
          b.free_surface,
@@ -68,15 +70,13 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing
   if (b.cpml == 0) return g;
   g.matched = {{{g.layout.nx, side, side}, {g.layout.ny, y_side, y_side}, {g.layout.nz, top, side}}};
   for (auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) std::fill(axis->begin(), axis->end(), 1.0);
-  const double way = step_ratio * stable_step(g.dimensions(), 1, 1);
+  const double way = step_ratio * stable_step(g.dimensions(), 1, 1, order);
   for (const kernels::layer_ends& axis : g.matched) append_rates(g.rates, axis, way);
   return g;
 }
 
-double stable_step(int dimensions, double spacing, double fastest) {
-  double largest = -kernels::stencil_weights[0];
-  for (std::int64_t k = 1; k <= kernels::stencil_radius; ++k) largest += 2 * std::abs(kernels::stencil_weights[k]);
-  return 2 * spacing / (fastest * std::sqrt(dimensions * largest));
+double stable_step(int dimensions, double spacing, double fastest, std::int64_t order) {
+  return 2 * spacing / (fastest * std::sqrt(dimensions * kernels::stencil_bound(order / 2)));
 }
 
 }  // namespace hpe::rtm

@@ -10,6 +10,9 @@
 
 namespace hpe::rtm {
 
+/// The order of the derivatives in space: 4, 8, 12 or 16.
+inline constexpr std::int64_t usual_order = 8;
+
 /// How a model becomes a grid to compute on.
 struct boundaries {
   std::int64_t sponge = -1;  ///< cells of sponge on each side that absorbs; negative: 40 if there are no matched layers
@@ -46,10 +49,10 @@ struct grid {
 /// Throws bad_input for layers that are not possible. step_ratio is the time step divided by the longest stable one:
 /// damping is per time, tapers are per step.
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, const boundaries& b,
-               double step_ratio);
+               double step_ratio, std::int64_t order = usual_order);
 
 /// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(largest eigenvalue of the
 /// negative Laplacian)) for the fastest velocity c in m/s.
-double stable_step(int dimensions, double spacing, double fastest);
+double stable_step(int dimensions, double spacing, double fastest, std::int64_t order = usual_order);
 
 }  // namespace hpe::rtm

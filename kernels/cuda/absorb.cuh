@@ -15,8 +15,7 @@ __device__ T absorbed(const absorb<T>& p, int axis, int64_t x, int64_t y, int64_
   const int64_t cell = p.layout.index(x, y, z), stride = p.stride(axis), width = p.ends[axis].width();
   const T* const now = p.now + cell;
   T slope = 0, curvature = multiply(p.curvatures[axis][0], *now);
-#pragma unroll
-  for (int64_t k = 1; k <= stencil_radius; ++k) {
+  for (int64_t k = 1; k <= p.layout.radius; ++k) {
     const T before = now[-k * stride], after = now[k * stride];
     slope = multiply_add(p.slopes[axis][k - 1], add(after, -before), slope);
     curvature = multiply_add(p.curvatures[axis][k], add(before, after), curvature);

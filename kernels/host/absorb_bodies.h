@@ -20,7 +20,7 @@ void absorb_cells(const absorb<T>& p, int axis, int64_t x, int64_t y, int64_t z,
     slope[i] = 0;
     curvature[i] = p.curvatures[axis][0] * now[i];
   }
-  for (int64_t k = 1; k <= stencil_radius; ++k) {
+  for (int64_t k = 1; k <= p.layout.radius; ++k) {
     const T first = p.slopes[axis][k - 1], second = p.curvatures[axis][k];
     const T *before = now - k * stride, *after = now + k * stride;
     for (int64_t i = 0; i < count; ++i) {

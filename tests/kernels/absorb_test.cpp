@@ -32,8 +32,8 @@ struct layers {
   layer_ends ends[3];
   std::vector<T> rates, memory;  ///< of the whole grid
 
-  layers(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface)
-      : wave(nx, ny, nz, how, surface),
+  layers(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface, int64_t radius)
+      : wave(nx, ny, nz, how, surface, radius),
         ends{{nx, 3, 4}, {ny, how == y_ends::closed ? 5 : 0, how == y_ends::closed ? 2 : 0}, {nz, surface ? 0 : 6, 7}} {
     std::mt19937 random(5);
     std::uniform_real_distribution<double> any(-1, 1);
@@ -53,10 +53,7 @@ struct layers {
     p.x1 = x1;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       p.ends[axis] = ends[axis];
-      for (int64_t k = 0; k <= stencil_radius; ++k) {
-        p.curvatures[axis][k] = static_cast<T>(stencil_weights[k]);
-        if (k > 0) p.slopes[axis][k - 1] = static_cast<T>(0.3 / static_cast<double>(k));
-      }
+      p.set_weights(static_cast<int>(axis), 1 + 0.1 * static_cast<double>(axis));
     }
     return p;
   }
@@ -118,7 +115,7 @@ std::vector<long double> reference(const layers<T>& g) {
           if (n < 0) continue;
           const auto cell = static_cast<std::size_t>(l.index(x, y, z));
           long double slope = 0, curvature = p.curvatures[axis][0] * static_cast<long double>(g.wave.now[cell]);
-          for (int64_t k = 1; k <= stencil_radius; ++k) {
+          for (int64_t k = 1; k <= l.radius; ++k) {
             const long double before = g.wave.now[cell - static_cast<std::size_t>(k * p.stride(axis))];
             const long double after = g.wave.now[cell + static_cast<std::size_t>(k * p.stride(axis))];
             slope += p.slopes[axis][k - 1] * (after - before);
@@ -139,7 +136,9 @@ std::vector<long double> reference(const layers<T>& g) {
 }
 
 std::vector<layers<float>> all_layers() {
-  return {{19, 17, 29, y_ends::closed, false}, {16, 11, 80, y_ends::closed, true}, {23, 1, 37, y_ends::flat, false}};
+  return {{19, 17, 29, y_ends::closed, false, 4},
+          {16, 11, 80, y_ends::closed, true, 2},
+          {23, 1, 37, y_ends::flat, false, 8}};
 }
 
 TEST(Absorb, EveryVariantIsNearTheReferenceForAnySlabs) {
