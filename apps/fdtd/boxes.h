@@ -30,7 +30,7 @@ struct box {
   triple origin;                     ///< its first cell
   triple cells;                      ///< how many along each axis
   std::array<int, sides> neighbour;  ///< the number of the box behind each side; -1: the end of the grid
-  kernels::box_layout layout;
+  kernels::field_layout layout;
 
   [[nodiscard]] kernels::cell_range all() const { return {0, cells[0], 0, cells[1], 0, cells[2]}; }
   /// The cells of the box that the neighbour behind a side reads.

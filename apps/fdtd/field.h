@@ -40,6 +40,7 @@ class field {
   /// The arrays of one device.
   struct part {
     array<float> now, next, speed;
+    array<float> ones;                         ///< the tapers of all axes: nothing damps
     std::vector<array<float>> sent, received;  ///< packed faces, by side; empty without a neighbour and for slabs
     order_of_work work;
     std::int64_t multiprocessors;
@@ -54,7 +55,7 @@ class field {
   const bool slabs_;
   const std::vector<box> boxes_;
   std::vector<part> parts_;
-  hpeKernel step_ = nullptr;
+  kernel<kernels::wave_step<float>> step_;
   kernel<kernels::fdtd_pack<float>> pack_{module(), "fdtd_pack_f32"};
   kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
 };

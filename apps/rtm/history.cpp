@@ -99,7 +99,7 @@ class computed_history : public source_history {
 /// The boxes around the model whose cells the stencil reads from inside, as far as they lie in the grid and on planes
 /// [x0, x1).
 std::vector<kernels::window> boxes_around(const grid& g, std::int64_t x0, std::int64_t x1) {
-  constexpr std::int64_t reach = kernels::stencil_radius;
+  const std::int64_t reach = g.layout.radius;
   const kernels::window& m = g.model;
   struct range {
     std::int64_t from, to;

@@ -47,6 +47,8 @@ std::vector<command_line::option> options_of(request& r) {
        "mute: fade the direct wave out of the records (default); residual: take off what the\nsmooth model predicts",
        to_text(r.data)},
       {"--sponge", "CELLS", "width of the absorbing layers (40)", to_whole(r.sponge, 0, 10000)},
+      {"--cpml", "CELLS", "perfectly matched layers of this width in place of the sponge (none; 20 are usual)",
+       to_whole(r.cpml, 1, 10000)},
       {"--free-surface", "", "the surface reflects instead of absorbing", to_flag(r.free_surface)},
       {"--keep-every", "STEPS", "steps between kept wave fields (6 in a period of the highest frequency)",
        to_whole(r.keep_every, 1, 1000000)},

@@ -27,7 +27,7 @@ struct request {
   std::string receivers;
   double receiver_depth = -1;
   std::string data = "mute";
-  std::int64_t sponge = 40;
+  std::int64_t sponge = -1, cpml = 0;
   bool free_surface = false;
   std::int64_t keep_every = 0;
   keeping keep;

@@ -110,6 +110,7 @@ migration_settings settings(const request& r, const volume& v) {
   s.keep_every = r.keep_every > 0 ? r.keep_every : default_keep_every(s.frequency, s.time_step);
   s.keep = r.keep;
   s.edges.sponge = r.sponge;
+  s.edges.cpml = r.cpml;
   s.edges.free_surface = r.free_surface;
   if (r.data != "mute" && r.data != "residual")
     throw bad_input("--data " + r.data + ": mute and residual are possible");

@@ -136,6 +136,7 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   w.keep_every = s.keep_every > 0 ? s.keep_every : default_keep_every(w.frequency, w.time_step);
   w.keep = s.keep;
   w.edges.sponge = s.sponge;
+  w.edges.cpml = s.cpml;
   w.edges.free_surface = s.free_surface;
   w.data = s.data == "mute" ? preparation::mute : preparation::residual;
   return r;
@@ -150,7 +151,7 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
     h.add(number);
   for (const std::int64_t number :
        {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits,
-        r.wave.edges.sponge, static_cast<std::int64_t>(r.wave.edges.free_surface),
+        r.wave.edges.cells(), r.wave.edges.cpml, static_cast<std::int64_t>(r.wave.edges.free_surface),
         static_cast<std::int64_t>(r.wave.data), static_cast<std::int64_t>(r.wave.keep.zfp),
         static_cast<std::int64_t>(r.wave.keep.how == keep_method::boundary)})
     h.add(number);

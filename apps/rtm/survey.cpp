@@ -120,6 +120,7 @@ std::vector<field> fields_of(survey& s) {
        "between samples of a record (8 in a period of the wavelet's peak, at most 0.004)", above_zero},
       {"time", "step", &s.time_step, "upper bound of the time step (0.9 of the longest stable one)", above_zero},
       {"edges", "sponge", &s.sponge, "cells of the absorbing layers (40)", 0},
+      {"edges", "cpml", &s.cpml, "cells of perfectly matched layers in place of a sponge (none; 20 are usual)", 1},
       {"edges", "free_surface", &s.free_surface, "the surface reflects instead of absorbing"},
       {"records", "file", path{&s.records}, "SEG-Y: `hpe rtm model` writes it, `hpe rtm migrate` reads it"},
       {"records", "format", one_of{&s.records_format, {"ieee", "ibm"}}, "of written samples"},

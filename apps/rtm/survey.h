@@ -33,7 +33,7 @@ struct survey {
   std::string geometry;  ///< a file of records whose places are used
 
   double length = 0, interval = 0, time_step = 0;
-  std::int64_t sponge = 40;
+  std::int64_t sponge = -1, cpml = 0;
   bool free_surface = false;
 
   std::string records, records_format = "ieee", records_picture;

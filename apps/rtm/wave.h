@@ -8,6 +8,7 @@
 #include "apps/rtm/keep/field_store.h"
 #include "apps/rtm/wave_field.h"
 #include "hpe/hpe.hpp"
+#include "kernels/absorb.h"
 #include "kernels/wave.h"
 
 namespace hpe::rtm {
@@ -128,7 +129,7 @@ class propagator {
  public:
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct);
 
-  /// Sets the field to zero, now and one step ago.
+  /// Sets the field to zero, now and one step ago, and what matched layers remember.
   void reset();
 
   /// Adds step t of `injected` to the next field, copies the present field to step t of `recorded` (either may be
@@ -155,6 +156,16 @@ class propagator {
   [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
  private:
+  /// The part of a device in a matched layer, and what its cells remember.
+  struct layer_part {
+    array<T> memory, rates;
+    kernels::absorb<T> parameters;
+    hpeShape shape;
+  };
+  [[nodiscard]] layer_part make_layers(int device) const;
+  /// Lets the matched layers change the next field. Nothing happens where there is a sponge.
+  void absorb(const medium<T>& m);
+
   /// Planes [x0, x1) of an array laid out as a field.
   [[nodiscard]] std::span<T> planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const;
 
@@ -164,7 +175,9 @@ class propagator {
   std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device
   std::vector<kernels::slab> cuts_;   ///< by piece
+  std::vector<layer_part> layers_;    ///< by device; empty where there is a sponge
   kernel<kernels::wave_step<T>> step_;
+  kernel<kernels::absorb<T>> absorb_;
   kernel<kernels::keep<T>> keep_;
   kernel<kernels::correlate<T>> correlate_;
   kernel<kernels::keep_compressed<T>> keep_compressed_;

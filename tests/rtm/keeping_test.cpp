@@ -62,7 +62,8 @@ TEST(Revolve, GivesStatesBackInFallingOrderWithTheFewestSteps) {
 }
 
 /// The sums of two shots in a small ground, over `devices` devices.
-std::vector<float> sums(const keeping& k, const volume& truth, int devices, bool free_surface = false) {
+std::vector<float> sums(const keeping& k, const volume& truth, int devices, bool free_surface = false,
+                        std::int64_t cpml = 0) {
   const volume smooth = make_volume(truth.nx, truth.ny, truth.nz, spacing, 2000);
   migration_settings s;
   s.frequency = 20;
@@ -71,7 +72,8 @@ std::vector<float> sums(const keeping& k, const volume& truth, int devices, bool
   s.keep_every = 6;
   s.keep = k;
   s.devices = devices;
-  s.edges.sponge = 20;
+  s.edges.sponge = cpml > 0 ? -1 : 20;
+  s.edges.cpml = cpml;
   s.edges.thin = 8;
   s.edges.free_surface = free_surface;
   simulation on(truth, 2600, s, nullptr);
@@ -112,6 +114,8 @@ TEST(Keeping, FieldsAnywhereAndCheckpointsGiveTheSameBits) {
     }
   }
   const std::vector<float> wanted = sums(kept(keep_method::fields, keep_place::device), section(), 1);
+  EXPECT_TRUE(sums(kept(keep_method::checkpoints, keep_place::device, 5), section(), 2, false, 12) ==
+              sums(kept(keep_method::fields, keep_place::device), section(), 1, false, 12));
   for (const std::int64_t checkpoints : {1, 34})
     EXPECT_TRUE(sums(kept(keep_method::checkpoints, keep_place::device, checkpoints), section(), 1) == wanted);
 }
@@ -136,15 +140,18 @@ TEST(Keeping, AFieldReconstructedFromItsBoundaryGivesNearlyTheSameImage) {
     bool free_surface;
     int devices;
     keep_place where;
+    std::int64_t cpml = 0;
   };
   double worst = 0;
   for (const experiment& e : {experiment{section(), false, 1, keep_place::device},
                               {section(), true, 2, keep_place::host},
                               {block(), false, 1, keep_place::disk},
-                              {block(), true, 2, keep_place::device}}) {
+                              {block(), true, 2, keep_place::device},
+                              {section(), false, 2, keep_place::device, 12}}) {
     const std::vector<float> wanted =
-        sums(kept(keep_method::fields, keep_place::device), e.ground, e.devices, e.free_surface);
-    const std::vector<float> here = sums(kept(keep_method::boundary, e.where), e.ground, e.devices, e.free_surface);
+        sums(kept(keep_method::fields, keep_place::device), e.ground, e.devices, e.free_surface, e.cpml);
+    const std::vector<float> here =
+        sums(kept(keep_method::boundary, e.where), e.ground, e.devices, e.free_surface, e.cpml);
     worst = std::max(worst, change(wanted, here));
   }
   RecordProperty("change", scientific(worst));
