@@ -249,7 +249,13 @@ int migrate(const request& r) {
   for (std::size_t n = before; n < shots.size(); ++n) {
     done = static_cast<double>(n);
     on.begin_shot(2);
-    work.add(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
+    try {
+      work.add(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
+    } catch (const std::runtime_error& e) {  // for example a disk without room for wave fields
+      if (n == 0) throw;
+      throw std::runtime_error(fmt::format("{}; {} keeps {} of {} shots, and the same command goes on with the others",
+                                           e.what(), sums.path(), n, shots.size()));
+    }
     sums.store(work.sums(), static_cast<std::int64_t>(n) + 1);
     if (progress.seconds() - last_picture > between_pictures && n + 1 < shots.size()) {
       image.write(work, n + 1, shots.size());
