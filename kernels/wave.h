@@ -1,15 +1,18 @@
 #pragma once
 
-/// The kernels of reverse time migration: their results and their parameters. Programs and kernel bodies include this
-/// header: a program fills in the structs, a kernel body reads them.
+/// The kernels of acoustic waves, for reverse time migration (hpe rtm) and the wave stencil (hpe wave): their results
+/// and their parameters. Programs and kernel bodies include this header: a program fills in the structs, a kernel body
+/// reads them.
 ///
-/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. Cells beyond the grid
-/// exist in memory and hold zero, so that the stencil has no branches:
+/// A wave field is sampled on nx * ny * nz cells; z (depth) is fastest in memory and x slowest. The stencil reaches
+/// `radius` cells, r, in each direction. Cells beyond the grid exist in memory, so that the stencil has no branches; in
+/// the layout of make_layout they hold zero:
 ///
-///   plane -4 .. -1 | planes 0 .. nx-1 | plane nx .. nx+3        index(x, y, z) = (x + 4) * plane + y * row + lead + z
+///   plane -r .. -1 | planes 0 .. nx-1 | plane nx .. nx+r-1      index(x, y, z) = origin + x * plane + y * row + z
 ///
-/// A row is nz cells and a gap of at least four zeros, together a multiple of 64 bytes; a plane whose y ends are closed
-/// is followed by four rows of zeros. The four values before a row are the gap of the previous row.
+/// A row is nz cells and a gap of at least r zeros, together a multiple of 64 bytes; a plane whose y ends are closed is
+/// followed by r rows of zeros. The r values before a row are the gap of the previous row. kernels/fdtd.h has a layout
+/// whose planes and rows have rims of neighbours' cells on both sides.
 ///
 /// Every point of a result is computed by the same operations in the same order wherever tiles, slabs and devices end,
 /// so no bit of the results depends on how a grid is divided. Results may depend on the instruction set, which rounds a
@@ -22,12 +25,30 @@
 
 namespace hpe::kernels {
 
-/// Half the width of the stencil: 8th order in space.
-inline constexpr int64_t stencil_radius = 4;
+/// Half the widest stencil: order 16 in space. Half the usual one: order 8.
+inline constexpr int64_t most_radius = 8, usual_radius = 4;
 
-/// Weights of the second derivative at distances 0 to 4, for spacing 1. Their alternating sum, 2048/315, is the largest
-/// eigenvalue of the negative second derivative; the limit of the time step follows from it.
-inline constexpr double stencil_weights[stencil_radius + 1] = {-205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560};
+/// The weight of the cells at distance k in the second derivative of order 2 radius, for spacing 1.
+[[nodiscard]] constexpr double stencil_weight(int64_t radius, int64_t k) {
+  if (k == 0) {
+    double sum = 0;
+    for (int64_t i = 1; i <= radius; ++i) sum -= 2 * stencil_weight(radius, i);
+    return sum;
+  }
+  // 2 (-1)^(k+1) radius!^2 / (k^2 (radius - k)! (radius + k)!)
+  double w = k % 2 == 1 ? 2.0 : -2.0;
+  for (int64_t i = 1; i <= k; ++i) w *= double(radius - k + i) / double(radius + i);
+  return w / double(k * k);
+}
+
+/// The largest eigenvalue of the negative second derivative for spacing 1, from which the limit of the time step
+/// follows. The weights alternate in sign, like the values of the shortest wave.
+[[nodiscard]] constexpr double stencil_bound(int64_t radius) {
+  double largest = -stencil_weight(radius, 0);
+  for (int64_t k = 1; k <= radius; ++k)
+    largest += 2 * (k % 2 == 1 ? stencil_weight(radius, k) : -stencil_weight(radius, k));
+  return largest;
+}
 
 /// Kernel bodies process whole vectors of this many cells; rows are padded to a multiple of it.
 inline constexpr int64_t row_multiple = 16;
@@ -35,15 +56,17 @@ inline constexpr int64_t row_multiple = 16;
 /// The memory layout of the cells of a wave field. Counts and distances are in elements.
 struct field_layout {
   int64_t nx, ny, nz;
-  int64_t lead;   ///< elements before the first cell of a row: 0, or row_multiple under a free surface
-  int64_t row;    ///< from a cell to its neighbour in y
-  int64_t plane;  ///< from a cell to its neighbour in x
+  int64_t radius;  ///< planes before the first and behind the last one
+  int64_t lead;    ///< elements before the first cell of a row; in make_layout 0, or row_multiple under a free surface
+  int64_t row;     ///< from a cell to its neighbour in y
+  int64_t plane;   ///< from a cell to its neighbour in x
+  int64_t origin;  ///< the place of cell (0, 0, 0)
 
   [[nodiscard]] constexpr int64_t index(int64_t x, int64_t y, int64_t z) const {
-    return (x + stencil_radius) * plane + y * row + lead + z;
+    return origin + x * plane + y * row + z;
   }
   /// Elements of the whole array.
-  [[nodiscard]] constexpr int64_t size() const { return (nx + 2 * stencil_radius) * plane; }
+  [[nodiscard]] constexpr int64_t size() const { return (nx + 2 * radius) * plane; }
 };
 
 /// The neighbours beyond the first and the last row of a plane.
@@ -53,10 +76,26 @@ enum class y_ends : int32_t {
   closed     ///< rows of zeros
 };
 
-[[nodiscard]] constexpr field_layout make_layout(int64_t nx, int64_t ny, int64_t nz, y_ends ends, bool free_surface) {
-  const int64_t lead = free_surface ? row_multiple : 0;
-  const int64_t row = (lead + nz + stencil_radius + row_multiple - 1) / row_multiple * row_multiple;
-  return {nx, ny, nz, lead, row, (ny + (ends == y_ends::closed ? stencil_radius : 0)) * row};
+[[nodiscard]] constexpr int64_t whole_vectors(int64_t cells) {
+  return (cells + row_multiple - 1) / row_multiple * row_multiple;
+}
+
+[[nodiscard]] constexpr field_layout make_layout(int64_t nx, int64_t ny, int64_t nz, y_ends ends, bool free_surface,
+                                                 int64_t radius = usual_radius) {
+  const int64_t lead = free_surface ? row_multiple : 0, row = whole_vectors(lead + nz + radius);
+  const int64_t plane = (ny + (ends == y_ends::closed ? radius : 0)) * row;
+  return {nx, ny, nz, radius, lead, row, plane, radius * plane + lead};
+}
+
+/// The rows and cells of each plane that a step computes.
+struct section {
+  int64_t y0, y1, z0, z1;
+};
+
+/// All rows of a layout of make_layout, in whole vectors: cells behind a row are zero and stay zero, because their
+/// speed is zero.
+[[nodiscard]] constexpr section whole_section(const field_layout& layout) {
+  return {0, layout.ny, 0, whole_vectors(layout.nz)};
 }
 
 /// A cell.
@@ -73,27 +112,33 @@ struct slab {
   int64_t whole = 0;   ///< on GPUs: the number of columns of tiles that are not cut along x (kernels/columns.h)
 
   [[nodiscard]] constexpr uint32_t tiles_x() const { return uint32_t((x1 - x0 + tile_x - 1) / tile_x); }
-  [[nodiscard]] constexpr uint32_t tiles_y(int64_t ny) const { return uint32_t((ny + tile_y - 1) / tile_y); }
-  [[nodiscard]] constexpr uint32_t tiles_z(int64_t nz) const { return uint32_t((nz + tile_z - 1) / tile_z); }
+  [[nodiscard]] constexpr uint32_t tiles_y(const section& s) const {
+    return uint32_t((s.y1 - s.y0 + tile_y - 1) / tile_y);
+  }
+  [[nodiscard]] constexpr uint32_t tiles_z(const section& s) const {
+    return uint32_t((s.z1 - s.z0 + tile_z - 1) / tile_z);
+  }
 };
 
-/// Planes x0 to x1 for a soft device, in tiles whose working set (nine planes of tile_y rows and their neighbours)
-/// stays in a second-level cache while the tile moves along x.
-[[nodiscard]] constexpr slab make_slab(const field_layout& layout, int64_t x0, int64_t x1, int64_t element_size) {
+/// Planes x0 to x1 for a soft device, in tiles whose working set (2 radius + 1 planes of tile_y rows and their
+/// neighbours) stays in a second-level cache while the tile moves along x.
+[[nodiscard]] constexpr slab make_slab(const field_layout& layout, const section& across, int64_t x0, int64_t x1,
+                                       int64_t element_size) {
   constexpr int64_t cache = 1 << 20, tiles_wanted = 16;
-  const int64_t rows = cache / ((2 * stencil_radius + 1) * layout.row * element_size) - 2 * stencil_radius;
+  const int64_t row = (across.z1 - across.z0 + 2 * layout.radius) * element_size, all = across.y1 - across.y0;
+  const int64_t rows = cache / ((2 * layout.radius + 1) * row) - 2 * layout.radius;
   const int64_t tile_y = rows < 8 ? 8 : rows;
-  const int64_t tiles_y = (layout.ny + tile_y - 1) / tile_y;
+  const int64_t tiles_y = (all + tile_y - 1) / tile_y;
   const int64_t tile_x = (x1 - x0) * tiles_y / tiles_wanted;
-  return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (layout.ny + tiles_y - 1) / tiles_y};
+  return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (all + tiles_y - 1) / tiles_y};
 }
 
 /// Planes x0 to x1 for a GPU with the given number of multiprocessors.
-[[nodiscard]] constexpr slab make_cuda_slab(const field_layout& layout, y_ends ends, int64_t x0, int64_t x1,
+[[nodiscard]] constexpr slab make_cuda_slab(const section& across, y_ends ends, int64_t x0, int64_t x1,
                                             int64_t multiprocessors) {
   if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};
   slab part{x0, x1, x1 - x0, march_rows, march_cells};
-  const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
+  const int64_t columns = int64_t(part.tiles_y(across)) * part.tiles_z(across);
   const column_cut cut = cut_columns(columns, x1 - x0, multiprocessors);
   part.tile_x = cut.tile_x;
   part.whole = cut.whole;
@@ -101,9 +146,9 @@ struct slab {
 }
 
 /// The shape of a launch of wave_step.
-[[nodiscard]] constexpr hpeShape step_shape(const slab& part, const field_layout& layout) {
-  if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(layout.ny), 1}, {1, 1, 1}};
-  const int64_t columns = int64_t(part.tiles_y(layout.ny)) * part.tiles_z(layout.nz);
+[[nodiscard]] constexpr hpeShape step_shape(const slab& part, const section& across) {
+  if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(across), 1}, {1, 1, 1}};
+  const int64_t columns = int64_t(part.tiles_y(across)) * part.tiles_z(across);
   return {{count_tiles({part.whole, part.tile_x}, columns, part.x1 - part.x0), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
@@ -117,8 +162,10 @@ struct slab {
 /// be listed more than once and must lie in the slab. With a free surface, which is at z = 0, next is made odd about
 /// it.
 ///
-/// Reads: now in planes x0 - 4 to x1 + 4. Writes and reads: next in planes x0 to x1. Gaps, rims and speed outside
-/// the cells are zero and stay zero. taper_z has nz elements rounded up to row_multiple.
+/// Computes the planes of `part` and in them the cells of `across`. Reads: now in planes x0 - radius to x1 + radius.
+/// Writes and reads: next in planes x0 to x1. taper_z has z1 elements rounded up to 4. On GPUs z0 is a multiple of 4,
+/// and up to three elements of next behind z1 are overwritten: rim cells of boxes, which are received again before they
+/// are read, or zeros, which stay zero.
 template <class T>
 struct wave_step {
   T* next;
@@ -129,8 +176,9 @@ struct wave_step {
   const T* taper_z;
   field_layout layout;
   slab part;
-  T centre;                      ///< weight of the point itself, over all axes
-  T weights[3][stencil_radius];  ///< x, y, z; at distances 1 to 4
+  section across;
+  T centre;                   ///< weight of the point itself, over all axes
+  T weights[3][most_radius];  ///< x, y, z; at distances 1 to radius
   y_ends ends;
   int32_t free_surface;
   const point* injected;
@@ -139,7 +187,25 @@ struct wave_step {
   const point* recorded;
   T* record;
   int64_t recorded_count;
+
+  /// Sets the weights for the radius of the layout and the ends of y; per_area: 1 / side^2 of a cell, for x, y and z.
+  constexpr void set_weights(double per_area_x, double per_area_y, double per_area_z) {
+    const double per_area[3] = {per_area_x, ends == y_ends::flat ? 0 : per_area_y, per_area_z};
+    centre = T(stencil_weight(layout.radius, 0) * (per_area[0] + per_area[1] + per_area[2]));
+    for (int axis = 0; axis < 3; ++axis)
+      for (int64_t k = 1; k <= layout.radius; ++k)
+        weights[axis][k - 1] = T(stencil_weight(layout.radius, k) * per_area[axis]);
+  }
 };
+
+/// wave_step as a kernel for each order, which is twice the radius of the layout: wave_step_2_f32 to wave_step_16_f32
+/// with every even order, and in double with orders 4, 8, 12 and 16.
+template <class T, int64_t order>
+struct wave_step_of : wave_step<T> {};
+template <int64_t order>
+using wave_step_f32 = wave_step_of<float, order>;
+template <int64_t order>
+using wave_step_f64 = wave_step_of<double, order>;
 
 /// The cells of a grid that are kept: nx * ny * nz cells from (x, y, z) on, packed with z fastest. A launch processes
 /// the cells whose x lies in its slab.

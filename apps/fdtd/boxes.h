@@ -30,7 +30,7 @@ struct box {
   triple origin;                     ///< its first cell
   triple cells;                      ///< how many along each axis
   std::array<int, sides> neighbour;  ///< the number of the box behind each side; -1: the end of the grid
-  kernels::box_layout layout;        ///< of the memory that holds the box
+  kernels::field_layout layout;      ///< of the memory that holds the box
   triple place{0, 0, 0};             ///< where the first cell lies in that memory
 
   [[nodiscard]] kernels::cell_range all() const { return {0, cells[0], 0, cells[1], 0, cells[2]}; }

@@ -54,7 +54,7 @@ std::vector<command_line::option> options_of(request& r) {
   return {
       {"SIZE", "", "cells, as in 400x300x200, or 300 along all axes (256; 512 on GPUs)", to_cells},
       {"--size", "NXxNYxNZ", "the same as an option", to_cells},
-      {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::fdtd_most_radius)},
+      {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::most_radius)},
       {"--steps", "N", "time steps (100)", to_whole(r.steps, 1, most)},
       devices_option(r.devices),
       {"--cut", "HOW", "slabs: along x; pencils: along x and y; boxes: along all axes (slabs)",

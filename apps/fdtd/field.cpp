@@ -9,9 +9,9 @@ namespace hpe::fdtd {
 namespace {
 
 std::int64_t checked_radius(std::int64_t order) {
-  if (order < 2 || order > 2 * kernels::fdtd_most_radius || order % 2 != 0)
+  if (order < 2 || order > 2 * kernels::most_radius || order % 2 != 0)
     throw bad_input("order " + std::to_string(order) + ": possible are the even numbers from 2 to " +
-                    std::to_string(2 * kernels::fdtd_most_radius));
+                    std::to_string(2 * kernels::most_radius));
   return order / 2;
 }
 
@@ -34,29 +34,22 @@ std::vector<box> checked_boxes(const triple& cells, std::int64_t radius, const t
 }
 
 /// Planes [x0, x1) of an array laid out as a box.
-std::span<float> planes(const array<float>& a, const kernels::box_layout& layout, std::int64_t x0, std::int64_t x1) {
+std::span<float> planes(const array<float>& a, const kernels::field_layout& layout, std::int64_t x0, std::int64_t x1) {
   return a.subspan(static_cast<std::size_t>((x0 + layout.radius) * layout.plane),
                    static_cast<std::size_t>((x1 - x0) * layout.plane));
 }
 
 }  // namespace
 
-double stable_speed(std::int64_t order) {
-  // The largest eigenvalue of the negative laplacian: the weights alternate in sign, like the values of the shortest
-  // wave.
-  double largest = 0;
-  for (std::int64_t k = -order / 2; k <= order / 2; ++k)
-    largest += std::abs(kernels::fdtd_weight(order / 2, std::abs(k)));
-  return 4 / (3 * largest);
-}
+double stable_speed(std::int64_t order) { return 4 / (3 * kernels::stencil_bound(order / 2)); }
 
 field::field(const triple& cells, std::int64_t order, const triple& parts,
              const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed, exchange how)
     : cells_(cells),
       radius_(checked_radius(order)),
       slabs_(parts[1] == 1 && parts[2] == 1),
-      boxes_(checked_boxes(cells, radius_, parts, how)) {
-  check(hpeModuleGetKernel(&step_, module().get(), ("fdtd_step_" + std::to_string(order) + "_f32").c_str()));
+      boxes_(checked_boxes(cells, radius_, parts, how)),
+      step_(module(), ("wave_step_" + std::to_string(order) + "_f32").c_str()) {
   std::vector<int> devices;
   for (const box& b : boxes_) devices.push_back(b.device);
   for (const box& b : boxes_) {
@@ -69,7 +62,10 @@ field::field(const triple& cells, std::int64_t order, const triple& parts,
       for (const array<float>* a : {&m.now, &m.next, &m.speed}) fill(a->data(), 0, size * sizeof(float));
     }
     const hpeDeviceInfo device = device_info(b.device);
-    part p{memories_.size() - 1, {}, {}, rims_first(b), 0};
+    const auto longest =
+        static_cast<std::size_t>(std::max({b.layout.nx, b.layout.ny, kernels::whole_vectors(b.layout.nz)}));
+    part p{memories_.size() - 1, array<float>(longest, on_device(b.device)), {}, {}, rims_first(b), 0};
+    std::fill(p.ones.begin(), p.ones.end(), 1.0F);
     if (device.kind == HPE_DEVICE_CUDA) p.multiprocessors = device.compute_units;
     for (int side = 0; side < sides; ++side) {
       const bool packed = !slabs_ && b.neighbour[static_cast<std::size_t>(side)] >= 0;
@@ -122,7 +118,7 @@ void field::send(std::size_t number, const array<float>& from) {
     if (packed.size() == 0) continue;
     const kernels::cell_range face = b.face(side);
     const kernels::fdtd_pack<float> p{{packed.data(), from.data(), b.layout, face}};
-    launch_on(b.device, pack_, kernels::fdtd_shape<float>(p), p, out(packed),
+    launch_on(b.device, pack_, kernels::face_shape<float>(p), p, out(packed),
               in(planes(from, b.layout, face.x0, face.x1)));
   }
 }
@@ -145,7 +141,7 @@ void field::receive(std::size_t number) {
     copy(packed.data(), theirs.data(), packed.size() * sizeof(float));
     const array<float>& now = memory_of(number).now;
     const kernels::fdtd_unpack<float> p{{packed.data(), now.data(), b.layout, rim}};
-    launch_on(b.device, unpack_, kernels::fdtd_shape<float>(p), p, in(packed),
+    launch_on(b.device, unpack_, kernels::face_shape<float>(p), p, in(packed),
               inout(planes(now, b.layout, rim.x0, rim.x1)));
   }
 }
@@ -153,21 +149,21 @@ void field::receive(std::size_t number) {
 void field::compute(std::size_t number, const kernels::cell_range& of_box) {
   const box& b = boxes_[number];
   const memory& mine = memory_of(number);
+  const array<float>& ones = parts_[number].ones;
   const kernels::cell_range cells = b.in_memory(of_box);
-  kernels::fdtd_step<float> p{};
+  kernels::wave_step<float> p{};
   p.next = mine.next.data();
   p.now = mine.now.data();
   p.speed = mine.speed.data();
   p.layout = b.layout;
-  p.cells = cells;
-  p.centre = static_cast<float>(3 * kernels::fdtd_weight(radius_, 0));
-  for (auto& axis : p.weights)
-    for (std::int64_t k = 0; k < radius_; ++k) axis[k] = static_cast<float>(kernels::fdtd_weight(radius_, k + 1));
-  const hpeShape shape = kernels::fdtd_shape(p, parts_[number].multiprocessors);
-  const hpeAccess accesses[] = {in(planes(mine.now, b.layout, cells.x0 - radius_, cells.x1 + radius_)),
-                                inout(planes(mine.next, b.layout, cells.x0, cells.x1)),
-                                in(planes(mine.speed, b.layout, cells.x0, cells.x1))};
-  check(hpeLaunch(b.device, step_, &shape, &p, sizeof p, accesses, std::size(accesses)));
+  p.ends = kernels::y_ends::closed;
+  p.taper_x = p.taper_y = p.taper_z = ones.data();
+  p.set_weights(1, 1, 1);
+  kernels::set_cells(p, cells, parts_[number].multiprocessors);
+  launch_on(b.device, step_, kernels::step_shape(p.part, p.across), p,
+            in(planes(mine.now, b.layout, cells.x0 - radius_, cells.x1 + radius_)),
+            inout(planes(mine.next, b.layout, cells.x0, cells.x1)),
+            in(planes(mine.speed, b.layout, cells.x0, cells.x1)), in(ones));
 }
 
 void field::step() {

@@ -50,6 +50,7 @@ class field {
   };
   struct part {
     std::size_t memory;                        ///< the number of the memory that holds its box
+    array<float> ones;                         ///< the tapers of all axes: nothing damps
     std::vector<array<float>> sent, received;  ///< packed faces, by side; empty without a neighbour and for slabs
     order_of_work work;
     std::int64_t multiprocessors;
@@ -67,7 +68,7 @@ class field {
   const std::vector<box> boxes_;
   std::vector<memory> memories_;
   std::vector<part> parts_;
-  hpeKernel step_ = nullptr;
+  kernel<kernels::wave_step<float>> step_;
   kernel<kernels::fdtd_pack<float>> pack_{module(), "fdtd_pack_f32"};
   kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
 };

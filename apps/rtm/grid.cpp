@@ -23,29 +23,60 @@ std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t 
   return g;
 }
 
+/// Appends the rates of the cells of matched layers of one axis. The damping d grows with the square of the depth u
+/// into the layer, so that a wave at the fastest velocity c that runs to the end and back would keep a thousandth of
+/// its amplitude. way is c times the time step, in cells. Velocities and dampings are per time step and cell.
+void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, double way) {
+  constexpr double kept = 1e-3, shift = 1.0 / 16;  // alpha as a part of the largest damping
+  const auto first = rates.size(), width = static_cast<std::size_t>(ends.width());
+  rates.resize(first + kernels::layer_rates * width);
+  for (std::size_t n = 0; n < width; ++n) {
+    const auto i = static_cast<std::int64_t>(n);
+    const bool before = i < ends.before;
+    const auto layer = static_cast<double>(before ? ends.before : ends.after);
+    const double u = static_cast<double>(before ? ends.before - i : i - ends.before + 1) / layer;
+    const double most = 1.5 * std::log(1 / kept) * way / layer, d = most * u * u;
+    const double rise = (before ? -2 : 2) * most * u / layer, alpha = shift * most;
+    const double decay = std::exp(-(d + alpha)), gain = (1 - decay) / (d + alpha);
+    const double all[kernels::layer_rates] = {
+        decay, gain, -2 * d * gain, -rise * gain, d * d * gain, 2 * d * rise * gain, -d * d * rise * gain};
+    for (std::size_t k = 0; k < std::size(all); ++k) rates[first + k * width + n] = all[k];
+  }
+}
+
 }  // namespace
 
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, const boundaries& b,
-               double step_ratio) {
-  if (b.sponge < 0 || b.sponge > 10000)
-    throw bad_input("a sponge of " + std::to_string(b.sponge) + " cells: 0 to 10000 are possible");
+               double step_ratio, std::int64_t order) {
+  if (order != 4 && order != 8 && order != 12 && order != 16)
+    throw bad_input("order " + std::to_string(order) + " in space: 4, 8, 12 and 16 are possible");
+  if (b.cells() > 10000 || b.cpml < 0)
+    throw bad_input("absorbing layers of " + std::to_string(b.cpml < 0 ? b.cpml : b.cells()) +
+                    " cells: 0 to 10000 are possible");
+  if (b.sponge >= 0 && b.cpml > 0)
+    throw bad_input("a sponge of " + std::to_string(b.sponge) + " cells and matched layers of " +
+                    std::to_string(b.cpml) + ": only one of them is possible");
   using kernels::y_ends;
   const y_ends ends = ny == 1 ? y_ends::flat : ny <= b.thin ? y_ends::periodic : y_ends::closed;
-  const std::int64_t side = b.sponge, top = b.free_surface ? 0 : side, y_side = ends == y_ends::closed ? side : 0;
-  return {kernels::make_layout(nx + 2 * side, ny + 2 * y_side, nz + top + side, ends, b.free_surface),
-          ends,
-          {side, y_side, top, nx, ny, nz},
-          b.free_surface,
-          spacing,
-          taper(side, nx, side, step_ratio),
-          taper(y_side, ny, y_side, step_ratio),
-          taper(top, nz, side, step_ratio)};
+  const std::int64_t side = b.cells(), top = b.free_surface ? 0 : side, y_side = ends == y_ends::closed ? side : 0;
+  grid g{kernels::make_layout(nx + 2 * side, ny + 2 * y_side, nz + top + side, ends, b.free_surface, order / 2),
+         ends,
+         {side, y_side, top, nx, ny, nz},
+         b.free_surface,
+         spacing,
+         taper(side, nx, side, step_ratio),
+         taper(y_side, ny, y_side, step_ratio),
+         taper(top, nz, side, step_ratio)};
+  if (b.cpml == 0) return g;
+  g.matched = {{{g.layout.nx, side, side}, {g.layout.ny, y_side, y_side}, {g.layout.nz, top, side}}};
+  for (auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) std::fill(axis->begin(), axis->end(), 1.0);
+  const double way = step_ratio * stable_step(g.dimensions(), 1, 1, order);
+  for (const kernels::layer_ends& axis : g.matched) append_rates(g.rates, axis, way);
+  return g;
 }
 
-double stable_step(int dimensions, double spacing, double fastest) {
-  double largest = -kernels::stencil_weights[0];
-  for (std::int64_t k = 1; k <= kernels::stencil_radius; ++k) largest += 2 * std::abs(kernels::stencil_weights[k]);
-  return 2 * spacing / (fastest * std::sqrt(dimensions * largest));
+double stable_step(int dimensions, double spacing, double fastest, std::int64_t order) {
+  return 2 * spacing / (fastest * std::sqrt(dimensions * kernels::stencil_bound(order / 2)));
 }
 
 }  // namespace hpe::rtm

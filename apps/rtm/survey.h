@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/rtm/model_file.h"
+#include "apps/rtm/history.h"
+#include "apps/rtm/model/model_file.h"
+#include "apps/rtm/model/volume.h"
 #include "apps/rtm/records.h"
-#include "apps/rtm/volume.h"
 
 namespace hpe::rtm {
 
@@ -18,7 +19,7 @@ struct survey {
   double smooth = -1;         ///< deviation of the Gaussian, metres
   std::string data = "mute";
   std::int64_t keep_every = 0;
-  std::int64_t kept_bits = 0;
+  keeping keep;
 
   std::string wavelet_file;
   double wavelet_interval = 0;
@@ -32,7 +33,7 @@ struct survey {
   std::string geometry;  ///< a file of records whose places are used
 
   double length = 0, interval = 0, time_step = 0;
-  std::int64_t sponge = 40;
+  std::int64_t sponge = -1, cpml = 0;
   bool free_surface = false;
 
   std::string records, records_format = "ieee", records_picture;

@@ -10,37 +10,24 @@ namespace hpe::rtm {
 namespace {
 
 template <class T>
-std::string kernel_name(const char* name) {
-  return std::string(name) + (std::is_same_v<T, float> ? "_f32" : "_f64");
-}
-
-/// The cells of the model between two planes of the grid.
-kernels::window clip(const kernels::window& w, std::int64_t x0, std::int64_t x1) {
-  const std::int64_t from = std::clamp(w.x, x0, x1), to = std::clamp(w.x + w.nx, x0, x1);
-  return {from, w.y, w.z, to - from, w.ny, w.nz};
+std::string kernel_name(const std::string& name) {
+  return name + (std::is_same_v<T, float> ? "_f32" : "_f64");
 }
 
 std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
 
-/// Bytes of one kept field on the cells of a window.
-template <class T>
-std::size_t kept_bytes(const kernels::window& w, std::int64_t bits) {
-  if (bits == 0) return cells(w) * sizeof(T);
-  return static_cast<std::size_t>(w.nx * w.ny * kernels::compressed_row<T>(w.nz, bits));
-}
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
-/// The most bytes of one kept field that one device has.
+/// The most room of one kept field that one device has.
 template <class T>
 std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t bits) {
   std::size_t most = 0;
-  for (int d = 0; d < parts.devices(); ++d)
-    most = std::max(most, kept_bytes<T>(clip(g.model, parts.first(d), parts.last(d)), bits));
-  return most;
+  for (int d = 0; d < parts.devices(); ++d) most = std::max(most, kept_bytes<T>(model_part(g, parts, d), bits));
+  return round_up(most, sector);
 }
 
 /// The pieces of all slabs: first the outer planes that a neighbour reads, then the planes in between.
-std::vector<piece> pieces_of(const decomposition& parts, launch_order order) {
-  constexpr std::int64_t rim = kernels::stencil_radius;
+std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launch_order order) {
   std::vector<piece> rims, inner;
   for (int d = 0; d < parts.devices(); ++d) {
     std::int64_t x0 = parts.first(d), x1 = parts.last(d);
@@ -58,13 +45,25 @@ std::vector<piece> pieces_of(const decomposition& parts, launch_order order) {
 template <class T>
 kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
   const hpeDeviceInfo it = device_info(device);
-  if (it.kind == HPE_DEVICE_SOFT) return kernels::make_slab(g.layout, x0, x1, sizeof(T));
-  return kernels::make_cuda_slab(g.layout, g.ends, x0, x1, it.compute_units);
+  const kernels::section across = kernels::whole_section(g.layout);
+  if (it.kind == HPE_DEVICE_SOFT) return kernels::make_slab(g.layout, across, x0, x1, sizeof(T));
+  return kernels::make_cuda_slab(across, g.ends, x0, x1, it.compute_units);
 }
 
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
-
 }  // namespace
+
+kernels::window model_part(const grid& g, const decomposition& parts, int d) {
+  const kernels::window& m = g.model;
+  const std::int64_t from = std::clamp(m.x, parts.first(d), parts.last(d));
+  const std::int64_t to = std::clamp(m.x + m.nx, parts.first(d), parts.last(d));
+  return {from, m.y, m.z, to - from, m.ny, m.nz};
+}
+
+template <class T>
+std::size_t kept_bytes(const kernels::window& w, std::int64_t bits) {
+  if (bits == 0) return cells(w) * sizeof(T);
+  return static_cast<std::size_t>(w.nx * w.ny * kernels::compressed_row<T>(w.nz, bits));
+}
 
 std::vector<int> decomposition::list() const {
   std::vector<int> all(static_cast<std::size_t>(devices()));
@@ -81,11 +80,11 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
   decomposition parts;
   for (int d = 0; d <= devices; ++d) {
     const std::int64_t even = layout.nx * d / devices;
-    const std::int64_t placed = granules * d / devices * granule / plane - kernels::stencil_radius;
+    const std::int64_t placed = granules * d / devices * granule / plane - layout.radius;
     const bool inner = d > 0 && d < devices;
     parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
   }
-  parts.pieces = pieces_of(parts, order);
+  parts.pieces = pieces_of(parts, layout.radius, order);
   return parts;
 }
 
@@ -155,12 +154,17 @@ kept_fields<T>::kept_fields(const grid& g, const decomposition& parts, std::int6
     : bits_(bits),
       part_(bytes_per_device(g, parts, count, bits)),
       fields_(part_ * static_cast<std::size_t>(parts.devices()), block_distribution(parts.list())) {
-  for (int d = 0; d < parts.devices(); ++d) windows_.push_back(clip(g.model, parts.first(d), parts.last(d)));
+  for (int d = 0; d < parts.devices(); ++d) windows_.push_back(model_part(g, parts, d));
 }
 
 template <class T>
 std::span<std::uint8_t> kept_fields<T>::bytes(int d, std::int64_t number) const {
-  const std::size_t size = kept_bytes<T>(window(d), bits_);
+  return room(d, number).first(kept_bytes<T>(window(d), bits_));
+}
+
+template <class T>
+std::span<std::uint8_t> kept_fields<T>::room(int d, std::int64_t number) const {
+  const std::size_t size = round_up(kept_bytes<T>(window(d), bits_), sector);
   return fields_.subspan(part_ * static_cast<std::size_t>(d) + static_cast<std::size_t>(number) * size, size);
 }
 
@@ -184,7 +188,8 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
       parts_(parts),
       now_(g.layout, parts.planes, how),
       next_(g.layout, parts.planes, how),
-      step_(module(), kernel_name<T>("wave_step").c_str()),
+      step_(module(), kernel_name<T>("wave_step_" + std::to_string(2 * g.layout.radius)).c_str()),
+      absorb_(module(), kernel_name<T>("absorb").c_str()),
       keep_(module(), kernel_name<T>("keep").c_str()),
       correlate_(module(), kernel_name<T>("correlate").c_str()),
       keep_compressed_(module(), kernel_name<T>("keep_compressed").c_str()),
@@ -195,6 +200,7 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
     slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d)));
     tapers_.emplace_back(all.size(), on_device(d));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
+    if (!g.rates.empty()) layers_.push_back(make_layers(d));
   }
   for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1));
   reset();
@@ -203,27 +209,66 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
 template <class T>
 std::span<T> propagator<T>::planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const {
   const std::int64_t plane = grid_.layout.plane;
-  return a.subspan(static_cast<std::size_t>((x0 + kernels::stencil_radius) * plane),
+  return a.subspan(static_cast<std::size_t>((x0 + grid_.layout.radius) * plane),
                    static_cast<std::size_t>((x1 - x0) * plane));
+}
+
+template <class T>
+typename propagator<T>::layer_part propagator<T>::make_layers(int device) const {
+  kernels::absorb<T> p{};
+  p.layout = grid_.layout;
+  p.x0 = parts_.first(device);
+  p.x1 = parts_.last(device);
+  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    p.ends[axis] = grid_.matched[axis];
+    p.set_weights(static_cast<int>(axis), per_area);
+  }
+  const auto on = on_device(device);
+  layer_part part{array<T>(static_cast<std::size_t>(p.memory_size()), on), array<T>(grid_.rates.size(), on), p, {}};
+  std::transform(grid_.rates.begin(), grid_.rates.end(), part.rates.begin(),
+                 [](double v) { return static_cast<T>(v); });
+  part.parameters.memory = part.memory.data();
+  part.parameters.rates = part.rates.data();
+  const hpeDeviceInfo it = device_info(device);
+  part.shape = kernels::absorb_shape(p, it.kind == HPE_DEVICE_CUDA ? it.compute_units : 0);
+  return part;
 }
 
 template <class T>
 void propagator<T>::reset() {
   now_.clear();
   next_.clear();
+  for (const layer_part& it : layers_)
+    if (it.memory.size() > 0) fill(it.memory.data(), 0, it.memory.size() * sizeof(T));
+}
+
+template <class T>
+void propagator<T>::absorb(const medium<T>& m) {
+  const std::int64_t radius = grid_.layout.radius;
+  for (int d = 0; d < static_cast<int>(layers_.size()); ++d) {
+    layer_part& it = layers_[static_cast<std::size_t>(d)];
+    if (it.memory.size() == 0) continue;
+    kernels::absorb<T>& p = it.parameters;
+    p.next = next_.seen_by(d);
+    p.now = now_.seen_by(d);
+    p.speed = m.speed.data();
+    launch_on(d, absorb_, it.shape, p, in(now_.planes(d, p.x0 - radius, p.x1 + radius)),
+              inout(next_.planes(d, p.x0, p.x1)), in(planes(m.speed, p.x0, p.x1)), inout(it.memory), in(it.rates));
+  }
 }
 
 template <class T>
 void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t) {
-  constexpr std::int64_t radius = kernels::stencil_radius;
+  absorb(m);
+  const std::int64_t radius = grid_.layout.radius;
   const double per_area = 1 / (grid_.spacing * grid_.spacing);
   kernels::wave_step<T> p{};
   p.speed = m.speed.data();
   p.layout = grid_.layout;
-  p.centre = static_cast<T>(grid_.dimensions() * kernels::stencil_weights[0] * per_area);
-  for (auto& axis : p.weights)
-    for (std::int64_t k = 0; k < radius; ++k) axis[k] = static_cast<T>(kernels::stencil_weights[k + 1] * per_area);
+  p.across = kernels::whole_section(p.layout);
   p.ends = grid_.ends;
+  p.set_weights(per_area, per_area, per_area);
   p.free_surface = grid_.free_surface;
 
   for (std::size_t n = 0; n < parts_.pieces.size(); ++n) {
@@ -252,10 +297,9 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
     p.recorded = receivers.data();
     p.record = record.data();
     p.recorded_count = static_cast<std::int64_t>(receivers.size());
-    launch_on(d, step_, kernels::step_shape(slab, grid_.layout), p,
-              in(now_.planes(d, slab.x0 - radius, slab.x1 + radius)), inout(next_.planes(d, slab.x0, slab.x1)),
-              in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
-              out(record));
+    launch_on(d, step_, kernels::step_shape(slab, p.across), p, in(now_.planes(d, slab.x0 - radius, slab.x1 + radius)),
+              inout(next_.planes(d, slab.x0, slab.x1)), in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources),
+              in(amplitude), in(receivers), out(record));
   }
   next_.send();
   std::swap(now_, next_);
@@ -306,6 +350,16 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
   }
 }
 
+template <class T>
+std::vector<std::span<T>> propagator<T>::state(int d) const {
+  std::vector<std::span<T>> all{now_.planes(d, parts_.first(d), parts_.last(d)),
+                                next_.planes(d, parts_.first(d), parts_.last(d))};
+  if (!layers_.empty()) all.push_back(layers_[static_cast<std::size_t>(d)].memory.span());
+  return all;
+}
+
+template std::size_t kept_bytes<float>(const kernels::window&, std::int64_t);
+template std::size_t kept_bytes<double>(const kernels::window&, std::int64_t);
 template class traces<float>;
 template class traces<double>;
 template struct medium<float>;

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "apps/rtm/grid.h"
+#include "apps/rtm/keep/field_store.h"
 #include "apps/rtm/wave_field.h"
 #include "hpe/hpe.hpp"
+#include "kernels/absorb.h"
 #include "kernels/wave.h"
 
 namespace hpe::rtm {
@@ -34,6 +37,13 @@ struct decomposition {
 /// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first);
+
+/// The cells of the model that device d owns; nx may be 0.
+[[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
+
+/// Bytes of one kept field on the cells of a window, in so many bits a cell; 0: as it is.
+template <class T>
+[[nodiscard]] std::size_t kept_bytes(const kernels::window& w, std::int64_t bits);
 
 /// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
 /// Each device holds the points of its pieces.
@@ -88,10 +98,12 @@ class kept_fields {
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
   /// A field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
+  /// Its room there, a multiple of `sector` bytes.
+  [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
   /// The same as cells, if bits() is 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
-  /// Bytes that each device needs for count fields.
+  /// Bytes that each device needs at most for count fields.
   static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
                                       std::int64_t bits = 0);
 
@@ -117,7 +129,7 @@ class propagator {
  public:
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct);
 
-  /// Sets the field to zero, now and one step ago.
+  /// Sets the field to zero, now and one step ago, and what matched layers remember.
   void reset();
 
   /// Adds step t of `injected` to the next field, copies the present field to step t of `recorded` (either may be
@@ -133,7 +145,27 @@ class propagator {
   /// The present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
+  /// Exchanges the present field and the previous one. Where nothing damps, steps then lead back in time.
+  void turn() { std::swap(now_, next_); }
+
+  /// The present field in the memory of devices. Valid until the next step.
+  [[nodiscard]] const wave_field<T>& present() const { return now_; }
+
+  /// The memory of a device that further steps depend on. Valid until the next step. Propagators on the same grid have
+  /// lists of the same lengths, so copies of these ranges save and restore a state.
+  [[nodiscard]] std::vector<std::span<T>> state(int d) const;
+
  private:
+  /// The part of a device in a matched layer, and what its cells remember.
+  struct layer_part {
+    array<T> memory, rates;
+    kernels::absorb<T> parameters;
+    hpeShape shape;
+  };
+  [[nodiscard]] layer_part make_layers(int device) const;
+  /// Lets the matched layers change the next field. Nothing happens where there is a sponge.
+  void absorb(const medium<T>& m);
+
   /// Planes [x0, x1) of an array laid out as a field.
   [[nodiscard]] std::span<T> planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const;
 
@@ -143,7 +175,9 @@ class propagator {
   std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device
   std::vector<kernels::slab> cuts_;   ///< by piece
+  std::vector<layer_part> layers_;    ///< by device; empty where there is a sponge
   kernel<kernels::wave_step<T>> step_;
+  kernel<kernels::absorb<T>> absorb_;
   kernel<kernels::keep<T>> keep_;
   kernel<kernels::correlate<T>> correlate_;
   kernel<kernels::keep_compressed<T>> keep_compressed_;

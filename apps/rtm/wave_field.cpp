@@ -6,8 +6,6 @@ namespace hpe::rtm {
 
 namespace {
 
-constexpr std::int64_t radius = kernels::stencil_radius;
-
 std::vector<int> devices_up_to(int count) {
   std::vector<int> all;
   for (int d = 0; d < count; ++d) all.push_back(d);
@@ -25,13 +23,14 @@ template <class T>
 wave_field<T>::wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how)
     : layout_(layout), planes_(planes) {
   bool thick = true;
-  for (int d = 0; d < devices(); ++d) thick = thick && last(d) - first(d) >= radius;
+  for (int d = 0; d < devices(); ++d) thick = thick && last(d) - first(d) >= layout_.radius;
   if (how == exchange::direct || !thick) {
     whole_ = array<T>(static_cast<std::size_t>(layout_.size()), block_distribution(devices_up_to(devices())));
     return;
   }
   for (int d = 0; d < devices(); ++d)
-    parts_.emplace_back(static_cast<std::size_t>((last(d) - first(d) + 2 * radius) * layout_.plane), on_device(d));
+    parts_.emplace_back(static_cast<std::size_t>((last(d) - first(d) + 2 * layout_.radius) * layout_.plane),
+                        on_device(d));
 }
 
 template <class T>
@@ -48,7 +47,7 @@ T* wave_field<T>::seen_by(int d) const {
 template <class T>
 std::span<T> wave_field<T>::planes(int d, std::int64_t x0, std::int64_t x1) const {
   const array<T>& all = parts_.empty() ? whole_ : parts_[static_cast<std::size_t>(d)];
-  const std::int64_t begin = x0 + radius - (parts_.empty() ? 0 : first(d));
+  const std::int64_t begin = x0 + layout_.radius - (parts_.empty() ? 0 : first(d));
   return all.subspan(static_cast<std::size_t>(begin * layout_.plane),
                      static_cast<std::size_t>((x1 - x0) * layout_.plane));
 }
@@ -58,8 +57,8 @@ void wave_field<T>::send() const {
   if (parts_.empty()) return;
   for (int d = 0; d + 1 < devices(); ++d) {
     const std::int64_t x = last(d);
-    copy_planes<T>(planes(d + 1, x - radius, x), planes(d, x - radius, x));
-    copy_planes<T>(planes(d, x, x + radius), planes(d + 1, x, x + radius));
+    copy_planes<T>(planes(d + 1, x - layout_.radius, x), planes(d, x - layout_.radius, x));
+    copy_planes<T>(planes(d, x, x + layout_.radius), planes(d + 1, x, x + layout_.radius));
   }
 }
 
@@ -69,9 +68,9 @@ const array<T>& wave_field<T>::whole() {
   if (whole_.size() == 0)
     whole_ = array<T>(static_cast<std::size_t>(layout_.size()), block_distribution(devices_up_to(devices())));
   for (int d = 0; d < devices(); ++d) {
-    const std::int64_t x0 = d == 0 ? -radius : first(d);
-    const std::int64_t x1 = d + 1 == devices() ? layout_.nx + radius : last(d);
-    copy_planes<T>(whole_.subspan(static_cast<std::size_t>((x0 + radius) * layout_.plane),
+    const std::int64_t x0 = d == 0 ? -layout_.radius : first(d);
+    const std::int64_t x1 = d + 1 == devices() ? layout_.nx + layout_.radius : last(d);
+    copy_planes<T>(whole_.subspan(static_cast<std::size_t>((x0 + layout_.radius) * layout_.plane),
                                   static_cast<std::size_t>((x1 - x0) * layout_.plane)),
                    planes(d, x0, x1));
   }

@@ -63,7 +63,7 @@ class by_hand {
         // The same number of devices as hpe uses, so that soft devices have the same number of threads.
         devices_(hpe::device::open_devices((on_gpus() ? "cuda:" : "soft:") + std::to_string(hpe::device_count()),
                                            space_.layout())) {
-    kernel_ = devices_->find_kernel(devices_->load_module(kernel_module()), "wave_step_f32");
+    kernel_ = devices_->find_kernel(devices_->load_module(kernel_module()), "wave_step_8_f32");
     devices_->register_host(alias(), space_.layout().size(), space_.shadow_file(), 0);
     for (unsigned d = 0; d < devices; ++d) parts_.push_back(make_part(d, devices));
   }
@@ -115,22 +115,20 @@ class by_hand {
       q.now = p.fields[0];
       q.speed = p.speed;
       q.layout = p.layout;
-      q.centre = 3 * static_cast<float>(kernels::stencil_weights[0]) / 100;
-      for (auto& axis : q.weights)
-        for (int k = 0; k < kernels::stencil_radius; ++k)
-          axis[k] = static_cast<float>(kernels::stencil_weights[k + 1]) / 100;
+      q.across = kernels::whole_section(p.layout);
       q.ends = grid_.ends;
-      q.part = on_gpus() ? kernels::make_cuda_slab(p.layout, grid_.ends, 0, p.layout.nx, multiprocessors_)
-                         : kernels::make_slab(p.layout, 0, p.layout.nx, sizeof(float));
+      q.set_weights(0.01, 0.01, 0.01);
+      q.part = on_gpus() ? kernels::make_cuda_slab(q.across, grid_.ends, 0, p.layout.nx, multiprocessors_)
+                         : kernels::make_slab(p.layout, q.across, 0, p.layout.nx, sizeof(float));
       q.taper_x = p.tapers;
       q.taper_y = q.taper_x + grid_.taper_x.size();
       q.taper_z = q.taper_y + grid_.taper_y.size();
-      const hpeShape shape = kernels::step_shape(q.part, p.layout);
+      const hpeShape shape = kernels::step_shape(q.part, q.across);
       p.done = p.work->launch(
           kernel_, {{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]}},
           std::as_bytes(std::span(&q, 1)));
     }
-    const std::size_t rim = kernels::stencil_radius * static_cast<std::size_t>(grid_.layout.plane);
+    const std::size_t rim = kernels::usual_radius * static_cast<std::size_t>(grid_.layout.plane);
     for (std::size_t d = 0; d + 1 < parts_.size(); ++d) {
       local_part& left = parts_[d];
       local_part& right = parts_[d + 1];

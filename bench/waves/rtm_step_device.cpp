@@ -36,11 +36,10 @@ class stepper {
     p_.speed = speed_.data();
     p_.taper_x = p_.taper_y = p_.taper_z = tapers_.data();
     p_.layout = layout_;
+    p_.across = whole_section(layout_);
     p_.ends = y_ends::closed;
-    p_.part = make_cuda_slab(layout_, p_.ends, 0, cells, hpe::device_info(0).compute_units);
-    p_.centre = static_cast<float>(3 * stencil_weights[0]);
-    for (auto& axis : p_.weights)
-      for (std::int64_t k = 0; k < stencil_radius; ++k) axis[k] = static_cast<float>(stencil_weights[k + 1]);
+    p_.part = make_cuda_slab(p_.across, p_.ends, 0, cells, hpe::device_info(0).compute_units);
+    p_.set_weights(1, 1, 1);
   }
 
   [[nodiscard]] double points() const { return static_cast<double>(layout_.nx * layout_.ny * layout_.nz); }
@@ -50,7 +49,7 @@ class stepper {
     for (int i = 0; i < at_once; ++i) {
       p_.now = now_.data();
       p_.next = next_.data();
-      hpe::launch(step_, step_shape(p_.part, layout_), p_, in(now_), inout(next_), in(speed_), in(tapers_));
+      hpe::launch(step_, step_shape(p_.part, p_.across), p_, in(now_), inout(next_), in(speed_), in(tapers_));
       std::swap(now_, next_);
     }
     hpe::synchronize();
@@ -68,7 +67,7 @@ class stepper {
   const field_layout layout_;
   hpe::array<float> now_, next_, speed_, tapers_;
   wave_step<float> p_{};
-  hpe::kernel<wave_step<float>> step_{hpe::module(), "wave_step_f32"};
+  hpe::kernel<wave_step<float>> step_{hpe::module(), "wave_step_8_f32"};
 };
 
 }  // namespace

@@ -69,12 +69,11 @@ int hpe::bench::measure_host_step(const arguments& options) {
   p.speed = speed;
   p.taper_x = p.taper_y = p.taper_z = taper.data();
   p.layout = layout;
-  p.part = make_slab(layout, 0, cells, sizeof(float));
-  p.centre = static_cast<float>(3 * stencil_weights[0]);
-  for (auto& axis : p.weights)
-    for (std::int64_t k = 0; k < stencil_radius; ++k) axis[k] = static_cast<float>(stencil_weights[k + 1]);
+  p.across = whole_section(layout);
+  p.part = make_slab(layout, p.across, 0, cells, sizeof(float));
   p.ends = y_ends::closed;
-  hpeTiles grid{0, 0, {p.part.tiles_x(), p.part.tiles_y(layout.ny), 1}};
+  p.set_weights(1, 1, 1);
+  hpeTiles grid{0, 0, {p.part.tiles_x(), p.part.tiles_y(p.across), 1}};
   const std::uint64_t tiles = std::uint64_t{grid.grid[0]} * grid.grid[1];
 
   const std::function<void(unsigned)> copy = [&](unsigned thread) {
@@ -91,10 +90,10 @@ int hpe::bench::measure_host_step(const arguments& options) {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-  const candidate candidates[] = {{"chosen for this machine", wave_step_f32, true, 0.5},
-                                  {"baseline x86-64", wave_step_f32_baseline, true, 0},
-                                  {"AVX2 and FMA", wave_step_f32_avx2, avx2, 0},
-                                  {"AVX-512", wave_step_f32_avx512, avx512, 0}};
+  const candidate candidates[] = {{"chosen for this machine", wave_step_8_f32, true, 0.5},
+                                  {"baseline x86-64", wave_step_8_f32_baseline, true, 0},
+                                  {"AVX2 and FMA", wave_step_8_f32_avx2, avx2, 0},
+                                  {"AVX-512", wave_step_8_f32_avx512, avx512, 0}};
   std::vector<hpe::bench::result> results;
   for (const candidate& c : candidates) {
     if (!c.usable) continue;

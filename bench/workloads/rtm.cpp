@@ -46,7 +46,7 @@ class written_by_hand final : public on_team {
   explicit written_by_hand(int devices)
       : on_team(devices, bytes_for(devices)),
         grid_(make_grid()),
-        step_(team_.find(modules::path_of("libhpe-kernels.so"), "wave_step_f32")) {
+        step_(team_.find(modules::path_of("libhpe-kernels.so"), "wave_step_8_f32")) {
     for (int d = 0; d < devices; ++d) {
       slab s{};
       s.layout = grid_.layout;
@@ -88,21 +88,19 @@ class written_by_hand final : public on_team {
     p.now = s.now;
     p.speed = s.speed;
     p.layout = s.layout;
-    p.centre = 3 * static_cast<float>(kernels::stencil_weights[0]) / 100;
-    for (auto& axis : p.weights)
-      for (int k = 0; k < kernels::stencil_radius; ++k)
-        axis[k] = static_cast<float>(kernels::stencil_weights[k + 1]) / 100;
+    p.across = kernels::whole_section(s.layout);
     p.ends = grid_.ends;
-    p.part = on_gpus() ? kernels::make_cuda_slab(s.layout, grid_.ends, x0, x1, team_.units())
-                       : kernels::make_slab(s.layout, x0, x1, sizeof(float));
+    p.set_weights(0.01, 0.01, 0.01);
+    p.part = on_gpus() ? kernels::make_cuda_slab(p.across, grid_.ends, x0, x1, team_.units())
+                       : kernels::make_slab(s.layout, p.across, x0, x1, sizeof(float));
     p.taper_x = s.tapers;
     p.taper_y = p.taper_x + grid_.taper_x.size();
     p.taper_z = p.taper_y + grid_.taper_y.size();
-    return team_.launch(d, step_, kernels::step_shape(p.part, s.layout), p);
+    return team_.launch(d, step_, kernels::step_shape(p.part, p.across), p);
   }
 
   void step() {
-    constexpr std::int64_t rim = kernels::stencil_radius;
+    constexpr std::int64_t rim = kernels::usual_radius;
     const int devices = team_.devices();
     std::vector<timepoint> rims;
     for (int d = 0; d < devices; ++d) {

@@ -61,11 +61,17 @@ class written_by_hand final : public on_team {
   explicit written_by_hand(int devices)
       : on_team(devices, bytes_for(devices)),
         boxes_(cut(devices)),
-        step_(team_.find(modules::path_of("libhpe-kernels.so"), "fdtd_step_8_f32")) {
+        step_(team_.find(modules::path_of("libhpe-kernels.so"), "wave_step_8_f32")) {
     for (const fdtd::box& b : boxes_) {
       const auto size = static_cast<std::size_t>(b.layout.size());
-      slab s{fdtd::rims_first(b), team_.take<float>(b.device, size), team_.take<float>(b.device, size),
-             team_.take<float>(b.device, size), team_.take<float>(b.device, size)};
+      const auto ones = static_cast<std::size_t>(kernels::whole_vectors(cells()));
+      slab s{fdtd::rims_first(b),
+             team_.take<float>(b.device, size),
+             team_.take<float>(b.device, size),
+             team_.take<float>(b.device, size),
+             team_.take<float>(b.device, size),
+             team_.take<float>(b.device, ones)};
+      team_.put(b.device, s.ones, std::vector<float>(ones, 1).data(), ones * sizeof(float));
       std::vector<float> speeds(size);
       for_rows(
           b, [&](float* row, std::int64_t) { std::fill_n(row, b.cells[2], speed()); }, speeds);
@@ -104,7 +110,7 @@ class written_by_hand final : public on_team {
  private:
   struct slab {
     fdtd::order_of_work work;
-    float *now, *next, *speed, *given;
+    float *now, *next, *speed, *given, *ones;
   };
 
   static std::vector<float> beginning(const fdtd::box& b) {
@@ -126,7 +132,7 @@ class written_by_hand final : public on_team {
     return fdtd::cut_grid({cells(), cells(), cells()}, radius, {devices, 1, 1});
   }
   static std::size_t bytes_for(int devices) {
-    return 5 * static_cast<std::size_t>(cut(devices).front().layout.size()) * sizeof(float);
+    return 6 * static_cast<std::size_t>(cut(devices).front().layout.size()) * sizeof(float);
   }
 
   template <class Row>
@@ -137,17 +143,16 @@ class written_by_hand final : public on_team {
 
   timepoint compute(std::size_t n, const kernels::cell_range& range) {
     const fdtd::box& b = boxes_[n];
-    kernels::fdtd_step<float> p{};
+    kernels::wave_step<float> p{};
     p.next = slabs_[n].next;
     p.now = slabs_[n].now;
     p.speed = slabs_[n].speed;
     p.layout = b.layout;
-    p.cells = range;
-    p.centre = static_cast<float>(3 * kernels::fdtd_weight(radius, 0));
-    for (auto& axis : p.weights)
-      for (std::int64_t k = 0; k < radius; ++k) axis[k] = static_cast<float>(kernels::fdtd_weight(radius, k + 1));
-    const hpeShape shape = kernels::fdtd_shape(p, team_.on_gpus() ? team_.units() : 0);
-    return team_.launch(b.device, step_, shape, p);
+    p.ends = kernels::y_ends::closed;
+    p.taper_x = p.taper_y = p.taper_z = slabs_[n].ones;
+    p.set_weights(1, 1, 1);
+    kernels::set_cells(p, range, team_.on_gpus() ? team_.units() : 0);
+    return team_.launch(b.device, step_, kernels::step_shape(p.part, p.across), p);
   }
 
   void step() {
@@ -160,7 +165,7 @@ class written_by_hand final : public on_team {
       for (const kernels::cell_range& range : slabs_[n].work.then) compute(n, range);
     std::vector<transfer> faces;
     for (std::size_t n = 0; n + 1 < boxes_.size(); ++n) {
-      const kernels::box_layout &left = boxes_[n].layout, &right = boxes_[n + 1].layout;
+      const kernels::field_layout &left = boxes_[n].layout, &right = boxes_[n + 1].layout;
       const auto bytes = static_cast<std::size_t>(radius * left.plane) * sizeof(float);
       float *const l = slabs_[n].next, *const r = slabs_[n + 1].next;
       const int a = boxes_[n].device, b = boxes_[n + 1].device;

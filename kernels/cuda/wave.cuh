@@ -20,43 +20,42 @@ struct tile {
   }
 };
 
-__device__ tile my_tile(const slab& part, const field_layout& layout) {
-  const int64_t tiles_z = part.tiles_z(layout.nz), columns = part.tiles_y(layout.ny) * tiles_z;
+__device__ tile my_tile(const slab& part, const section& across) {
+  const int64_t tiles_z = part.tiles_z(across), columns = part.tiles_y(across) * tiles_z;
   const column_tile mine = find_tile({part.whole, part.tile_x}, columns, part.x1 - part.x0, blockIdx.x);
-  const int64_t y = mine.column / tiles_z * part.tile_y, z = mine.column % tiles_z * part.tile_z;
-  return {part.x0 + mine.x0, part.x0 + mine.x1, y, min(y + part.tile_y, layout.ny), z, min(z + part.tile_z, layout.nz)};
+  const int64_t y = across.y0 + mine.column / tiles_z * part.tile_y;
+  const int64_t z = across.z0 + mine.column % tiles_z * part.tile_z;
+  return {part.x0 + mine.x0, part.x0 + mine.x1, y, min(y + part.tile_y, across.y1), z, min(z + part.tile_z, across.z1)};
 }
 
-/// The sums of the pairs at distances 1 to 4 in one direction.
-template <class T>
-struct pairs {
-  T at[stencil_radius];
+/// The sum of the pairs at distances 1 to radius times their weights, behind `first`. before and after are the
+/// distances in memory to the pair at distance k.
+template <int radius, class T, class Before, class After>
+__device__ T axis(const T* weights, T first, const T* cell, Before before, After after) {
+  T sum = multiply_add(weights[0], add(cell[before(1)], cell[after(1)]), first);
+#pragma unroll
+  for (int k = 2; k <= radius; ++k) sum = multiply_add(weights[k - 1], add(cell[before(k)], cell[after(k)]), sum);
+  return sum;
+}
 
-  __device__ pairs(const T* cell, int64_t stride) {
-    for (int k = 0; k < stencil_radius; ++k) at[k] = add(cell[-(k + 1) * stride], cell[(k + 1) * stride]);
-  }
-  __device__ pairs(const T* cell, const field_layout& layout, int64_t y) {
-    for (int k = 0; k < stencil_radius; ++k) {
-      const int64_t before = ((y - k - 1) % layout.ny + layout.ny) % layout.ny, after = (y + k + 1) % layout.ny;
-      at[k] = add(cell[(before - y) * layout.row], cell[(after - y) * layout.row]);
-    }
-  }
-};
-
-template <class T>
+template <int radius, class T>
 __device__ T laplacian(const wave_step<T>& p, const T* cell, int64_t y) {
-  const T(&w)[3][stencil_radius] = p.weights;
-  const pairs<T> z(cell, 1), x(cell, p.layout.plane);
-  const T along_z = axis(w[2], multiply_add(w[2][0], z.at[0], multiply(p.centre, *cell)), z.at[1], z.at[2], z.at[3]);
-  const T along_x = axis(w[0], multiply(w[0][0], x.at[0]), x.at[1], x.at[2], x.at[3]);
-  const T sum = add(along_z, along_x);
+  const auto along = [](int64_t stride) { return [stride](int k) { return k * stride; }; };
+  const T(&w)[3][most_radius] = p.weights;
+  const int64_t row = p.layout.row, plane = p.layout.plane, ny = p.layout.ny;
+  // A product alone rounds as a product that is added to -0.
+  const T z = axis<radius>(w[2], multiply(p.centre, *cell), cell, along(-1), along(1));
+  const T x = axis<radius>(w[0], T(-0.0), cell, along(-plane), along(plane));
+  const T sum = add(z, x);
   if (p.ends == y_ends::flat) return sum;
-  const pairs<T> yy = p.ends == y_ends::closed ? pairs<T>(cell, p.layout.row) : pairs<T>(cell, p.layout, y);
-  return add(sum, axis(w[1], multiply(w[1][0], yy.at[0]), yy.at[1], yy.at[2], yy.at[3]));
+  if (p.ends == y_ends::closed) return add(sum, axis<radius>(w[1], T(-0.0), cell, along(-row), along(row)));
+  const auto before = [=](int k) { return (((y - k) % ny + ny) % ny - y) * row; };
+  const auto after = [=](int k) { return ((y + k) % ny - y) * row; };
+  return add(sum, axis<radius>(w[1], T(-0.0), cell, before, after));
 }
 
 /// Any tile, by any number of threads.
-template <class T>
+template <int radius, class T>
 __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   const int64_t rows = t.y1 - t.y0;
   const auto width = static_cast<int>(t.z1 - t.z0), cells = static_cast<int>((t.x1 - t.x0) * rows * width);
@@ -65,7 +64,7 @@ __device__ void step_cells(const wave_step<T>& p, const tile& t) {
     const int64_t cell = p.layout.index(x, y, z);
     const T twice = 2 * multiply(p.taper_x[x], p.taper_y[y]);
     p.next[cell] =
-        stepped(p.now[cell], p.next[cell], p.speed[cell], laplacian(p, p.now + cell, y), twice, p.taper_z[z]);
+        stepped(p.now[cell], p.next[cell], p.speed[cell], laplacian<radius>(p, p.now + cell, y), twice, p.taper_z[z]);
   }
 }
 
@@ -85,17 +84,17 @@ struct damped_point {
   }
 };
 
-template <class T>
+template <int radius, class T>
 __device__ void step_tile(const wave_step<T>& p, const tile& t) {
-  step_cells(p, t);
+  step_cells<radius>(p, t);
 }
+template <int radius>
 __device__ void step_tile(const wave_step<float>& p, const tile& t) {
   const bool fits = p.part.tile_y == march_rows && p.part.tile_z == march_cells && blockDim.x == march_threads;
-  if (p.ends != y_ends::closed || !fits) return step_cells(p, t);
-  // The cells up to the end of the vector are zero and stay zero.
-  const int64_t z1 = (p.layout.nz + row_multiple - 1) / row_multiple * row_multiple;
-  __shared__ march_memory<stencil_radius, march_cells, march_rows, 2> memory;
-  march(memory, p, march_range{t.x0, t.x1, p.layout.ny, z1, t.y0, t.z0}, damped_point{p, 0, 0, {}});
+  if (p.ends != y_ends::closed || !fits) return step_cells<radius>(p, t);
+  constexpr int depth = radius <= 4 ? 2 : 1;
+  __shared__ march_memory<radius, march_cells, march_rows, depth> memory;
+  march(memory, p, march_range{t.x0, t.x1, p.across.y1, p.across.z1, t.y0, t.z0}, damped_point{p, 0, 0, {}});
 }
 
 /// If a cell is listed several times, the thread of its first entry adds the amplitudes, in the order of the list.
@@ -140,14 +139,14 @@ __device__ void mirror(const wave_step<T>& p, const tile& t) {
   for (int n = static_cast<int>(threadIdx.x); n < all; n += static_cast<int>(blockDim.x)) {
     T* const row = p.next + p.layout.index(t.x0 + n / rows, t.y0 + n % rows, 0);
     row[0] = 0;
-    for (int k = 1; k <= stencil_radius; ++k) row[-k] = -row[k];
+    for (int64_t k = 1; k <= p.layout.radius; ++k) row[-k] = -row[k];
   }
 }
 
-template <class T>
-__device__ void run(const wave_step<T>& p) {
-  const tile t = my_tile(p.part, p.layout);
-  step_tile(p, t);
+template <class T, int64_t order>
+__device__ void run(const wave_step_of<T, order>& p) {
+  const tile t = my_tile(p.part, p.across);
+  step_tile<static_cast<int>(order / 2)>(static_cast<const wave_step<T>&>(p), t);
   record(p);
   if (p.injected_count > 0) {
     __syncthreads();

@@ -15,13 +15,6 @@ __device__ inline double multiply(double a, double b) { return __dmul_rn(a, b); 
 __device__ inline float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/// first + w[1] s2 + w[2] s3 + w[3] s4, where first holds the nearest pair and s2 to s4 are the sums of the other
-/// pairs.
-template <class T>
-__device__ T axis(const T* w, T first, T s2, T s3, T s4) {
-  return multiply_add(w[3], s4, multiply_add(w[2], s3, multiply_add(w[1], s2, first)));
-}
-
 /// The step itself: `before` is the point one step ago, twice = 2 taper_x taper_y.
 template <class T>
 __device__ T stepped(T here, T before, T speed, T laplacian, T twice, T taper_z) {

@@ -1,6 +1,7 @@
 // The kernels under their plain names: each calls the variant for the best instruction set of this machine. All
 // variants are exported too, as name_variant, so that they can be tested and compared.
 
+#include "kernels/absorb.h"
 #include "kernels/fdtd.h"
 #include "kernels/host/variant.h"
 #include "kernels/wave.h"

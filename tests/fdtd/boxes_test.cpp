@@ -79,13 +79,13 @@ TEST(Boxes, WorkCoversABoxOnceAndEndsWithNoRims) {
 }
 
 TEST(Weights, DifferentiateSquaresExactly) {
-  EXPECT_DOUBLE_EQ(kernels::fdtd_weight(4, 0), -205.0 / 72);
-  EXPECT_DOUBLE_EQ(kernels::fdtd_weight(4, 1), 8.0 / 5);
-  EXPECT_DOUBLE_EQ(kernels::fdtd_weight(4, 4), -1.0 / 560);
-  for (std::int64_t radius = 1; radius <= kernels::fdtd_most_radius; ++radius) {
+  EXPECT_DOUBLE_EQ(kernels::stencil_weight(4, 0), -205.0 / 72);
+  EXPECT_DOUBLE_EQ(kernels::stencil_weight(4, 1), 8.0 / 5);
+  EXPECT_DOUBLE_EQ(kernels::stencil_weight(4, 4), -1.0 / 560);
+  for (std::int64_t radius = 1; radius <= kernels::most_radius; ++radius) {
     double zeroth = 0, second = 0, fourth = 0;
     for (std::int64_t k = -radius; k <= radius; ++k) {
-      const double w = kernels::fdtd_weight(radius, std::abs(k)), d = static_cast<double>(k);
+      const double w = kernels::stencil_weight(radius, std::abs(k)), d = static_cast<double>(k);
       zeroth += w;
       second += w * d * d;
       fourth += w * d * d * d * d;

@@ -54,7 +54,7 @@ std::vector<double> reference(const problem& g, std::int64_t order, int steps) {
           double laplacian = 0;
           for (std::int64_t k = -order / 2; k <= order / 2; ++k)
             laplacian +=
-                kernels::fdtd_weight(order / 2, std::abs(k)) * (at(x + k, y, z) + at(x, y + k, z) + at(x, y, z + k));
+                kernels::stencil_weight(order / 2, std::abs(k)) * (at(x + k, y, z) + at(x, y + k, z) + at(x, y, z + k));
           double& n = next[g.index(x, y, z)];
           n = 2 * at(x, y, z) - n + static_cast<double>(g.speed[g.index(x, y, z)]) * laplacian;
         }

@@ -23,13 +23,20 @@ template <class T>
 struct body_of;
 template <>
 struct body_of<float> {
-  static constexpr const char *step = "wave_step_f32", *keep = "keep_f32", *correlate = "correlate_f32";
-  static constexpr hpeHostKernel step_body = wave_step_f32;
+  static constexpr const char *suffix = "_f32", *keep = "keep_f32", *correlate = "correlate_f32";
+  static hpeHostKernel step(int64_t radius) {
+    constexpr hpeHostKernel all[] = {wave_step_2_f32,  wave_step_4_f32,  wave_step_6_f32,  wave_step_8_f32,
+                                     wave_step_10_f32, wave_step_12_f32, wave_step_14_f32, wave_step_16_f32};
+    return all[radius - 1];
+  }
 };
 template <>
 struct body_of<double> {
-  static constexpr const char *step = "wave_step_f64", *keep = "keep_f64", *correlate = "correlate_f64";
-  static constexpr hpeHostKernel step_body = wave_step_f64;
+  static constexpr const char *suffix = "_f64", *keep = "keep_f64", *correlate = "correlate_f64";
+  static hpeHostKernel step(int64_t radius) {
+    constexpr hpeHostKernel all[] = {wave_step_4_f64, wave_step_8_f64, wave_step_12_f64, wave_step_16_f64};
+    return all[radius / 2 - 1];
+  }
 };
 
 bool has_gpus() { return hpe::device_info(0).kind == HPE_DEVICE_CUDA; }
@@ -66,7 +73,7 @@ outcome<T> on_host(const problem<T>& g) {
   p.record = o.record.data();
   p.recorded_count = static_cast<int64_t>(g.recorded.size());
   const hpeTiles all{0, 1, {1, 1, 1}};
-  body_of<T>::step_body(&p, &all);
+  body_of<T>::step(g.layout.radius)(&p, &all);
   return o;
 }
 
@@ -80,13 +87,14 @@ std::vector<std::size_t> inside(const std::vector<point>& list, int64_t x0, int6
 
 template <class T>
 outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
-  static const kernel<wave_step<T>> step{module(), body_of<T>::step};
+  const std::string name = "wave_step_" + std::to_string(2 * g.layout.radius) + body_of<T>::suffix;
+  const kernel<wave_step<T>> step{module(), name.c_str()};
   const int devices = device_count();
   outcome<T> o{{}, std::vector<T>(g.recorded.size())};
   const array<T> now = on_device(0, g.now), next = on_device(devices - 1, g.next), speed = on_device(0, g.speed);
   const array<T> tx = on_device(0, g.taper_x), ty = on_device(0, g.taper_y), tz = on_device(0, g.taper_z);
   const auto plane = [&](const array<T>& a, int64_t x0, int64_t x1) {
-    return a.subspan(static_cast<std::size_t>((x0 + stencil_radius) * g.layout.plane),
+    return a.subspan(static_cast<std::size_t>((x0 + g.layout.radius) * g.layout.plane),
                      static_cast<std::size_t>((x1 - x0) * g.layout.plane));
   };
   int device = 0;
@@ -112,10 +120,10 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
     p.recorded = at_receivers.data();
     p.record = record.data();
     p.recorded_count = static_cast<int64_t>(from.size());
-    launch_on(device, step, step_shape(part, g.layout), p,
-              in(plane(now, part.x0 - stencil_radius, part.x1 + stencil_radius)), inout(plane(next, part.x0, part.x1)),
-              in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz), in(at_sources), in(amplitude),
-              in(at_receivers), out(record));
+    launch_on(device, step, step_shape(part, p.across), p,
+              in(plane(now, part.x0 - g.layout.radius, part.x1 + g.layout.radius)),
+              inout(plane(next, part.x0, part.x1)), in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz),
+              in(at_sources), in(amplitude), in(at_receivers), out(record));
     for (std::size_t i = 0; i < from.size(); ++i) o.record[from[i]] = record[i];
     device = (device + 1) % devices;
   }
@@ -129,17 +137,21 @@ std::vector<slab> cut(const problem<T>& g, const std::vector<int64_t>& ends) {
   std::vector<slab> slabs;
   int64_t begin = 0;
   for (const int64_t end : ends) {
-    slabs.push_back(has_gpus() ? make_cuda_slab(g.layout, g.ends, begin, end, 7)
-                               : make_slab(g.layout, begin, end, sizeof(T)));
+    slabs.push_back(has_gpus() ? make_cuda_slab(whole_section(g.layout), g.ends, begin, end, 7)
+                               : make_slab(g.layout, whole_section(g.layout), begin, end, sizeof(T)));
     begin = end;
   }
   return slabs;
 }
 
-/// More cases at the edges of the march's tiles, and points that are listed twice.
+/// More cases at the edges of the march's tiles, other orders, and points that are listed twice.
 template <class T>
 std::vector<problem<T>> large_problems() {
   std::vector<problem<T>> all = problems<T>();
+  for (const int64_t radius : {2, 6, 8}) all.emplace_back(21, 19, 70, y_ends::closed, true, radius);
+  all.emplace_back(21, 1, 70, y_ends::flat, true, 8);
+  if (std::is_same_v<T, float>)
+    for (const int64_t radius : {1, 3, 5, 7}) all.emplace_back(21, 19, 70, y_ends::closed, false, radius);
   all.emplace_back(41, 37, 150, y_ends::closed, false);
   all.emplace_back(70, 16, 64, y_ends::closed, true);
   all.emplace_back(19, 50, 13, y_ends::closed, false);
@@ -180,7 +192,7 @@ TEST(OnDevices, StepsInDoubleHaveTheBitsOfTheHost) { expect_the_bits_of_the_host
 TEST(OnDevices, TilesOfAnySizeGiveTheSameBits) {
   if (!has_gpus()) GTEST_SKIP() << "soft devices run the host bodies, whose tiles have a test of their own";
   const problem<float> g(30, 45, 131, y_ends::closed, true);
-  const outcome<float> wanted = on_devices(g, {make_cuda_slab(g.layout, g.ends, 0, 30, 132)});
+  const outcome<float> wanted = on_devices(g, {make_cuda_slab(whole_section(g.layout), g.ends, 0, 30, 132)});
   for (const slab& part :
        {slab{0, 30, 7, march_rows, march_cells}, slab{0, 30, 1, march_rows, march_cells},
         slab{0, 30, 9, march_rows, march_cells, 4}, slab{0, 30, 8, 3, 128}, slab{0, 30, 30, 45, 5}}) {
@@ -262,12 +274,13 @@ TEST(CudaSlab, TilesCoverIt) {
   for (const int64_t n : {1, 7, 100, 401, 1000})
     for (const y_ends ends : {y_ends::flat, y_ends::periodic, y_ends::closed}) {
       const field_layout l = make_layout(n, ends == y_ends::flat ? 1 : n, n, ends, false);
-      const slab s = make_cuda_slab(l, ends, 0, n, 132);
-      EXPECT_GE(s.tile_y * s.tiles_y(l.ny), l.ny);
-      EXPECT_GE(s.tile_z * s.tiles_z(n), n);
-      const int64_t columns = int64_t{s.tiles_y(l.ny)} * s.tiles_z(n);
+      const section across = whole_section(l);
+      const slab s = make_cuda_slab(across, ends, 0, n, 132);
+      EXPECT_GE(s.tile_y * s.tiles_y(across), l.ny);
+      EXPECT_GE(s.tile_z * s.tiles_z(across), n);
+      const int64_t columns = int64_t{s.tiles_y(across)} * s.tiles_z(across);
       std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // the planes covered so far, by column
-      for (int64_t i = 0; i < step_shape(s, l).grid[0]; ++i) {
+      for (int64_t i = 0; i < step_shape(s, across).grid[0]; ++i) {
         const column_tile t = find_tile({s.whole, s.tile_x}, columns, n, i);
         ASSERT_LT(t.column, columns);
         ASSERT_EQ(t.x0, reached[static_cast<std::size_t>(t.column)]);

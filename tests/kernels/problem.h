@@ -22,8 +22,8 @@ struct problem {
   std::vector<point> injected, recorded;
   std::vector<T> amplitude;
 
-  problem(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface)
-      : layout(make_layout(nx, ny, nz, how, surface)), ends(how), free_surface(surface) {
+  problem(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface, int64_t radius = usual_radius)
+      : layout(make_layout(nx, ny, nz, how, surface, radius)), ends(how), free_surface(surface) {
     std::mt19937 random(static_cast<unsigned>(nx * 10007 + ny * 101 + nz));
     std::uniform_real_distribution<double> any(-1, 1);
     const auto fill = [&](std::vector<T>& v, double low, double high) {
@@ -61,22 +61,21 @@ struct problem {
     p.layout = layout;
     p.ends = ends;
     p.free_surface = free_surface;
-    p.centre = static_cast<T>((ends == y_ends::flat ? 2 : 3) * stencil_weights[0]);
-    for (auto& axis : p.weights)
-      for (int64_t k = 0; k < stencil_radius; ++k) axis[k] = static_cast<T>(stencil_weights[k + 1]);
+    p.across = whole_section(layout);
+    p.set_weights(1, 0.81, 1.3);
     return p;
   }
 };
 
 template <class T>
-std::vector<problem<T>> problems() {
+std::vector<problem<T>> problems(int64_t radius = usual_radius) {
   std::vector<problem<T>> all;
-  all.emplace_back(23, 1, 37, y_ends::flat, false);
-  all.emplace_back(23, 1, 16, y_ends::flat, true);
-  all.emplace_back(12, 3, 45, y_ends::periodic, false);
-  all.emplace_back(17, 19, 29, y_ends::closed, false);
-  all.emplace_back(16, 11, 64, y_ends::closed, true);
-  all.emplace_back(1, 1, 1, y_ends::flat, false);
+  all.emplace_back(23, 1, 37, y_ends::flat, false, radius);
+  all.emplace_back(23, 1, 16, y_ends::flat, true, radius);
+  all.emplace_back(12, 3, 45, y_ends::periodic, false, radius);
+  all.emplace_back(17, 19, 29, y_ends::closed, false, radius);
+  all.emplace_back(16, 11, 64, y_ends::closed, true, radius);
+  all.emplace_back(1, 1, 1, y_ends::flat, false, radius);
   return all;
 }
 

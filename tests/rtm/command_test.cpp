@@ -75,6 +75,17 @@ TEST_F(command_line, ImagesAVolume) {
   EXPECT_NE(r.errors.find("2 shots"), std::string::npos) << r.errors;
 }
 
+TEST_F(command_line, ImagesWithMatchedLayers) {
+  const std::vector<std::string> command{"60x1x40", "--shots", "1",        "--time",      "0.5",
+                                         "--cpml",  "12",      "--output", in_folder("d")};
+  const result r = rtm(command);
+  EXPECT_EQ(r.status, 0) << r.errors;
+  EXPECT_EQ(std::filesystem::file_size(in_folder("d.f32")), 60u * 40 * 4);
+  std::vector<std::string> both = command;
+  both.insert(both.end(), {"--sponge", "10"});
+  expect_refused(both, "a sponge of 10 cells and matched layers of 12: only one of them is possible");
+}
+
 TEST_F(command_line, ImagesAFileAndAThinVolume) {
   std::vector<float> v(50 * 30, 2.0f);
   for (std::size_t i = 0; i < v.size(); ++i)

@@ -19,10 +19,11 @@ double largest(const std::vector<float>& v) {
   return most;
 }
 
-/// The largest value of the field 2,000 steps after a spike in a reflecting box.
-double after_two_thousand_steps(std::int64_t ny, double part_of_limit) {
+/// The largest value of the field 2,000 steps after a spike, in a reflecting box or one with matched layers.
+double after_two_thousand_steps(std::int64_t ny, double part_of_limit, std::int64_t cpml = 0) {
   boundaries edges;
-  edges.sponge = 0;
+  edges.sponge = cpml > 0 ? -1 : 0;
+  edges.cpml = cpml;
   const experiment e =
       make_experiment(make_volume(40, ny, 36, spacing, 2000), 2000, part_of_limit, device_count(), edges);
   std::vector<float> spike(2000, 0.0f);
@@ -37,17 +38,24 @@ TEST(Stability, JustBelowTheLimitStaysBounded) {
   EXPECT_LT(after_two_thousand_steps(6, 0.99), 10.0);
 }
 
+TEST(Stability, MatchedLayersStayBounded) {
+  for (const std::int64_t cells : {3, 20}) {
+    EXPECT_LT(after_two_thousand_steps(1, 0.99, cells), 10.0);
+    EXPECT_LT(after_two_thousand_steps(34, 0.99, cells), 10.0);
+  }
+}
+
 TEST(Stability, JustAboveTheLimitBlowsUp) {
   EXPECT_GT(after_two_thousand_steps(1, 1.01), 1e6);
   EXPECT_GT(after_two_thousand_steps(34, 1.01), 1e6);
 }
 
-/// The reflection of the sponge in decibels: the largest difference from the records in a ground without edges, at
+/// The reflection of the edges in decibels: the largest difference from the records in a ground without edges, at
 /// points everywhere in the model, divided by the largest recorded value.
-double residue(double velocity, double fastest, double frequency) {
+double residue(double velocity, double fastest, double frequency, const boundaries& edges) {
   constexpr std::int64_t nx = 120, nz = 100, more = 170;
   experiment with_edges =
-      make_experiment(make_volume(nx, 1, nz, spacing, static_cast<float>(velocity)), fastest, 0.9, 1);
+      make_experiment(make_volume(nx, 1, nz, spacing, static_cast<float>(velocity)), fastest, 0.9, 1, edges);
   experiment without = make_experiment(
       make_volume(nx + 2 * more, 1, nz + 2 * more, spacing, static_cast<float>(velocity)), fastest, 0.9, 1);
   // Long enough for the wave to cross the model twice, but not to come back from the edges of the larger model.
@@ -66,13 +74,24 @@ double residue(double velocity, double fastest, double frequency) {
 }
 
 TEST(Boundary, SendsBackLessThanMinusThirtyDecibels) {
-  const double slow = residue(1500, 4500, 16), middle = residue(2500, 4500, 16), fast = residue(4500, 4500, 16);
+  const double slow = residue(1500, 4500, 16, {}), middle = residue(2500, 4500, 16, {}),
+               fast = residue(4500, 4500, 16, {});
   RecordProperty("residue_db_1500", std::to_string(slow));
   RecordProperty("residue_db_2500", std::to_string(middle));
   RecordProperty("residue_db_4500", std::to_string(fast));
   EXPECT_LE(slow, -30);
   EXPECT_LE(middle, -30);
   EXPECT_LE(fast, -30);
+}
+
+TEST(Boundary, MatchedLayersSendBackLessThanMinusFortyDecibels) {
+  boundaries edges;
+  edges.cpml = 20;
+  for (const int velocity : {1500, 2500, 3500, 4500}) {
+    const double db = residue(velocity, 4500, 16, edges);
+    RecordProperty("matched_residue_db_" + std::to_string(velocity), std::to_string(db));
+    EXPECT_LE(db, -40) << velocity << " m/s";
+  }
 }
 
 TEST(Boundary, FreeSurfaceTurnsTheSign) {

@@ -25,7 +25,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// A small migration: forward with kept fields, then backward with the records and correlation.
-outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface, int devices,
+outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries& edges, int devices,
             exchange how = exchange::direct) {
   volume ground = make_volume(nx, ny, nz, spacing);
   for (std::int64_t x = 0; x < nx; ++x)
@@ -33,9 +33,6 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface
       for (std::int64_t z = 0; z < nz; ++z)
         ground.at(x, y, z) = static_cast<float>(1500 + 600.0 * static_cast<double>(x) / static_cast<double>(nx) +
                                                 7.0 * static_cast<double>(y) + (2 * z > nz ? 800 : 0));
-  boundaries edges;
-  edges.sponge = 9;
-  edges.free_surface = free_surface;
   const experiment e = make_experiment(std::move(ground), 3500, 0.9, devices, edges);
 
   constexpr std::int64_t steps = 61, every = 4;
@@ -65,9 +62,14 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface
   return o;
 }
 
-void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface) {
+void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface,
+                                              std::int64_t cpml = 0) {
+  boundaries edges;
+  edges.sponge = cpml > 0 ? -1 : 9;
+  edges.cpml = cpml;
+  edges.free_surface = free_surface;
   ASSERT_GE(device_count(), 2) << "this test needs several devices, as HPE_DEVICES=soft:4";
-  const outcome one = run(nx, ny, nz, free_surface, 1);
+  const outcome one = run(nx, ny, nz, edges, 1);
   EXPECT_GT(norm(one.field), 0);
   EXPECT_GT(norm(one.records), 0);
   EXPECT_GT(norm(one.image), 0);
@@ -75,7 +77,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
     for (const exchange how : {exchange::direct, exchange::copied}) {
       if (how == exchange::copied && devices < std::min(device_count(), 4)) continue;  // to save time
       SCOPED_TRACE(std::to_string(devices) + (how == exchange::copied ? " devices, copied" : " devices, direct"));
-      const outcome several = run(nx, ny, nz, free_surface, devices, how);
+      const outcome several = run(nx, ny, nz, edges, devices, how);
       EXPECT_TRUE(same_bits(one.field, several.field));
       EXPECT_TRUE(same_bits(one.records, several.records));
       EXPECT_TRUE(same_bits(one.image, several.image));
@@ -90,6 +92,8 @@ TEST(Split, Volume) { expect_the_same_on_any_number_of_devices(41, 35, 33, false
 // Large enough that the planes that neighbours read are separate launches.
 TEST(Split, LongVolume) { expect_the_same_on_any_number_of_devices(110, 20, 70, false); }
 TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
+TEST(Split, MatchedLayersOfASection) { expect_the_same_on_any_number_of_devices(83, 1, 61, false, 12); }
+TEST(Split, MatchedLayersOfAVolume) { expect_the_same_on_any_number_of_devices(21, 35, 33, true, 7); }
 TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }
 
 TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {

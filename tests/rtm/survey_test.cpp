@@ -43,6 +43,7 @@ TEST_F(on_disk, a_survey_file_is_refused_with_line_and_field) {
       {"[model]\nunit = \"furlong\"", file + "2: [model] unit = 'furlong': \"m/s\" or \"km/s\" is wanted"},
       {"[edges]\nfree_surface = 1", file + "2: [edges] free_surface = 1: true or false is wanted"},
       {"[edges]\nsponge = 1.5", file + "2: [edges] sponge = 1.5: whole number, at least 0 is wanted"},
+      {"[edges]\ncpml = 0", file + "2: [edges] cpml = 0: whole number, at least 1 is wanted"},
       {"[migration]\ncompress = 5", file + "2: [migration] compress = 5: 0 or 4 or 8 or 16 is wanted"},
       {"[image]\nformats = \"png\"", file + "2: [image] formats = 'png': list of texts is wanted"},
       {"[shots]\ndeph = 5", file + "2: unknown field of [shots]: deph; is depth meant?"},

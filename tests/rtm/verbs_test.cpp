@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "apps/files/element_file.h"
@@ -137,19 +138,29 @@ TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
 
 TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const std::string file = small_survey();
+  // With wave fields on disk, in a file that must not stay behind.
+  std::string text = contents(small_survey());
+  text.insert(text.find("smooth = 40"), "place = \"disk\"\n");
+  const std::string file = save_text(text);
   EXPECT_EXIT(
       {
         static_cast<void>(run_verb({"model", file}));
         migrate_until_killed(file, path("image.sums"));
       },
       ::testing::KilledBySignal(SIGKILL), "");
+  for (const auto& left : std::filesystem::directory_iterator(path("")))
+    EXPECT_TRUE((std::set<std::string>{"survey.toml", "r.sgy", "image.sums", "image.sums.next"})
+                    .contains(left.path().filename().string()))
+        << left.path();
   const std::string sums = contents(path("image.sums"));
   EXPECT_EQ(sums.substr(0, 16), "hpe rtm sums 1\nr");
   {
     static_cast<void>(hpe::device_count());  // hpe has begun before its files are limited, too
     const small_disk full(sums.size() / 2);
-    const result r = rtm({"migrate", file});
+    const result no_room = rtm({"migrate", file});
+    EXPECT_EQ(no_room.status, 2);
+    EXPECT_NE(no_room.errors.find("GiB for wave fields in "), std::string::npos) << no_room.errors;
+    const result r = rtm({"migrate", small_survey()});  // the place of wave fields does not matter to the sums
     EXPECT_EQ(r.status, 1);
     EXPECT_NE(r.errors.find("File too large; it keeps the "), std::string::npos) << r.errors;
     EXPECT_TRUE(contents(path("image.sums")) == sums);

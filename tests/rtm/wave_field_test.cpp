@@ -11,7 +11,7 @@
 namespace hpe::rtm::testing {
 namespace {
 
-constexpr std::int64_t radius = kernels::stencil_radius;
+constexpr std::int64_t radius = kernels::usual_radius;
 
 experiment two_slabs(std::int64_t nx) {
   boundaries edges;

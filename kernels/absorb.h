@@ -1,0 +1,104 @@
+#pragma once
+
+/// The kernel of convolutional perfectly matched layers (CPML): its result and its parameters. Layers lie at the ends
+/// of the axes of a grid (kernels/wave.h). In them the coordinate of the axis is stretched by s = 1 + d / (alpha + i
+/// w), d being the damping at the cell, so that the second derivative becomes
+///
+///   1/s (1/s p')' = p'' - 2 d r[p''] - d' r[p'] + d^2 r[r[p'']] + 2 d d' r[r[p']] - d^2 d' r[r[r[p']]]
+///
+/// with the low pass r = 1 / (i w + alpha + d). The terms behind p'' are three nested low passes, each a value that a
+/// cell remembers from step to step. So they need no neighbour but those of p, and no order among cells: every point is
+/// computed by the same operations wherever tiles, slabs and devices end.
+///
+/// J. A. Roden and S. D. Gedney, "Convolution PML (CPML)", Microwave and Optical Technology Letters 27 (2000).
+
+#include <stdint.h>
+
+#include "hpe/hpe.h"
+#include "kernels/wave.h"
+
+namespace hpe::kernels {
+
+/// What a cell of a layer remembers for each axis, and the factors of its axis: the decay of a memory in a step, its
+/// gain, and the gain times -2d, -d', d^2, 2 d d' and -d^2 d'.
+inline constexpr int64_t layer_memories = 3, layer_rates = 7;
+
+/// The layers at the two ends of an axis of n cells.
+struct layer_ends {
+  int64_t n, before, after;
+
+  [[nodiscard]] constexpr int64_t width() const { return before + after; }
+  /// The number of cell i among the cells of the layers; -1: it lies in none.
+  [[nodiscard]] constexpr int64_t number(int64_t i) const {
+    return i < before ? i : i >= n - after ? before + i - (n - after) : -1;
+  }
+  /// The cell with this number.
+  [[nodiscard]] constexpr int64_t cell(int64_t number) const { return number < before ? number : n - width() + number; }
+  /// Cells of the layers before cell i.
+  [[nodiscard]] constexpr int64_t below(int64_t i) const {
+    return (i < before ? i : before) + (i > n - after ? i - (n - after) : 0);
+  }
+};
+
+/// Subtracts speed times the terms of all layers from `next`, in the planes [x0, x1). The wave step that follows adds
+/// them with the other sign, because it subtracts `next`, as it does where nothing damps: its tapers are 1.
+///
+/// Reads: now in the planes x0 - radius to x1 + radius, and speed. Writes and reads: next and memory.
+template <class T>
+struct absorb {
+  T* next;
+  const T* now;
+  const T* speed;
+  T* memory;       ///< of the cells of the slab in layers: memory_size elements, zero at first
+  const T* rates;  ///< for x, y, z: [rate][number of the cell]
+  field_layout layout;
+  int64_t x0, x1;
+  layer_ends ends[3];
+  T slopes[3][most_radius];          ///< weights of the first derivative at distances 1 to radius
+  T curvatures[3][most_radius + 1];  ///< weights of the second derivative at distances 0 to radius
+
+  /// Sets the weights of an axis for the radius of the layout; per_area: 1 / side^2 of a cell.
+  constexpr void set_weights(int axis, double per_area) {
+    curvatures[axis][0] = T(stencil_weight(layout.radius, 0) * per_area);
+    for (int64_t k = 1; k <= layout.radius; ++k) {
+      const double weight = stencil_weight(layout.radius, k) * per_area;
+      curvatures[axis][k] = T(weight);
+      slopes[axis][k - 1] = T(0.5 * double(k) * weight);
+    }
+  }
+
+  /// Planes of the slab in layers of x.
+  [[nodiscard]] constexpr int64_t layer_planes() const { return ends[0].below(x1) - ends[0].below(x0); }
+  /// Cells of the slab in layers of an axis.
+  [[nodiscard]] constexpr int64_t cells(int axis) const {
+    if (axis == 0) return layer_planes() * layout.ny * layout.nz;
+    if (axis == 1) return (x1 - x0) * ends[1].width() * layout.nz;
+    return (x1 - x0) * layout.ny * ends[2].width();
+  }
+  [[nodiscard]] constexpr int64_t memory_size() const { return layer_memories * (cells(0) + cells(1) + cells(2)); }
+  /// The place of an axis's first memory of a cell, which lies in a layer of this axis; the next one is cells(axis)
+  /// further on.
+  [[nodiscard]] constexpr int64_t place(int axis, int64_t x, int64_t y, int64_t z) const {
+    if (axis == 0) return ((ends[0].number(x) - ends[0].below(x0)) * layout.ny + y) * layout.nz + z;
+    if (axis == 1) return layer_memories * cells(0) + ((x - x0) * ends[1].width() + ends[1].number(y)) * layout.nz + z;
+    return layer_memories * (cells(0) + cells(1)) + ((x - x0) * layout.ny + y) * ends[2].width() + ends[2].number(z);
+  }
+  /// The first rate of a cell of an axis; the next one is ends[axis].width() further on.
+  [[nodiscard]] constexpr const T* rates_of(int axis, int64_t number) const {
+    const int64_t before = axis == 0 ? 0 : ends[0].width() + (axis == 1 ? 0 : ends[1].width());
+    return rates + layer_rates * before + number;
+  }
+  [[nodiscard]] constexpr int64_t stride(int axis) const {
+    return axis == 0 ? layout.plane : axis == 1 ? layout.row : 1;
+  }
+};
+
+/// The shape of a launch of absorb. multiprocessors: 0 for soft devices, which take a plane as a tile.
+template <class T>
+[[nodiscard]] constexpr hpeShape absorb_shape(const absorb<T>& p, int64_t multiprocessors) {
+  if (multiprocessors == 0) return {{uint32_t(p.x1 - p.x0), 1, 1}, {1, 1, 1}};
+  constexpr int64_t threads = 256, blocks_each = 8;
+  return {{uint32_t(multiprocessors * blocks_each), 1, 1}, {uint32_t(threads), 1, 1}};
+}
+
+}  // namespace hpe::kernels
