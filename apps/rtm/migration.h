@@ -48,6 +48,7 @@ struct migration_settings {
   std::int64_t kept_bits = 0;   ///< of a cell of these fields: 4, 8, 16, or 0 to keep it as it is
   int devices = 1;
   boundaries edges;
+  std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< of the peak of such a wavelet, seconds
