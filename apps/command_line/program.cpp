@@ -72,13 +72,6 @@ double free_in_groups(const fs::path& root) {
   return least;
 }
 
-/// The kernel's estimate of the bytes that this process can allocate without swapping; infinity if it is not known.
-double free_on_host(const fs::path& root) {
-  const auto kibibytes = number_of(root / "proc/meminfo", "MemAvailable:");
-  const double in_groups = free_in_groups(root);
-  return kibibytes ? std::min(in_groups, *kibibytes * 1024.0) : in_groups;
-}
-
 double free_on(int devices) {
   double bytes = 0;
   for (int d = 0; d < devices; ++d) bytes += static_cast<double>(device_info(d).memory_free);
@@ -98,6 +91,12 @@ int complain(const std::string& name, const char* sentence, int status) {
 }
 
 }  // namespace
+
+double free_on_host(const fs::path& root) {
+  const auto kibibytes = number_of(root / "proc/meminfo", "MemAvailable:");
+  const double in_groups = free_in_groups(root);
+  return kibibytes ? std::min(in_groups, *kibibytes * 1024.0) : in_groups;
+}
 
 int guarded(const std::string& name, const std::function<int()>& body) {
   try {

@@ -44,6 +44,10 @@ struct demand {
   double on_host = 0;
 };
 
+/// The kernel's estimate of the bytes that this process can allocate without swapping, within the limits of its control
+/// groups; infinity if it is not known. root is the folder that contains proc and sys.
+[[nodiscard]] double free_on_host(const std::filesystem::path& root = "/");
+
 /// Throws bad_input if the first `devices` devices, or the host, have less free memory than `need`. The limits of this
 /// process's control groups count as limits of the host. `what` names the data for the message, as in "1000 elements of
 /// 8 bytes". root is the folder that contains proc and sys.

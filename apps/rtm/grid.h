@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 #include "kernels/absorb.h"
 #include "kernels/wave.h"
 

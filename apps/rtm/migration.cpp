@@ -31,8 +31,6 @@ grid checked_grid(const volume& model, double fastest, const migration_settings&
   return make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
 }
 
-std::int64_t kept_count(const migration_settings& s) { return (s.steps + s.keep_every - 1) / s.keep_every; }
-
 decomposition checked_parts(const grid& g, const migration_settings& s) {
   const int available = device_count();
   if (s.devices < 1 || s.devices > available)
@@ -44,20 +42,6 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
   // step (bench/waves/rtm.cpp); docs/measurements.md has a size at which they do not.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   return decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);
-}
-
-/// Kept fields for a migration. Throws bad_input if a device has too little memory.
-kept_fields<float> checked_kept_fields(const simulation& on) {
-  const std::int64_t count = kept_count(on.settings());
-  const std::size_t needed =
-      kept_fields<float>::bytes_per_device(on.cells(), on.parts(), count, on.settings().kept_bits);
-  for (int d = 0; d < on.settings().devices; ++d)
-    if (const auto free = device_info(d).memory_free; needed > free)
-      throw bad_input("keeping " + std::to_string(count) + " wave fields takes " + std::to_string(needed >> 20) +
-                      " MiB on each device, and device " + std::to_string(d) + " has " + std::to_string(free >> 20) +
-                      " MiB free; keep fewer (--keep-every), compress them (--compress), use more devices, or give "
-                      "soft devices more memory (HPE_SOFT_MEMORY)");
-  return {on.cells(), on.parts(), count, on.settings().kept_bits};
 }
 
 }  // namespace
@@ -151,8 +135,7 @@ void simulation::report(const std::string& what, std::int64_t done) {
 
 traces<float> simulation::receivers_of(const shot& s) const { return {parts_, on_grid(s.receivers), settings_.steps}; }
 
-void simulation::forward(const medium<float>& m, const shot& s, const traces<float>& receivers,
-                         const kept_fields<float>* kept, const std::string& what) {
+traces<float> simulation::source_of(const shot& s) const {
   std::vector<kernels::point> at{s.source};
   if (grid_.ends == kernels::y_ends::periodic)  // a line source along y, so that nothing varies along y
     for (std::int32_t y = 0; y < grid_.model.ny; ++y)
@@ -163,20 +146,25 @@ void simulation::forward(const medium<float>& m, const shot& s, const traces<flo
   std::vector<float> signatures;
   for (const float w : wavelet) signatures.insert(signatures.end(), at.size(), w);
   source.write(signatures);
+  return source;
+}
 
+void simulation::forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
+                         source_history* history, const std::string& what) {
   wave_.reset();
   for (std::int64_t t = 0; t < settings_.steps; ++t) {
-    if (kept != nullptr && t % settings_.keep_every == 0) wave_.keep(*kept, t / settings_.keep_every);
+    if (history != nullptr) history->before_step(wave_, t);
     wave_.step(m, &source, &receivers, t);
     report(what, t + 1);
   }
+  if (history != nullptr) history->turn(wave_, m, source);
 }
 
-void simulation::backward(const medium<float>& m, const traces<float>& receivers, const kept_fields<float>& kept,
+void simulation::backward(const medium<float>& m, const traces<float>& receivers, source_history& history,
                           const stack<float>& onto, const std::string& what) {
   wave_.reset();
   for (std::int64_t t = settings_.steps - 1; t >= 0; --t) {
-    if (t % settings_.keep_every == 0) wave_.correlate(kept, t / settings_.keep_every, onto);
+    history.correlate(wave_, t, onto);
     wave_.step(m, &receivers, nullptr, t);
     report(what, settings_.steps - t);
   }
@@ -184,7 +172,7 @@ void simulation::backward(const medium<float>& m, const traces<float>& receivers
 
 std::vector<float> simulation::record(const medium<float>& m, const shot& s, const std::string& what) {
   const traces<float> receivers = receivers_of(s);
-  forward(m, s, receivers, nullptr, what);
+  forward(m, source_of(s), receivers, nullptr, what);
   return receivers.read();
 }
 
@@ -192,8 +180,9 @@ migration::migration(simulation& on, const volume& velocity)
     : on_(on),
       velocity_(velocity),
       medium_(on.medium_of(velocity)),
-      kept_(checked_kept_fields(on)),
-      stack_(on.cells(), on.parts()) {}
+      stack_(on.cells(), on.parts()),
+      keeping_(choose_keeping(on.wave(), medium_, stack_, on.shape(), on.settings().keep)),
+      history_(make_history(on.shape(), keeping_)) {}
 
 void migration::mute(std::vector<float>& data, const shot& s) const {
   const migration_settings& all = on_.settings();
@@ -215,7 +204,8 @@ void migration::mute(std::vector<float>& data, const shot& s) const {
 
 void migration::add(const shot& s, std::vector<float> data) {
   traces<float> receivers = on_.receivers_of(s);
-  on_.forward(medium_, s, receivers, &kept_, "propagating");
+  const traces<float> source = on_.source_of(s);
+  on_.forward(medium_, source, receivers, history_.get(), "propagating");
   if (on_.settings().data == preparation::residual) {
     const std::vector<float> predicted = receivers.read();
     for (std::size_t i = 0; i < data.size(); ++i) data[i] -= predicted[i];
@@ -223,7 +213,7 @@ void migration::add(const shot& s, std::vector<float> data) {
     mute(data, s);
   }
   receivers.write(adjoint_source(data, on_.settings().steps, on_.settings().time_step));
-  on_.backward(medium_, receivers, kept_, stack_, "migrating");
+  on_.backward(medium_, receivers, *history_, stack_, "migrating");
 }
 
 volume migration::image(condition how) const {

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "apps/rtm/choice.h"
 #include "apps/rtm/grid.h"
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 #include "apps/rtm/wave.h"
 
 namespace hpe::rtm {
@@ -45,7 +47,7 @@ struct migration_settings {
   double time_step = 0;         ///< seconds
   std::int64_t steps = 0;       ///< of each pass
   std::int64_t keep_every = 8;  ///< steps between kept wave fields
-  std::int64_t kept_bits = 0;   ///< of a cell of these fields: 4, 8, 16, or 0 to keep it as it is
+  keeping keep = {};            ///< how and where
   int devices = 1;
   boundaries edges;
   std::int64_t order = usual_order;  ///< of the derivatives in space
@@ -67,6 +69,8 @@ class simulation {
   [[nodiscard]] const migration_settings& settings() const { return settings_; }
   [[nodiscard]] const grid& cells() const { return grid_; }
   [[nodiscard]] const decomposition& parts() const { return parts_; }
+  [[nodiscard]] history_shape shape() const { return {grid_, parts_, settings_.steps, settings_.keep_every}; }
+  [[nodiscard]] propagator<float>& wave() { return wave_; }
 
   /// Throws bad_input for a velocity above the fastest or a model of other cells.
   [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
@@ -77,14 +81,17 @@ class simulation {
   /// The places of receivers on the grid, with a record of zeros. Throws bad_input for a place outside the model.
   [[nodiscard]] traces<float> receivers_of(const shot& s) const;
 
-  /// One pass in rising time: the shot's wavelet goes into the ground, the receivers are recorded, and kept fields are
-  /// filled unless null.
-  void forward(const medium<float>& m, const shot& s, const traces<float>& receivers, const kept_fields<float>* kept,
-               const std::string& what);
+  /// The wavelet at the place of the source.
+  [[nodiscard]] traces<float> source_of(const shot& s) const;
 
-  /// One pass in falling time: the receivers' records go into the ground, and each kept field is correlated with the
-  /// present one.
-  void backward(const medium<float>& m, const traces<float>& receivers, const kept_fields<float>& kept,
+  /// One pass in rising time: the source's wavelet goes into the ground, the receivers are recorded, and the history is
+  /// made unless null.
+  void forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
+               source_history* history, const std::string& what);
+
+  /// One pass in falling time: the receivers' records go into the ground, and the history is correlated with their
+  /// field.
+  void backward(const medium<float>& m, const traces<float>& receivers, source_history& history,
                 const stack<float>& onto, const std::string& what);
 
   /// The records of a shot, [step][receiver].
@@ -114,11 +121,15 @@ enum class condition {
 /// Images shots one after the other and stacks them.
 class migration {
  public:
-  /// Throws bad_input if the devices have too little memory for the kept wave fields.
+  /// Chooses how the source's wave field is kept, if the settings do not say. Throws bad_input if there is too little
+  /// memory for it.
   migration(simulation& on, const volume& velocity);
 
   /// Adds a shot with its records, [step][receiver]. Two passes.
   void add(const shot& s, std::vector<float> data);
+
+  /// How the source's wave field is kept.
+  [[nodiscard]] const keeping& kept() const { return keeping_; }
 
   /// The sums over all shots so far, as the host's memory; a restarted migration sets them.
   [[nodiscard]] const stack<float>& sums() const { return stack_; }
@@ -135,8 +146,9 @@ class migration {
   simulation& on_;
   const volume velocity_;
   const medium<float> medium_;
-  const kept_fields<float> kept_;
   const stack<float> stack_;
+  const keeping keeping_;
+  const std::unique_ptr<source_history> history_;
 };
 
 /// The source of the backward pass, for an image in phase with the reflectors: minus the time derivative of each trace,

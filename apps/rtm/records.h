@@ -7,7 +7,7 @@
 
 #include "apps/files/segy.h"
 #include "apps/rtm/migration.h"
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 
 namespace hpe::rtm {
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "apps/command_line/program.h"
+#include "apps/rtm/choice.h"
 
 namespace hpe::rtm {
 
@@ -54,7 +55,14 @@ std::vector<command_line::option> options_of(request& r) {
       {"--keep-every", "STEPS", "steps between kept wave fields (6 in a period of the highest frequency)",
        to_whole(r.keep_every, 1, 1000000)},
       {"--compress", "BITS", "keep a cell of these fields in 16, 8 or 4 bits within the range of its block (none)",
-       to_one_of<std::int64_t>(r.kept_bits, {{"none", 0}, {"16", 16}, {"8", 8}, {"4", 4}})},
+       to_one_of<std::int64_t>(r.keep.bits, {{"none", 0}, {"16", 16}, {"8", 8}, {"4", 4}})},
+      {"--keep", "HOW",
+       "of the source's wave field: fields (every --keep-every steps), boundary (reconstructed from it), checkpoints\n"
+       "(computed again), or auto: fields, else checkpoints (default)",
+       to_one_of<keep_method>(r.keep.how, keep_methods)},
+      {"--place", "WHERE", "of what is kept: device, host, disk, or auto: the fastest with room (default)",
+       to_one_of<keep_place>(r.keep.where, keep_places)},
+      {"--folder", "FOLDER", "for --place disk (.)", to_text(r.keep.folder)},
       devices_option(r.devices),
       {"--output", "NAME", "write NAME.png and NAME.f32 (rtm)", to_text(r.output)},
       {"--raw-image", "", "leave the background in NAME.f32 and the picture: no Laplacian filter",

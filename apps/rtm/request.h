@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "apps/rtm/volume.h"
+#include "apps/rtm/history.h"
+#include "apps/rtm/model/volume.h"
 
 namespace hpe::rtm {
 
@@ -30,7 +31,7 @@ struct request {
   std::int64_t sponge = -1, cpml = 0;
   bool free_surface = false;
   std::int64_t keep_every = 0;
-  std::int64_t kept_bits = 0;
+  keeping keep;
   std::int64_t devices = 0;
   std::string output = "rtm", json;
   bool raw_image = false;

@@ -10,7 +10,7 @@
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/rtm/migration.h"
-#include "apps/rtm/picture.h"
+#include "apps/rtm/model/picture.h"
 #include "apps/rtm/request.h"
 #include "apps/rtm/verbs.h"
 #include "hpe/hpe.hpp"
@@ -109,7 +109,7 @@ migration_settings settings(const request& r, const volume& v) {
                     std::to_string(s.time_step) + " s");
   s.steps = std::max<std::int64_t>(1, std::lround(time / s.time_step));
   s.keep_every = r.keep_every > 0 ? r.keep_every : default_keep_every(s.frequency, s.time_step);
-  s.kept_bits = r.kept_bits;
+  s.keep = r.keep;
   s.edges.sponge = r.sponge;
   s.edges.cpml = r.cpml;
   s.edges.free_surface = r.free_surface;

@@ -135,7 +135,7 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   w.steps = (r.samples - 1) * r.stride + 1;
   if (!given.samples.empty()) w.wavelet = resample({given.samples}, given.interval, 0, w.time_step, w.steps);
   w.keep_every = s.keep_every > 0 ? s.keep_every : default_keep_every(w.frequency, w.time_step);
-  w.kept_bits = s.kept_bits;
+  w.keep = s.keep;
   w.edges.sponge = s.sponge;
   w.edges.cpml = s.cpml;
   w.edges.free_surface = s.free_surface;
@@ -151,9 +151,10 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
        {velocity.spacing, velocity.x0, velocity.y0, r.wave.frequency, r.wave.time_step, r.wave.delay})
     h.add(number);
   for (const std::int64_t number :
-       {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.kept_bits, r.wave.order,
+       {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits, r.wave.order,
         r.wave.edges.cells(), r.wave.edges.cpml, static_cast<std::int64_t>(r.wave.edges.free_surface),
-        static_cast<std::int64_t>(r.wave.data)})
+        static_cast<std::int64_t>(r.wave.data), static_cast<std::int64_t>(r.wave.keep.zfp),
+        static_cast<std::int64_t>(r.wave.keep.how == keep_method::boundary)})
     h.add(number);
   h.add(velocity.values);
   h.add(r.wave.wavelet);

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "apps/rtm/migration.h"
+#include "apps/rtm/model/volume.h"
 #include "apps/rtm/records.h"
 #include "apps/rtm/survey.h"
-#include "apps/rtm/volume.h"
 
 namespace hpe::rtm {
 

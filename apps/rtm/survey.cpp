@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <sstream>
+#include <utility>
 #include <variant>
 
 #include "apps/command_line/options.h"
+#include "apps/rtm/choice.h"
 #include "apps/rtm/records.h"
 
 namespace hpe::rtm {
@@ -41,15 +44,29 @@ struct list {
   std::vector<double>* place;
   std::size_t count;
 };
+/// One of some names, each with a value.
+struct named {
+  std::vector<std::string> possible;
+  std::function<void(std::size_t)> take;
+};
+template <class Value>
+named to_named(Value* to, const std::vector<std::pair<std::string, Value>>& values) {
+  named n;
+  for (const auto& [name, value] : values) n.possible.push_back(name);
+  n.take = [to, &values](std::size_t number) { *to = values[number].second; };
+  return n;
+}
 
 struct field {
   std::string table, key;
-  std::variant<number, whole, yes_or_no, text, path, one_of, number_of, list, words> value;
+  std::variant<number, whole, yes_or_no, text, path, one_of, named, number_of, list, words> value;
   std::string help;
   double least = -HUGE_VAL;  ///< of a number
 };
 
 constexpr double above_zero = 1e-12;
+
+const std::vector<std::pair<std::string, bool>> codecs{{"blocks", false}, {"zfp", true}};
 
 std::vector<field> velocities(const std::string& table, velocity_source& v) {
   return {
@@ -75,8 +92,15 @@ std::vector<field> fields_of(survey& s) {
        "mute fades the direct wave out; residual subtracts records of the migration model"},
       {"migration", "keep_every", &s.keep_every,
        "steps between kept wave fields (6 in a period of the highest frequency)", 1},
-      {"migration", "compress", number_of{&s.kept_bits, {0, 4, 8, 16}},
+      {"migration", "compress", number_of{&s.keep.bits, {0, 4, 8, 16}},
        "bits of a cell of these fields, within the range of its block; 0 keeps all (0)"},
+      {"migration", "codec", to_named(&s.keep.zfp, codecs),
+       "which makes these bits: kernels, or zfp on the host (blocks)"},
+      {"migration", "keep", to_named(&s.keep.how, keep_methods),
+       "these fields; the cells around the model, to reconstruct the field; or few states, to repeat steps (auto)"},
+      {"migration", "place", to_named(&s.keep.where, keep_places), "where they are kept (auto)"},
+      {"migration", "folder", path{&s.keep.folder}, "of the file for place = \"disk\" (that of the survey file)"},
+      {"migration", "checkpoints", &s.keep.checkpoints, "how many states (as many as there is memory for)", 1},
       {"wavelet", "frequency", &s.frequency, "peak of a Ricker wavelet (the slowest wave gets 9 cells a wavelength)",
        above_zero},
       {"wavelet", "file", path{&s.wavelet_file}, "samples: the first trace of a SEG-Y file, or .npy or raw float32"},
@@ -125,6 +149,7 @@ std::string type_of(const field& f) {
     std::string operator()(const text&) const { return "text"; }
     std::string operator()(const path&) const { return "path"; }
     std::string operator()(const one_of& o) const { return fmt::format("\"{}\"", fmt::join(o.possible, "\" or \"")); }
+    std::string operator()(const named& n) const { return fmt::format("\"{}\"", fmt::join(n.possible, "\" or \"")); }
     std::string operator()(const number_of& n) const { return fmt::format("{}", fmt::join(n.possible, " or ")); }
     std::string operator()(const list& l) const { return fmt::format("{} numbers", l.count); }
     std::string operator()(words) const { return "list of texts"; }
@@ -157,6 +182,11 @@ class given {
   void operator()(const one_of& to) const {
     if (std::find(to.possible.begin(), to.possible.end(), word(node_)) == to.possible.end()) refuse();
     *to.place = word(node_);
+  }
+  void operator()(const named& to) const {
+    const auto at = std::find(to.possible.begin(), to.possible.end(), word(node_));
+    if (at == to.possible.end()) refuse();
+    to.take(static_cast<std::size_t>(at - to.possible.begin()));
   }
   void operator()(const number_of& to) const {
     const auto value = node_.value_exact<std::int64_t>();
@@ -245,6 +275,7 @@ std::int32_t cell(double metres, double origin, const volume& model) {
 survey read_survey(const std::string& path) {
   const toml::table root = parsed(path);
   survey s;
+  s.keep.folder = std::filesystem::path(path).parent_path().string();
   const std::vector<field> fields = fields_of(s);
   std::vector<std::string> tables;
   for (const field& f : fields)

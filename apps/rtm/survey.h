@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "apps/rtm/grid.h"
-#include "apps/rtm/model_file.h"
+#include "apps/rtm/history.h"
+#include "apps/rtm/model/model_file.h"
+#include "apps/rtm/model/volume.h"
 #include "apps/rtm/records.h"
-#include "apps/rtm/volume.h"
 
 namespace hpe::rtm {
 
@@ -19,7 +20,7 @@ struct survey {
   double smooth = -1;         ///< deviation of the Gaussian, metres
   std::string data = "mute";
   std::int64_t keep_every = 0;
-  std::int64_t kept_bits = 0;
+  keeping keep;
 
   std::string wavelet_file;
   double wavelet_interval = 0;

@@ -13,8 +13,8 @@
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/segy.h"
-#include "apps/rtm/model_file.h"
-#include "apps/rtm/picture.h"
+#include "apps/rtm/model/model_file.h"
+#include "apps/rtm/model/picture.h"
 #include "apps/rtm/records.h"
 #include "apps/rtm/run.h"
 #include "apps/rtm/survey.h"
@@ -26,17 +26,25 @@ namespace {
 struct request {
   std::string survey, json;
   std::int64_t devices = 0;
-  bool fresh = false, quiet = false, help = false;
+  bool fresh = false, explain = false, quiet = false, help = false;
 };
 
-std::vector<command_line::option> options_of(request& r) {
+/// Options of both verbs; `migrates` adds those of one.
+std::vector<command_line::option> options_of(request& r, bool migrates) {
   using namespace command_line;
-  return {{"SURVEY", "", "a file in TOML that describes the survey", to_text(r.survey)},
-          {"--fresh", "", "begin anew; else a run goes on with the first shot that is missing", to_flag(r.fresh)},
-          devices_option(r.devices),
-          json_option(r.json),
-          quiet_option(r.quiet),
-          help_option(r.help)};
+  std::vector<option> all{
+      {"SURVEY", "", "a file in TOML that describes the survey", to_text(r.survey)},
+      {"--fresh", "", "begin anew; else a run goes on with the first shot that is missing", to_flag(r.fresh)},
+      devices_option(r.devices),
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help)};
+  if (migrates)
+    all.insert(all.begin() + 1, {"--explain", "",
+                                 "migrate nothing: tell memory, disk and time of each way to keep wave fields on this "
+                                 "machine",
+                                 to_flag(r.explain)});
+  return all;
 }
 
 void print_help(const std::string& verb, const std::string& text) {
@@ -44,13 +52,13 @@ void print_help(const std::string& verb, const std::string& text) {
   fmt::print(
       "Usage: hpe rtm {} [options] SURVEY\n\n{}\n\n{}\n"
       "Fields of the survey file, in metres, seconds, hertz and metres a second, with defaults in parentheses:\n\n{}",
-      verb, text, command_line::lines_of_help(options_of(defaults)), help_on_surveys());
+      verb, text, command_line::lines_of_help(options_of(defaults, verb == "migrate")), help_on_surveys());
 }
 
 /// Reads the command line; throws bad_input if it names no survey.
 request parsed(const std::string& verb, int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv);
+  command_line::read(options_of(r, verb == "migrate"), argc, argv);
   if (!r.help && r.survey.empty()) throw bad_input("which survey? Usage: hpe rtm " + verb + " [options] SURVEY");
   return r;
 }
@@ -194,6 +202,16 @@ class image_files {
   const survey& survey_;
 };
 
+/// Prints what each way to keep the source's field takes.
+int explain(simulation& on, const volume& velocity) {
+  const medium<float> ground = on.medium_of(velocity);
+  const stack<float> onto(on.cells(), on.parts());
+  const keeping& wanted = on.settings().keep;
+  const keep_rates rates = measure_rates(on.wave(), ground, onto, on.shape(), wanted);
+  fmt::print("{}", explain_keeping(keep_options(on.shape(), wanted, rates), wanted, on.shape()));
+  return 0;
+}
+
 int migrate(const request& r) {
   const survey s = read_survey(r.survey);
   must_state(s.records, "[records] file", r);
@@ -220,7 +238,9 @@ int migrate(const request& r) {
   command_line::progress progress("shot", static_cast<double>(shots.size()), r.quiet);
   simulation on(velocity, fastest(velocity), run.wave,
                 [&](const std::string& what, double part) { progress.at(done + part, what); });
+  if (r.explain) return explain(on, velocity);
   migration work(on, velocity);
+  if (!r.quiet) fmt::print(stderr, "the source's wave field is kept as {}\n", name_of(work.kept()));
   before = static_cast<std::size_t>(
       std::clamp<std::int64_t>(sums.load(work.sums()), 0, static_cast<std::int64_t>(shots.size())));
   if (!r.quiet && before > 0) fmt::print(stderr, "{} shots are in {} already\n", before, sums.path());

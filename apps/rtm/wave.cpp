@@ -14,28 +14,16 @@ std::string kernel_name(const std::string& name) {
   return name + (std::is_same_v<T, float> ? "_f32" : "_f64");
 }
 
-/// The cells of the model between two planes of the grid.
-kernels::window clip(const kernels::window& w, std::int64_t x0, std::int64_t x1) {
-  const std::int64_t from = std::clamp(w.x, x0, x1), to = std::clamp(w.x + w.nx, x0, x1);
-  return {from, w.y, w.z, to - from, w.ny, w.nz};
-}
-
 std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
 
-/// Bytes of one kept field on the cells of a window.
-template <class T>
-std::size_t kept_bytes(const kernels::window& w, std::int64_t bits) {
-  if (bits == 0) return cells(w) * sizeof(T);
-  return static_cast<std::size_t>(w.nx * w.ny * kernels::compressed_row<T>(w.nz, bits));
-}
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
-/// The most bytes of one kept field that one device has.
+/// The most room of one kept field that one device has.
 template <class T>
 std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t bits) {
   std::size_t most = 0;
-  for (int d = 0; d < parts.devices(); ++d)
-    most = std::max(most, kept_bytes<T>(clip(g.model, parts.first(d), parts.last(d)), bits));
-  return most;
+  for (int d = 0; d < parts.devices(); ++d) most = std::max(most, kept_bytes<T>(model_part(g, parts, d), bits));
+  return round_up(most, sector);
 }
 
 /// The pieces of all slabs: first the outer planes that a neighbour reads, then the planes in between.
@@ -62,9 +50,20 @@ kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
   return kernels::make_cuda_slab(across, g.ends, x0, x1, it.compute_units);
 }
 
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
-
 }  // namespace
+
+kernels::window model_part(const grid& g, const decomposition& parts, int d) {
+  const kernels::window& m = g.model;
+  const std::int64_t from = std::clamp(m.x, parts.first(d), parts.last(d));
+  const std::int64_t to = std::clamp(m.x + m.nx, parts.first(d), parts.last(d));
+  return {from, m.y, m.z, to - from, m.ny, m.nz};
+}
+
+template <class T>
+std::size_t kept_bytes(const kernels::window& w, std::int64_t bits) {
+  if (bits == 0) return cells(w) * sizeof(T);
+  return static_cast<std::size_t>(w.nx * w.ny * kernels::compressed_row<T>(w.nz, bits));
+}
 
 std::vector<int> decomposition::list() const {
   std::vector<int> all(static_cast<std::size_t>(devices()));
@@ -155,12 +154,17 @@ kept_fields<T>::kept_fields(const grid& g, const decomposition& parts, std::int6
     : bits_(bits),
       part_(bytes_per_device(g, parts, count, bits)),
       fields_(part_ * static_cast<std::size_t>(parts.devices()), block_distribution(parts.list())) {
-  for (int d = 0; d < parts.devices(); ++d) windows_.push_back(clip(g.model, parts.first(d), parts.last(d)));
+  for (int d = 0; d < parts.devices(); ++d) windows_.push_back(model_part(g, parts, d));
 }
 
 template <class T>
 std::span<std::uint8_t> kept_fields<T>::bytes(int d, std::int64_t number) const {
-  const std::size_t size = kept_bytes<T>(window(d), bits_);
+  return room(d, number).first(kept_bytes<T>(window(d), bits_));
+}
+
+template <class T>
+std::span<std::uint8_t> kept_fields<T>::room(int d, std::int64_t number) const {
+  const std::size_t size = round_up(kept_bytes<T>(window(d), bits_), sector);
   return fields_.subspan(part_ * static_cast<std::size_t>(d) + static_cast<std::size_t>(number) * size, size);
 }
 
@@ -346,6 +350,16 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
   }
 }
 
+template <class T>
+std::vector<std::span<T>> propagator<T>::state(int d) const {
+  std::vector<std::span<T>> all{now_.planes(d, parts_.first(d), parts_.last(d)),
+                                next_.planes(d, parts_.first(d), parts_.last(d))};
+  if (!layers_.empty()) all.push_back(layers_[static_cast<std::size_t>(d)].memory.span());
+  return all;
+}
+
+template std::size_t kept_bytes<float>(const kernels::window&, std::int64_t);
+template std::size_t kept_bytes<double>(const kernels::window&, std::int64_t);
 template class traces<float>;
 template class traces<double>;
 template struct medium<float>;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "apps/rtm/grid.h"
+#include "apps/rtm/keep/field_store.h"
 #include "apps/rtm/wave_field.h"
 #include "hpe/hpe.hpp"
 #include "kernels/absorb.h"
@@ -35,6 +37,13 @@ struct decomposition {
 /// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first);
+
+/// The cells of the model that device d owns; nx may be 0.
+[[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
+
+/// Bytes of one kept field on the cells of a window, in so many bits a cell; 0: as it is.
+template <class T>
+[[nodiscard]] std::size_t kept_bytes(const kernels::window& w, std::int64_t bits);
 
 /// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
 /// Each device holds the points of its pieces.
@@ -89,10 +98,12 @@ class kept_fields {
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
   /// A field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
+  /// Its room there, a multiple of `sector` bytes.
+  [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
   /// The same as cells, if bits() is 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
-  /// Bytes that each device needs for count fields.
+  /// Bytes that each device needs at most for count fields.
   static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
                                       std::int64_t bits = 0);
 
@@ -133,6 +144,16 @@ class propagator {
 
   /// The present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
+
+  /// Exchanges the present field and the previous one. Where nothing damps, steps then lead back in time.
+  void turn() { std::swap(now_, next_); }
+
+  /// The present field in the memory of devices. Valid until the next step.
+  [[nodiscard]] const wave_field<T>& present() const { return now_; }
+
+  /// The memory of a device that further steps depend on. Valid until the next step. Propagators on the same grid have
+  /// lists of the same lengths, so copies of these ranges save and restore a state.
+  [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
  private:
   /// The part of a device in a matched layer, and what its cells remember.

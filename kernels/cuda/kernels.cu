@@ -1,6 +1,7 @@
 // All kernels for GPUs.
 
 #include "kernels/cuda/absorb.cuh"
+#include "kernels/cuda/boxes.cuh"
 #include "kernels/cuda/compression.cuh"
 #include "kernels/cuda/fdtd.cuh"
 #include "kernels/cuda/wave.cuh"

@@ -7,6 +7,7 @@
 
 #include "hpe/kernel.h"
 #include "kernels/host/absorb_bodies.h"
+#include "kernels/host/boxes_bodies.h"
 #include "kernels/host/compression_bodies.h"
 #include "kernels/host/fdtd_bodies.h"
 #include "kernels/host/wave_bodies.h"

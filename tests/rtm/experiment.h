@@ -11,7 +11,7 @@
 
 #include "apps/rtm/grid.h"
 #include "apps/rtm/migration.h"
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 #include "apps/rtm/wave.h"
 
 namespace hpe::rtm::testing {

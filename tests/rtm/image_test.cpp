@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "apps/pictures/chart.h"
-#include "apps/rtm/picture.h"
+#include "apps/rtm/model/picture.h"
 #include "tests/rtm/experiment.h"
 
 namespace hpe::rtm::testing {
@@ -117,7 +117,7 @@ TEST(Image, CompressedWaveFieldsChangeItLittle) {
     s.steps = static_cast<std::int64_t>(0.6 / s.time_step);
     s.keep_every = default_keep_every(s.frequency, s.time_step);
     s.devices = devices;
-    s.kept_bits = bits;
+    s.keep.bits = bits;
     simulation on(truth, 2500, s, nullptr);
     const medium<float> ground = on.medium_of(truth);
     migration work(on, smooth);

@@ -1,4 +1,4 @@
-#include "apps/rtm/picture.h"
+#include "apps/rtm/model/picture.h"
 
 #include <algorithm>
 #include <cmath>

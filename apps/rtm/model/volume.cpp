@@ -1,4 +1,4 @@
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 
 #include <algorithm>
 #include <cerrno>

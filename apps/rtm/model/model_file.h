@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 
 namespace hpe::rtm {
 

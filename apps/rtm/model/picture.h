@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/pictures/picture.h"
-#include "apps/rtm/volume.h"
+#include "apps/rtm/model/volume.h"
 
 namespace hpe::rtm {
 

@@ -1,4 +1,4 @@
-#include "apps/rtm/model_file.h"
+#include "apps/rtm/model/model_file.h"
 
 #include <fmt/core.h>
 

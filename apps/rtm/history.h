@@ -1,0 +1,74 @@
+#pragma once
+
+/// The source's wave field between the two passes of a shot: the forward pass makes it in rising time, the imaging
+/// condition uses it in falling time.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "apps/rtm/keep/field_store.h"
+#include "apps/rtm/wave.h"
+
+namespace hpe::rtm {
+
+/// What is kept of the source's field.
+enum class keep_method {
+  automatic,
+  fields,      ///< the field at every keep_every-th step
+  boundary,    ///< the cells around the model at every step and the last two fields, from which steps lead back
+  checkpoints  ///< the state at few steps, from which steps are repeated (Revolve)
+};
+
+/// How a migration keeps the source's field. The image has the same bits for `fields` anywhere without zfp and, if they
+/// are not compressed, for `checkpoints`.
+struct keeping {
+  keep_method how = keep_method::automatic;
+  keep_place where = keep_place::automatic;
+  std::int64_t bits = 0;         ///< of a cell of kept fields: 4, 8, 16, or 0 to keep it as it is
+  bool zfp = false;              ///< these bits are zfp's, packed by the host; else those of kernels (kernels/wave.h)
+  std::int64_t checkpoints = 0;  ///< 0: as many as there is memory for
+  std::string folder = ".";      ///< for keep_place::disk
+};
+
+/// The field to keep, and how its passes run. The grid and the decomposition must outlive a history.
+struct history_shape {
+  const grid& cells;
+  const decomposition& parts;
+  std::int64_t steps;
+  std::int64_t keep_every;
+
+  /// Fields that the imaging condition uses.
+  [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }
+};
+
+/// Of one kind of keeping. Shots use it one after the other, each with one forward and one backward pass.
+class source_history {
+ public:
+  virtual ~source_history() = default;
+
+  /// Before step t of the forward pass, for each t in rising order.
+  virtual void before_step(propagator<float>& forward, std::int64_t t) = 0;
+
+  /// After the last step. The references must stay valid until the end of the backward pass.
+  virtual void turn(const propagator<float>& forward, const medium<float>& m, const traces<float>& source) = 0;
+
+  /// Before step t of the backward pass, for each t in falling order: adds to the image if t is a multiple of
+  /// keep_every.
+  virtual void correlate(propagator<float>& backward, std::int64_t t, const stack<float>& onto) = 0;
+};
+
+/// Neither `how` nor `where` may be automatic. Throws bad_input for a folder that cannot be used, and hpe::error where
+/// memory is missing.
+[[nodiscard]] std::unique_ptr<source_history> make_history(const history_shape& shape, const keeping& k);
+
+/// Bytes of one of the items that a method keeps: on the device with the most, on all devices, and where the items are
+/// kept in the end.
+struct item_bytes {
+  std::size_t on_one_device = 0, on_devices = 0, kept = 0;
+};
+[[nodiscard]] item_bytes bytes_of_field(const history_shape& shape, const keeping& k);
+[[nodiscard]] item_bytes bytes_of_boundary(const history_shape& shape);
+[[nodiscard]] item_bytes bytes_of_checkpoint(const history_shape& shape);
+
+}  // namespace hpe::rtm
