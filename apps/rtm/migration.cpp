@@ -21,14 +21,14 @@ std::string number(double value) {
 
 /// The grid of a model. Throws bad_input if the time step is not stable on it.
 grid checked_grid(const volume& model, double fastest, const migration_settings& s) {
-  const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest);
+  const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)
     throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + number(model.spacing) +
                     " m and velocities up to " + number(fastest) + " m/s it must be positive and at most " +
                     number(limit * 1e3) + " ms to be stable");
   if (s.steps < 1 || s.keep_every < 1)
     throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
-  return make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit);
+  return make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
 }
 
 decomposition checked_parts(const grid& g, const migration_settings& s) {

@@ -50,6 +50,7 @@ struct migration_settings {
   keeping keep = {};            ///< how and where
   int devices = 1;
   boundaries edges;
+  std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< of the peak of such a wavelet, seconds

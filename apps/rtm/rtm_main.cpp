@@ -101,7 +101,8 @@ migration_settings settings(const request& r, const volume& v) {
   const auto [slow, fast] = std::minmax_element(v.values.begin(), v.values.end());
   migration_settings s;
   s.frequency = r.frequency > 0 ? r.frequency : default_frequency(*slow, v.spacing);
-  s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast);
+  s.order = r.space_order;
+  s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast, s.order);
   const double time = r.time > 0 ? r.time : record_length(v, s.frequency);
   if (time / s.time_step > 10'000'000)
     throw bad_input("a record of " + std::to_string(time) + " s takes more than ten million steps of " +

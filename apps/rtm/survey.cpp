@@ -115,6 +115,7 @@ std::vector<field> fields_of(survey& s) {
       {"receivers", "depth", &s.receiver_depth, "(2 cells)", 0},
       {"receivers", "geometry", path{&s.geometry},
        "instead of [shots] and other fields: a SEG-Y file with the places of shots and receivers"},
+      {"space", "order", number_of{&s.order, {4, 8, 12, 16}}, "of the derivatives (8)"},
       {"time", "length", &s.length, "of a record (long enough for the deepest reflections)", above_zero},
       {"time", "interval", &s.interval,
        "between samples of a record (8 in a period of the wavelet's peak, at most 0.004)", above_zero},

@@ -20,12 +20,13 @@ double largest(const std::vector<float>& v) {
 }
 
 /// The largest value of the field 2,000 steps after a spike, in a reflecting box or one with matched layers.
-double after_two_thousand_steps(std::int64_t ny, double part_of_limit, std::int64_t cpml = 0) {
+double after_two_thousand_steps(std::int64_t ny, double part_of_limit, std::int64_t cpml = 0,
+                                std::int64_t order = usual_order) {
   boundaries edges;
   edges.sponge = cpml > 0 ? -1 : 0;
   edges.cpml = cpml;
   const experiment e =
-      make_experiment(make_volume(40, ny, 36, spacing, 2000), 2000, part_of_limit, device_count(), edges);
+      make_experiment(make_volume(40, ny, 36, spacing, 2000), 2000, part_of_limit, device_count(), edges, order);
   std::vector<float> spike(2000, 0.0f);
   spike[0] = 1;
   const std::vector<point> at{e.cells.cell(17, ny / 2, 15)};
@@ -36,6 +37,13 @@ TEST(Stability, JustBelowTheLimitStaysBounded) {
   EXPECT_LT(after_two_thousand_steps(1, 0.99), 10.0);
   EXPECT_LT(after_two_thousand_steps(34, 0.99), 10.0);
   EXPECT_LT(after_two_thousand_steps(6, 0.99), 10.0);
+}
+
+TEST(Stability, OtherOrdersHaveTheirOwnLimit) {
+  for (const std::int64_t order : {4, 12, 16}) {
+    EXPECT_LT(after_two_thousand_steps(34, 0.99, 0, order), 10.0) << order;
+    EXPECT_GT(after_two_thousand_steps(1, 1.01, 0, order), 1e6) << order;
+  }
 }
 
 TEST(Stability, MatchedLayersStayBounded) {
@@ -52,12 +60,13 @@ TEST(Stability, JustAboveTheLimitBlowsUp) {
 
 /// The reflection of the edges in decibels: the largest difference from the records in a ground without edges, at
 /// points everywhere in the model, divided by the largest recorded value.
-double residue(double velocity, double fastest, double frequency, const boundaries& edges) {
+double residue(double velocity, double fastest, double frequency, const boundaries& edges,
+               std::int64_t order = usual_order) {
   constexpr std::int64_t nx = 120, nz = 100, more = 170;
   experiment with_edges =
-      make_experiment(make_volume(nx, 1, nz, spacing, static_cast<float>(velocity)), fastest, 0.9, 1, edges);
+      make_experiment(make_volume(nx, 1, nz, spacing, static_cast<float>(velocity)), fastest, 0.9, 1, edges, order);
   experiment without = make_experiment(
-      make_volume(nx + 2 * more, 1, nz + 2 * more, spacing, static_cast<float>(velocity)), fastest, 0.9, 1);
+      make_volume(nx + 2 * more, 1, nz + 2 * more, spacing, static_cast<float>(velocity)), fastest, 0.9, 1, {}, order);
   // Long enough for the wave to cross the model twice, but not to come back from the edges of the larger model.
   const double seconds = 1.9 * static_cast<double>(more + 40) * spacing / velocity;
   const auto steps = static_cast<std::int64_t>(seconds / with_edges.time_step);
@@ -92,6 +101,7 @@ TEST(Boundary, MatchedLayersSendBackLessThanMinusFortyDecibels) {
     RecordProperty("matched_residue_db_" + std::to_string(velocity), std::to_string(db));
     EXPECT_LE(db, -40) << velocity << " m/s";
   }
+  for (const std::int64_t order : {4, 12, 16}) EXPECT_LE(residue(3000, 4500, 16, edges, order), -40) << order;
 }
 
 TEST(Boundary, FreeSurfaceTurnsTheSign) {
@@ -133,10 +143,10 @@ TEST(Reciprocity, SourceAndReceiverChangePlaces) {
 /// | <F q, d> - <q, F* d> | over |F q| |d|, where q are the sources, F q the records at the receivers, and F* the steps
 /// backward in time from the receivers to the sources.
 template <class T>
-double dot_product_error(std::int64_t ny) {
+double dot_product_error(std::int64_t ny, std::int64_t order = usual_order) {
   boundaries edges;
   edges.sponge = 10;
-  const experiment e = make_experiment(layered(50, ny, 40), 3750, 0.9, device_count(), edges);
+  const experiment e = make_experiment(layered(50, ny, 40), 3750, 0.9, device_count(), edges, order);
   const std::vector<point> sources{e.cells.cell(5, 0, 3), e.cells.cell(30, ny / 2, 20)};
   const std::vector<point> receivers{e.cells.cell(44, ny - 1, 2), e.cells.cell(20, 0, 33), e.cells.cell(25, 0, 25)};
   constexpr std::size_t steps = 250;
@@ -165,18 +175,19 @@ TEST(Adjoint, StepsDownwardsAreTheAdjointOfStepsUpwards) {
   EXPECT_LE(double_2d, 1e-11);
   EXPECT_LE(double_thin, 1e-11);
   EXPECT_LE(double_3d, 1e-11);
+  for (const std::int64_t order : {4, 12, 16}) EXPECT_LE(dot_product_error<double>(34, order), 1e-11) << order;
 }
 
 /// What six receivers record of a smooth pulse, at fixed places and times, on cells of `h` metres and with steps of
 /// `time_step` seconds. The pulse is a Gaussian in space and time and never reaches the edges.
-std::vector<double> records_of_a_pulse(double h, double time_step, double every) {
+std::vector<double> records_of_a_pulse(double h, double time_step, double every, std::int64_t order = 8) {
   constexpr double side = 1400, velocity = 2000, width = 50, duration = 0.012, seconds = 0.18;
   constexpr double reach = 7 * width;  // beyond, the pulse is below the rounding of its middle
   const auto cells = static_cast<std::int64_t>(side / h);
   const volume ground = make_volume(cells, 1, cells, h, velocity);
   boundaries edges;
   edges.sponge = 0;
-  const grid g = make_grid(cells, 1, cells, h, edges, time_step / stable_step(2, h, velocity));
+  const grid g = make_grid(cells, 1, cells, h, edges, time_step / stable_step(2, h, velocity, order), order);
   const decomposition parts = decompose(g.layout, device_count(), sizeof(double));
   const auto steps = static_cast<std::int64_t>(std::lround(seconds / time_step)) + 1;
   const double middle = side / 2;
@@ -217,13 +228,19 @@ double order_of(const std::vector<double>& whole, const std::vector<double>& hal
   return std::log2(norm(difference(whole, half)) / norm(difference(half, quarter)));
 }
 
-TEST(Convergence, InSpaceIsOfEighthOrder) {
+void expect_convergence_of(std::int64_t order) {
   constexpr double step = 1e-3;
-  const double order = order_of(records_of_a_pulse(20, step, step), records_of_a_pulse(10, step, step),
-                                records_of_a_pulse(5, step, step));
-  RecordProperty("order", std::to_string(order));
-  EXPECT_NEAR(order, 8, 0.2 * 8);
+  const double found = order_of(records_of_a_pulse(20, step, step, order), records_of_a_pulse(10, step, step, order),
+                                records_of_a_pulse(5, step, step, order));
+  ::testing::Test::RecordProperty("order", std::to_string(found));
+  const auto wanted = static_cast<double>(order);
+  EXPECT_NEAR(found, wanted, 0.2 * wanted);
 }
+
+TEST(Convergence, InSpaceIsOfFourthOrder) { expect_convergence_of(4); }
+TEST(Convergence, InSpaceIsOfEighthOrder) { expect_convergence_of(8); }
+TEST(Convergence, InSpaceIsOfTwelfthOrder) { expect_convergence_of(12); }
+TEST(Convergence, InSpaceIsOfSixteenthOrder) { expect_convergence_of(16); }
 
 TEST(Convergence, InTimeIsOfSecondOrder) {
   constexpr double step = 2e-3;
