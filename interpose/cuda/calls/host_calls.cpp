@@ -156,6 +156,7 @@ void host_calls::wait_for_program(CUcontext also) {
 }
 
 std::uint64_t host_calls::queued_now() noexcept {
+  if (!messages_wait) return 0;
   queuing_threads::watch();
   return queuing_threads::all_done() ? 0 : waits_begun_.load() + 1;
 }

@@ -45,6 +45,9 @@ class host_calls final : public interpose::adopted_pointers {
   interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
                                  std::size_t bytes, std::uint64_t queued) override;
 
+  /// Whether messages between processes wait for work that the program has queued. Set before the first call.
+  inline static constinit bool messages_wait = true;
+
   /// The program frees memory.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
   [[nodiscard]] bool knows_any() const noexcept { return known_.any(); }
@@ -74,7 +77,8 @@ class host_calls final : public interpose::adopted_pointers {
   void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
   [[nodiscard]] bool copy_together(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces,
                                    bool to_device, call_queue& queue);
-  [[nodiscard]] interpose::device_copy begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes, bool to_device);
+  [[nodiscard]] interpose::device_copy begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes,
+                                                  bool to_device);
   /// Waits for all work of the program, in the context `also` too, unless the work is known to be done.
   void wait_for_program(CUcontext also);
   /// Waits for the work that was queued before queued_now() returned `queued`.
