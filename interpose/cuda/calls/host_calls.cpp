@@ -304,6 +304,18 @@ void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   cu_.check(release.result(), "giving up what CPU code has fetched of memory that another process has written");
 }
 
+std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, const call_queue& queue) {
+  if (which.process == process_) {
+    const CUdeviceptr address = which.base + which.offset;
+    const auto found = known_.at(address);
+    if (!found || found->context != queue.parts()->context()) return std::nullopt;
+    return reached{address, nullptr};
+  }
+  const auto memory = peers_.open(which, queue.parts());
+  if (memory == nullptr) return std::nullopt;
+  return reached{memory->base() + which.offset, memory};
+}
+
 std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                             std::uint64_t queued) {
   const CUdeviceptr target = number_of(to);
@@ -312,31 +324,30 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   const auto queue =
       on_device ? queue_of(place ? place->context : require(target).context, shape.bytes()) : some_queue();
   if (queue == nullptr) return std::nullopt;
-  const auto memory = peers_.open(from, queue->parts());
-  if (memory == nullptr) return std::nullopt;
+  const auto source = reach(from, *queue);
+  if (!source) return std::nullopt;
   wait_for_program(queue->parts()->context(), queued);
   const entered here(cu_, queue->parts()->context());
-  const CUdeviceptr source = memory->base() + from.offset;
   if (!on_device) {
     if (shape.is_one_run())
-      if (const auto done = copies_.download(to, source, shape.bytes(), queue->stream())) {
+      if (const auto done = copies_.download(to, source->address, shape.bytes(), queue->stream())) {
         cu_.check(*done, "copying the bytes of a message");
         return device_copy{queue, 0};
       }
-    return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source, shape, memory)};
+    return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
   }
   device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
-  return device_copy{queue, copy_rows(*queue, target, source, shape, memory)};
+  return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
 }
 
 std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
   const auto queue = queue_of(require(from).context);
-  const auto memory = peers_.open(to, queue->parts());
-  if (memory == nullptr) return std::nullopt;
+  const auto target = reach(to, *queue);
+  if (!target) return std::nullopt;
   const entered here(cu_, queue->parts()->context());
-  return device_copy{queue, copy_rows(*queue, memory->base() + to.offset, from, shape, memory)};
+  return device_copy{queue, copy_rows(*queue, target->address, from, shape, target->mapped)};
 }
 
 std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std::size_t bytes) {

@@ -66,6 +66,13 @@ class host_calls final : public interpose::adopted_pointers {
   /// unfinished copies, because reads from another device overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
+  /// Bytes that a process of this machine has shared, as the queue's context reaches them. `mapped` is set for those of
+  /// other processes. Nothing if the context cannot reach them.
+  struct reached {
+    CUdeviceptr address;
+    std::shared_ptr<void> mapped;
+  };
+  [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
   /// nullptr if the driver does not load the kernels; the first failure is logged and remembered.
   [[nodiscard]] std::shared_ptr<copy_kernels> kernels_of(CUcontext context);
   /// Queues a copy between two addresses that kernels of the queue's context reach. That context must be current.

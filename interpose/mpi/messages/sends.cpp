@@ -65,7 +65,7 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
   HPE_REAL(Comm_size)(comm, &members);
   if (dest >= members) return nullptr;
   const int rank = job::world_rank(comm, dest);
-  if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
+  if (rank == MPI_UNDEFINED || (driver == nullptr && rank == running.rank)) return nullptr;
   const layout which = elements(count, type);
   if (which.empty()) return nullptr;
   const auto rows = which.rows();

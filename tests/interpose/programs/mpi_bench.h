@@ -13,7 +13,9 @@
 
 inline constexpr std::size_t room = std::size_t{1} << 30;
 
-inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 inline double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -32,11 +34,14 @@ __device__ inline unsigned char byte_of(std::uint64_t seed, std::size_t i) {
   return static_cast<unsigned char>(z >> 37);
 }
 static __global__ void fill(unsigned char* p, std::size_t bytes, std::uint64_t seed) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes; i += std::size_t{gridDim.x} * blockDim.x)
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes;
+       i += std::size_t{gridDim.x} * blockDim.x)
     p[i] = byte_of(seed, i);
 }
-static __global__ void compare(const unsigned char* p, std::size_t bytes, std::uint64_t seed, unsigned long long* wrong) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes; i += std::size_t{gridDim.x} * blockDim.x)
+static __global__ void compare(const unsigned char* p, std::size_t bytes, std::uint64_t seed,
+                               unsigned long long* wrong) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes;
+       i += std::size_t{gridDim.x} * blockDim.x)
     if (p[i] != byte_of(seed, i)) atomicAdd(wrong, 1ULL);
 }
 
