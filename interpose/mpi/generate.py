@@ -154,6 +154,7 @@ def main():
     rows, _, _ = read_table(table)
     text = [
         "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
+        '#include "interpose/mpi/collectives/calls.h"',
         '#include "interpose/mpi/groups.h"',
         '#include "interpose/mpi/messages/job.h"',
         '#include "interpose/mpi/messages/point_to_point.h"',
