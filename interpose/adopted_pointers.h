@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "hpe/hpe.h"
 
@@ -57,6 +58,25 @@ struct copied_piece {
   copied_rows shape;  ///< its two sides are equal
 };
 
+/// Contiguous bytes, at an offset from an address.
+struct stretch {
+  std::ptrdiff_t offset = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const stretch&, const stretch&) = default;
+};
+
+/// Elements at equal distances that all consist of the same stretches of bytes.
+struct scattered_bytes {
+  std::shared_ptr<const std::vector<stretch>> element;  ///< in the order of the data; not empty
+  std::size_t element_bytes = 0;
+  std::ptrdiff_t extent = 0;  ///< from one element to the next
+
+  [[nodiscard]] bool is_one_run() const noexcept {
+    return element->size() == 1 && extent == static_cast<std::ptrdiff_t>(element_bytes);
+  }
+};
+
 /// Copies that devices make one after the other. Thread safe.
 class copy_queue {
  public:
@@ -71,8 +91,11 @@ class copy_queue {
 struct device_copy {
   std::shared_ptr<copy_queue> queue;
   std::uint64_t number = 0;
-  [[nodiscard]] bool done() const { return queue->reached(number); }
-  void wait() const { queue->wait(); }
+  /// Without a queue, the copy is done.
+  [[nodiscard]] bool done() const { return queue == nullptr || queue->reached(number); }
+  void wait() const {
+    if (queue != nullptr) queue->wait();
+  }
 };
 
 /// Thread safe. Functions throw hpe::error unless they are noexcept or say otherwise.
@@ -94,6 +117,11 @@ class HPE_API adopted_pointers {
     write(to, from, {&all, 1});
   }
   virtual void write(std::uintptr_t to, const void* from, std::span<const copied_piece> pieces) = 0;
+
+  /// As read() and write() without waiting for the copy, from and to memory of borrow(), which must be left alone until
+  /// the copy is done.
+  [[nodiscard]] virtual device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) = 0;
+  [[nodiscard]] virtual device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) = 0;
 
   /// Borrows host memory that devices copy fast: whole pages. give_back() needs the same number of bytes. Throws
   /// std::bad_alloc.
@@ -121,6 +149,18 @@ class HPE_API adopted_pointers {
   /// this process cannot reach that.
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const copied_rows& shape) = 0;
+
+  // ---- bytes that are not contiguous, or that the driver cannot share
+
+  /// Borrows device memory of hpe on the device of an allocation. Other processes can map it: share() names it. The
+  /// last owner must not leave work queued that uses it. Returns nullptr if there is none.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
+  /// Queues a copy of the first `bytes` bytes of data of elements, which begin at `from`, to contiguous memory of
+  /// borrow_beside(), after the work that `queued` names. scatter() copies the other way.
+  virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
+                             std::uint64_t queued) = 0;
+  virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
+                              std::uint64_t queued) = 0;
 
   /// Whether the process can have adopted memory; if not, no other function needs a call.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }

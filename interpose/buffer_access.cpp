@@ -69,7 +69,10 @@ buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   if (access == nullptr) {
     adopted_pointers* const behind = bytes != 0 ? adopted_pointers::of(address) : nullptr;
     result.adopted_pieces_ = {{0, {.width = bytes}}};
-    if (behind != nullptr) result.use_adopted(*behind, true);
+    if (behind != nullptr) {
+      result.use_adopted(*behind, false);
+      result.moving_ = behind->start_read(result.data_, reinterpret_cast<std::uintptr_t>(address), bytes);
+    }
     return result;
   }
   result.access_ = access;
@@ -83,11 +86,9 @@ buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   return result;
 }
 
-bool buffer_access::ready() const { return access_ == nullptr || access_->reached(copying_); }
+bool buffer_access::ready() const { return access_ != nullptr ? access_->reached(copying_) : moving_.done(); }
 
-void buffer_access::wait_ready() {
-  if (access_ != nullptr) access_->finish(copying_);
-}
+void buffer_access::wait_ready() { access_ != nullptr ? access_->finish(copying_) : moving_.wait(); }
 
 void buffer_access::refresh() {
   if (adopted_ != nullptr && use_ != host_use::write) read_adopted();
@@ -102,9 +103,17 @@ void buffer_access::refresh() {
 
 void buffer_access::settle() {
   if (access_ != nullptr && !in_place()) access_->settle(copy_);
+  moving_.wait();
 }
 
-bool buffer_access::settled() const { return access_ == nullptr || in_place() || access_->settled(copy_); }
+bool buffer_access::settled() const {
+  return access_ == nullptr || in_place() ? moving_.done() : access_->settled(copy_);
+}
+
+void buffer_access::start_written() {
+  if (adopted_ == nullptr) return written();
+  moving_ = adopted_->start_write(reinterpret_cast<std::uintptr_t>(address_), data_, bytes_);
+}
 
 void buffer_access::written(std::size_t offset, std::size_t bytes) {
   if (adopted_ != nullptr)

@@ -84,6 +84,9 @@ class buffer_access {
   void settle();
   /// Whether settle() would return at once.
   [[nodiscard]] bool settled() const;
+  /// As written(); the bytes of adopted memory are in place only once settled() returns true.
+  void start_written();
+  [[nodiscard]] bool adopted() const noexcept { return adopted_ != nullptr; }
 
  private:
   // Returns a copy's memory to its lender.
@@ -107,6 +110,7 @@ class buffer_access {
   adopted_pointers* adopted_ = nullptr;
   std::unique_ptr<std::byte, return_memory> own_{nullptr, {nullptr, 0}};  // the copy of adopted memory
   std::vector<timepoint> copying_;                                        // set by started()
+  device_copy moving_;  // the same for adopted memory, and the copy that start_written() began
 };
 
 }  // namespace hpe::interpose

@@ -1,6 +1,7 @@
 // The table that tells the shim which functions to call in place of driver entries.
 #include <string>
 
+#include "interpose/cuda/calls/host_calls.h"
 #include "interpose/cuda/copy_hooks.h"
 #include "interpose/cuda/interposition.h"
 #include "interpose/cuda/queuing_threads.h"
@@ -46,6 +47,9 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
                   "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
       cuda_hooks::host_access = chosen.cuda_host_access == "on";
+      HPE_REQUIRE(chosen.mpi_waits == "on" || chosen.mpi_waits == "off", HPE_ERROR_INITIALIZATION,
+                  "HPE_MPI_WAITS=\"{}\" is neither on nor off", chosen.mpi_waits);
+      cuda_hooks::host_calls::messages_wait = chosen.mpi_waits == "on";
       cuda_hooks::stall_after = chosen.stall_after;
       // serve_touches reports a failure. Called here, before the driver is loaded: most programs still have a single
       // thread, for which the kernel's registration is fast; with several threads it takes milliseconds.

@@ -160,6 +160,7 @@ def wrap(table, output, *headers):
     rows, _, _ = read_table(table)
     text = [
         "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
+        '#include "interpose/mpi/collectives/calls.h"',
         '#include "interpose/mpi/groups.h"',
         '#include "interpose/mpi/messages/job.h"',
         '#include "interpose/mpi/messages/point_to_point.h"',

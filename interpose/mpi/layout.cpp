@@ -65,6 +65,16 @@ std::optional<byte_rows> layout::rows() const {
   return result;
 }
 
+std::optional<layout::elements_of_type> layout::scattered() const {
+  if (parts_.size() != 1) return std::nullopt;
+  const part& all = parts_[0];
+  if (all.map == nullptr)
+    return elements_of_type{all.displacement,
+                            {std::make_shared<const std::vector<stretch>>(1, stretch{0, all.bytes}), all.bytes,
+                             static_cast<std::ptrdiff_t>(all.bytes)}};
+  return elements_of_type{all.displacement, {all.map, size_ / static_cast<std::size_t>(all.count), all.extent}};
+}
+
 void layout::cover(MPI_Aint begin, MPI_Aint end) {
   begin_ = size_ == 0 ? begin : std::min(begin_, begin);
   end_ = size_ == 0 ? end : std::max(end_, end);

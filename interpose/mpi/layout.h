@@ -33,14 +33,6 @@ struct type_measures {
 };
 [[nodiscard]] type_measures measures_of(MPI_Datatype type);
 
-/// Contiguous bytes, at an offset from the address in the call.
-struct stretch {
-  MPI_Aint offset = 0;
-  std::size_t bytes = 0;
-
-  friend bool operator==(const stretch&, const stretch&) = default;
-};
-
 /// Stretches of equal width at equal distances: rows, and planes of rows. A single stretch is one row.
 struct byte_rows {
   MPI_Aint offset = 0;
@@ -86,6 +78,13 @@ class layout {
 
   /// The whole layout as rows; nothing if its stretches do not have equal widths and distances.
   [[nodiscard]] std::optional<byte_rows> rows() const;
+
+  /// The layout as elements of one type, or nothing.
+  struct elements_of_type {
+    MPI_Aint displacement;
+    scattered_bytes which;
+  };
+  [[nodiscard]] std::optional<elements_of_type> scattered() const;
 
   /// Visits the first `bytes` bytes of data in the order of the type maps; adjacent stretches are merged.
   void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;

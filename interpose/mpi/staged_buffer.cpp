@@ -6,16 +6,18 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// At this average distance or more, pieces are copied one by one. Closer pieces are copied together with the bytes
-// between them, which costs less than a command for each piece.
+// Pieces of hpe's memory at this average distance or more are copied one by one. Closer pieces are copied together with
+// the bytes between them, which costs less than a command for each piece. Pieces of the driver's memory, which a kernel
+// gathers, are copied with the bytes between them only if most bytes are data.
 constexpr std::size_t far_apart = std::size_t{64} << 10;
 
-std::vector<host_piece> pieces_of(const layout& which) {
+std::vector<host_piece> pieces_of(const layout& which, bool driver) {
   std::vector<host_piece> pieces;
   which.visit(which.size(), [&](stretch s) {
     pieces.push_back({static_cast<std::size_t>(s.offset - which.begin()), s.bytes});
   });
-  if (which.extent() / pieces.size() < far_apart) return {{0, which.extent()}};
+  const bool together = driver ? which.extent() <= 2 * which.size() : which.extent() / pieces.size() < far_apart;
+  if (together) return {{0, which.extent()}};
   return pieces;
 }
 
@@ -40,7 +42,7 @@ buffer_access access_to(const void* given, const layout& which, host_use use, bo
   if (driver != nullptr)
     if (const auto rows = which.rows()) return {*driver, first, use, again, alike_on_both_sides(*rows)};
   if (use != host_use::read) return {first, which.extent(), use, again};
-  return {first, which.extent(), use, again, pieces_of(which)};
+  return {first, which.extent(), use, again, pieces_of(which, driver != nullptr)};
 }
 
 }  // namespace

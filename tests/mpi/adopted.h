@@ -56,9 +56,15 @@ inline unsigned seed_of(int of_rank, std::size_t count) {
 
 class device_bytes {
  public:
-  explicit device_bytes(std::size_t count) : count_(count) { EXPECT(cuMemAlloc(&address_, count + 1) == CUDA_SUCCESS); }
+  /// Allocate from the device's pool, whose memory the driver does not share with other processes.
+  inline static bool of_pool = false;
+
+  explicit device_bytes(std::size_t count) : count_(count), of_pool_(of_pool) {
+    EXPECT((of_pool ? cuMemAllocAsync(&address_, count + 1, nullptr) : cuMemAlloc(&address_, count + 1)) ==
+           CUDA_SUCCESS);
+  }
   explicit device_bytes(const bytes& content) : device_bytes(content.size()) { put(content); }
-  ~device_bytes() { EXPECT(cuMemFree(address_) == CUDA_SUCCESS); }
+  ~device_bytes() { EXPECT((of_pool_ ? cuMemFreeAsync(address_, nullptr) : cuMemFree(address_)) == CUDA_SUCCESS); }
   device_bytes(const device_bytes&) = delete;
   device_bytes& operator=(const device_bytes&) = delete;
   void put(const bytes& content) const {
@@ -74,6 +80,7 @@ class device_bytes {
 
  private:
   std::size_t count_;
+  bool of_pool_;
   CUdeviceptr address_ = 0;
 };
 

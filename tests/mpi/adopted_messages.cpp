@@ -1,5 +1,6 @@
 // Messages between ranks from device memory that CUDA allocated, as in tests/mpi/adopted.cpp: they are copied from
 // device to device, respect the program's own waits, and go on working after memory is freed and allocated again.
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -306,6 +307,41 @@ void touched_meanwhile() {
   }
 }
 
+// Collective calls copy from device to device: they map the other rank's new memory. Only one rank may have device
+// memory.
+void collective_calls() {
+  constexpr int count = 100000;
+  for (const bool host : {false, true}) {
+    const device_bytes out(random_bytes(2 * count, seed_of(rank, 20)));
+    const device_bytes in(2 * count);
+    bytes in_host(2 * count);
+    const bool here = host && rank == 0;
+    std::uint8_t* const to = here ? in_host.data() : in.data();
+    const unsigned before = calls_of("cuIpcOpenMemHandle_v2");
+    MPI_Alltoall(out.data(), count, MPI_BYTE, to, count, MPI_BYTE, world);
+    int mapped = static_cast<int>(calls_of("cuIpcOpenMemHandle_v2") - before);
+    MPI_Allreduce(MPI_IN_PLACE, &mapped, 1, MPI_INT, MPI_SUM, world);
+    EXPECT((mapped > 0) == direct() || one_device());
+    const bytes got = here ? in_host : in.get();
+    for (int r = 0; r < 2; ++r) {
+      const bytes sent = random_bytes(2 * count, seed_of(r, 20));
+      EXPECT(std::equal(got.begin() + r * count, got.begin() + (r + 1) * count, sent.begin() + rank * count));
+    }
+  }
+}
+
+// Memory of a pool, which other processes cannot map: the bytes go by way of device memory of hpe.
+void of_pools() {
+  device_bytes::of_pool = true;
+  for (const std::size_t count : {8, 2031, 64 << 10, 1 << 20}) both_directions(count);
+  probes(100000);
+  truncation(100000);
+  messages_of_all_types();
+  waits();
+  touched();
+  device_bytes::of_pool = false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -325,10 +361,12 @@ int main(int argc, char** argv) {
   messages_of_all_types();
   // The kernels are loaded once. On one device rank 0 may have made all copies of rows, so rank 1 loaded none.
   const unsigned loaded = calls_of("cuModuleLoadData");
-  EXPECT(loaded == (direct() ? 1U : 0U) || (one_device() && rank == 1 && loaded == 0));
+  EXPECT(loaded == 1U || (one_device() && rank == 1 && loaded == 0));
   waits();
   touched();
   touched_meanwhile();
+  collective_calls();
+  of_pools();
   sides();
   EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());
   out_of_reach();

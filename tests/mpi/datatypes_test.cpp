@@ -140,6 +140,22 @@ TEST(datatypes, AtRandom) {
   }
 }
 
+// The stretches fill a range without gaps, but not in the order of their addresses.
+TEST(datatypes, HalvesInReverseOrder) {
+  constexpr int half = 1000;
+  const std::array<int, 2> lengths{half, half};
+  const std::array<int, 2> places{half, 0};
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Type_indexed(2, lengths.data(), places.data(), MPI_UINT32_T, &made);
+  const datatype reversed(made);
+  same_as_on_host(2 * half, 2 * half, [&](buffers b) {
+    MPI_Sendrecv(b.send, 2 * half, MPI_UINT32_T, next_rank(), 0, b.receive, 1, reversed, previous_rank(), 0, world,
+                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(b.receive, 1, reversed, next_rank(), 0, b.send, 2 * half, MPI_UINT32_T, previous_rank(), 0, world,
+                 MPI_STATUS_IGNORE);
+  });
+}
+
 TEST(datatypes, FreedBeforeTheReceiveIsOver) {
   same_as_on_host(300, 300, [&](buffers b) {
     MPI_Datatype type = strided(100);

@@ -34,24 +34,35 @@ void enter_context() {
   call("cuCtxSetCurrent", context);
 }
 
+bool option(const char* value) {
+  const char* const set = std::getenv("HPE_TEST_MPI_MEMORY");
+  return set != nullptr && std::strcmp(set, value) == 0;
+}
+bool of_pools() { return option("pool"); }
+
 }  // namespace
 
-bool driver_bytes::wanted() {
-  const char* const option = std::getenv("HPE_TEST_MPI_MEMORY");
-  return option != nullptr && std::strcmp(option, "driver") == 0;
-}
+bool driver_bytes::wanted() { return option("driver") || of_pools(); }
 
 driver_bytes::driver_bytes(const std::vector<std::byte>& content) : bytes_(content.size()) {
   if (bytes_ == 0) return;
   enter_context();
-  call("cuMemAlloc_v2", &address_, bytes_);
+  if (of_pools()) {
+    call("cuMemAllocAsync", &address_, bytes_, static_cast<void*>(nullptr));
+    call("cuCtxSynchronize");
+  } else {
+    call("cuMemAlloc_v2", &address_, bytes_);
+  }
   call("cuMemcpyHtoD_v2", address_, static_cast<const void*>(content.data()), bytes_);
 }
 
 driver_bytes::~driver_bytes() {
   if (bytes_ == 0) return;
   enter_context();
-  call("cuMemFree_v2", address_);
+  if (of_pools())
+    call("cuMemFreeAsync", address_, static_cast<void*>(nullptr));
+  else
+    call("cuMemFree_v2", address_);
 }
 
 std::byte* driver_bytes::data() const { return reinterpret_cast<std::byte*>(address_); }

@@ -56,9 +56,9 @@ class call_queue final : public interpose::copy_queue {
   }
   /// Queues a copy by queue_it(stream), which returns the driver's result. The context must be current.
   template <class Queue>
-  std::uint64_t add(std::size_t bytes, std::shared_ptr<void> kept, Queue queue_it) {
+  std::uint64_t add(std::size_t bytes, const std::shared_ptr<void>& kept, Queue queue_it) {
     const std::lock_guard lock(mutex_);
-    return queued(queue_it(stream()), bytes, std::move(kept));
+    return queued(queue_it(stream()), bytes, kept);
   }
   /// How many copies have been queued and are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {

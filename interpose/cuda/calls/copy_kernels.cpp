@@ -11,6 +11,7 @@ namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
 using interpose::copied_rows;
+using interpose::scattered_bytes;
 
 namespace {
 
@@ -21,10 +22,25 @@ constexpr unsigned threads = 256;
 constexpr unsigned enough_blocks = 512;  // to keep any GPU busy
 constexpr unsigned most_blocks = 2048;
 constexpr unsigned most_in_a_thread = 16;
+constexpr unsigned any_number = 1U << 31;
 
 byte_places rows_at(CUdeviceptr base, const copied_rows& shape, const copied_rows::distances& apart) {
-  return {base, shape.rows > 1 ? apart.row : 0, shape.planes > 1 ? apart.plane : 0, static_cast<unsigned>(shape.rows),
-          static_cast<unsigned>(shape.width)};
+  return {base, shape.rows > 1 ? apart.row : 0,    shape.planes > 1 ? apart.plane : 0, nullptr,
+          0,    static_cast<unsigned>(shape.rows), static_cast<unsigned>(shape.width)};
+}
+
+byte_places contiguous_at(CUdeviceptr base, std::size_t bytes) {
+  return {base, 0, 0, nullptr, 0, 1, static_cast<unsigned>(bytes)};
+}
+
+byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const copy_kernels::table& how) {
+  return {base,
+          static_cast<unsigned long long>(which.extent),
+          0,
+          reinterpret_cast<const byte_piece*>(how.pieces.get()),
+          static_cast<unsigned>(how.element->size()),
+          any_number,
+          static_cast<unsigned>(which.element_bytes)};
 }
 
 // The lowest set bit is the largest power of two that divides all four values.
@@ -32,8 +48,9 @@ std::size_t bits_of(const byte_places& side) { return side.base | side.row | sid
 
 }  // namespace
 
-copy_kernels::copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts)
-    : cu_(cu), parts_(std::move(parts)) {
+copy_kernels::copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts,
+                           scratch_memory::goes told)
+    : cu_(cu), parts_(std::move(parts)), memory_(std::make_shared<scratch_memory>(cu, parts_, std::move(told))) {
   const entered here(cu_, parts_->context());
   cu_.check(cu_.cuModuleLoadData(&module_, hpe_copy_kernels_image), "loading the kernels that copy rows");
   for (std::size_t n = 0; n < functions_.size(); ++n)
@@ -51,11 +68,25 @@ bool copy_kernels::suit(const copied_rows& shape) noexcept {
 }
 
 CUresult copy_kernels::copy(CUdeviceptr to, CUdeviceptr from, const copied_rows& shape, CUstream stream) {
-  return launch(rows_at(to, shape, shape.to), rows_at(from, shape, shape.from), shape.bytes(), stream);
+  return launch(rows_at(to, shape, shape.to), rows_at(from, shape, shape.from), shape.bytes(), 0, stream);
 }
 
-CUresult copy_kernels::launch(byte_places to, byte_places from, std::size_t bytes, CUstream stream) {
-  const std::size_t all = bits_of(to) | bits_of(from);
+std::uint64_t copy_kernels::gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
+                                   const shared_table& how, std::size_t bytes) {
+  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
+    return launch(contiguous_at(to, bytes), elements_at(from, which, *how), bytes, how->bits, stream);
+  });
+}
+
+std::uint64_t copy_kernels::scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
+                                    const shared_table& how, std::size_t bytes) {
+  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
+    return launch(elements_at(to, which, *how), contiguous_at(from, bytes), bytes, how->bits, stream);
+  });
+}
+
+CUresult copy_kernels::launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream) {
+  const std::size_t all = bits_of(to) | bits_of(from) | bits;
   const auto n = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(all)), functions_.size() - 1);
   to.width >>= n;
   from.width >>= n;
@@ -65,6 +96,44 @@ CUresult copy_kernels::launch(byte_places to, byte_places from, std::size_t byte
   const unsigned blocks = std::min((units + tile - 1) / tile, most_blocks);
   void* parameters[] = {&to, &from, &units, &in_a_thread};
   return cu_.cuLaunchKernel(functions_[n], blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+}
+
+copy_kernels::shared_table copy_kernels::make_table(const scattered_bytes& which) {
+  auto made = std::make_shared<table>();
+  made->element = which.element;
+  made->begin = which.element->front().offset;
+  std::vector<byte_piece> pieces;
+  std::size_t first = 0;
+  for (const auto& [offset, bytes] : *which.element) {
+    pieces.push_back({first, offset});
+    made->bits |= first | static_cast<std::size_t>(offset);
+    made->begin = std::min(made->begin, offset);
+    made->end = std::max(made->end, offset + static_cast<std::ptrdiff_t>(bytes));
+    first += bytes;
+  }
+  pieces.push_back({first, 0});
+  const std::size_t size = pieces.size() * sizeof pieces[0];
+  made->pieces = memory_->borrow(size);
+  const entered here(cu_, parts_->context());
+  const lent_stream lent(*parts_);
+  cu_.check(cu_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(made->pieces.get()),
+                              reinterpret_cast<CUdeviceptr>(pieces.data()), size, lent.stream()),
+            "copying the places of a datatype's bytes to the device");
+  cu_.check(cu_.cuStreamSynchronize(lent.stream()), "copying the places of a datatype's bytes to the device");
+  return made;
+}
+
+copy_kernels::shared_table copy_kernels::table_of(const scattered_bytes& which) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t->element == which.element; });
+  if (found != tables_.end()) {
+    tables_.splice(tables_.begin(), tables_, found);
+  } else {
+    tables_.push_front(make_table(which));
+    if (tables_.size() > most_tables) tables_.pop_back();
+  }
+  return tables_.front();
 }
 
 }  // namespace hpe::cuda_hooks

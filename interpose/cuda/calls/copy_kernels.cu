@@ -1,5 +1,5 @@
-// Copies of rows. A copy engine makes a transfer for each row; in these kernels, neighbouring threads copy neighbouring
-// units.
+// Copies of rows and of scattered bytes. A copy engine makes a transfer for each row; in these kernels, neighbouring
+// threads copy neighbouring units.
 
 #include "interpose/cuda/calls/byte_places.h"
 
@@ -7,22 +7,55 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-__device__ unsigned long long place_of(const byte_places& side, unsigned unit, unsigned unit_bytes) {
-  const unsigned row = unit / side.width;
-  const unsigned plane = row / side.rows;
-  return side.base + plane * side.plane + (row - plane * side.rows) * side.row +
-         static_cast<unsigned long long>(unit - row * side.width) * unit_bytes;
-}
+// Finds places of consecutive units: most often, the piece of the last unit has the next one, too.
+class places {
+ public:
+  __device__ explicit places(const byte_places& side) : side_(side) {}
+
+  __device__ unsigned long long of(unsigned unit, unsigned unit_bytes) {
+    const unsigned row = unit / side_.width;
+    const unsigned long long column = static_cast<unsigned long long>(unit - row * side_.width) * unit_bytes;
+    const unsigned plane = row / side_.rows;
+    const unsigned long long begin = side_.base + plane * side_.plane + (row - plane * side_.rows) * side_.row;
+    if (side_.pieces == nullptr) return begin + column;
+    if (column < first_ || column >= end_) find(column);
+    return begin + offset_ + (column - first_);
+  }
+
+ private:
+  __device__ void find(unsigned long long column) {
+    unsigned low = 0;
+    unsigned high = side_.piece_count;
+    while (high - low > 1) {
+      const unsigned middle = (low + high) / 2;
+      if (side_.pieces[middle].first <= column) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    first_ = side_.pieces[low].first;
+    end_ = side_.pieces[low + 1].first;
+    offset_ = side_.pieces[low].offset;
+  }
+
+  const byte_places& side_;
+  unsigned long long first_ = 0;  // the piece that was found last
+  unsigned long long end_ = 0;
+  long long offset_ = 0;
+};
 
 template <class Unit>
 __device__ void copy(const byte_places& to, const byte_places& from, unsigned units, unsigned in_a_thread) {
+  places to_places(to);
+  places from_places(from);
   const unsigned tile = blockDim.x * in_a_thread;
   for (unsigned begin = blockIdx.x * tile; begin < units; begin += gridDim.x * tile)
     for (unsigned n = 0; n < in_a_thread; ++n) {
       const unsigned i = begin + n * blockDim.x + threadIdx.x;
       if (i >= units) break;
-      *reinterpret_cast<Unit*>(place_of(to, i, sizeof(Unit))) =
-          *reinterpret_cast<const Unit*>(place_of(from, i, sizeof(Unit)));
+      *reinterpret_cast<Unit*>(to_places.of(i, sizeof(Unit))) =
+          *reinterpret_cast<const Unit*>(from_places.of(i, sizeof(Unit)));
     }
 }
 

@@ -1,19 +1,22 @@
 #pragma once
 
 #include <array>
+#include <list>
 #include <memory>
+#include <mutex>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/cuda/calls/byte_places.h"
-#include "interpose/cuda/context_parts.h"
+#include "interpose/cuda/calls/call_copies.h"
+#include "interpose/cuda/calls/scratch_memory.h"
 
 namespace hpe::cuda_hooks {
 
-/// Kernels of hpe that copy rows, loaded into a context of the program. Thread safe.
+/// Kernels of hpe that copy rows and scattered bytes, loaded into a context of the program. Thread safe.
 class copy_kernels {
  public:
   /// Throws hpe::error if the driver refuses to load the kernels.
-  copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
+  copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts, scratch_memory::goes told);
   ~copy_kernels();
   copy_kernels(const copy_kernels&) = delete;
   copy_kernels& operator=(const copy_kernels&) = delete;
@@ -24,16 +27,42 @@ class copy_kernels {
   /// Queues a copy. The context must be current, and its kernels must reach the memory on both sides.
   [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape, CUstream stream);
 
+  /// The pieces of an element, in device memory.
+  struct table {
+    std::shared_ptr<const std::vector<interpose::stretch>> element;
+    std::shared_ptr<std::byte> pieces;
+    std::size_t bits = 0;      ///< all numbers in the table, or-ed: their lowest bit is the alignment
+    std::ptrdiff_t begin = 0;  ///< of the lowest byte of the element
+    std::ptrdiff_t end = 0;    ///< after its highest byte
+  };
+  using shared_table = std::shared_ptr<const table>;
+  /// Makes the table of an element. Throws hpe::error if the driver refuses.
+  [[nodiscard]] shared_table make_table(const interpose::scattered_bytes& which);
+  /// As make_table(), and keeps the last tables for the next calls with the same element.
+  [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
+  /// Queue a copy of the first `bytes` bytes of scattered data, at most scratch_memory::most, to contiguous memory, or
+  /// back, and return its number. The context must be current.
+  std::uint64_t gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
+                       const shared_table& how, std::size_t bytes);
+  std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
+                        const shared_table& how, std::size_t bytes);
+
+  [[nodiscard]] scratch_memory& memory() noexcept { return *memory_; }
+
  private:
   static constexpr std::size_t most_bytes = std::size_t{1} << 31;
   static constexpr std::size_t unit_sizes = 5;  // 1, 2, 4, 8 and 16 bytes
+  static constexpr std::size_t most_tables = 64;
 
-  CUresult launch(byte_places to, byte_places from, std::size_t bytes, CUstream stream);
+  CUresult launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream);
 
   const device::cuda::driver& cu_;
   const std::shared_ptr<context_parts> parts_;
+  const std::shared_ptr<scratch_memory> memory_;
   CUmodule module_ = nullptr;
   std::array<CUfunction, unit_sizes> functions_{};
+  std::mutex mutex_;
+  std::list<shared_table> tables_;  // most recently used first
 };
 
 }  // namespace hpe::cuda_hooks

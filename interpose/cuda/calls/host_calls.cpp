@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "interpose/cuda/device_work.h"
 #include "runtime/base/error.h"
@@ -16,6 +17,7 @@ using interpose::copied_piece;
 using interpose::copied_rows;
 using interpose::device_copy;
 using interpose::peer_bytes;
+using interpose::scattered_bytes;
 
 namespace {
 
@@ -104,7 +106,8 @@ std::shared_ptr<copy_kernels> host_calls::kernels_of(CUcontext context) {
   const auto [found, is_new] = kernels_.try_emplace(context);
   if (is_new) {
     try {
-      found->second = std::make_shared<copy_kernels>(cu_, parts_.of(context));
+      found->second = std::make_shared<copy_kernels>(
+          cu_, parts_.of(context), [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
     } catch (const error& e) {
       log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
     }
@@ -153,6 +156,7 @@ void host_calls::wait_for_program(CUcontext also) {
 }
 
 std::uint64_t host_calls::queued_now() noexcept {
+  if (!messages_wait) return 0;
   queuing_threads::watch();
   return queuing_threads::all_done() ? 0 : waits_begun_.load() + 1;
 }
@@ -167,6 +171,7 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const copie
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
   const entered here(cu_, context);
+  if (copy_together(device, host, pieces, to_device, *queue)) return;
   constexpr const char* what = "copying the bytes of a call";
   for (const auto& [offset, shape] : pieces) {
     std::optional<CUresult> done;
@@ -182,6 +187,69 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const copie
     }
   }
   queue->wait();
+}
+
+// Copies many pieces by one transfer of contiguous bytes, which a kernel gathers or scatters on the device. Returns
+// false, with no effect, if the pieces are few, or large, or the device has no memory for them.
+bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<const copied_piece> pieces,
+                               bool to_device, call_queue& queue) {
+  constexpr std::size_t few = 16;
+  constexpr std::size_t large = std::size_t{64} << 10;
+  if (pieces.size() <= few) return false;
+  auto all = std::make_shared<std::vector<interpose::stretch>>();
+  std::size_t bytes = 0;
+  for_each_row(pieces, [&](std::size_t at, std::size_t width) {
+    all->push_back({static_cast<std::ptrdiff_t>(at), width});
+    bytes += width;
+  });
+  if (bytes / all->size() >= large) return false;
+  const auto row = borrow_beside(device, bytes);
+  if (row == nullptr) return false;
+  const scattered_bytes which{all, bytes, static_cast<std::ptrdiff_t>(bytes)};
+  const auto kernels = kernels_of(queue.parts()->context());
+  const auto table = kernels->make_table(which);
+  const std::unique_ptr<std::byte, std::function<void(std::byte*)>> packed(
+      buffers_.borrow(bytes), [&](std::byte* memory) { buffers_.give_back(memory, bytes); });
+  std::byte* at = packed.get();
+  if (to_device) {
+    for (const auto& [offset, width] : *all) at = std::copy_n(host + offset, width, at);
+    queue.copy(number_of(row.get()), number_of(packed.get()), bytes);
+    kernels->scatter(queue, device, number_of(row.get()), which, table, bytes);
+    queue.wait();
+  } else {
+    kernels->gather(queue, number_of(row.get()), device, which, table, bytes);
+    queue.copy(number_of(packed.get()), number_of(row.get()), bytes);
+    queue.wait();
+    for (const auto& [offset, width] : *all) {
+      std::memcpy(host + offset, at, width);
+      at += width;
+    }
+  }
+  return true;
+}
+
+// Queues one copy from or to borrowed memory.
+device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes, bool to_device) {
+  const CUcontext context = require(device).context;
+  const auto queue = queue_of(context);
+  wait_for_program(context);
+  device_work work(queue->stream(), {{device, bytes, to_device}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "taking what CPU code has written to the device");
+  const entered here(cu_, context);
+  return {queue, to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes)};
+}
+
+device_copy host_calls::start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) {
+  if (!adopted_.has_touched(from, from + bytes)) return begin_copy(from, to, bytes, false);
+  adopted_.read(to, from, bytes);
+  return {};
+}
+
+device_copy host_calls::start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) {
+  if (!adopted_.has_touched(to, to + bytes)) return begin_copy(to, from, bytes, true);
+  adopted_.write(to, from, bytes);
+  return {};
 }
 
 void host_calls::read(void* to, std::uintptr_t from, std::span<const copied_piece> pieces) {
@@ -236,6 +304,18 @@ void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   cu_.check(release.result(), "giving up what CPU code has fetched of memory that another process has written");
 }
 
+std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, const call_queue& queue) {
+  if (which.process == process_) {
+    const CUdeviceptr address = which.base + which.offset;
+    const auto found = known_.at(address);
+    if (!found || found->context != queue.parts()->context()) return std::nullopt;
+    return reached{address, nullptr};
+  }
+  const auto memory = peers_.open(which, queue.parts());
+  if (memory == nullptr) return std::nullopt;
+  return reached{memory->base() + which.offset, memory};
+}
+
 std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
                                             std::uint64_t queued) {
   const CUdeviceptr target = number_of(to);
@@ -244,31 +324,84 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   const auto queue =
       on_device ? queue_of(place ? place->context : require(target).context, shape.bytes()) : some_queue();
   if (queue == nullptr) return std::nullopt;
-  const auto memory = peers_.open(from, queue->parts());
-  if (memory == nullptr) return std::nullopt;
+  const auto source = reach(from, *queue);
+  if (!source) return std::nullopt;
   wait_for_program(queue->parts()->context(), queued);
   const entered here(cu_, queue->parts()->context());
-  const CUdeviceptr source = memory->base() + from.offset;
   if (!on_device) {
     if (shape.is_one_run())
-      if (const auto done = copies_.download(to, source, shape.bytes(), queue->stream())) {
+      if (const auto done = copies_.download(to, source->address, shape.bytes(), queue->stream())) {
         cu_.check(*done, "copying the bytes of a message");
         return device_copy{queue, 0};
       }
-    return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source, shape, memory)};
+    return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
   }
   device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
-  return device_copy{queue, copy_rows(*queue, target, source, shape, memory)};
+  return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
 }
 
 std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
   const auto queue = queue_of(require(from).context);
-  const auto memory = peers_.open(to, queue->parts());
-  if (memory == nullptr) return std::nullopt;
+  const auto target = reach(to, *queue);
+  if (!target) return std::nullopt;
   const entered here(cu_, queue->parts()->context());
-  return device_copy{queue, copy_rows(*queue, memory->base() + to.offset, from, shape, memory)};
+  return device_copy{queue, copy_rows(*queue, target->address, from, shape, target->mapped)};
+}
+
+std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std::size_t bytes) {
+  const auto place = known_.at(address);
+  const auto kernels = place && bytes <= scratch_memory::most ? kernels_of(place->context) : nullptr;
+  if (kernels == nullptr) return nullptr;
+  try {
+    return kernels->memory().borrow(bytes);
+  } catch (const error& e) {
+    log(log_level::info, "messages that need device memory on their way go by way of the host: {}", e.what());
+    return nullptr;
+  }
+}
+
+// Queues copy(queue, kernels) between memory of borrow_beside() and bytes of an allocation of the program.
+template <class Copy>
+device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
+                                       std::uint64_t queued, bool written, Copy copy) {
+  const CUcontext context = require(address).context;
+  const auto kernels = kernels_of(context);
+  const auto queue = queue_of(context);
+  const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
+  wait_for_program(context, queued);
+  const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
+  const std::ptrdiff_t first = which.element->front().offset;
+  const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);
+  const auto end =
+      table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
+  device_work work(queue->stream(),
+                   {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "taking what CPU code has written to the device");
+  const entered here(cu_, context);
+  return {queue, copy(*queue, *kernels, table)};
+}
+
+device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
+                               std::uint64_t queued) {
+  return copy_scattered(from, which, bytes, queued, false,
+                        [&](call_queue& queue, copy_kernels& kernels, const copy_kernels::shared_table& table) {
+                          return table == nullptr
+                                     ? queue.copy(number_of(to), from + which.element->front().offset, bytes)
+                                     : kernels.gather(queue, number_of(to), from, which, table, bytes);
+                        });
+}
+
+device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from,
+                                std::size_t bytes, std::uint64_t queued) {
+  return copy_scattered(to, which, bytes, queued, true,
+                        [&](call_queue& queue, copy_kernels& kernels, const copy_kernels::shared_table& table) {
+                          return table == nullptr
+                                     ? queue.copy(to + which.element->front().offset, number_of(from), bytes)
+                                     : kernels.scatter(queue, to, number_of(from), which, table, bytes);
+                        });
 }
 
 }  // namespace hpe::cuda_hooks

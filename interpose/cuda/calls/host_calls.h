@@ -25,6 +25,8 @@ class host_calls final : public interpose::adopted_pointers {
   using adopted_pointers::write;
   void read(void* to, std::uintptr_t from, std::span<const interpose::copied_piece> pieces) override;
   void write(std::uintptr_t to, const void* from, std::span<const interpose::copied_piece> pieces) override;
+  [[nodiscard]] interpose::device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) override;
+  [[nodiscard]] interpose::device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) override;
   [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
   void give_back(std::byte* memory, std::size_t bytes) noexcept override { buffers_.give_back(memory, bytes); }
 
@@ -37,6 +39,14 @@ class host_calls final : public interpose::adopted_pointers {
                                                            std::uint64_t queued) override;
   [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
                                                            const interpose::copied_rows& shape) override;
+  [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
+  interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
+                                std::size_t bytes, std::uint64_t queued) override;
+  interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
+                                 std::size_t bytes, std::uint64_t queued) override;
+
+  /// Whether messages between processes wait for work that the program has queued. Set before the first call.
+  inline static constinit bool messages_wait = true;
 
   /// The program frees memory.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
@@ -56,12 +66,26 @@ class host_calls final : public interpose::adopted_pointers {
   /// unfinished copies, because reads from another device overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
+  /// Bytes that a process of this machine has shared, as the queue's context reaches them. `mapped` is set for those of
+  /// other processes. Nothing if the context cannot reach them.
+  struct reached {
+    CUdeviceptr address;
+    std::shared_ptr<void> mapped;
+  };
+  [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
   /// nullptr if the driver does not load the kernels; the first failure is logged and remembered.
   [[nodiscard]] std::shared_ptr<copy_kernels> kernels_of(CUcontext context);
   /// Queues a copy between two addresses that kernels of the queue's context reach. That context must be current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
                           std::shared_ptr<void> kept);
+  template <class Copy>
+  interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
+                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
   void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
+  [[nodiscard]] bool copy_together(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces,
+                                   bool to_device, call_queue& queue);
+  [[nodiscard]] interpose::device_copy begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes,
+                                                  bool to_device);
   /// Waits for all work of the program, in the context `also` too, unless the work is known to be done.
   void wait_for_program(CUcontext also);
   /// Waits for the work that was queued before queued_now() returned `queued`.

@@ -17,6 +17,7 @@ const handles& handles::get() {
       .file_null = MPI_FILE_NULL,
       .info_null = MPI_INFO_NULL,
       .message_null = MPI_MESSAGE_NULL,
+      .max = MPI_MAX,
       .min = MPI_MIN,
       .request_null = MPI_REQUEST_NULL,
       .win_null = MPI_WIN_NULL,

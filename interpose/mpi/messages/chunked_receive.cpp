@@ -31,7 +31,12 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
 
   place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
-  static bool is_free(const place& p) { return !p.receiving && p.access.settled(); }
+  // A place whose copy has failed is free.
+  bool is_free(const place& p) {
+    bool settled = true;
+    if (!p.receiving) failure_.attempt([&] { settled = p.access.settled(); });
+    return !p.receiving && settled;
+  }
 
   void post(std::size_t i) {
     place& mine = place_of(i);
@@ -60,9 +65,21 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
       HPE_REQUIRE(code == MPI_SUCCESS && bytes_received(status) == plan_.size(i), HPE_ERROR_SYSTEM,
                   "rank {} could not send all of a message of {} bytes: it lost a device, or the link broke",
                   plan_.rank, plan_.bytes);
-      if (!failure_.any()) mine.access.written();
+      if (!failure_.any()) mine.access.start_written();
     });
-    if (++arrived_ == plan_.count()) then_(failure_.what());
+    if (++arrived_ == plan_.count() && !end())
+      progress::of_process().repeat([self = shared_from_this()] { return self->end(); });
+  }
+
+  // The transfer is over when adopted memory has all bytes. Memory of hpe keeps its copies in order itself.
+  bool end() {
+    for (const place& p : places_) {
+      bool in_place = true;
+      failure_.attempt([&] { in_place = !p.access.adopted() || p.access.settled(); });
+      if (!in_place) return false;
+    }
+    then_(failure_.what());
+    return true;
   }
 
   std::byte* const to_;

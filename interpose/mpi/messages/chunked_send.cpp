@@ -24,7 +24,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   /// Returns whether the sends of all chunks are posted.
   bool step() {
     start_copies();
-    while (sent_ < started_ && place_of(sent_).access.ready()) {
+    while (sent_ < started_ && is_ready(place_of(sent_))) {
       send(sent_++);
       start_copies();
     }
@@ -38,6 +38,13 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   };
 
   place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
+
+  // A place whose copy has failed is ready: its chunk is sent empty.
+  bool is_ready(const place& p) {
+    bool ready = true;
+    failure_.attempt([&] { ready = p.access.ready(); });
+    return ready;
+  }
 
   void start_copies() {
     for (; started_ < plan_.count() && !place_of(started_).taken; ++started_) {

@@ -174,9 +174,11 @@ adopted_pointers* incoming::driver() const {
 void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
-  if (which_.size() != which_.extent()) {
-    assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
-    to = assembled_.get();
+  if (!rows_ || !rows_->is_one_run()) {  // a layout without gaps may have another order than the payload
+    // hpe's runtime copies memory that it exported, and does not know device memory of this kind.
+    if (head_->exported == 0) borrow_gathered(head_->bytes);
+    if (gathered_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
+    to = gathered_ != nullptr ? gathered_.get() : assembled_.get();
   }
   if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
 }
@@ -264,10 +266,27 @@ void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
 void incoming::fetched(const std::optional<error>& failure) {
   first_failure what;
   if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
+  if (gathered_ && !failure) what.attempt([&] { scatter_gathered(head_->bytes); });
   assembled_.reset();
+  gathered_.reset();
   head_.reset();
   progress::of_process().owe(-1);
   conclude(status_, failure ? failure : what.what());
+}
+
+// Borrows device memory for a payload that a kernel scatters, if the receive buffer is memory of the driver.
+void incoming::borrow_gathered(std::size_t bytes) {
+  adopted_pointers* const devices = driver();
+  if (devices != nullptr && which_.scattered() && bytes != 0)
+    gathered_ = devices->borrow_beside(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, which_.begin())), bytes);
+}
+
+void incoming::scatter_gathered(std::size_t bytes) {
+  const auto to = *which_.scattered();
+  driver()
+      ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, gathered_.get(),
+                bytes, queued_)
+      .wait();
 }
 
 void incoming::scatter(const std::byte* from, std::size_t bytes) {

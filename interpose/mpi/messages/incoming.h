@@ -69,6 +69,8 @@ class incoming final : public message {
   void tell_done() const;
   void fetched(const std::optional<error>& failure);
   void scatter(const std::byte* from, std::size_t bytes);
+  void borrow_gathered(std::size_t bytes);
+  void scatter_gathered(std::size_t bytes);
   [[nodiscard]] adopted_pointers* driver() const;
 
   receive what_;  // once make() has run, with a duplicate of the program's datatype
@@ -88,6 +90,7 @@ class incoming final : public message {
   bool too_long_ = false;                // a blocking call received too many bytes
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // contiguous payload, if the layout has gaps
+  std::shared_ptr<std::byte> gathered_;     // the same in device memory of hpe
 };
 
 }  // namespace hpe::interpose::mpi

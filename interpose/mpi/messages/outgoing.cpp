@@ -34,6 +34,13 @@ void require_device(const std::byte* p) {
 }  // namespace
 
 void outgoing::prepare() {
+  if (const auto& origin = what_.gathered) {
+    what_.driver
+        ->gather(origin->copy.get(), reinterpret_cast<std::uintptr_t>(origin->address), origin->which,
+                 what_.rows.bytes(), what_.driver->queued_now())
+        .wait();
+    return;
+  }
   if (what_.driver != nullptr) {
     if (persistent && what_.shared)
       what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent(),

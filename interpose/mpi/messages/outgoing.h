@@ -24,6 +24,14 @@ class outgoing final : public message {
     MPI_Comm comm;
     adopted_pointers* driver;          ///< set if the memory is the driver's; nullptr if it is hpe's
     std::optional<peer_bytes> shared;  ///< names the driver's memory to the receiver, if that can reach it
+    /// Set if `from` is device memory of hpe: each start first copies bytes of the program there. These bytes are not
+    /// contiguous, or the driver cannot share their memory.
+    struct origin {
+      const std::byte* address;
+      scattered_bytes which;
+      std::shared_ptr<std::byte> copy;
+    };
+    std::optional<origin> gathered;
   };
   struct mode {
     bool persistent = false;

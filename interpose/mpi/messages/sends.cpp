@@ -36,6 +36,23 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
                       driver.queued_now());
 }
 
+// Makes the message one from device memory of hpe, to which outgoing copies the bytes first. Returns false if the
+// receiver cannot reach such memory, or there is none.
+bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
+  const auto scattered = which.scattered();
+  if (!scattered || !may_reach(what.world_rank, which.size())) return false;
+  auto copy = what.driver->borrow_beside(reinterpret_cast<std::uintptr_t>(what.from), which.size());
+  if (copy == nullptr) return false;
+  const auto shared = what.driver->share(reinterpret_cast<std::uintptr_t>(copy.get()), which.size(),
+                                         adopted_pointers::peer_use::read, 0);
+  if (!shared) return false;
+  what.from = copy.get();
+  what.rows = {0, which.size(), 1, 1, 0, 0};
+  what.shared = shared;
+  what.gathered = {moved(buf, scattered->displacement), scattered->which, std::move(copy)};
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest, int tag,
@@ -48,7 +65,7 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
   HPE_REAL(Comm_size)(comm, &members);
   if (dest >= members) return nullptr;
   const int rank = job::world_rank(comm, dest);
-  if (rank == MPI_UNDEFINED || rank == running.rank) return nullptr;
+  if (rank == MPI_UNDEFINED || (driver == nullptr && rank == running.rank)) return nullptr;
   const layout which = elements(count, type);
   if (which.empty()) return nullptr;
   const auto rows = which.rows();
@@ -59,15 +76,15 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
                            .tag = tag,
                            .comm = comm,
                            .driver = driver,
-                           .shared = {}};
+                           .shared = {},
+                           .gathered = {}};
   const bool is_run = rows && rows->is_one_run();
   if (driver == nullptr) {
     if (!is_run || which.size() < running.least(rank) || !is_of_devices(buf)) return nullptr;
     return std::make_shared<outgoing>(what, how);
   }
   if (rows) what.shared = shared_with(rank, *driver, what.from, which.size(), which.extent());
-  if (!what.shared && !is_run) return nullptr;
-  if (!what.shared && which.size() < running.large) return nullptr;
+  if (!what.shared && !gather(what, which, buf) && (!is_run || which.size() < running.large)) return nullptr;
   return std::make_shared<outgoing>(what, how);
 }
 

@@ -1,88 +1,24 @@
 // Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, and
 // copies between the same GPUs by the driver. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
 //
-//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|bandwidth|strided|jacobi|peer ...]
+//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|pool|bandwidth|strided|jacobi|peer ...]
 //
 // Rank r uses GPU r, modulo their number; all parts but `jacobi` run between the first two ranks. Figures are medians.
 // Data are new for each figure, receive buffers are poisoned, and a difference ends the program.
-#define OMPI_SKIP_MPICXX
-#include <mpi.h>
-
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "check.h"
+#include "mpi_bench.h"
 
 namespace {
 
 constexpr int window = 64;
-constexpr std::size_t room = std::size_t{1} << 30;
 const std::size_t sizes[] = {1,       8,       512,     4096,     32768,    65536,
                              1 << 18, 1 << 20, 1 << 22, 16 << 20, 64 << 20};
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
-int rank() {
-  int r = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &r);
-  return r;
-}
-
-__device__ unsigned char byte_of(std::uint64_t seed, std::size_t i) {
-  std::uint64_t z = (seed + i) * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 31)) * 0xbf58476d1ce4e5b9ULL;
-  return static_cast<unsigned char>(z >> 37);
-}
-__global__ void fill(unsigned char* p, std::size_t bytes, std::uint64_t seed) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes; i += std::size_t{gridDim.x} * blockDim.x)
-    p[i] = byte_of(seed, i);
-}
-__global__ void compare(const unsigned char* p, std::size_t bytes, std::uint64_t seed, unsigned long long* wrong) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < bytes; i += std::size_t{gridDim.x} * blockDim.x)
-    if (p[i] != byte_of(seed, i)) atomicAdd(wrong, 1ULL);
-}
-
-std::uint64_t next_seed() {
-  static std::uint64_t seed = static_cast<std::uint64_t>(now() * 1e6) << 20;
-  MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  return seed += std::uint64_t{1} << 32;
-}
-
-struct buffers {
-  unsigned char* out = nullptr;
-  unsigned char* in = nullptr;
-  void allocate() {
-    CHECK(cudaMalloc(&out, room));
-    CHECK(cudaMalloc(&in, room));
-  }
-  void prepare(std::size_t bytes, std::uint64_t seed) const {
-    fill<<<512, 256>>>(out, bytes, seed);
-    CHECK(cudaMemset(in, 0xa5, bytes));
-    CHECK(cudaDeviceSynchronize());
-  }
-  void check(const unsigned char* where, std::size_t bytes, std::uint64_t seed, const char* what) const {
-    static unsigned long long* wrong = nullptr;
-    if (wrong == nullptr) CHECK(cudaMallocManaged(&wrong, sizeof *wrong));
-    CHECK(cudaDeviceSynchronize());
-    *wrong = 0;
-    compare<<<512, 256>>>(where, bytes, seed, wrong);
-    CHECK(cudaDeviceSynchronize());
-    if (*wrong == 0) return;
-    std::printf("%s of %zu bytes: %llu are wrong\n", what, bytes, *wrong);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-};
 
 // A message to the other rank and one back, n times; returns the microseconds of one message.
 double ping_pong(void* out, void* in, std::size_t bytes, int n) {
@@ -96,7 +32,7 @@ double ping_pong(void* out, void* in, std::size_t bytes, int n) {
   return (now() - begin) / n / 2 * 1e6;
 }
 
-void latency(const buffers& device) {
+void latency(const buffers& device, const char* memory) {
   for (const std::size_t bytes : sizes) {
     const std::uint64_t seed = next_seed();
     device.prepare(bytes, seed);
@@ -107,7 +43,7 @@ void latency(const buffers& device) {
     ping_pong(device.out, device.in, bytes, n);
     for (int i = 0; i < 11; ++i) times.push_back(ping_pong(device.out, device.in, bytes, n));
     device.check(device.in, bytes, seed, "a message");
-    if (rank() == 0) std::printf("latency device %9zu bytes %9.2f us\n", bytes, median(times));
+    if (rank() == 0) std::printf("latency %-6s %9zu bytes %9.2f us\n", memory, bytes, median(times));
   }
 }
 
@@ -303,6 +239,7 @@ class part {
   part(int device, int first, int rows) : device_(device), first_(first), rows_(rows) {
     CHECK(cudaSetDevice(device));
     CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&outer_, cudaStreamNonBlocking));
     for (float*& f : fields_) {
       CHECK(cudaMalloc(&f, bytes()));
       std::vector<float> start(bytes() / sizeof(float));
@@ -316,12 +253,19 @@ class part {
     for (float* f : fields_) CHECK(cudaFree(f));
   }
   void step() {
-    jacobi_step<<<dim3(width / 64, (rows_ + 3) / 4), dim3(64, 4), 0, stream_>>>(fields_[1], fields_[0], rows_);
+    compute(1, rows_, stream_);
+    std::swap(fields_[0], fields_[1]);
+  }
+  // A step whose outer rows are done when it returns; the inner ones may still be computed, until wait().
+  void step_outer_first() {
+    compute(1, 1, outer_);
+    compute(rows_, 1, outer_);
+    compute(2, rows_ - 2, stream_);
+    CHECK(cudaStreamSynchronize(outer_));
     std::swap(fields_[0], fields_[1]);
   }
   void wait() const { CHECK(cudaStreamSynchronize(stream_)); }
   [[nodiscard]] float* row(int r) const { return fields_[0] + static_cast<std::ptrdiff_t>(r) * width; }
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] unsigned long long digest() const {
     unsigned long long* sum = nullptr;
     CHECK(cudaMallocManaged(&sum, sizeof *sum));
@@ -335,11 +279,17 @@ class part {
   }
 
  private:
+  void compute(int first, int rows, cudaStream_t stream) {
+    const std::ptrdiff_t skipped = static_cast<std::ptrdiff_t>(first - 1) * width;
+    jacobi_step<<<dim3(width / 64, (rows + 3) / 4), dim3(64, 4), 0, stream>>>(fields_[1] + skipped,
+                                                                               fields_[0] + skipped, rows);
+  }
   [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(rows_ + 2) * width * sizeof(float); }
   int device_;
   int first_;
   int rows_;
   cudaStream_t stream_ = nullptr;
+  cudaStream_t outer_ = nullptr;
   float* fields_[2] = {};
 };
 
@@ -360,19 +310,19 @@ void jacobi() {
     std::printf("jacobi one GPU          %8.4f s\n", alone);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  {
+  for (const bool overlap : {false, true}) {
     const int rows = width / ranks;
     part mine(rank() % gpus, rank() * rows, rows);
     const int up = rank() > 0 ? rank() - 1 : MPI_PROC_NULL;
     const int down = rank() < ranks - 1 ? rank() + 1 : MPI_PROC_NULL;
     double begin = 0;
     for (int s = 0; s < steps; ++s) {
-      mine.step();
-      mine.wait();
+      overlap ? mine.step_outer_first() : (mine.step(), mine.wait());
       MPI_Sendrecv(mine.row(1), width, MPI_FLOAT, up, 1, mine.row(rows + 1), width, MPI_FLOAT, down, 1, MPI_COMM_WORLD,
                    MPI_STATUS_IGNORE);
       MPI_Sendrecv(mine.row(rows), width, MPI_FLOAT, down, 2, mine.row(0), width, MPI_FLOAT, up, 2, MPI_COMM_WORLD,
                    MPI_STATUS_IGNORE);
+      mine.wait();
       if (s == 0) MPI_Barrier(MPI_COMM_WORLD), begin = now();
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -381,44 +331,53 @@ void jacobi() {
     unsigned long long sum = 0;
     MPI_Reduce(&mine_sum, &sum, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank() == 0)
-      std::printf("jacobi %d ranks          %8.4f s, %.3f x, %s\n", ranks, seconds, alone / seconds,
-                  sum == expected ? "same result" : "WRONG RESULT");
+      std::printf("jacobi %d ranks%-9s %8.4f s, %.3f x, %s\n", ranks, overlap ? ", overlap" : "", seconds,
+                  alone / seconds, sum == expected ? "same result" : "WRONG RESULT");
     if (rank() == 0 && sum != expected) MPI_Abort(MPI_COMM_WORLD, 1);
   }
   if (rank() != 0 || gpus < 2) return;
-  const int rows = width / 2;
-  part first(0, 0, rows);
-  part second(1, rows, rows);
-  std::atomic<int> at[2] = {};
-  double begin = 0;
-  const auto run = [&](part& mine, part& other, int which) {
-    CHECK(cudaSetDevice(which));
-    auto meet = [&, turn = 0]() mutable {
-      at[which] = ++turn;
-      while (at[1 - which] < turn) {
+  cudaDeviceEnablePeerAccess(1, 0);
+  CHECK(cudaSetDevice(1));
+  cudaDeviceEnablePeerAccess(0, 0);
+  cudaGetLastError();
+  for (const bool overlap : {false, true}) {
+    const int rows = width / 2;
+    part first(0, 0, rows);
+    part second(1, rows, rows);
+    std::atomic<int> at[2] = {};
+    double begin = 0;
+    const auto run = [&](part& mine, part& other, int which) {
+      CHECK(cudaSetDevice(which));
+      cudaStream_t copies = nullptr;
+      CHECK(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking));
+      auto meet = [&, turn = 0]() mutable {
+        at[which] = ++turn;
+        while (at[1 - which] < turn) {
+        }
+      };
+      for (int s = 0; s < steps; ++s) {
+        overlap ? mine.step_outer_first() : (mine.step(), mine.wait());
+        meet();
+        const auto to = which == 0 ? mine.row(rows + 1) : mine.row(0);
+        const auto from = which == 0 ? other.row(1) : other.row(rows);
+        CHECK(cudaMemcpyAsync(to, from, width * sizeof(float), cudaMemcpyDefault, copies));
+        CHECK(cudaStreamSynchronize(copies));
+        mine.wait();
+        meet();
+        if (s == 0 && which == 0) begin = now();
       }
     };
-    for (int s = 0; s < steps; ++s) {
-      mine.step();
-      mine.wait();
-      meet();
-      const auto to = which == 0 ? mine.row(rows + 1) : mine.row(0);
-      const auto from = which == 0 ? other.row(1) : other.row(rows);
-      CHECK(cudaMemcpyAsync(to, from, width * sizeof(float), cudaMemcpyDefault, mine.stream()));
-      mine.wait();
-      meet();
-      if (s == 0 && which == 0) begin = now();
-    }
-  };
-  std::thread other(run, std::ref(second), std::ref(first), 1);
-  run(first, second, 0);
-  other.join();
-  const double seconds = now() - begin;
-  CHECK(cudaSetDevice(0));
-  const unsigned long long of_first = first.digest();
-  CHECK(cudaSetDevice(1));
-  std::printf("jacobi threads, 2 GPUs  %8.4f s, %.3f x, %s\n", seconds, alone / seconds,
-              of_first + second.digest() == expected ? "same result" : "WRONG RESULT");
+    std::thread other(run, std::ref(second), std::ref(first), 1);
+    run(first, second, 0);
+    other.join();
+    const double seconds = now() - begin;
+    CHECK(cudaSetDevice(0));
+    const unsigned long long of_first = first.digest();
+    CHECK(cudaSetDevice(1));
+    const unsigned long long of_second = second.digest();
+    std::printf("jacobi threads, 2 GPUs%s %8.4f s, %.3f x, %s\n", overlap ? ", overlap" : "", seconds, alone / seconds,
+                of_first + of_second == expected ? "same result" : "WRONG RESULT");
+  }
 }
 
 }  // namespace
@@ -438,9 +397,14 @@ int main(int argc, char** argv) {
     buffers device;
     if (is_wanted("host")) host_latency();
     if (is_wanted("latency") || is_wanted("bandwidth") || is_wanted("strided")) device.allocate();
-    if (is_wanted("latency")) latency(device);
+    if (is_wanted("latency")) latency(device, "device");
     if (is_wanted("bandwidth")) bandwidth(device);
     if (is_wanted("strided")) strided(device, true), strided(device, false);
+  }
+  if (is_wanted("pool")) {
+    buffers of_pool;
+    of_pool.allocate(true);
+    latency(of_pool, "pool");
   }
   if (is_wanted("jacobi")) jacobi();
   MPI_Barrier(MPI_COMM_WORLD);

@@ -111,6 +111,16 @@ STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// The device's pool: allocations and frees take effect at once, after the work of all streams.
+STAND_IN CUresult cuMemAllocAsync(CUdeviceptr* result, std::size_t bytes, CUstream) {
+  COUNT();
+  context* c = nullptr;
+  if (bytes == 0 || result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  return *result = allocate(*c, bytes, true), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree(address); }
+
 STAND_IN CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   object found;
   if (!find_object(address, found)) return CUDA_ERROR_NOT_FOUND;
@@ -131,7 +141,9 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = 0; break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = found.of->device; break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<unsigned long long*>(data) = found.number; break;
-    case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(data) = handle_of(found.of); break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(data) = found.of_pool ? nullptr : handle_of(found.of);
+      break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
       context* c = nullptr;
       if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;

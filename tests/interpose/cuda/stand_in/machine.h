@@ -100,7 +100,8 @@ bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, st
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
-CUdeviceptr allocate(context& c, std::size_t bytes);
+/// Memory of a pool has no context that the driver tells, and no handle for other processes.
+CUdeviceptr allocate(context& c, std::size_t bytes, bool of_pool = false);
 bool free_memory(CUdeviceptr address);
 void* allocate_pinned(context& c, std::size_t bytes);
 bool free_pinned(void* address);
@@ -113,6 +114,7 @@ struct object {
   std::size_t bytes = 0;
   context* of = nullptr;
   std::uint64_t number = 0;  ///< unique in the process
+  bool of_pool = false;
 };
 bool find_object(CUdeviceptr address, object& found);
 /// Memory between processes. Return 0 and false if that is not possible.

@@ -31,6 +31,7 @@ struct owned {
   context* of;
   bool registered = false;
   std::uint64_t number = 0;
+  bool of_pool = false;
 };
 
 // The contents of a CUipcMemHandle.
@@ -98,7 +99,7 @@ CUdeviceptr block_for(int device, std::size_t room) {
 
 }  // namespace
 
-CUdeviceptr allocate(context& c, std::size_t bytes) {
+CUdeviceptr allocate(context& c, std::size_t bytes, bool of_pool) {
   const std::lock_guard lock(state);
   const std::size_t room = (bytes + alignment - 1) / alignment * alignment;
   place& at = places[c.device];
@@ -108,7 +109,7 @@ CUdeviceptr allocate(context& c, std::size_t bytes) {
   }
   const CUdeviceptr result = at.next;
   at.next += room;
-  objects()[result] = {bytes, &c, false, ++objects_made};
+  objects()[result] = {bytes, &c, false, ++objects_made, of_pool};
   return result;
 }
 
@@ -135,7 +136,7 @@ bool share_object(CUdeviceptr address, CUipcMemHandle& handle) {
   const std::lock_guard lock(state);
   const auto at = containing(objects(), address);
   const auto block = containing(blocks(), address);
-  if (at == objects().end() || block == blocks().end()) return false;
+  if (at == objects().end() || block == blocks().end() || at->second.of_pool) return false;
   const shared_object shared{::getpid(), block->second.file, block->second.bytes, at->first - block->first,
                              at->second.bytes};
   handle = {};
@@ -204,7 +205,7 @@ bool find_object(CUdeviceptr address, object& found) {
   const std::lock_guard lock(state);
   const auto at = containing(objects(), address);
   if (at == objects().end()) return false;
-  found = {at->first, at->second.bytes, at->second.of, at->second.number};
+  found = {at->first, at->second.bytes, at->second.of, at->second.number, at->second.of_pool};
   return true;
 }
 

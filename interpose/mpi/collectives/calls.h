@@ -1,0 +1,30 @@
+#pragma once
+
+/// Collective functions of MPI as messages from device to device (near_group.h). Each returns the result of the call,
+/// or nothing, without an effect, if the call goes through MPI's own function, in all ranks alike.
+///
+/// Blocks of less than 4096 bytes go through MPI, where all ranks know their size. MPI's own functions are faster with
+/// them in ordinary memory, and nearly as fast with staged device memory.
+
+#include "interpose/mpi/messages/point_to_point.h"
+
+namespace hpe::interpose::mpi {
+
+taken direct_alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                      MPI_Datatype recvtype, MPI_Comm comm, const char* function = __builtin_FUNCTION());
+taken direct_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype,
+                       void* recvbuf, const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm,
+                       const char* function = __builtin_FUNCTION());
+taken direct_allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                       MPI_Datatype recvtype, MPI_Comm comm, const char* function = __builtin_FUNCTION());
+taken direct_allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
+                        const int* displs, MPI_Datatype recvtype, MPI_Comm comm,
+                        const char* function = __builtin_FUNCTION());
+taken direct_bcast(void* buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm,
+                   const char* function = __builtin_FUNCTION());
+taken direct_gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                    MPI_Datatype recvtype, int root, MPI_Comm comm, const char* function = __builtin_FUNCTION());
+taken direct_scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                     MPI_Datatype recvtype, int root, MPI_Comm comm, const char* function = __builtin_FUNCTION());
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,41 @@
+#include "interpose/mpi/collectives/exchange.h"
+
+#include "interpose/mpi/errors.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+std::size_t bytes_of(int count, MPI_Datatype type) {
+  return count > 0 ? static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) : 0;
+}
+
+}  // namespace
+
+void exchange::receive(void* to, int count, MPI_Datatype type, int from) {
+  const std::size_t bytes = bytes_of(count, type);
+  if (bytes == 0) return;
+  MPI_Request& request = requests_.emplace_back(handles::get().request_null);
+  const int result = ::MPI_Irecv(to, count, type, from, tag, channel_, &request);
+  if (result == MPI_SUCCESS) return;
+  note(result);
+  unused_.push_back(std::make_unique<std::byte[]>(bytes));
+  note(::MPI_Irecv(unused_.back().get(), static_cast<int>(bytes), handles::get().byte, from, tag, channel_, &request));
+}
+
+void exchange::send(const void* from, int count, MPI_Datatype type, int to) {
+  if (bytes_of(count, type) == 0) return;
+  MPI_Request& request = requests_.emplace_back(handles::get().request_null);
+  const int result = ::MPI_Isend(from, count, type, to, tag, channel_, &request);
+  if (result == MPI_SUCCESS) return;
+  note(result);
+  note(HPE_REAL(Isend)(nullptr, 0, handles::get().byte, to, tag, channel_, &request));
+}
+
+int exchange::finish(MPI_Comm comm) {
+  // One by one: MPI_Waitall of Open MPI 4.1 may wait for ever if one of several requests has failed.
+  for (MPI_Request& request : requests_) note(::MPI_Wait(&request, MPI_STATUS_IGNORE));
+  return result_ == MPI_SUCCESS ? result_ : raise(on_comm{comm}, result_);
+}
+
+}  // namespace hpe::interpose::mpi

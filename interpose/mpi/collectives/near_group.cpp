@@ -1,0 +1,103 @@
+#include "interpose/mpi/collectives/near_group.h"
+
+#include "interpose/buffer_access.h"
+#include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/job.h"
+#include "interpose/mpi/messages/offers.h"
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+// Stands for a communicator that has ranks on other machines.
+near_group* const no_group = [] {
+  static char place;
+  return reinterpret_cast<near_group*>(&place);
+}();
+
+int forget_group(MPI_Comm, int, void* value, void*) {
+  auto* const group = static_cast<near_group*>(value);
+  if (group != no_group) delete group;
+  return MPI_SUCCESS;
+}
+
+// No attribute is copied to a duplicate of the communicator.
+int copy_no_group(MPI_Comm, int, void*, void*, void*, int* copied) {
+  *copied = 0;
+  return MPI_SUCCESS;
+}
+
+int key_of_groups() {
+  static const int key = [] {
+    int made = MPI_KEYVAL_INVALID;
+    HPE_REAL(Comm_create_keyval)(copy_no_group, forget_group, &made, nullptr);
+    return made;
+  }();
+  return key;
+}
+
+near_group* make_group(MPI_Comm comm) {
+  const job& running = *job::current();
+  const int size = local_members(comm);
+  if (offer_board::current() == nullptr || size < 2) return no_group;
+  for (int r = 0; r < size; ++r) {
+    const int other = job::world_rank(comm, r);
+    if (other == MPI_UNDEFINED || !running.is_near(other)) return no_group;
+  }
+  return new near_group(comm, rank_in(comm), size);
+}
+
+}  // namespace
+
+near_group* near_group::of(MPI_Comm comm) {
+  if (job::current() == nullptr || !is_intra(comm)) return nullptr;
+  void* value = nullptr;
+  int found = 0;
+  HPE_REAL(Comm_get_attr)(comm, key_of_groups(), &value, &found);
+  if (found == 0) {
+    value = make_group(comm);
+    HPE_REAL(Comm_set_attr)(comm, key_of_groups(), value);
+  }
+  auto* const group = static_cast<near_group*>(value);
+  return group != no_group ? group : nullptr;
+}
+
+// MPI_Finalize, which deletes the attributes of MPI_COMM_WORLD, frees the channel itself.
+near_group::~near_group() {
+  if (channel_ != MPI_Comm{} && job::current() != nullptr) HPE_REAL(Comm_free)(&channel_);
+}
+
+bool near_group::votes() noexcept {
+  constexpr std::uint64_t rare = 64;
+  ++calls_;
+  return device_seen_ || (calls_ & (calls_ - 1)) == 0 || calls_ % rare == 0;
+}
+
+bool near_group::agree(memory mine) {
+  int highest = static_cast<int>(mine);
+  HPE_REAL(Allreduce)
+  (MPI_IN_PLACE, &highest, 1, handles::get().integer,
+   handles::get().max, comm_);
+  device_seen_ = device_seen_ || highest != static_cast<int>(memory::ordinary);
+  return highest == static_cast<int>(memory::device);
+}
+
+MPI_Comm near_group::channel() {
+  if (channel_ == MPI_Comm{}) {
+    HPE_REAL(Comm_dup)(comm_, &channel_);
+    HPE_REAL(Comm_set_errhandler)(channel_, handles::get().errors_return);
+  }
+  return channel_;
+}
+
+near_group::memory near_group::memory_of(const void* buffer, const layout& which) {
+  if (which.empty()) return memory::ordinary;
+  const std::byte* const first = moved(buffer, which.begin());
+  if (buffer == nullptr || core::host_access::of(first) != nullptr) return memory::other;
+  adopted_pointers* const driver = adopted_pointers::of(first);
+  if (driver == nullptr) return memory::ordinary;
+  const bool whole = driver->bytes_from(reinterpret_cast<std::uintptr_t>(first)) >= which.extent();
+  return whole ? memory::device : memory::other;
+}
+
+}  // namespace hpe::interpose::mpi
