@@ -32,8 +32,6 @@ const problem& checked(const problem& p) {
 
 bool is_soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
-std::uint32_t most_chunks(bool soft) { return soft ? kernels::gather_most_chunks : kernels::gather_most_chunks_gpu; }
-
 /// A partition has so many parts on a device.
 std::uint32_t parts_on(bool soft, std::uint32_t units) { return soft ? units : 4 * units; }
 
@@ -44,8 +42,13 @@ const char* name_of(method how) {
     case method::single_pass: return "single pass";
     case method::multi_pass: return "multi-pass";
     case method::partitioned: return "partitioned";
+    case method::staged: return "staged";
   }
   return "";
+}
+
+std::uint32_t most_chunks(int device) {
+  return is_soft(device) ? kernels::gather_most_chunks : kernels::gather_most_chunks_gpu;
 }
 
 std::string own_module() { return modules::require("libhpe-gather-kernels.so"); }
@@ -89,12 +92,13 @@ plan::plan(const problem& what, const choice& how, std::vector<int> devices)
       offsets_(module_, "gather_offsets"),
       move_(module_, "gather_move") {
   const bool partitioned = how.how == method::partitioned;
-  const std::uint32_t most = partitioned ? most_chunks(soft_) : std::numeric_limits<std::uint32_t>::max();
+  const std::uint32_t most = partitioned ? most_chunks(devices_.front()) : std::numeric_limits<std::uint32_t>::max();
   if (how.chunks == 0 || how.chunks > most)
     refuse(fmt::format("{} chunks are not possible; from 1 to {} are", how.chunks, most));
   const bool marks = what.direction == way::scatter && what.equal == duplicates::last;
   if (partitioned && marks)
     refuse("a partition does not keep the order of equal indices; for the last of them to win, scatter in passes");
+  if (how.how == method::staged && devices_.size() > 1) refuse("one device can stage a table, not several");
   for (const int d : devices_) {
     units_.push_back(device_info(d).compute_units);
     status_.emplace_back(1, on_device(d));
@@ -102,8 +106,10 @@ plan::plan(const problem& what, const choice& how, std::vector<int> devices)
   }
   if (marks) winners_ = array<std::uint64_t>(what.table, table_.where(sizeof(std::uint64_t)));
   const std::uint64_t pieces = how.how == method::single_pass ? 1 : how.chunks;
-  chunks_ = kernels::divide(what.table,
-                            devices_.size() > 1 && partitioned ? table_.each() : (what.table + pieces - 1) / pieces);
+  const bool by_home = devices_.size() > 1 && partitioned;
+  chunks_ = kernels::divide(what.table, by_home ? table_.each() : (what.table + pieces - 1) / pieces);
+  if (how.how == method::staged)
+    stage_ = array<std::byte>(std::min(chunks_.chunk, what.table) * what.element, on_device(devices_.front()));
   for (std::size_t d = 0; d < devices_.size() && partitioned; ++d) {
     const std::uint64_t own = stream_.size(d), room = std::max<std::uint64_t>(own, 1);
     const std::uint32_t parts = parts_on(soft_, units_[d]);
@@ -121,6 +127,8 @@ double plan::workspace(const problem& what, const choice& how, std::size_t devic
   double bytes = 0;
   if (how.how == method::partitioned)
     bytes += static_cast<double>(what.count) * static_cast<double>(what.element + what.index);
+  if (how.how == method::staged)
+    bytes += static_cast<double>(what.table) * static_cast<double>(what.element) / how.chunks;
   if (what.direction == way::scatter && what.equal == duplicates::last)
     bytes += static_cast<double>(what.table) * sizeof(std::uint64_t);
   return bytes + static_cast<double>(devices) * static_cast<double>(granularity());
@@ -197,12 +205,21 @@ void plan::run_passes(void* table, const void* indices, void* values) {
   for (const auto& s : status_) uses.push_back(inout(s));
   // A table without elements has no chunk, but its indices must be found out of range.
   for (std::uint32_t pass = 0; pass < std::max(chunks_.count, 1U); ++pass) {
+    const std::uint64_t from = pass * chunks_.chunk, to = std::min(from + chunks_.chunk, what_.table);
+    std::byte* const chunk = static_cast<std::byte*>(table) + from * what_.element;
+    const std::size_t bytes = (to - from) * what_.element;
+    const bool staged = bytes > 0 && how_.how == method::staged;
+    if (staged) {
+      hpe::copy(stage_.data(), chunk, bytes);
+      uses[1] = gathers ? in(stage_) : inout(stage_);
+    }
+    // A staged chunk lies where it would lie in a table that began so far before.
+    void* const begin = staged ? stage_.data() - from * what_.element : table;
     std::vector<kernels::gather_access_parameters> members;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       const part own = part_of(d, indices, values);
-      const std::uint64_t from = pass * chunks_.chunk, to = std::min(from + chunks_.chunk, what_.table);
       members.push_back({types_,
-                         table,
+                         begin,
                          what_.table,
                          from,
                          to,
@@ -213,6 +230,7 @@ void plan::run_passes(void* table, const void* indices, void* values) {
                          {{own.indices, own.values, own.count, nullptr, nullptr}}});
     }
     access(members, uses);
+    if (staged && !gathers) hpe::copy(chunk, stage_.data(), bytes);
   }
 }
 

@@ -40,7 +40,9 @@ struct problem {
 enum class method {
   single_pass,  ///< each index is read once and used at once
   multi_pass,   ///< all indices are read once for each chunk of the table; a pass uses those in its chunk (He et al.)
-  partitioned   ///< indices, and values to scatter, are first moved to streams, one for each chunk
+  partitioned,  ///< indices, and values to scatter, are first moved to streams, one for each chunk
+  staged        ///< multi-pass on one device over a table elsewhere: a pass copies its chunk to the device and, after a
+                ///< scatter, back
 };
 [[nodiscard]] const char* name_of(method how);
 
@@ -50,6 +52,9 @@ struct choice {
   method how = method::single_pass;
   std::uint32_t chunks = 1;
 };
+
+/// The most chunks of a partition on a device.
+[[nodiscard]] std::uint32_t most_chunks(int device);
 
 /// An array in equal parts, one for each device, which end at bounds of granules; the last parts may be shorter or
 /// empty.
@@ -131,6 +136,7 @@ class plan {
   std::vector<array<kernels::gather_status>> status_;  ///< of each device
   std::vector<streams> streams_;                       ///< of each device, for a partition
   array<std::uint64_t> winners_;
+  array<std::byte> stage_;  ///< staged: a chunk
 };
 
 /// Random indices, made on the devices where they lie: see kernels::gather_random_parameters.

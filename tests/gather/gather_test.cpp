@@ -19,6 +19,14 @@ struct setup {
   std::uint64_t range;  ///< indices are below it, so that some are out of range if it exceeds the table
 };
 
+/// One device, or all of them, the first one last.
+std::vector<std::vector<int>> one_and_all() {
+  std::vector<int> all;
+  for (int d = 1; d < device_count(); ++d) all.push_back(d);
+  all.push_back(0);
+  return {{0}, all};
+}
+
 /// The bits of an element: different in each of its words.
 std::vector<std::uint32_t> words_of(std::uint64_t elements, std::size_t bytes, std::uint32_t salt) {
   std::vector<std::uint32_t> words(elements * bytes / 4);
@@ -81,16 +89,23 @@ TEST(gather, all_methods_types_and_devices_agree_with_a_loop) {
                              choice{method::partitioned, 1}, choice{method::partitioned, 100}})
       for (const std::size_t element : {4, 8, 16, 32})
         for (const std::size_t index : {4, 8})
-          for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {1, 2, 0}})
+          for (const std::vector<int>& devices : one_and_all())
             check({{direction, element, index, 5003, 7001}, how, devices, 5003});
 }
 
 TEST(gather, long_arrays_span_granules_and_devices) {
   for (const way direction : {way::gather, way::scatter})
     for (const choice how :
-         {choice{method::single_pass, 1}, choice{method::multi_pass, 3}, choice{method::partitioned, 1024}})
-      for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1, 2}})
-        check({{direction, 8, 4, 1500001, 2200003}, how, devices, 1500001});
+         {choice{method::single_pass, 1}, choice{method::multi_pass, 3}, choice{method::partitioned, most_chunks(0)}})
+      for (const std::vector<int>& devices : one_and_all())
+        check({{direction, 8, 4, 700001, 1100003}, how, devices, 700001});
+}
+
+TEST(gather, a_table_is_staged_chunk_by_chunk) {
+  for (const way direction : {way::gather, way::scatter})
+    for (const std::uint32_t chunks : {1, 3, 7})
+      check({{direction, 16, 4, 5003, 7001, duplicates::any, out_of_range::skip}, {method::staged, chunks}, {0}, 6000});
+  EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {method::staged, 2}, one_and_all().back()), error);
 }
 
 TEST(gather, small_and_odd_sizes) {
@@ -104,7 +119,7 @@ TEST(gather, small_and_odd_sizes) {
 
 TEST(gather, the_last_of_equal_indices_wins) {
   for (const choice how : {choice{method::single_pass, 1}, choice{method::multi_pass, 5}})
-    for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1, 2}})
+    for (const std::vector<int>& devices : one_and_all())
       check({{way::scatter, 8, 4, 101, 300007, duplicates::last}, how, devices, 101});
   EXPECT_THROW(plan({way::scatter, 8, 4, 10, 10, duplicates::last}, {method::partitioned, 2}), error);
 }
@@ -113,9 +128,9 @@ TEST(gather, indices_out_of_range_are_left_out_or_refused) {
   for (const way direction : {way::gather, way::scatter})
     for (const choice how :
          {choice{method::single_pass, 1}, choice{method::multi_pass, 4}, choice{method::partitioned, 16}})
-      for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1, 2}}) {
+      for (const std::vector<int>& devices : one_and_all()) {
         check({{direction, 8, 4, 1000, 30011, duplicates::any, out_of_range::skip}, how, devices, 1300});
-        constexpr std::uint64_t count = 1300007, bad = 1200001;
+        constexpr std::uint64_t count = 600007, bad = 550001;
         plan work({direction, 4, 8, 10, count}, how, devices);
         const array<std::uint32_t> table(10, work.where_table()), values(count, work.where_values());
         const array<std::uint64_t> indices(count, work.where_indices());
@@ -127,7 +142,7 @@ TEST(gather, indices_out_of_range_are_left_out_or_refused) {
             work.finish(indices.data());
             FAIL() << "nothing was refused";
           } catch (const error& e) {
-            EXPECT_STREQ(e.what(), "index 11 at place 1200001 is out of range: the table has 10 elements");
+            EXPECT_STREQ(e.what(), "index 11 at place 550001 is out of range: the table has 10 elements");
           }
         }
         indices[bad] = indices[bad + 1] = 9;
@@ -141,7 +156,7 @@ TEST(gather, refuses_what_is_not_possible) {
   EXPECT_THROW(plan({way::gather, 8, 2, 10, 10}, {}), error);
   EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {}, {0, 0}), error);
   EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {}, {99}), error);
-  EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {method::partitioned, 1025}), error);
+  EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {method::partitioned, most_chunks(0) + 1}), error);
   EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {method::multi_pass, 0}), error);
   plan work({way::gather, 16, 4, 10, 10}, {});
   const array<std::byte> data(1000);
