@@ -5,6 +5,7 @@
 #include "apps/command_line/program.h"
 #include "apps/fdtd/fdtd_main.h"
 #include "apps/fft/fft_main.h"
+#include "apps/gather/gather_main.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/explain/command.h"
 #include "apps/hpe/report/command.h"
@@ -28,6 +29,8 @@ constexpr std::array table{
     command{"wave", "a wave on a grid of cells, by a stencil of order 2 to 16", fdtd_main},
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
     command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
+    command{"gather", "reads elements of a table by index, on all devices", gather_main},
+    command{"scatter", "writes elements of a table by index, on all devices", scatter_main},
     command{"predict", "how fast an application would be on more devices or another machine", predict_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists all options", help},

@@ -11,6 +11,7 @@
 #include "apps/gather/plan.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
+#include "bench/gather/accuracy.h"
 #include "bench/gather/peers.h"
 
 namespace {
@@ -213,12 +214,17 @@ class program {
 
 int main(int argc, char** argv) {
   double largest = 64;
-  const auto given = hpe::bench::parse(argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
-                                       {{"--largest", "G", "the largest table in GB (64; on soft devices 0.5)",
-                                         hpe::command_line::to_positive(largest)}});
+  bool model = false;
+  const auto given = hpe::bench::parse(
+      argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
+      {{"--largest", "G", "the largest table in GB (64; on soft devices 0.5)", hpe::command_line::to_positive(largest)},
+       {"--model", "", "only the accuracy of the model", hpe::bench::to_flag(model)}});
   program p(given);
   const hpeDeviceInfo first = hpe::device_info(0);
-  if (hpe::bench::on_gpus()) {
+  if (model) {
+    const double all = hpe::bench::on_gpus() ? 0x1p32 : 0x1p28;
+    p.results = hpe::bench::accuracy_of_model(given.repeats, std::min(all, largest * 0x1p30));
+  } else if (hpe::bench::on_gpus()) {
     for (const double bytes : {0x1p27, 0x1p29, 0x1p31, 0x1p33, 0x1p35, 0x1p36})
       if (bytes <= largest * 0x1p30 && hpe::bench::thrust_there()) p.one_gpu(bytes);
     for (const double bytes : {0x1p30, 0x1p33})

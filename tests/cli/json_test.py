@@ -28,6 +28,8 @@ RUNS = {
     "wave": (["24", "--steps", "3", "--check"], "report"),
     "scan": (["1000", "--repeats", "1"], "report"),
     "sort": (["1000", "--repeats", "1"], "report"),
+    "gather": (["1000", "--method", "single-pass", "--repeats", "1"], "report"),
+    "scatter": (["1000", "--method", "partitioned", "--devices", "1", "--repeats", "1"], "report"),
     "predict": (["ray-tracing", "--machine", "dgx-h100", "--gpus", "1..4", "--what-if", "link=2x"], "predictions"),
 }
 
