@@ -119,8 +119,15 @@ struct gather_partition {
 /// gather_offsets_threads threads on GPUs.
 inline constexpr uint32_t gather_offsets_threads = 1024;
 
-/// Threads in a block on GPUs, and how many elements of a stream a block of gather_access should get.
-inline constexpr uint32_t gather_access_threads = 256, gather_access_tile = 2048, gather_move_threads = 256;
+/// Threads in a block on GPUs, and the elements of a stream that a thread of gather_access or gather_move has in
+/// flight.
+inline constexpr uint32_t gather_access_threads = 256, gather_move_threads = 256;
+[[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_access_each(uint32_t element) {
+  return element <= 8 ? 8 : 64 / element;
+}
+[[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_move_each(uint32_t element) {
+  return element <= 8 ? 8 : 64 / element;
+}
 
 /// Kernel gather_move: moves the indices, and for a scatter the values, to the streams. back: moves the values of
 /// streams to `values`, in the order of the indices (after a gather). A tile for each part.

@@ -72,11 +72,11 @@ devices_and_choice choose(const request& r, const problem& what) {
     while (2 * table / result.how.chunks > static_cast<double>(device_info(0).memory_free)) result.how.chunks *= 2;
     result.why = "the table is in host memory: its chunks are copied to the device, in order\n";
   } else if (result.devices.size() > 1) {
-    const bool last = what.direction == way::scatter && what.equal == duplicates::last;
+    const bool last = what.keeps_order();
     result.how = {last ? method::single_pass : method::partitioned, 1};
-    result.why = last
-                     ? "a single pass with remote access, because a partition does not keep the last of equal indices\n"
-                     : "several devices: the indices are partitioned by home, exchanged in bulk, and used locally\n";
+    result.why =
+        last ? "a single pass with remote access, because a partition does not keep the order of equal indices\n"
+             : "several devices: the indices are partitioned by home, exchanged in bulk, and used locally\n";
   }
   return result;
 }
@@ -194,7 +194,7 @@ class command {
         continue;
       }
       // From the end: the first one that is seen is the last one.
-      if ((what_.equal == duplicates::any || !written[x]) && same(k, x)) agrees[x] = true;
+      if ((what_.equal != duplicates::last || !written[x]) && same(k, x)) agrees[x] = true;
       written[x] = true;
     }
     return written == agrees;

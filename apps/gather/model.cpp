@@ -102,7 +102,7 @@ std::vector<prediction> choices(const parameters& machine, const problem& what) 
   std::vector<prediction> all{predict(machine, what, {method::single_pass, 1})};
   constexpr std::uint32_t most_passes = 64, least_chunks = 16;
   for (std::uint32_t c = 2; c <= most_passes; c *= 2) all.push_back(predict(machine, what, {method::multi_pass, c}));
-  for (std::uint32_t c = least_chunks; c <= machine.most_chunks && what.equal == duplicates::any; c *= 2)
+  for (std::uint32_t c = least_chunks; c <= machine.most_chunks && !what.keeps_order(); c *= 2)
     all.push_back(predict(machine, what, {method::partitioned, c}));
   const auto rank = [](const prediction& p) { return p.total() * (p.how.how == method::single_pass ? worth : 1); };
   std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });

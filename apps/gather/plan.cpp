@@ -95,9 +95,11 @@ plan::plan(const problem& what, const choice& how, std::vector<int> devices)
   const std::uint32_t most = partitioned ? most_chunks(devices_.front()) : std::numeric_limits<std::uint32_t>::max();
   if (how.chunks == 0 || how.chunks > most)
     refuse(fmt::format("{} chunks are not possible; from 1 to {} are", how.chunks, most));
-  const bool marks = what.direction == way::scatter && what.equal == duplicates::last;
+  const bool marks = what.keeps_order();
   if (partitioned && marks)
-    refuse("a partition does not keep the order of equal indices; for the last of them to win, scatter in passes");
+    refuse(
+        "a partition does not keep the order of equal indices, which the last of them and elements of 32 bytes need; "
+        "passes do");
   if (how.how == method::staged && devices_.size() > 1) refuse("one device can stage a table, not several");
   for (const int d : devices_) {
     units_.push_back(device_info(d).compute_units);
@@ -129,8 +131,7 @@ double plan::workspace(const problem& what, const choice& how, std::size_t devic
     bytes += static_cast<double>(what.count) * static_cast<double>(what.element + what.index);
   if (how.how == method::staged)
     bytes += static_cast<double>(what.table) * static_cast<double>(what.element) / how.chunks;
-  if (what.direction == way::scatter && what.equal == duplicates::last)
-    bytes += static_cast<double>(what.table) * sizeof(std::uint64_t);
+  if (what.keeps_order()) bytes += static_cast<double>(what.table) * sizeof(std::uint64_t);
   return bytes + static_cast<double>(devices) * static_cast<double>(granularity());
 }
 
@@ -145,7 +146,8 @@ std::span<std::byte> plan::all(const void* data, std::uint64_t count, std::size_
 }
 
 hpeShape plan::shape(std::size_t device, std::uint64_t count) const {
-  constexpr std::uint64_t tile = kernels::gather_access_tile, most = std::numeric_limits<std::int32_t>::max();
+  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
+  const std::uint64_t tile = kernels::gather_access_threads * kernels::gather_access_each(types_.element);
   const std::uint64_t tiles = std::clamp<std::uint64_t>((count + tile - 1) / tile, 1, most);
   // A few tiles for each thread of a soft device, so that no thread waits long for another at the end.
   const std::uint64_t limit = soft_ ? std::uint64_t{4} * units_[device] : tiles;

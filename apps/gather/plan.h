@@ -13,9 +13,9 @@ using way = kernels::gather_way;
 
 /// Which element a scatter leaves in the table if several have the same index.
 enum class duplicates {
-  any,  ///< one of them; which one may differ from run to run
-  last  ///< the last one, on any devices; costs 8 bytes for each element of the table, and another pass over the
-        ///< indices
+  none,  ///< the caller knows that no two indices are equal; else an element of 32 bytes may get parts of several
+  any,   ///< one of them, whole; which one may differ from run to run. With elements of 32 bytes as `last`
+  last   ///< the last one, on any devices; takes 8 bytes for each element of the table and a pass over the indices
 };
 
 /// Indices that are not below the length of the table. Their elements are left out in any case: a gather keeps what the
@@ -35,6 +35,11 @@ struct problem {
   std::uint64_t count = 0;  ///< indices and values
   duplicates equal = duplicates::any;
   out_of_range beyond = out_of_range::refuse;
+
+  /// Whether a scatter must choose among equal indices. GPUs write an element of 32 bytes in two pieces.
+  [[nodiscard]] bool keeps_order() const {
+    return direction == way::scatter && (equal == duplicates::last || (equal == duplicates::any && element > 16));
+  }
 };
 
 enum class method {
@@ -78,8 +83,8 @@ class shares {
 /// partition and `duplicates::last` need. One thread at a time.
 class plan {
  public:
-  /// devices empty: all. Throws hpe::error for sizes that are not possible, too many chunks, a method that cannot keep
-  /// `duplicates::last` (only passes can), and too little memory.
+  /// devices empty: all. Throws hpe::error for sizes that are not possible, too many chunks, a partition where an order
+  /// of equal indices must be kept (only passes keep it), and too little memory.
   plan(const problem& what, const choice& how, std::vector<int> devices = {});
 
   /// The best placements of the arrays.

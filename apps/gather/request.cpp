@@ -40,8 +40,10 @@ std::vector<command_line::option> options_of(request& r, way direction) {
       {"--out-of-range", "WHAT", "an index beyond the table: refuse it, or skip its element (refuse)",
        to_one_of<out_of_range>(r.beyond, {{"refuse", out_of_range::refuse}, {"skip", out_of_range::skip}})}};
   if (!gathers)
-    all.push_back({"--duplicates", "WHAT", "of elements with equal indices any one stays, or the last (any)",
-                   to_one_of<duplicates>(r.equal, {{"any", duplicates::any}, {"last", duplicates::last}})});
+    all.push_back({"--duplicates", "WHAT",
+                   "of elements with equal indices any one stays, or the last; or none have equal ones (any)",
+                   to_one_of<duplicates>(
+                       r.equal, {{"none", duplicates::none}, {"any", duplicates::any}, {"last", duplicates::last}})});
   for (option& o :
        std::vector<option>{devices_option(r.devices),
                            repeats_option(r.repeats),

@@ -19,32 +19,32 @@ class accuracies {
  public:
   void add(const std::string& where, double measured, double predicted) {
     const double accuracy = 1 - std::abs(measured - predicted) / measured;
+    points_.push_back({where, accuracy, "", "", true,
+                       fmt::format("measured {:.4f} ms, predicted {:.4f}", 1e3 * measured, 1e3 * predicted)});
     sum_ += accuracy;
     ++count_;
-    if (accuracy < least_) {
-      least_ = accuracy;
-      worst_ = fmt::format("{}: {:.4f} ms, predicted {:.4f}", where, 1e3 * measured, 1e3 * predicted);
-    }
+    least_ = std::min(least_, accuracy);
   }
   void report(std::vector<result>& results, const std::string& what, double bar) const {
     const double mean = sum_ / count_;
     results.push_back({what + ": mean accuracy", mean, "", fmt::format(">= {:.2f}", bar), mean >= bar});
-    results.push_back({fmt::format("{}: least ({})", what, worst_), least_, ""});
+    results.push_back({what + ": least accuracy", least_, ""});
+    for (result point : points_) {
+      point.what = "  " + what + ", " + point.what;
+      results.push_back(point);
+    }
   }
 
  private:
   double sum_ = 0, least_ = 1;
   int count_ = 0;
-  std::string worst_;
+  std::vector<result> points_;
 };
 
 class experiment {
  public:
   experiment(unsigned repeats, std::size_t largest)
-      : repeats_(static_cast<int>(repeats)),
-        largest_(largest),
-        clock_(0, largest),
-        machine_(fit(clock_, largest, {})) {}
+      : repeats_(static_cast<int>(repeats)), largest_(largest), machine_(fitted(0, true, {})), clock_(0, largest) {}
 
   std::vector<result> all() {
     results_.push_back({"weighted mean of the sequential bandwidth", machine_.mean_sequential() / 1e9, "GB/s"});
@@ -122,8 +122,8 @@ class experiment {
 
   const int repeats_;
   const std::size_t largest_;
-  stopwatch clock_;
   const parameters machine_;
+  stopwatch clock_;
   std::vector<result> results_;
 };
 

@@ -49,13 +49,9 @@ __device__ __forceinline__ void store_once(two_uint4* to, const two_uint4& value
   __stcs(&to->high, value.high);
 }
 
-/// Elements that a thread has in flight.
-template <class Element>
-inline constexpr uint32_t in_flight = sizeof(Element) <= 8 ? 8 : 64 / sizeof(Element);
-
 template <class Element, class Index>
 __device__ __forceinline__ void access_stream(const gather_access_parameters& p, const gather_stream& s) {
-  constexpr uint32_t each = in_flight<Element>;
+  constexpr uint32_t each = gather_access_each(sizeof(Element));
   const uint64_t first = s.begin != nullptr ? *s.begin : 0, count = (s.begin != nullptr ? *s.end : s.count) - first;
   const Index* const indices = static_cast<const Index*>(s.indices) + first;
   Element* const values = static_cast<Element*>(s.values) + first;
@@ -128,7 +124,7 @@ struct move_memory {
 /// tiles, a tile has a row of 32 indices for each warp and step. So the way back finds the places of the way there.
 template <class Element, class Index>
 __device__ __forceinline__ void move_part(const gather_move_parameters& m, move_memory& shared) {
-  constexpr uint32_t each = in_flight<Element>, warps = move_warps;
+  constexpr uint32_t each = gather_move_each(sizeof(Element)), warps = move_warps;
   auto& cursors = shared.cursors;
   auto& of_warp = shared.of_warp;
   const gather_partition& p = m.partition;

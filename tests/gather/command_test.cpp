@@ -60,7 +60,7 @@ class gather_command : public ::testing::Test {
 TEST_F(gather_command, every_method_gives_a_right_result) {
   for (const char* verb : {"gather", "scatter"})
     for (const char* how : {"single-pass", "multi-pass", "partitioned"})
-      for (const char* bytes : {"4", "32"}) {
+      for (const char* bytes : {"4", "16"}) {
         const outcome o = run({verb, "20001", "--bytes", bytes, "--method", how, "--repeats=1"});
         EXPECT_EQ(o.status, 0) << o.err;
         EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
@@ -68,7 +68,7 @@ TEST_F(gather_command, every_method_gives_a_right_result) {
   EXPECT_TRUE(
       contains(run({"gather", "20001", "--host", "--devices=1", "--repeats=1", "--explain"}).out, "in host memory"));
   EXPECT_TRUE(contains(run({"scatter", "20001", "--table=300", "--duplicates=last", "--repeats=1", "--explain"}).out,
-                       "does not keep the last"));
+                       "does not keep the order"));
   EXPECT_EQ(run({"scatter", "20001", "--partitions=64", "--repeats=1"}).status, 0);
 }
 
