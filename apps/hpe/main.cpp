@@ -5,6 +5,7 @@
 #include "apps/command_line/program.h"
 #include "apps/fdtd/fdtd_main.h"
 #include "apps/fft/fft_main.h"
+#include "apps/gather/gather_main.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/explain/command.h"
 #include "apps/hpe/report/command.h"
@@ -34,6 +35,8 @@ constexpr std::array table{
     command{"tomosynthesis", "a volume from X-ray views, by iterations over all devices", tomosynthesis_main},
     command{"rays", "ray tracing of moving spheres over all devices", rays_main},
     command{"multiply", "products of matrices by Fox's algorithm", multiply_main},
+    command{"gather", "reads elements of a table by index, on all devices", gather_main},
+    command{"scatter", "writes elements of a table by index, on all devices", scatter_main},
     command{"predict", "how fast an application would be on more devices or another machine", predict_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists all options", help},

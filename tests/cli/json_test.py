@@ -6,6 +6,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,8 @@ RUNS = {
     "wave": (["24", "--steps", "3", "--check"], "report"),
     "scan": (["1000", "--repeats", "1"], "report"),
     "sort": (["1000", "--repeats", "1"], "report"),
+    "gather": (["1000", "--method", "single-pass", "--repeats", "1"], "report"),
+    "scatter": (["1000", "--method", "partitioned", "--devices", "1", "--repeats", "1"], "report"),
     "predict": (["ray-tracing", "--machine", "dgx-h100", "--gpus", "1..4", "--what-if", "link=2x"], "predictions"),
 }
 
@@ -57,6 +60,14 @@ class Commands(unittest.TestCase):
                 self.assertEqual(0, done.returncode, done.stderr)
                 self.assertNotEqual("", done.stdout)
                 self.check((Path(self.folder.name) / "a.json").read_text(), schema)
+
+    def test_kept_parameters_of_gathers_have_their_schema(self):
+        small = {**os.environ, "XDG_CACHE_HOME": self.folder.name, "HPE_DEVICES": "soft:1", "HPE_SOFT_MEMORY": "64M"}
+        done = subprocess.run([HPE, "gather", "1000"], capture_output=True, text=True, check=False, env=small)
+        self.assertEqual(0, done.returncode, done.stderr)
+        kept = list((Path(self.folder.name) / "hpe").glob("gather-*.json"))
+        self.assertEqual(1, len(kept))
+        self.check(kept[0].read_text(), "gather")
 
     def test_machines_that_hpe_brings_along_have_their_schema(self):
         machines = sorted((Path(__file__).parents[2] / "apps" / "predict" / "machines").glob("*.json"))

@@ -1,0 +1,238 @@
+#include "apps/gather/fit.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "apps/command_line/bad_input.h"
+#include "apps/command_line/report.h"
+
+namespace hpe::gather {
+
+namespace {
+
+constexpr std::size_t element = 8, index = 4;
+constexpr std::size_t least_table = std::size_t{1} << 21;
+/// Case II is measured on a table of 128 MiB, as in the paper.
+constexpr std::size_t partitioned_table = std::size_t{128} << 20;
+
+problem of_size(way direction, std::size_t bytes, std::uint64_t least_count, std::uint64_t most_count) {
+  const std::uint64_t elements = bytes / element;
+  return {direction,       element,           index, elements, std::clamp(elements, least_count, most_count),
+          duplicates::any, out_of_range::skip};
+}
+
+std::vector<level> found(const std::vector<double>& capacities, const std::vector<double>& x, std::size_t first) {
+  std::vector<level> levels;
+  for (std::size_t j = 0; j < capacities.size(); ++j)
+    if (x[first + j] > 0) levels.push_back({capacities[j], x[first + j]});
+  return levels;
+}
+
+/// Powers of two, with the middles between them: candidates for the capacity of a level.
+std::vector<double> candidates(double from, double to) {
+  std::vector<double> all;
+  for (double c = from; c < to; c *= 2) all.insert(all.end(), {c, 1.5 * c});
+  return all;
+}
+
+class fitting {
+ public:
+  fitting(stopwatch& clock, std::size_t largest) : clock_(clock), largest_(largest) {
+    const hpeDeviceInfo info = device_info(clock.device());
+    m_.device = info.name;
+    m_.soft = info.kind == HPE_DEVICE_SOFT;
+    m_.line = m_.soft ? 64 : 32;     // a cache line; a sector
+    m_.together = m_.soft ? 1 : 32;  // a warp
+    m_.most_chunks = most_chunks(clock.device());
+    most_count_ = m_.soft ? std::uint64_t{1} << 23 : std::uint64_t{1} << 27;
+  }
+
+  parameters all(const std::function<void(const std::string&)>& told) {
+    told("launches");
+    m_.launch = clock_.seconds({way::gather, element, index, 64, 64}, {}, {}, 15);
+    told("sequential access");
+    sequential();
+    passes();
+    for (const way direction : {way::gather, way::scatter}) {
+      told(direction == way::gather ? "gathers" : "scatters");
+      uniform(direction);
+      partitioned(direction);
+      partition(direction);
+    }
+    return m_;
+  }
+
+ private:
+  [[nodiscard]] double above_launch(double seconds) const { return std::max(seconds - m_.launch, 0.1 * seconds); }
+  [[nodiscard]] access_times& times(way direction) { return direction == way::gather ? m_.gather : m_.scatter; }
+  [[nodiscard]] static double bytes_in_order(const problem& p) {
+    return static_cast<double>(p.count) * static_cast<double>(p.element + p.index);
+  }
+
+  void sequential() {
+    for (std::size_t bytes = std::size_t{1} << 18; bytes <= largest_; bytes *= 2) {
+      const problem p = of_size(way::gather, bytes, 1, ~std::uint64_t{0});
+      const double moved = bytes_in_order(p) + static_cast<double>(bytes);
+      m_.sequential.push_back({moved, above_launch(clock_.seconds(p, {}, {stopwatch::order::sequential})) / moved});
+    }
+  }
+
+  /// The time of an access besides the sequential parts.
+  [[nodiscard]] double random_part(const problem& p, double seconds, double in_order) const {
+    const double rest = above_launch(seconds) - in_order;
+    return std::max(rest, 0.02 * seconds) / static_cast<double>(p.count);
+  }
+
+  /// From runs that differ in the number of passes only, over a table that fits into a cache.
+  void passes() {
+    const problem p = of_size(way::gather, std::size_t{1} << 18,
+                              std::min<std::uint64_t>(most_count_ / 4, largest_ / element), most_count_);
+    constexpr std::uint32_t few = 8, many = 40;
+    const double more =
+        clock_.seconds(p, {method::multi_pass, many}, {}) - clock_.seconds(p, {method::multi_pass, few}, {});
+    m_.pass = std::max(more / (many - few) - m_.launch, 0.0) / static_cast<double>(p.count);
+  }
+
+  void uniform(way direction) {
+    const std::vector<double> capacities = candidates(0x1p17, 0.75 * static_cast<double>(largest_));
+    std::vector<std::vector<double>> columns(1 + capacities.size());
+    std::vector<double> values;
+    for (std::size_t bytes = std::size_t{1} << 17; bytes <= largest_; bytes *= 2) {
+      const problem p = of_size(direction, bytes, std::uint64_t{1} << 17, most_count_);
+      const double n = static_cast<double>(p.count), table = static_cast<double>(bytes);
+      const double in_order = bytes_in_order(p) * m_.sequential_at(bytes_in_order(p) + table);
+      values.push_back(random_part(p, clock_.seconds(p, {}, {}), in_order));
+      columns[0].push_back(1);
+      for (std::size_t j = 0; j < capacities.size(); ++j)
+        columns[1 + j].push_back(uniform_misses(n, table / m_.line, capacities[j] / m_.line));
+    }
+    const std::vector<double> x = fit_not_negative(columns, values);
+    times(direction).hit = x[0];
+    times(direction).levels = found(capacities, x, 1);
+  }
+
+  void partitioned(way direction) {
+    const std::vector<double> capacities = candidates(1, 0x1p19);
+    std::vector<std::vector<double>> columns(1 + capacities.size());
+    std::vector<double> values;
+    const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
+    const double table = static_cast<double>(p.table * element);
+    const double in_order = (bytes_in_order(p) + table) * m_.sequential_at(bytes_in_order(p) + table);
+    for (std::uint64_t partitions = 2; partitions <= p.table / 16; partitions *= 4) {
+      const double streams = static_cast<double>(partitions);
+      values.push_back(random_part(p, clock_.seconds(p, {}, {stopwatch::order::partitioned, partitions}), in_order));
+      columns[0].push_back(partition_misses(streams, m_.together, element, m_.line));
+      for (std::size_t j = 0; j < capacities.size(); ++j)
+        columns[1 + j].push_back(std::max(0.0, 1 - capacities[j] / streams));
+    }
+    const std::vector<double> x = fit_not_negative(columns, values);
+    times(direction).transaction = x[0];
+    times(direction).partitioned = found(capacities, x, 1);
+  }
+
+  /// A table of the size of the caches would hide nothing: the time of a partitioned run without its accesses.
+  void partition(way direction) {
+    const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
+    constexpr std::uint32_t chunks = 128;
+    const double all = clock_.seconds(p, {method::partitioned, chunks}, {});
+    const prediction without = predict(m_, p, {method::partitioned, chunks});
+    const double rest = std::max(all - without.launch - without.sequential - without.random, 0.1 * all);
+    times(direction).partition = rest / bytes_in_order(p);
+  }
+
+  stopwatch& clock_;
+  const std::size_t largest_;
+  std::uint64_t most_count_ = 0;
+  parameters m_;
+};
+
+}  // namespace
+
+stopwatch::stopwatch(int device, std::size_t bytes)
+    : device_(device),
+      table_(bytes, on_device(device)),
+      values_(bytes, on_device(device)),
+      indices_(bytes / element, on_device(device)),
+      random_({device}) {
+  fill(table_.data(), 1, table_.size());
+  fill(values_.data(), 1, values_.size());
+}
+
+void stopwatch::make(const problem& what, const pattern& indices) {
+  const std::string wanted =
+      fmt::format("{} {} {} {}", static_cast<int>(indices.how), indices.partitions, what.table, what.count);
+  if (wanted == made_) return;
+  made_ = wanted;
+  const shares parts(what.count, {device_});
+  // In one partition, indices ascend.
+  const std::uint64_t partitions = indices.how == order::sequential ? 1 : indices.partitions;
+  random_.fill(indices_.data(), index, parts, what.table, 1, partitions);
+  synchronize();
+}
+
+double stopwatch::seconds(const problem& what, const choice& how, const pattern& indices, int repeats) {
+  if (what.count * what.element > values_.size() || what.table * what.element > table_.size() ||
+      what.count > indices_.size() || what.index != index)
+    throw error(HPE_ERROR_INVALID_ARGUMENT, "a stopwatch has no room for this problem");
+  make(what, indices);
+  plan work(what, how, {device_});
+  std::vector<double> times;
+  for (int i = 0; i <= repeats; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    work.run(table_.data(), indices_.data(), values_.data());
+    synchronize();
+    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return command_line::median(times);
+}
+
+parameters fit(stopwatch& clock, std::size_t largest, const std::function<void(const std::string&)>& told) {
+  return fitting(clock, largest).all(told ? told : [](const std::string&) {});
+}
+
+std::string cache_file(int device) {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* const home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
+  if (cache == nullptr && home == nullptr) return "";
+  std::string name = fmt::format("gather-{}-{}", device_info(device).name, device_info(device).compute_units);
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+  return fmt::format("{}/hpe/{}.json", cache != nullptr ? cache : std::string(home) + "/.cache", name);
+}
+
+parameters fitted(int device, bool again, const std::function<void(const std::string&)>& told) {
+  const std::string path = cache_file(device);
+  if (std::ifstream file(path); !again && file) {
+    try {
+      return parameters_of_json({std::istreambuf_iterator<char>(file), {}}, path);
+    } catch (const command_line::bad_input&) {
+      // Measured anew.
+    }
+  }
+  // Table, values, indices and the streams of a partition take four times the largest table.
+  const hpeDeviceInfo info = device_info(device);
+  std::size_t largest = std::size_t{1} << (info.kind == HPE_DEVICE_SOFT ? 28 : 32);
+  while (largest > least_table && largest > info.memory_free / 5) largest /= 2;
+  stopwatch clock(device, largest);
+  const parameters m = fit(clock, largest, told);
+  if (path.empty()) return m;
+  std::error_code failed;
+  const std::string made = fmt::format("{}.{}", path, ::getpid());
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  std::ofstream file(made);
+  file << as_json(m);
+  file.close();
+  if (file) std::filesystem::rename(made, path, failed);
+  if (!file || failed) std::filesystem::remove(made, failed);
+  return m;
+}
+
+}  // namespace hpe::gather

@@ -1,0 +1,95 @@
+#pragma once
+
+/// The time of gathers and scatters on one device, after B. He et al., "Efficient Gather and Scatter Operations on
+/// Graphics Processors" (SC 2007): sequential parts at the sequential bandwidth, and random accesses that hit or miss
+/// the levels of the memory. The paper has one cache; this model has as many levels as the fit finds, each with its own
+/// N (lines) and time of a miss. No state; any thread.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/gather/plan.h"
+
+namespace hpe::gather {
+
+/// Expected number of different ones of k blocks among n uniform random accesses: the paper's E (and D, of one warp).
+[[nodiscard]] double distinct_blocks(double accesses, double blocks);
+
+/// The paper's case I: the share of n uniform accesses to k blocks that miss a cache of N lines.
+[[nodiscard]] double uniform_misses(double accesses, double blocks, double lines);
+
+/// The paper's case II: transactions for each access if `together` accesses that are made at once go to `partitions`
+/// sequences of elements of `element` bytes in blocks of `line` bytes. The sum in the paper lacks the factor j; this is
+/// the sum with it.
+[[nodiscard]] double partition_misses(double partitions, double together, double element, double line);
+
+/// A level of the memory: an access that misses it takes `seconds` longer.
+struct level {
+  double capacity;  ///< case I: bytes; case II: partitions whose current lines it holds
+  double seconds;
+};
+
+/// How one direction behaves. Times are those of one access while the whole device works.
+struct access_times {
+  double hit = 0;                  ///< a uniform access that hits all levels
+  std::vector<level> levels;       ///< case I
+  double transaction = 0;          ///< case II: for each transaction
+  std::vector<level> partitioned;  ///< case II
+  double partition = 0;            ///< of a partition, for each byte of an index and an element, both ways
+};
+
+/// Seconds for each byte of arrays that are read or written once in order, by their bytes together.
+struct sequential_time {
+  double bytes, seconds;
+};
+
+/// The parameters of one kind of device, fitted by fit() (apps/gather/fit.h).
+struct parameters {
+  std::string device;
+  bool soft = true;
+  double line = 64;     ///< bytes of a memory block: l
+  double together = 1;  ///< accesses made at once: w, the threads of a warp
+  double most_chunks = 1024;
+  double launch = 0;                        ///< seconds of a run on a few elements
+  double pass = 0;                          ///< seconds for each index of a pass that uses none
+  std::vector<sequential_time> sequential;  ///< ascending
+  access_times gather, scatter;
+
+  [[nodiscard]] const access_times& of(way direction) const { return direction == way::gather ? gather : scatter; }
+  /// The paper's B_seq, the mean of the measured bandwidths weighted by their bytes: bytes per second.
+  [[nodiscard]] double mean_sequential() const;
+  /// Seconds for each byte.
+  [[nodiscard]] double sequential_at(double bytes) const;
+};
+
+/// A prediction in its parts; seconds.
+struct prediction {
+  choice how;
+  double launch = 0, sequential = 0, random = 0, partition = 0;
+  [[nodiscard]] double total() const { return launch + sequential + random + partition; }
+};
+
+/// Uniform random indices (partitions 0), or indices that go through so many partitions in order. One device.
+[[nodiscard]] prediction predict(const parameters& machine, const problem& what, const choice& how,
+                                 double partitions = 0);
+
+/// Indices 0, 1, 2 ...
+[[nodiscard]] double predict_sequential(const parameters& machine, const problem& what);
+
+/// The choices that are possible, the fastest first. A single pass comes first unless another choice is predicted to
+/// take less than 0.95 of its time.
+[[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
+
+/// The numbers x >= 0 with the least sum of squares of relative errors of `values[i] ~ sum of columns[j][i] x[j]`.
+[[nodiscard]] std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns,
+                                                   const std::vector<double>& values);
+
+/// The parameters and the predictions as text, for --explain.
+[[nodiscard]] std::string explain(const parameters& machine, const problem& what);
+
+[[nodiscard]] std::string as_json(const parameters& machine);
+/// Throws bad_input, with the file's name, for a text that as_json() did not write.
+[[nodiscard]] parameters parameters_of_json(const std::string& text, const std::string& file);
+
+}  // namespace hpe::gather

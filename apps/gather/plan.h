@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hpe/hpe.hpp"
+#include "kernels/gather.h"
+
+namespace hpe::gather {
+
+using way = kernels::gather_way;
+
+/// Which element a scatter leaves in the table if several have the same index.
+enum class duplicates {
+  none,  ///< the caller knows that no two indices are equal; else an element of 32 bytes may get parts of several
+  any,   ///< one of them, whole; which one may differ from run to run. With elements of 32 bytes as `last`
+  last   ///< the last one, on any devices; takes 8 bytes for each element of the table and a pass over the indices
+};
+
+/// Indices that are not below the length of the table. Their elements are left out in any case: a gather keeps what the
+/// values were, a scatter writes nothing.
+enum class out_of_range {
+  refuse,  ///< plan::finish throws. After that the values of a gather are not defined
+  skip
+};
+
+/// Gather sets values[i] = table[indices[i]] for all i; scatter sets table[indices[i]] = values[i]. Arrays do not
+/// overlap and lie at multiples of the element's size, or of 16 bytes if that is less.
+struct problem {
+  way direction = way::gather;
+  std::size_t element = 8;  ///< bytes: 4, 8, 16 or 32
+  std::size_t index = 4;    ///< bytes: 4 or 8; without a sign
+  std::uint64_t table = 0;  ///< elements of the table
+  std::uint64_t count = 0;  ///< indices and values
+  duplicates equal = duplicates::any;
+  out_of_range beyond = out_of_range::refuse;
+
+  /// Whether a scatter must choose among equal indices. GPUs write an element of 32 bytes in two pieces.
+  [[nodiscard]] bool keeps_order() const {
+    return direction == way::scatter && (equal == duplicates::last || (equal == duplicates::any && element > 16));
+  }
+};
+
+enum class method {
+  single_pass,  ///< each index is read once and used at once
+  multi_pass,   ///< all indices are read once for each chunk of the table; a pass uses those in its chunk (He et al.)
+  partitioned,  ///< indices, and values to scatter, are first moved to streams, one for each chunk
+  staged        ///< multi-pass on one device over a table elsewhere: a pass copies its chunk to the device and, after a
+                ///< scatter, back
+};
+[[nodiscard]] const char* name_of(method how);
+
+/// A method and the number of chunks: 1 for a single pass. If several devices partition, the chunks are their parts of
+/// the table, whatever this says.
+struct choice {
+  method how = method::single_pass;
+  std::uint32_t chunks = 1;
+};
+
+/// The most chunks of a partition on a device.
+[[nodiscard]] std::uint32_t most_chunks(int device);
+
+/// An array in equal parts, one for each device, which end at bounds of granules; the last parts may be shorter or
+/// empty.
+class shares {
+ public:
+  shares(std::uint64_t count, std::vector<int> devices);
+
+  [[nodiscard]] std::uint64_t begin(std::size_t part) const { return part * each_ < count_ ? part * each_ : count_; }
+  [[nodiscard]] std::uint64_t size(std::size_t part) const { return begin(part + 1) - begin(part); }
+  /// Elements of a full part.
+  [[nodiscard]] std::uint64_t each() const { return each_; }
+  /// The placement of an array of elements of so many bytes.
+  [[nodiscard]] placement where(std::size_t bytes) const;
+
+ private:
+  std::uint64_t count_, each_;
+  std::vector<int> devices_;
+};
+
+/// Gathers or scatters of one shape, on one device or several. Made once and run often: it holds the memory that a
+/// partition and `duplicates::last` need. One thread at a time.
+class plan {
+ public:
+  /// devices empty: all. Throws hpe::error for sizes that are not possible, too many chunks, a partition where an order
+  /// of equal indices must be kept (only passes keep it), and too little memory.
+  plan(const problem& what, const choice& how, std::vector<int> devices = {});
+
+  /// The best placements of the arrays.
+  [[nodiscard]] placement where_table() const { return table_.where(what_.element); }
+  [[nodiscard]] placement where_indices() const { return stream_.where(what_.index); }
+  [[nodiscard]] placement where_values() const { return stream_.where(what_.element); }
+
+  /// Queues the work and returns; the order is that of launches. Throws hpe::error.
+  void run(void* table, const void* indices, void* values);
+
+  /// Waits for the work. Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT), which names the first index out of range,
+  /// unless those are skipped. `indices` are those of the last run.
+  void finish(const void* indices);
+
+  /// The bytes that a plan holds for a problem, on all devices together.
+  [[nodiscard]] static double workspace(const problem& what, const choice& how, std::size_t devices);
+
+ private:
+  /// What a partition needs of one device.
+  struct streams {
+    array<std::byte> indices, values;
+    array<std::uint64_t> offsets;
+    kernels::gather_partition partition;
+  };
+  /// The part of the arrays that belongs to a device.
+  struct part {
+    const std::byte* indices;
+    std::byte* values;
+    std::uint64_t first, count;
+  };
+
+  void run_passes(void* table, const void* indices, void* values);
+  void run_partitioned(void* table, const void* indices, void* values);
+  void mark(const void* indices);
+  [[nodiscard]] part part_of(std::size_t device, const void* indices, void* values) const;
+  [[nodiscard]] std::span<std::byte> all(const void* data, std::uint64_t count, std::size_t bytes) const;
+  [[nodiscard]] hpeShape shape(std::size_t device, std::uint64_t count) const;
+  /// Launches kernel gather_access on all devices that have streams.
+  void access(const std::vector<kernels::gather_access_parameters>& of_devices, const std::vector<hpeAccess>& uses);
+
+  const problem what_;
+  const choice how_;
+  const std::vector<int> devices_;
+  const bool soft_;
+  const shares table_, stream_;
+  const kernels::gather_types types_;
+  kernels::gather_chunks chunks_{};
+  std::vector<std::uint32_t> units_;  ///< compute units of each device
+  module module_;
+  kernel<kernels::gather_access_parameters> access_;
+  kernel<kernels::gather_mark_parameters> mark_;
+  kernel<kernels::gather_partition> count_, offsets_;
+  kernel<kernels::gather_move_parameters> move_;
+  std::vector<array<kernels::gather_status>> status_;  ///< of each device
+  std::vector<streams> streams_;                       ///< of each device, for a partition
+  array<std::uint64_t> winners_;
+  array<std::byte> stage_;  ///< staged: a chunk
+};
+
+/// Random indices, made on the devices where they lie: see kernels::gather_random_parameters.
+class random_indices {
+ public:
+  explicit random_indices(std::vector<int> devices);
+  /// Queues the work and returns. `index`: bytes of an index.
+  void fill(void* indices, std::size_t index, const shares& parts, std::uint64_t table, std::uint64_t seed,
+            std::uint64_t partitions = 0);
+
+ private:
+  std::vector<int> devices_;
+  kernel<kernels::gather_random_parameters> random_;
+};
+
+/// The path of libhpe-gather-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
+[[nodiscard]] std::string own_module();
+
+/// The devices, or all if there are none. Throws hpe::error if one is listed twice or does not exist.
+[[nodiscard]] std::vector<int> all_unless(std::vector<int> wished);
+
+}  // namespace hpe::gather

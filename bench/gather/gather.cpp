@@ -1,0 +1,240 @@
+// Gather and scatter of 8-byte elements by random indices: each method beside references that work on the same arrays.
+// On GPUs: Thrust and a plain kernel on one GPU, plain remote access on two, and plain access to mapped host memory. On
+// soft devices: a plain loop and oneTBB with as many threads. Each timed run begins with poisoned results, and places
+// of the result are compared with the indices afterwards.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "apps/gather/plan.h"
+#include "bench/common/devices.h"
+#include "bench/common/measure.h"
+#include "bench/gather/accuracy.h"
+#include "bench/gather/peers.h"
+
+namespace {
+
+using hpe::bench::movement;
+using hpe::bench::result;
+using hpe::gather::choice;
+using hpe::gather::method;
+using hpe::gather::way;
+
+constexpr std::size_t element = sizeof(std::uint64_t);
+
+std::string in_words(double bytes) {
+  return bytes < 0x1p30 ? fmt::format("{:.0f} MB", bytes / 0x1p20) : fmt::format("{:.0f} GB", bytes / 0x1p30);
+}
+const char* name_of(way w) { return w == way::gather ? "gather" : "scatter"; }
+
+/// The arrays of one measurement, with random contents.
+class arrays {
+ public:
+  arrays(way w, std::uint64_t table, std::uint64_t count, const std::vector<int>& devices, bool on_host = false)
+      : what{w, element, table > (std::uint64_t{1} << 32) ? std::size_t{8} : std::size_t{4}, table, count},
+        devices_(devices),
+        parts_(count, devices),
+        table_(table, on_host ? hpe::on_host() : hpe::gather::shares(table, devices).where(element)),
+        indices_(count * what.index, parts_.where(what.index)),
+        values_(count, parts_.where(element)),
+        random_(devices) {
+    // Contents that follow from the place. The table lies in one piece for one device, also in host memory.
+    fill_contents(w == way::gather ? table_ : values_, w == way::gather ? table : count);
+    random_.fill(indices_.data(), what.index, parts_, table, 1);
+    hpe::synchronize();
+  }
+
+  [[nodiscard]] movement as_movement() const {
+    return {what.direction,  static_cast<std::uint32_t>(what.index),
+            table_.data(),   what.table,
+            indices_.data(), values_.data(),
+            what.count};
+  }
+
+  void poison() const {
+    const auto& results = what.direction == way::gather ? values_ : table_;
+    hpe::fill(results.data(), 0xA5, results.size() * element);
+    hpe::synchronize();
+  }
+
+  /// Throws unless the result is right at places all over it.
+  void check(const std::string& who) const {
+    constexpr std::uint64_t samples = 48;
+    for (std::uint64_t s = 0; s < samples; ++s) {
+      const std::uint64_t i = (what.count - 1) / samples * s + s * 37 % 1001 % (what.count / samples + 1);
+      const std::uint64_t x = what.index == 4 ? reinterpret_cast<const std::uint32_t*>(indices_.data())[i]
+                                              : reinterpret_cast<const std::uint64_t*>(indices_.data())[i];
+      const bool right = what.direction == way::gather ? values_[i] == table_[x] : written_by_some(x);
+      if (!right) throw std::runtime_error(fmt::format("{}: the result at place {} is wrong", who, i));
+    }
+  }
+
+  void run(hpe::gather::plan& plan) const { plan.run(table_.data(), indices_.data(), values_.data()); }
+
+  const hpe::gather::problem what;
+
+ private:
+  void fill_contents(const hpe::array<std::uint64_t>& to, std::uint64_t size) {
+    random_.fill(to.data(), element, hpe::gather::shares(size, devices_), marked, 2);
+  }
+  /// Values to scatter are below `marked`; the poison is not.
+  [[nodiscard]] bool written_by_some(std::uint64_t x) const { return table_[x] < marked; }
+
+  static constexpr std::uint64_t marked = std::uint64_t{1} << 48;
+  std::vector<int> devices_;
+  hpe::gather::shares parts_;
+  hpe::array<std::uint64_t> table_;
+  hpe::array<std::byte> indices_;
+  hpe::array<std::uint64_t> values_;
+  hpe::gather::random_indices random_;
+};
+
+class program {
+ public:
+  explicit program(const hpe::bench::arguments& given) : given_(given) {}
+
+  double seconds(const arrays& data, const std::string& who, const std::function<void()>& queue) const {
+    const double time = hpe::bench::median_seconds(
+        given_.repeats, [&] { data.poison(); },
+        [&] {
+          queue();
+          hpe::synchronize();
+        });
+    data.check(who);
+    return time;
+  }
+
+  double seconds(const arrays& data, const choice& how, const std::vector<int>& devices) const {
+    hpe::gather::plan plan(data.what, how, devices);
+    return seconds(data, hpe::gather::name_of(how.how), [&] { data.run(plan); });
+  }
+
+  void add(const std::string& what, double value, const std::string& unit, double bar = 0) {
+    results.push_back({what, value, unit, bar > 0 ? fmt::format(">= {:.2f}", bar) : "", value >= bar});
+  }
+  void add_rate(const std::string& what, const arrays& data, double time) {
+    add(what, static_cast<double>(data.what.count) / time / 1e9, "G elements/s");
+  }
+
+  void one_gpu(double table_bytes) {
+    const auto table = static_cast<std::uint64_t>(table_bytes / element);
+    const std::uint64_t count = std::min<std::uint64_t>(table, std::uint64_t{1} << 29);
+    for (const way w : {way::gather, way::scatter}) {
+      const arrays data(w, table, count, {0});
+      const movement m = data.as_movement();
+      const std::string what = fmt::format("{}, {}, {} indices", name_of(w), in_words(table_bytes), count);
+      const double plain = seconds(data, "plain kernel", [&] { hpe::bench::by_plain_kernel(0, m); });
+      const double thrust = seconds(data, "Thrust", [&] { hpe::bench::by_thrust(0, m); });
+      add_rate(what + ": plain kernel", data, plain);
+      double best = seconds(data, choice{method::single_pass, 1}, {0});
+      add_rate(what + ": single pass", data, best);
+      for (const choice how :
+           {choice{method::multi_pass, 4}, choice{method::partitioned, 32}, choice{method::partitioned, 256}}) {
+        const double time = seconds(data, how, {0});
+        add_rate(fmt::format("{}: {}, {} chunks", what, hpe::gather::name_of(how.how), how.chunks), data, time);
+        best = std::min(best, time);
+      }
+      add(what + ": best, of Thrust", thrust / best, "x", 1);
+      add(what + ": best, of a plain kernel", plain / best, "x", 1);
+    }
+  }
+
+  void two_gpus(double table_bytes) {
+    const auto table = static_cast<std::uint64_t>(table_bytes / element);
+    for (const way w : {way::gather, way::scatter}) {
+      const arrays data(w, table, std::min<std::uint64_t>(table, std::uint64_t{1} << 29), {0, 1});
+      const std::string what = fmt::format("2 GPUs, {}, {}", name_of(w), in_words(table_bytes));
+      const double remote = seconds(data, choice{method::single_pass, 1}, {0, 1});
+      const double exchange = seconds(data, choice{method::partitioned, 1}, {0, 1});
+      add_rate(what + ": remote access", data, remote);
+      add_rate(what + ": bulk exchange", data, exchange);
+      add(what + ": bulk exchange, of remote access", remote / exchange, "x", 3);
+    }
+  }
+
+  void host_memory(double table_bytes) {
+    const auto table = static_cast<std::uint64_t>(table_bytes / element);
+    for (const way w : {way::gather, way::scatter}) {
+      const arrays data(w, table, table, {0}, true);
+      const std::string what = fmt::format("host memory, {}, {}", name_of(w), in_words(table_bytes));
+      const double mapped = seconds(data, "plain kernel", [&] { hpe::bench::by_plain_kernel(0, data.as_movement()); });
+      const double staged = seconds(data, choice{method::staged, 4}, {0});
+      add_rate(what + ": mapped access", data, mapped);
+      add_rate(what + ": staged", data, staged);
+      add(what + ": staged, of mapped access", mapped / staged, "x", 3);
+    }
+  }
+
+  void soft(double table_bytes) {
+    const auto table = static_cast<std::uint64_t>(table_bytes / element);
+    const unsigned threads = hpe::device_info(0).compute_units;
+    for (const way w : {way::gather, way::scatter}) {
+      const arrays data(w, table, table, {0});
+      const std::string what = fmt::format("{}, {}, {} threads", name_of(w), in_words(table_bytes), threads);
+      const auto [loop, tbb] = host_references(data, threads);
+      add_rate(what + ": plain loop", data, loop);
+      double best = seconds(data, choice{method::single_pass, 1}, {0});
+      add_rate(what + ": single pass", data, best);
+      for (const choice how :
+           {choice{method::multi_pass, 4}, choice{method::partitioned, 64}, choice{method::partitioned, 512}}) {
+        const double time = seconds(data, how, {0});
+        add_rate(fmt::format("{}: {}, {} chunks", what, hpe::gather::name_of(how.how), how.chunks), data, time);
+        best = std::min(best, time);
+      }
+      add(what + ": best, of oneTBB", tbb / best, "x", 1.5);
+      add(what + ": best, of a plain loop", loop / best, "x", 1.5);
+    }
+  }
+
+  std::vector<result> results;
+
+ private:
+  /// Seconds of a plain loop and of oneTBB, in ordinary memory: hpe's memory would fault.
+  [[nodiscard]] std::pair<double, double> host_references(const arrays& data, unsigned threads) const {
+    const movement of_hpe = data.as_movement();
+    std::vector<std::uint64_t> table(of_hpe.table, of_hpe.table + of_hpe.table_count),
+        values(of_hpe.values, of_hpe.values + of_hpe.count);
+    const auto* const first = static_cast<const std::byte*>(of_hpe.indices);
+    const std::vector<std::byte> indices(first, first + of_hpe.count * of_hpe.index);
+    movement m = of_hpe;
+    m.table = table.data();
+    m.indices = indices.data();
+    m.values = values.data();
+    const auto poison = [&] { std::ranges::fill(m.way == way::gather ? values : table, ~std::uint64_t{0}); };
+    const double loop = hpe::bench::median_seconds(given_.repeats, poison, [&] { hpe::bench::by_loop(threads, m); });
+    return {loop, hpe::bench::median_seconds(given_.repeats, poison, [&] { hpe::bench::by_tbb(threads, m); })};
+  }
+
+  const hpe::bench::arguments given_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  double largest = 64;
+  bool model = false;
+  const auto given = hpe::bench::parse(
+      argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
+      {{"--largest", "G", "the largest table in GB (64; on soft devices 0.5)", hpe::command_line::to_positive(largest)},
+       {"--model", "", "only the accuracy of the model", hpe::bench::to_flag(model)}});
+  program p(given);
+  const hpeDeviceInfo first = hpe::device_info(0);
+  if (model) {
+    const double all = hpe::bench::on_gpus() ? 0x1p32 : 0x1p28;
+    p.results = hpe::bench::accuracy_of_model(given.repeats, std::min(all, largest * 0x1p30));
+  } else if (hpe::bench::on_gpus()) {
+    for (const double bytes : {0x1p27, 0x1p29, 0x1p31, 0x1p33, 0x1p35, 0x1p36})
+      if (bytes <= largest * 0x1p30 && hpe::bench::thrust_there()) p.one_gpu(bytes);
+    for (const double bytes : {0x1p30, 0x1p33})
+      if (bytes <= largest * 0x1p30 && hpe::device_count() > 1) p.two_gpus(bytes);
+    if (hpe::bench::thrust_there()) p.host_memory(std::min(0x1p31, largest * 0x1p30));
+  } else {
+    for (const double bytes : {0x1p22, 0x1p27, 0x1p29})
+      if (bytes <= largest * 0x1p30) p.soft(bytes);
+  }
+  return hpe::bench::report(
+      fmt::format("gather and scatter on {} x {}, {}", hpe::device_count(), first.name, hpe::bench::load_of_machine()),
+      p.results, given);
+}

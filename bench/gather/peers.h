@@ -1,0 +1,34 @@
+#pragma once
+
+/// The references for gather and scatter, of elements of 8 bytes.
+
+#include <cstdint>
+
+#include "kernels/gather.h"
+
+namespace hpe::bench {
+
+/// A gather or a scatter to do. Lengths in elements.
+struct movement {
+  kernels::gather_way way;
+  std::uint32_t index;  ///< bytes of an index
+  std::uint64_t* table;
+  std::uint64_t table_count;
+  const void* indices;
+  std::uint64_t* values;
+  std::uint64_t count;
+};
+
+/// Whether this build has Thrust.
+[[nodiscard]] bool thrust_there();
+/// thrust::gather or thrust::scatter on a GPU; queues the work and returns.
+void by_thrust(int device, const movement& m);
+/// A kernel of one line, an element for each thread; queues the work and returns.
+void by_plain_kernel(int device, const movement& m);
+
+/// A plain loop by as many threads, each with an equal part. Returns when it is done.
+void by_loop(unsigned threads, const movement& m);
+/// The same by oneTBB's parallel_for.
+void by_tbb(unsigned threads, const movement& m);
+
+}  // namespace hpe::bench

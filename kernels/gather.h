@@ -1,0 +1,162 @@
+#pragma once
+
+/// Gather and scatter: the parameters of the kernels, and the division of a table into chunks. Programs and kernel
+/// bodies include this header; it needs only <stdint.h>. The table is the array that is accessed at random: gather sets
+/// values[i] = table[indices[i]], scatter sets table[indices[i]] = values[i]. Elements have 4, 8, 16 or 32 bytes,
+/// indices 4 or 8 and no sign. An index that is not below the length of the table is out of range: its element is left
+/// out, and the least place of such an index is kept in gather_status.
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define HPE_GATHER_BOTH __host__ __device__ __forceinline__
+#else
+#define HPE_GATHER_BOTH inline
+#endif
+
+namespace hpe::kernels {
+
+/// The upper 64 bits of a product.
+[[nodiscard]] HPE_GATHER_BOTH uint64_t upper_product(uint64_t a, uint64_t b) {
+  return uint64_t((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+
+enum class gather_way : uint32_t { gather, scatter };
+
+/// Sizes in bytes.
+struct gather_types {
+  gather_way way;
+  uint32_t element, index;
+};
+
+/// Equal chunks of a table; the last one may be shorter. Made by divide(): a division by a number that is known before
+/// the kernel runs is a multiplication.
+struct gather_chunks {
+  uint64_t table;       ///< elements of the table
+  uint64_t chunk;       ///< elements of a chunk
+  uint64_t reciprocal;  ///< 2^64 / chunk, rounded down
+  uint32_t count;       ///< chunks; at most gather_most_chunks
+
+  /// The chunk of an index; `count` for an index out of range.
+  [[nodiscard]] HPE_GATHER_BOTH uint32_t of(uint64_t index) const {
+    if (index >= table) return count;
+    const uint64_t quotient = upper_product(index, reciprocal);
+    return uint32_t(quotient + (index - quotient * chunk >= chunk));
+  }
+};
+
+/// The most chunks of a partition on soft devices, whose buffers then fit into a second-level cache, and on GPUs, whose
+/// counters then fit into shared memory.
+inline constexpr uint32_t gather_most_chunks = 1024, gather_most_chunks_gpu = 256;
+
+[[nodiscard]] inline gather_chunks divide(uint64_t table, uint64_t chunk) {
+  // A chunk of one element would need the reciprocal 2^64.
+  const uint64_t size = chunk < 2 ? 2 : chunk;
+  return {table, size, uint64_t((static_cast<unsigned __int128>(1) << 64) / size), uint32_t((table + size - 1) / size)};
+}
+
+/// The least place of an index out of range, gather_in_range if there is none. Places count from the first index of all
+/// devices.
+inline constexpr uint64_t gather_in_range = ~uint64_t{0};
+struct gather_status {
+  uint64_t first_out_of_range;
+};
+
+/// Indices and values, `count` of each; or of these the part [*begin, *end), which an earlier kernel has computed, if
+/// `begin` is not null.
+struct gather_stream {
+  const void* indices;
+  void* values;
+  uint64_t count;
+  const uint64_t *begin, *end;
+};
+
+inline constexpr uint32_t gather_most_devices = 16;
+
+/// Kernel gather_access: gathers or scatters streams, one after the other, as far as their indices lie in [from, to) of
+/// the table. A grid of any size.
+struct gather_access_parameters {
+  gather_types types;
+  void* table;
+  uint64_t table_count, from, to;
+  const uint64_t* winners;  ///< scatter: see gather_mark; null: of equal indices, any may win
+  uint64_t first_place;     ///< of the first stream
+  gather_status* status;    ///< null: indices out of range are not reported
+  uint32_t stream_count;
+  gather_stream streams[gather_most_devices];
+};
+
+/// Kernel gather_mark: winners[x] = the greatest place + 1 of an index x. `winners` is zero before. A grid of any size.
+struct gather_mark_parameters {
+  uint32_t index_bytes;
+  const void* indices;
+  uint64_t count, first_place, table_count;
+  uint64_t* winners;
+};
+
+/// A partition: `count` indices lie in streams, one for each chunk of the table and a last one for indices out of
+/// range. Each of `parts` parts of the indices has its own segment of each stream: segment [chunk * parts + part]
+/// begins at offsets[chunk * parts + part].
+struct gather_partition {
+  gather_types types;
+  gather_chunks chunks;
+  const void* indices;  ///< in the caller's order
+  uint64_t count, first_place;
+  uint32_t parts;
+  uint64_t* offsets;  ///< (chunks.count + 1) * parts
+  gather_status* status;
+
+  [[nodiscard]] HPE_GATHER_BOTH uint64_t part_begin(uint32_t part) const {
+    // Parts begin at cache lines.
+    const uint64_t unit = 64, units = (count + unit - 1) / unit;
+    const uint64_t begin = (units / parts * part + units % parts * part / parts) * unit;
+    return begin < count ? begin : count;
+  }
+};
+
+/// Kernel gather_count, of a gather_partition: offsets[chunk * parts + part] = how many indices of the part lie in the
+/// chunk. A tile for each part. Kernel gather_offsets, likewise: from these counts to the offsets. One tile, of
+/// gather_offsets_threads threads on GPUs.
+inline constexpr uint32_t gather_offsets_threads = 1024;
+
+/// Threads in a block on GPUs, and the elements of a stream that a thread of gather_access or gather_move has in
+/// flight.
+inline constexpr uint32_t gather_access_threads = 256, gather_move_threads = 256;
+[[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_access_each(uint32_t element) {
+  return element <= 8 ? 8 : 64 / element;
+}
+[[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_move_each(uint32_t element) {
+  return element <= 8 ? 8 : 64 / element;
+}
+
+/// Kernel gather_move: moves the indices, and for a scatter the values, to the streams. back: moves the values of
+/// streams to `values`, in the order of the indices (after a gather). A tile for each part.
+struct gather_move_parameters {
+  gather_partition partition;
+  void* stream_indices;
+  void* stream_values;  ///< at a multiple of 64 bytes, as stream_indices
+  void* values;         ///< in the caller's order
+  uint32_t back;
+};
+
+/// Kernel gather_random: indices[i] = a number below `table` that depends on i and the seed only. partitions 0: the
+/// numbers are uniform. Else the table has so many equal partitions; an index chooses one at random, and the indices of
+/// one partition ascend. A grid of any size.
+struct gather_random_parameters {
+  void* indices;
+  uint32_t index_bytes;
+  uint64_t count, table, seed, partitions;
+
+  [[nodiscard]] HPE_GATHER_BOTH uint64_t at(uint64_t i) const {
+    // splitmix64 (G. Steele et al., "Fast splittable pseudorandom number generators", 2014)
+    uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15U + seed * 0xd1342543de82ef95U;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+    bits ^= bits >> 31;
+    if (partitions == 0) return upper_product(bits, table);
+    const uint64_t size = table / partitions;
+    return upper_product(bits, partitions) * size + i / partitions % size;
+  }
+};
+
+}  // namespace hpe::kernels

@@ -1,0 +1,19 @@
+// libFuzzer: JSON patterns of Spatter. Any bytes are read or refused, and a pattern has no more indices than allowed.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "apps/gather/index_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::uint64_t most = 1 << 16;
+  try {
+    const auto indices = hpe::gather::indices_of_json({reinterpret_cast<const char*>(data), size}, 0, "input", most);
+    if (indices.empty() || indices.size() > most) std::abort();
+  } catch (const hpe::gather::bad_input&) {
+    // Refused, as it should be.
+  }
+  return 0;
+}

@@ -1,0 +1,127 @@
+// The model: the paper's equations at points that can be computed by hand, and the fit of known machines.
+
+#include "apps/gather/model.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "apps/command_line/bad_input.h"
+#include "apps/gather/fit.h"
+
+namespace hpe::gather {
+namespace {
+
+/// The paper's sum with Stirling numbers, for small n and k: the expected number of different blocks.
+double expected_by_counting(unsigned accesses, unsigned blocks) {
+  std::vector<double> probability(blocks + 1, 0);  // of j different blocks so far
+  probability[0] = 1;
+  for (unsigned i = 0; i < accesses; ++i)
+    for (unsigned j = blocks + 1; j-- > 0;)
+      probability[j] =
+          (probability[j] * j + (j > 0 ? probability[j - 1] * (blocks - j + 1) : 0)) / static_cast<double>(blocks);
+  double sum = 0;
+  for (unsigned j = 1; j <= blocks; ++j) sum += j * probability[j];
+  return sum;
+}
+
+TEST(gather_model, different_blocks_are_those_of_the_sum) {
+  for (const unsigned n : {1U, 2U, 5U, 9U})
+    for (const unsigned k : {1U, 2U, 4U, 7U})
+      EXPECT_NEAR(distinct_blocks(n, k), expected_by_counting(n, k), 1e-9) << n << " " << k;
+  EXPECT_NEAR(distinct_blocks(1, 1e12), 1, 1e-9);
+}
+
+TEST(gather_model, misses_of_case_one) {
+  // All blocks stay: each misses once.
+  EXPECT_DOUBLE_EQ(uniform_misses(1000, 4, 100), distinct_blocks(1000, 4) / 1000);
+  // Half of the blocks stay: half of the accesses beyond the first ones miss.
+  const double e = distinct_blocks(1e6, 1000);
+  EXPECT_NEAR(uniform_misses(1e6, 1000, 500), (e + (e - 500) / e * (1e6 - e)) / 1e6, 1e-12);
+  EXPECT_NEAR(uniform_misses(1e6, 1000, 500), 0.5, 0.001);
+}
+
+TEST(gather_model, transactions_of_case_two) {
+  EXPECT_DOUBLE_EQ(partition_misses(1, 32, 8, 32), 8.0 / 32);  // a warp reads 8 blocks
+  EXPECT_NEAR(partition_misses(1e9, 32, 8, 32), 1, 1e-6);      // each thread its own
+}
+
+TEST(gather_model, the_fit_finds_what_made_the_values) {
+  const std::vector<std::vector<double>> columns{{1, 1, 1, 1}, {0, 0.5, 0.8, 0.9}, {1, 0.3, 0.1, 0}};
+  std::vector<double> values;
+  for (std::size_t i = 0; i < 4; ++i) values.push_back(3 * columns[0][i] + 7 * columns[1][i]);
+  const std::vector<double> x = fit_not_negative(columns, values);
+  EXPECT_NEAR(x[0], 3, 1e-4);
+  EXPECT_NEAR(x[1], 7, 1e-4);
+  EXPECT_NEAR(x[2], 0, 1e-4);
+  for (const double v : fit_not_negative({{1, 2}, {-1, -2}}, {1, 2})) EXPECT_GE(v, 0);
+}
+
+parameters a_machine() {
+  parameters m;
+  m.device = "imagined";
+  m.launch = 1e-5;
+  m.pass = 1e-11;
+  m.sequential = {{1e6, 1e-12}, {1e9, 1e-11}};
+  m.gather = {1e-10, {{0x1p20, 5e-9}}, 1e-10, {{64, 1e-9}}, 1e-11};
+  m.scatter = {1e-10, {}, 1e-10, {}, 1e-9};
+  return m;
+}
+
+TEST(gather_model, the_choice_follows_the_predictions) {
+  const parameters m = a_machine();
+  const problem large{way::gather, 8, 4, std::uint64_t{1} << 26, std::uint64_t{1} << 26};
+  // Misses are dear, and partitions cheap.
+  EXPECT_EQ(choices(m, large).front().how.how, method::partitioned);
+  problem small = large;
+  small.table = small.count = 1 << 14;
+  EXPECT_EQ(choices(m, small).front().how.how, method::single_pass);
+  // A scatter never misses here.
+  problem scatter = large;
+  scatter.direction = way::scatter;
+  EXPECT_EQ(choices(m, scatter).front().how.how, method::single_pass);
+  // A partition loses the order of equal indices.
+  problem last = scatter;
+  last.equal = duplicates::last;
+  for (const prediction& p : choices(m, last)) EXPECT_NE(p.how.how, method::partitioned);
+  EXPECT_NE(explain(m, large).find("partitioned"), std::string::npos);
+}
+
+TEST(gather_model, parameters_come_back_from_json) {
+  const parameters m = a_machine(), back = parameters_of_json(as_json(m), "f");
+  EXPECT_EQ(as_json(back), as_json(m));
+  for (const char* text : {"", "{}", "[]", R"({"format":99})", R"({"format":1,"device":3})"}) {
+    try {
+      static_cast<void>(parameters_of_json(text, "the file"));
+      ADD_FAILURE() << text;
+    } catch (const command_line::bad_input& e) {
+      EXPECT_EQ(std::string(e.what()).find("the file has no parameters"), 0U) << e.what();
+    }
+  }
+}
+
+TEST(gather_model, a_fit_of_this_machine_is_kept_and_read_again) {
+  const std::string folder = std::filesystem::path(::testing::TempDir()) / ("hpe-fit-" + std::to_string(getpid()));
+  ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  // As fitted(), on smaller tables.
+  constexpr std::size_t largest = std::size_t{1} << 22;
+  stopwatch clock(0, largest);
+  const parameters m = fit(clock, largest, {});
+  EXPECT_GT(m.launch, 0);
+  EXPECT_GT(m.mean_sequential(), 0);
+  EXPECT_GT(m.gather.hit + m.gather.levels.size(), 0);
+  std::filesystem::create_directories(std::filesystem::path(cache_file(0)).parent_path());
+  parameters kept = m;
+  kept.pass = 0.125;  // as none is measured
+  std::ofstream(cache_file(0)) << as_json(kept);
+  EXPECT_EQ(fitted(0, false, {}).pass, 0.125);
+  ::unsetenv("XDG_CACHE_HOME");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hpe::gather
