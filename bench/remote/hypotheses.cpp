@@ -242,8 +242,8 @@ answer filters(experiment& e) {
       a.lines.push_back(number(name + "in the parameters", copied.median / micro, "us"));
       for (const target where : e.targets())
         for (const weight_path path : {weight_path::plain, weight_path::read_only}) {
-          // Without a cache, host memory takes minutes for the largest image.
-          if (side > 4096 && where == target::host && path == weight_path::plain) continue;
+          // Each load that no cache serves crosses the link alone: larger images take minutes.
+          if (side > 128 && where != target::own && path == weight_path::plain) continue;
           a.lines.push_back(
               number(fmt::format("  in {}{}", words(where), path == weight_path::read_only ? ", read-only path" : ""),
                      e.filter_seconds(side, reach, where, path).median / copied.median, "x"));
