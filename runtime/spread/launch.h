@@ -49,7 +49,7 @@ struct machine {
   double write_rate = 3.5e11;        // writes to another device's memory, likewise
   double host_rate = 5e10;           // accesses to host memory
   double move_rate = 3.4e11;         // copies between two devices
-  double instruction_rate = 1.2e13;  // instructions of threads that one device executes
+  double instruction_rate = 2e13;  // instructions of threads that one device executes
   double launch_seconds = 6e-6;      // that a launch on one more device takes the host, and the wait for it
   double granule_seconds = 3e-5;     // to give one granule another home, beside the copy
   std::uint64_t free_bytes = ~std::uint64_t{0};  // of each device, for replicas
