@@ -236,6 +236,7 @@ requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
   const char* obstacle = nullptr;
   std::string reason;
   if (const cudaError_t e = cudaFuncGetName(&name, function)) {
+    cudaGetLastError();  // it is told in the reason
     reason = std::string("the CUDA runtime gives it no name: ") + cudaGetErrorString(e);
   } else if (hpeKernelOfProgram(&in_ptx, function, name) != HPE_SUCCESS ||
              hpeKernelGetObstacle(in_ptx, &obstacle) != HPE_SUCCESS) {

@@ -39,12 +39,12 @@ typedef struct hpeSpread {
 } hpeSpread;
 
 /* Queues a kernel of PTX on those of the devices that make it fastest, as hpe predicts, and returns; arrays move to
- * other devices where that pays. HPE_SPREAD_CUT=even uses all of the devices. devices NULL means all devices,
- * ascending. A kernel that has to run on one device runs on the first one. The launch is in order with all other work
- * as one of hpeLaunchGrid is that names the allocations to which its pointers point; if the kernel uses pointers that
- * it finds in memory, it counts as using all allocations. A part that fails is reported by the next hpeSynchronize; the
- * block that its message names is counted within its part. *how (how may be NULL) describes the launch. The variables
- * of the module are those of the first device (hpeModuleGetVariable). Errors: those of hpeLaunchGrid;
+ * other devices where that pays. HPE_SPREAD_CUT=even uses all of the devices. devices NULL means all that are not lost.
+ * A kernel that has to run on one device runs on the first one. The launch is in order with all other work as one of
+ * hpeLaunchGrid is that names the allocations to which its pointers point; if the kernel uses pointers that it finds in
+ * memory, it counts as using all allocations. A part that fails is reported by the next hpeSynchronize; the block that
+ * its message names is counted within its part. *how (how may be NULL) describes the launch. The variables of the
+ * module are those of the first device (hpeModuleGetVariable). Errors: those of hpeLaunchGrid;
  * HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
 HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                                 const void* parameters, size_t parameter_size, hpeSpread* how);

@@ -48,6 +48,7 @@ struct properties {
   std::string name;
   std::size_t memory_bytes = 0;
   unsigned compute_units = 0;
+  bool has_host_atomics = true;  ///< atomic operations on host memory are atomic for all devices
   int numa_node = unknown_node;  ///< on machines with several nodes: the one next to the device
   /// The most bytes that are worth fetching ahead of a host that reads.
   std::size_t most_ahead = std::size_t{32} << 20;
@@ -144,6 +145,9 @@ class device {
 
   /// Whether kernels and copies of this device can use memory that `peer` backs. True for the device itself.
   [[nodiscard]] virtual bool can_access(unsigned peer) const noexcept = 0;
+
+  /// Whether this device's atomic operations of system scope on memory that `peer` backs are atomic for all devices.
+  [[nodiscard]] virtual bool has_atomics(unsigned peer) const noexcept { return can_access(peer); }
 
   /// Streams are few and long-lived; a priority matters for copies.
   virtual stream& create_stream(priority level) = 0;

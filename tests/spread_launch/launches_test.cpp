@@ -192,6 +192,38 @@ TEST_F(OnDevices, VariablesAreThoseOfTheFirstDevice) {
   }
 }
 
+TEST_F(OnDevices, ArraysThatAreFoundInMemory) {
+  constexpr std::size_t n = 1 << 20;
+  ndarray<float, 1> first({n}), second({n}), third({n});
+  second.fill(0);
+  std::fill(first.begin(), first.end(), 1.0F);
+  std::fill(third.begin(), third.end(), 3.0F);
+  ndarray<float*, 1> rows({3});
+  rows(0) = first.data();
+  rows(1) = second.data();
+  rows(2) = third.data();
+  EXPECT_TRUE(is_spread(launch_over(kernels()["add_rows"], {n / 256}, {256}, rows, 3, n)));
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(first(i), 4) << i;
+}
+
+TEST_F(OnDevices, HostMemoryAndMemoryOfOthers) {
+  constexpr std::size_t n = 1 << 16;
+  ndarray<float, 1> x({n}, hpe::on_host()), y({n});
+  std::fill(x.begin(), x.end(), 2.0F);
+  launch_over(kernels()["saxpy"], {n / 256}, {256}, y, x, 3.0F, n);
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(y(i), 6) << i;
+  ndarray<unsigned, 1> values({n}), bins({256}, hpe::on_host());
+  launch_over(kernels()["histogram"], {64}, {256}, bins, values, n);
+  hpe::synchronize();
+  EXPECT_EQ(bins(0), n);
+  if (hpe::device_count() == 1 || hpe::device_info(0).kind == HPE_DEVICE_CUDA) return;
+  std::vector<float> own(n);
+  const hpeSpread how = launch_over(kernels()["saxpy"], {n / 256}, {256}, y, own.data(), 3.0F, std::size_t{0});
+  EXPECT_EQ(how.parts, 1U);
+  EXPECT_NE(std::string(how.reason).find("not hpe's"), std::string::npos) << how.reason;
+  hpe::synchronize();
+}
+
 TEST_F(OnDevices, PrintsOneLineForEachBlock) {
   testing::internal::CaptureStdout();
   launch_over(kernels()["print_block"], {5}, {1});

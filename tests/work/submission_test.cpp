@@ -193,6 +193,28 @@ TEST_F(submissions, that_are_abandoned_leave_bytes_that_can_be_migrated) {
   }
 }
 
+TEST_F(submissions, find_bytes_whose_granules_have_moved) {
+  const auto homes = [this] {
+    std::vector<std::uint16_t> all;
+    for (std::size_t at = 0; at < bytes; at += granule_size) all.push_back(region().home_of(at));
+    return all;
+  };
+  const std::vector<std::uint16_t> first = homes();
+  for (const std::vector<std::uint16_t>& wanted : {std::vector<std::uint16_t>{2, 2, 0}, {1}, {1, 0, 1}, first}) {
+    runtime_->copies().fill(data_ + granule_size, new_byte, granule_size);
+    runtime_->memory().place(data_, wanted);
+    for (std::size_t g = 0; g < first.size(); ++g) {
+      EXPECT_EQ(homes()[g], wanted[wanted.size() == 1 ? 0 : g]);
+      EXPECT_EQ(runtime_->granules().find(data_ + g * granule_size).home, homes()[g]);
+    }
+    expect_everywhere(granule_size - 1, old_byte, false);
+    expect_everywhere(granule_size, new_byte, false);
+    expect_everywhere(2 * granule_size, old_byte, false);
+  }
+  EXPECT_THROW(runtime_->memory().place(data_, {0, 1, 7}), error);
+  EXPECT_EQ(homes(), first);
+}
+
 // A copy that nobody waits for would overwrite later writes of the host.
 TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
   start("16M");

@@ -28,7 +28,9 @@ std::span<const std::byte> parameters_of(hpeKernel kernel, const hpeGrid* shape,
 std::vector<unsigned> devices_of(runtime& it, const int* devices, size_t count) {
   std::vector<unsigned> result;
   if (devices == nullptr) {
-    for (unsigned d = 0; d < it.devices().size(); ++d) result.push_back(d);
+    for (unsigned d = 0; d < it.devices().size(); ++d)
+      if (!it.devices().at(d).lost()) result.push_back(d);
+    if (result.empty()) result.push_back(0);  // the launch tells that it is lost
     return result;
   }
   HPE_REQUIRE(count != 0, HPE_ERROR_INVALID_ARGUMENT, "a launch over several devices names none of them");

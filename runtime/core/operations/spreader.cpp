@@ -140,16 +140,20 @@ spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const 
   const ptx::analysis::kernel_analysis& analysis = kernel.model->analysis();
   for (const ptx::analysis::array_use& array : analysis.arrays) {
     const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
+    result.has_atomics |= array.updates > 0;
     if (base != nullptr && base->what == quantity::kind::variable) continue;  // bring_variables
     if (base == nullptr || base->what != quantity::kind::parameter ||
         base->number + sizeof(void*) > parameters.size()) {
       result.everything = true;
+      result.has_atomics_on_host |= array.updates > 0;
       continue;
     }
     const void* pointer = nullptr;
     std::memcpy(&pointer, parameters.data() + base->number, sizeof pointer);
     const allocation into = memory_.find(pointer);
-    if (into.region == nullptr) continue;  // memory of the program, or a null pointer
+    result.others |= into.region == nullptr && pointer != nullptr;
+    if (into.region == nullptr) continue;
+    result.has_atomics_on_host |= array.updates > 0 && into.region->layout.kind == coherence::region_kind::host;
     const bool only_read = array.writes == 0 && array.updates == 0;
     result.accesses.push_back({into.base, 0, only_read ? HPE_IN : HPE_INOUT});
   }
@@ -157,16 +161,23 @@ spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const 
 }
 
 std::string spreader::obstacle_of(const spread_kernel& kernel, const device::shape& shape,
-                                  std::span<const unsigned> devices) const {
+                                  std::span<const unsigned> devices, const usage& used) const {
   if (!kernel.obstacle.empty()) return kernel.obstacle;
   if (shape.cooperative) return "its launch is cooperative, so its blocks may wait for each other";
   if (shape.asks_for_cluster()) return "its launch asks for clusters, which share memory of one device";
   if (devices.size() == 1) return "one device was named";
   if (std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] == 1) return "its grid is one block";
-  for (const unsigned d : devices)
-    for (const unsigned other : devices)
+  if (used.others) return "it uses memory that is not hpe's, which other devices may not reach";
+  for (const unsigned d : devices) {
+    for (const unsigned other : devices) {
       if (!devices_.at(d).can_access(other))
         return fmt::format("device {} does not reach the memory of device {}", d, other);
+      if (used.has_atomics && !devices_.at(d).has_atomics(other))
+        return fmt::format("device {} has no atomic operations on the memory of device {}", d, other);
+    }
+    if (used.has_atomics_on_host && !devices_.at(d).info().has_host_atomics)
+      return fmt::format("device {} has no atomic operations on host memory, which it may update", d);
+  }
   return {};
 }
 
@@ -179,9 +190,9 @@ launch_planner& spreader::planner_of(std::span<const unsigned> devices) {
 }
 
 spreader::result spreader::plan(const spread_kernel& kernel, std::span<const unsigned> devices,
-                                const device::shape& shape, std::span<const std::byte> parameters) {
+                                const device::shape& shape, std::span<const std::byte> parameters, const usage& used) {
   result how;
-  how.reason = obstacle_of(kernel, shape, devices);
+  how.reason = obstacle_of(kernel, shape, devices, used);
   const spread::dimension grid{shape.grid[0], shape.grid[1], shape.grid[2]};
   if (!how.reason.empty()) {
     how.parts.push_back({devices.front(), {}, grid});
@@ -202,13 +213,13 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
                                   std::span<const std::byte> parameters) {
   modules_.require_launchable(kernel, shape, parameters.size());
   const spread_kernel& k = find(kernel);
-  result how = plan(k, devices, shape, parameters);
+  const usage used = usage_of(k, parameters);
+  result how = plan(k, devices, shape, parameters, used);
   if (how.parts.size() > 1) {
     how.finished = launch_parts(how.parts, devices.front(), kernel, shape, parameters);
     return how;
   }
   if (k.patched.uses_variables || k.patched.uses_constants) how.parts[0].device = devices.front();
-  const usage used = usage_of(k, parameters);
   how.finished = {modules_.launch(how.parts[0].device, kernel, shape, parameters,
                                   {.accesses = used.accesses, .everything = used.everything})};
   return how;

@@ -69,10 +69,13 @@ class spreader {
   struct usage {
     std::vector<hpeAccess> accesses;
     bool everything = false;
+    bool others = false;               // memory that is not hpe's
+    bool has_atomics = false;          // atomic operations on global memory
+    bool has_atomics_on_host = false;  // some of them perhaps on host memory
   };
 
   [[nodiscard]] result plan(const spread_kernel& kernel, std::span<const unsigned> devices, const device::shape& shape,
-                            std::span<const std::byte> parameters);
+                            std::span<const std::byte> parameters, const usage& used);
   launch_planner& planner_of(std::span<const unsigned> devices);
   spread_module& module_of(hpeModule module);
   spread_kernel& find(hpeKernel kernel);
@@ -80,7 +83,7 @@ class spreader {
   [[nodiscard]] usage usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const;
   /// Why this launch has to run on one device.
   [[nodiscard]] std::string obstacle_of(const spread_kernel& kernel, const device::shape& shape,
-                                        std::span<const unsigned> devices) const;
+                                        std::span<const unsigned> devices, const usage& used) const;
   /// Makes the variables of the patched module those of the first one on a device.
   void bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,
                        std::span<const part> parts) HPE_REQUIRES(to.variables_mutex);

@@ -16,6 +16,7 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal)
   // Data that is read soon after its arrival is still in the host's last cache. Eight threads then read at 0.92 of the
   // link's rate, and with 32 MiB at 0.72 (H200); one thread reads as fast with either.
   properties_.most_ahead = std::size_t{8} << 20;
+  properties_.has_host_atomics = attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED) != 0;
   properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   require_abilities();
   const CUresult retained = cu_.cuDevicePrimaryCtxRetain(&context_, ordinal_);
@@ -58,6 +59,11 @@ void cuda_device::find_peers() {
     int possible = d == index_ ? 1 : 0;
     if (d != index_ && set_.peers_allowed()) cu_.cuDeviceCanAccessPeer(&possible, ordinal_, set_.gpu(d).ordinal());
     peers_.push_back(possible != 0);
+    int atomics = d == index_ ? 1 : 0;
+    if (d != index_ && possible != 0 && cu_.cuDeviceGetP2PAttribute != nullptr)
+      cu_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, ordinal_,
+                                  set_.gpu(d).ordinal());
+    atomics_.push_back(atomics != 0);
   }
 }
 
@@ -69,6 +75,8 @@ void cuda_device::find_node(const os::numa& machine) {
 }
 
 bool cuda_device::can_access(unsigned peer) const noexcept { return peer < peers_.size() && peers_[peer]; }
+
+bool cuda_device::has_atomics(unsigned peer) const noexcept { return peer < atomics_.size() && atomics_[peer]; }
 
 memory_usage cuda_device::memory() const {
   memory_usage result{properties_.memory_bytes, 0};

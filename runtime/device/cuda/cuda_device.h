@@ -26,6 +26,7 @@ class cuda_device final : public device {
   void map(void* address, std::size_t bytes) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
+  [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
 
   // For its set and its streams:
@@ -56,7 +57,8 @@ class cuda_device final : public device {
   CUcontext context_ = nullptr;
   CUstream clearing_ = nullptr;
   properties properties_;
-  std::vector<bool> peers_;  // by index
+  std::vector<bool> peers_;    // by index
+  std::vector<bool> atomics_;  // by index
 
   mutable std::mutex mutex_;  // guards the members below
   std::string how_lost_;
