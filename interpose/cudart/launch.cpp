@@ -56,7 +56,10 @@ cudaError_t result_of(hpeStatus status, hpeFault fault) {
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments,
                        const memory_uses& uses) try {
   hpeFault fault = HPE_FAULT_NONE;
-  if (spreads_kernels()) return result_of(run_over(what, shape, arguments, &fault), fault);
+  if (spreads_kernels()) {
+    const hpeStatus of_all = run_over(what, shape, arguments, &fault);
+    return result_of(of_all, fault);
+  }
   auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
   // hpe finds many allocations faster by itself than from a list, but only the list tells it which devices use them.
