@@ -227,10 +227,26 @@ TEST_P(ptx, parameters_have_a_limit) {
   EXPECT_EQ(thrown_by([&] { m.stream(0).launch(kernel, {}, many); }), HPE_ERROR_INVALID_ARGUMENT);
 }
 
-TEST(ptx_of_gpus, is_not_there) {
+TEST(ptx_of_gpus, is_one_text_whose_variables_the_driver_places) {
   if (gpus().empty()) GTEST_SKIP() << "no GPU";
   const machine m(gpus().front());
-  EXPECT_EQ(m.set().ptx(), nullptr);
+  EXPECT_EQ(thrown_by([&] { m.set().ptx()->load({text, text}); }), HPE_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(thrown_by([&] { m.set().ptx()->load({"no PTX"}); }), HPE_ERROR_INVALID_ARGUMENT);
+  const auto module = m.set().ptx()->load({text});
+  ASSERT_EQ(module->kernels().size(), 1U);
+  EXPECT_EQ(module->kernels()[0].parameter_bytes, 12U);
+  EXPECT_TRUE(module->variables().empty());
+  m.device(0).map(m.address(0), hpe::granule_size);
+  const sum_parameters parameters{reinterpret_cast<std::uint32_t*>(m.address(0)), 12};
+  hpe::device::shape shape;
+  shape.cooperative = true;
+  const auto launch = [&] {
+    return m.stream(0).launch(m.set().find_kernel(module->id(), "sum"), shape,
+                              std::as_bytes(std::span(&parameters, 1)).first(12));
+  };
+  EXPECT_EQ(thrown_by(launch), HPE_ERROR_NOT_SUPPORTED);
+  shape.cooperative = false;
+  m.finish(launch());
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ std::optional<error> cuda_set::status_of(timepoint point) const {
 }
 
 std::optional<error> cuda_set::take_failure_of(timepoint point) {
-  const auto found = status_of(point);
+  auto found = status_of(point);
   if (!found) return std::nullopt;
   const lock_guard lock(failures_mutex_);
   const unsigned device = find_stream(point)->device().index();
