@@ -39,6 +39,10 @@ constexpr std::array options{
                "CUDA on GPUs (driver), on soft devices (soft), or on GPUs if there are any (auto)"},
     run_option{"--devices", "WHICH", "HPE_DEVICES", "the devices of hpe"},
     run_option{"--scope", "WHICH", "HPE_SCOPE", "device memory touched by CPU code that kernels may use"},
+    run_option{"--spread", nullptr, "HPE_SPREAD",
+               "run the kernels of a CUDA program for one device on all soft devices"},
+    run_option{"--explain", nullptr, "HPE_SPREAD_EXPLAIN",
+               "with --spread, print at the end which kernels ran on several devices, and why others did not"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "print at the end how long each kind of data movement took"},
     run_option{"--trace", "FILE", "HPE_TRACE", "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
     run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},
@@ -175,7 +179,13 @@ int prepare_cuda() {
                variable("HPE_DEVICES"));
     return command_line::usage_error;
   }
-  preload(place == "soft" || !driver, driver);
+  const bool on_soft_devices = place == "soft" || !driver;
+  if (variable("HPE_SPREAD") == "1" && !on_soft_devices)
+    fmt::print(
+        stderr,
+        "hpe run: --spread works on soft devices only, so the program runs as without it; --cuda soft takes soft "
+        "devices\n");
+  preload(on_soft_devices, driver);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // How long hpe takes to read, analyse and patch a module of 100 kernels (runtime/ptx/analysis and patch): the kernels
 // of a CUDA course (tests/ptx/programs/course.cu), repeated under other names. A runtime that spreads kernels pays this
-// once for each module that a program loads. One thread, processor time.
+// once for each module that a program loads. And how long the decision takes where a launch runs and where its arrays
+// lie (runtime/spread), for a stencil: the first time, and again for each launch. One thread, processor time.
 
 #include "runtime/ptx/analysis/analysis.h"
 
@@ -12,6 +13,7 @@
 #include "bench/common/measure.h"
 #include "runtime/ptx/parser.h"
 #include "runtime/ptx/patch/patch.h"
+#include "runtime/spread/planner.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace {
@@ -20,6 +22,7 @@ using namespace hpe::ptx;
 
 constexpr unsigned wanted = 100;
 constexpr double most_milliseconds = 50;
+constexpr double most_microseconds = 3;
 
 /// The PTX of a course's kernels once more and more, until there are so many; each copy has names of its own.
 std::string module_of(const std::string& text, unsigned kernels) {
@@ -50,12 +53,51 @@ std::string module_of(const std::string& text, unsigned kernels) {
   return result;
 }
 
+/// Launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over two devices.
+class decided_stencil {
+ public:
+  decided_stencil()
+      : model_(parse({hpe::ptx::test::read_file(HPE_PTX_PROGRAMS "/single_gpu.ptx")}), "stencil2D"), planner_(two()) {
+    const auto bytes = static_cast<std::uint64_t>(parameters_.width) * parameters_.width * sizeof(float);
+    for (hpe::spread::allocation& a : arrays_) {
+      a.bytes = bytes;
+      a.granule = std::uint64_t{2} << 20;
+      a.version = 1;
+    }
+    arrays_[0].address = parameters_.out;
+    arrays_[1].address = parameters_.in;
+    for (hpe::spread::allocation& a : arrays_)
+      a.homes = hpe::spread::homes_under(planner_.first_place(bytes, a.granule), a, two().devices);
+  }
+
+  void decide() {
+    const hpe::spread::allocation* const all[] = {&arrays_[0], &arrays_[1]};
+    static_cast<void>(planner_.decide(model_, {{512, 2048, 1}, {32, 8, 1}, &parameters_, sizeof parameters_}, all));
+  }
+  void forget() { planner_.forget(model_); }
+
+ private:
+  static hpe::spread::machine two() {
+    hpe::spread::machine m;
+    m.devices = 2;
+    return m;
+  }
+  struct {
+    std::uint64_t out = std::uint64_t{1} << 40, in = std::uint64_t{2} << 40;
+    std::int32_t width = 16384, height = 16384;
+  } parameters_;
+  hpe::spread::kernel_model model_;
+  hpe::spread::planner planner_;
+  hpe::spread::allocation arrays_[2];
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = hpe::bench::parse(argc, argv,
-                                           "the analysis of a module of 100 CUDA kernels, as hpe explain makes it, and "
-                                           "their patch for launches over several devices");
+  const auto arguments =
+      hpe::bench::parse(argc, argv,
+                        "the analysis of a module of 100 CUDA kernels, as hpe explain makes it, and "
+                        "their patch for launches over several devices, and the decision for a launch");
   const std::string text = module_of(hpe::ptx::test::read_file(HPE_PTX_PROGRAMS "/course.ptx"), wanted);
   std::unique_ptr<program> parsed;
   const auto nothing = [] {};
@@ -80,11 +122,22 @@ int main(int argc, char** argv) {
   const double patch_ms = patching.processor * 1e3;
   const auto spread = std::count_if(patched.kernels.begin(), patched.kernels.end(),
                                     [](const patch::patched_kernel& k) { return k.obstacles.empty(); });
+  decided_stencil stencil;
+  const hpe::bench::timing first = hpe::bench::timed(
+      arguments.repeats, [&] { stencil.forget(); }, [&] { stencil.decide(); });
+  constexpr int launches = 10000;
+  const hpe::bench::timing again = hpe::bench::timed(arguments.repeats, nothing, [&] {
+    for (int n = 0; n < launches; ++n) stencil.decide();
+  });
+  const double again_us = again.processor * 1e6 / launches;
   const std::vector<hpe::bench::result> results{
       {fmt::format("{} kernels with {} accesses: analysis and patch", kernels.size(), accesses), analysis_ms + patch_ms,
        "ms", fmt::format("<= {}", most_milliseconds), analysis_ms + patch_ms <= most_milliseconds},
       {fmt::format("patch alone, {} kernels may be spread", spread), patch_ms, "ms"},
       {fmt::format("reading of the module's {} KB of PTX", text.size() / 1000), read_ms, "ms"},
+      {"decision for a launch, first", first.processor * 1e3, "ms"},
+      {"decision for a launch, again", again_us, "us", fmt::format("<= {}", most_microseconds),
+       again_us <= most_microseconds},
   };
   return hpe::bench::report("Analysis and patch of PTX, one thread, processor time", results, arguments);
 }

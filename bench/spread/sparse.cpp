@@ -108,26 +108,7 @@ class spmv_maker {
  public:
   explicit spmv_maker(std::uint32_t rows) : m_(make_matrix(rows)) {}
 
-  std::vector<single_gpu_program> all() {
-    std::vector<single_gpu_program> made{csr(), coo(), ell(), hyb(), jds()};
-    return made;
-  }
-
- private:
-  single_gpu_program make(const std::string& format, std::vector<memory> arrays, std::vector<step> steps) const {
-    arrays.insert(arrays.begin(), {result(m_->rows), {m_->rows, content::random_floats, {}}});
-    return {"SpMV " + format,
-            fmt::format("2^{} rows, {} elements", std::bit_width(m_->rows) - 1, m_->elements()),
-            std::move(arrays),
-            std::move(steps),
-            {0},
-            true,
-            true,
-            1.9,
-            [m = m_](contents& c) { m->multiply(c[1], c[0]); }};
-  }
-
-  single_gpu_program csr() const {
+  [[nodiscard]] single_gpu_program csr() const {
     return make("CSR", {given(m_->values), given(m_->columns), given(m_->first)},
                 {{"spmv_csr",
                   {blocks(m_->rows, 8), 1, 1},
@@ -135,7 +116,7 @@ class spmv_maker {
                   {array(0), array(2), array(3), array(4), array(1), number(m_->rows)}}});
   }
 
-  single_gpu_program coo() const {
+  [[nodiscard]] single_gpu_program coo() const {
     words rows;
     for (std::uint32_t r = 0; r < m_->rows; ++r) rows.insert(rows.end(), m_->length(r), r);
     single_gpu_program p = make("COO", {given(m_->values), given(m_->columns), given(std::move(rows))},
@@ -144,12 +125,12 @@ class spmv_maker {
     return p;
   }
 
-  single_gpu_program ell() const {
+  [[nodiscard]] single_gpu_program ell() const {
     by_columns s = split(*m_, 48);
     return make("ELL", {given(std::move(s.values)), given(std::move(s.columns))}, {ell_step(48)});
   }
 
-  single_gpu_program hyb() const {
+  [[nodiscard]] single_gpu_program hyb() const {
     by_columns s = split(*m_, 32);
     const std::uint64_t rest = s.rest_values.size();
     single_gpu_program p =
@@ -161,7 +142,7 @@ class spmv_maker {
     return p;
   }
 
-  single_gpu_program jds() const {
+  [[nodiscard]] single_gpu_program jds() const {
     words order(m_->rows), lengths, starts, values, columns;
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(), [this](auto a, auto b) { return m_->length(a) > m_->length(b); });
@@ -180,6 +161,21 @@ class spmv_maker {
                   {blocks(m_->rows, 256), 1, 1},
                   {256, 1, 1},
                   {array(0), array(2), array(3), array(4), array(5), array(6), array(1), number(m_->rows)}}});
+  }
+
+ private:
+  [[nodiscard]] single_gpu_program make(const std::string& format, std::vector<memory> arrays,
+                                        std::vector<step> steps) const {
+    arrays.insert(arrays.begin(), {result(m_->rows), {m_->rows, content::random_floats, {}}});
+    return {"SpMV " + format,
+            fmt::format("2^{} rows, {} elements", std::bit_width(m_->rows) - 1, m_->elements()),
+            std::move(arrays),
+            std::move(steps),
+            {0},
+            true,
+            true,
+            1.9,
+            [m = m_](contents& c) { m->multiply(c[1], c[0]); }};
   }
 
   [[nodiscard]] step ell_step(std::uint32_t width) const {
@@ -245,11 +241,12 @@ single_gpu_program bfs(std::uint32_t nodes) {
 
 }  // namespace
 
-std::vector<single_gpu_program> sparse_programs(double factor) {
+std::vector<named_program> sparse_programs(double factor) {
   const auto rows = std::bit_floor(static_cast<std::uint32_t>(std::max(0x1p20 * factor, 1024.0)));
-  std::vector<single_gpu_program> all = spmv_maker(rows).all();
-  all.push_back(bfs(rows));
-  return all;
+  return {
+      {"SpMV CSR", [rows] { return spmv_maker(rows).csr(); }}, {"SpMV COO", [rows] { return spmv_maker(rows).coo(); }},
+      {"SpMV ELL", [rows] { return spmv_maker(rows).ell(); }}, {"SpMV HYB", [rows] { return spmv_maker(rows).hyb(); }},
+      {"SpMV JDS", [rows] { return spmv_maker(rows).jds(); }}, {"BFS", [rows] { return bfs(rows); }}};
 }
 
 }  // namespace hpe::bench

@@ -85,10 +85,8 @@ int main(int argc, char** argv) {
   if (w.factor > 0) factors = {w.factor};
   std::vector<result> lines;
   for (const double factor : factors) {
-    for (const single_gpu_program& program : single_gpu_programs(factor)) {
-      if (program.name.find(w.only) == std::string::npos) continue;
-      measure(program, kernels, devices, arguments.repeats, lines);
-    }
+    for (const named_program& each : single_gpu_programs(factor))
+      if (each.name.find(w.only) != std::string::npos) measure(each.make(), kernels, devices, arguments.repeats, lines);
   }
   return report(fmt::format("spread: {} x {}, {}", devices, hpe::device_info(0).name, load_of_machine()), lines,
                 arguments);

@@ -298,12 +298,21 @@ single_gpu_program sort(double factor) {
 
 }  // namespace
 
-std::vector<single_gpu_program> single_gpu_programs(double factor) {
-  std::vector<single_gpu_program> all;
-  for (const auto make :
-       {vecadd, saxpy, reduction, convolution2D, stencil2D, stencil3D, sgemv, sgemm, transpose, fft1D, sort})
-    all.push_back(make(factor));
-  for (single_gpu_program& p : sparse_programs(factor)) all.push_back(std::move(p));
+std::vector<named_program> single_gpu_programs(double factor) {
+  std::vector<named_program> all;
+  const std::pair<const char*, single_gpu_program (*)(double)> dense[] = {{"vecadd", vecadd},
+                                                                          {"saxpy", saxpy},
+                                                                          {"reduction", reduction},
+                                                                          {"convolution2D", convolution2D},
+                                                                          {"stencil2D", stencil2D},
+                                                                          {"stencil3D", stencil3D},
+                                                                          {"sgemv", sgemv},
+                                                                          {"sgemm", sgemm},
+                                                                          {"transpose", transpose},
+                                                                          {"fft1D", fft1D},
+                                                                          {"sort", sort}};
+  for (const auto& [name, make] : dense) all.push_back({name, [make, factor] { return make(factor); }});
+  for (named_program& p : sparse_programs(factor)) all.push_back(std::move(p));
   return all;
 }
 

@@ -45,7 +45,13 @@ struct single_gpu_program {
   std::function<void(contents&)> on_cpu;  // does what the steps do
 };
 
+/// A program that is not made yet: the arrays of large ones take seconds to compute.
+struct named_program {
+  std::string name;
+  std::function<single_gpu_program()> make;
+};
+
 /// All programs at the sizes of the thesis times a factor; small ones for tests at factors below 0.01.
-[[nodiscard]] std::vector<single_gpu_program> single_gpu_programs(double factor);
+[[nodiscard]] std::vector<named_program> single_gpu_programs(double factor);
 
 }  // namespace hpe::bench

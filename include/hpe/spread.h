@@ -35,6 +35,7 @@ typedef struct hpeSpread {
   HPE_STRUCT_SIZE(struct hpeSpread);
   uint32_t parts;   /* 1: the first device ran it all */
   char reason[256]; /* why it was cut like this, or not at all; cut off at the end if it is longer */
+  hpeWork work[16]; /* of each part, for hpeWorkWait */
 } hpeSpread;
 
 /* Queues a kernel of PTX on those of the devices that make it fastest, as hpe predicts, and returns; arrays move to

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 #include "interpose/cudart/errors.h"
 #include "interpose/cudart/properties.h"
+#include "interpose/cudart/spread/spreading.h"
 
 namespace hpe::cudart {
 
@@ -31,6 +34,13 @@ device_table::device_table() {
     check(::hpeGetDeviceInfo(device, &info));
     properties_.push_back(make_properties(info, device));
     reachable_.push_back(info.peers);
+  }
+  if (spreads_kernels()) {
+    behind_first_ = count;
+    for (const cudaDeviceProp& other : std::span(properties_).subspan(1))
+      properties_[0].totalGlobalMem += other.totalGlobalMem;
+    properties_.resize(1);
+    reachable_.assign(1, 0);
   }
   settings_.resize(properties_.size());
 }
@@ -63,6 +73,12 @@ void device_table::set_limit(int device, cudaLimit limit, std::size_t value) {
   require(limit != cudaLimitMaxL2FetchGranularity || value <= 128, cudaErrorInvalidValue);
   const std::lock_guard lock(mutex_);
   settings_[device].limits[limit] = limit == cudaLimitPersistingL2CacheSize ? initial : value;
+}
+
+std::vector<int> device_table::behind(int device) const {
+  std::vector<int> all{device};
+  for (int other = 1; other < behind_first_; ++other) all.push_back(other);
+  return all;
 }
 
 bool device_table::can_reach(int device, int peer) const {

@@ -27,6 +27,9 @@ class device_table {
   /// Throws cudaErrorInvalidDevice unless there is a device with this number.
   void require_device(int device) const;
 
+  /// hpe's devices that the program sees as this one: several if its kernels are spread.
+  [[nodiscard]] std::vector<int> behind(int device) const;
+
   [[nodiscard]] const cudaDeviceProp& properties(int device) const;
 
   /// Throws cudaErrorInvalidValue for an attribute that CUDA does not have.
@@ -58,6 +61,7 @@ class device_table {
     cudaFuncCache cache = cudaFuncCachePreferNone;
   };
 
+  int behind_first_ = 1;
   std::vector<cudaDeviceProp> properties_;
   std::vector<std::uint64_t> reachable_;  // for each device, a bit for each peer
   mutable std::mutex mutex_;

@@ -15,6 +15,7 @@
 #include "interpose/cudart/device_table.h"
 #include "interpose/cudart/module_table.h"
 #include "interpose/cudart/operations.h"
+#include "interpose/cudart/spread/spreading.h"
 
 namespace hpe::cudart {
 
@@ -43,25 +44,34 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
   std::memcpy(bytes.data(), buffer, bytes.size());
 }
 
+/// A failure of a launch becomes the process's sticky error.
+cudaError_t result_of(hpeStatus status, hpeFault fault) {
+  if (status == HPE_SUCCESS) return cudaSuccess;
+  const cudaError_t code = fault == HPE_FAULT_NONE ? translate(status) : code_of_fault(fault);
+  process().fault().set(code, ::hpeGetLastErrorMessage());
+  return code;
+}
+
 /// Runs a launch and waits for it. A fault becomes the process's sticky error.
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments,
                        const memory_uses& uses) try {
+  hpeFault fault = HPE_FAULT_NONE;
+  if (spreads_kernels()) {
+    const hpeStatus of_all = run_over(what, shape, arguments, &fault);
+    return result_of(of_all, fault);
+  }
   auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
   // hpe finds many allocations faster by itself than from a list, but only the list tells it which devices use them.
   constexpr std::size_t many = 100;
   const bool everything = accesses.size() > many && process().devices().count() == 1;
   hpeWork started{};
-  hpeFault fault = HPE_FAULT_NONE;
   hpeStatus status =
       ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(),
                       everything ? nullptr : accesses.data(), everything ? HPE_ALL : accesses.size(), &started);
   kept.unlock();
   if (status == HPE_SUCCESS) status = ::hpeWorkWait(started, &fault);
-  if (status == HPE_SUCCESS) return cudaSuccess;
-  const cudaError_t code = fault == HPE_FAULT_NONE ? translate(status) : code_of_fault(fault);
-  process().fault().set(code, ::hpeGetLastErrorMessage());
-  return code;
+  return result_of(status, fault);
 } catch (const std::exception&) {
   const cudaError_t code = code_of_current_exception("launch");
   process().fault().set(code, "a kernel could not be loaded again after cudaDeviceReset");

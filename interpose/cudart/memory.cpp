@@ -11,6 +11,7 @@
 #include "interpose/cudart/graph_memory.h"
 #include "interpose/cudart/ipc.h"
 #include "interpose/cudart/pool_table.h"
+#include "interpose/cudart/spread/spreading.h"
 #include "interpose/cudart/stream.h"
 
 using namespace hpe::cudart;
@@ -26,7 +27,8 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   if (bytes == 0) return nullptr;
   void* made = nullptr;
   const auto try_to = [&] {
-    return kind == memory_kind::host ? ::hpeMallocHost(&made, bytes) : ::hpeMallocOn(&made, bytes, device);
+    if (kind == memory_kind::host) return ::hpeMallocHost(&made, bytes);
+    return spreads_kernels() ? allocate_in_parts(&made, bytes) : ::hpeMallocOn(&made, bytes, device);
   };
   hpeStatus status = try_to();
   if (status == HPE_ERROR_OUT_OF_MEMORY) {
@@ -131,10 +133,15 @@ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned* flags, void* pointer) {
 
 cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
   return api_call("cudaMemGetInfo", [&] {
-    hpeDeviceInfo info{};
-    check(::hpeGetDeviceInfo(process().current_device(), &info));
-    given(free_bytes) = info.memory_free;
-    given(total) = info.memory_total;
+    std::size_t all_free = 0, all = 0;
+    for (const int device : process().devices().behind(process().current_device())) {
+      hpeDeviceInfo info{};
+      check(::hpeGetDeviceInfo(device, &info));
+      all_free += info.memory_free;
+      all += info.memory_total;
+    }
+    given(free_bytes) = all_free;
+    given(total) = all;
   });
 }
 

@@ -44,14 +44,14 @@ struct launch {
 
 struct machine {
   std::uint32_t devices = 1;
-  double local_rate = 3.4e12;        // a kernel's accesses to its own device's memory
-  double read_rate = 3.2e11;         // reads of another device's memory: the link between two devices, one way
-  double write_rate = 3.5e11;        // writes to another device's memory, likewise
-  double host_rate = 5e10;           // accesses to host memory
-  double move_rate = 3.4e11;         // copies between two devices
-  double instruction_rate = 1.2e13;  // instructions of threads that one device executes
-  double launch_seconds = 6e-6;      // that a launch on one more device takes the host, and the wait for it
-  double granule_seconds = 3e-5;     // to give one granule another home, beside the copy
+  double local_rate = 3.4e12;      // a kernel's accesses to its own device's memory
+  double read_rate = 3.2e11;       // reads of another device's memory: the link between two devices, one way
+  double write_rate = 3.5e11;      // writes to another device's memory, likewise
+  double host_rate = 5e10;         // accesses to host memory
+  double move_rate = 3.4e11;       // copies between two devices
+  double instruction_rate = 2e13;  // instructions of threads that one device executes
+  double launch_seconds = 6e-6;    // that a launch on one more device takes the host, and the wait for it
+  double granule_seconds = 3e-5;   // to give one granule another home, beside the copy
   std::uint64_t free_bytes = ~std::uint64_t{0};  // of each device, for replicas
 };
 

@@ -13,15 +13,15 @@ const ptx_module& kernels() {
   return all;
 }
 
-const std::vector<single_gpu_program>& programs() {
-  static const std::vector<single_gpu_program> all = single_gpu_programs(0.0001);
+const std::vector<named_program>& programs() {
+  static const std::vector<named_program> all = single_gpu_programs(0.0001);
   return all;
 }
 
 class Programs : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Programs, GiveTheResultsOfTheCpu) {
-  const single_gpu_program& program = programs().at(GetParam());
+  const single_gpu_program program = programs().at(GetParam()).make();
   running_program plain(program, kernels(), way::as_it_is, 1);
   plain.fill();
   contents memory;

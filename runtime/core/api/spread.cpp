@@ -80,6 +80,8 @@ hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kerne
     hpeSpread answer{};
     answer.parts = static_cast<std::uint32_t>(result.parts.size());
     result.reason.copy(answer.reason, sizeof answer.reason - 1);
+    for (std::size_t n = 0; n < std::min(result.finished.size(), std::size(answer.work)); ++n)
+      answer.work[n] = {result.finished[n].value, result.finished[n].timeline, 0};
     hpe::core::give_answer(how, answer, "hpeLaunchOver");
   });
 }

@@ -216,17 +216,17 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
   const usage used = usage_of(k, parameters);
   result how = plan(k, devices, shape, parameters, used);
   if (how.parts.size() > 1) {
-    launch_parts(how.parts, devices.front(), kernel, shape, parameters);
+    how.finished = launch_parts(how.parts, devices.front(), kernel, shape, parameters);
     return how;
   }
   if (k.patched.uses_variables || k.patched.uses_constants) how.parts[0].device = devices.front();
-  modules_.launch(how.parts[0].device, kernel, shape, parameters,
-                  {.accesses = used.accesses, .everything = used.everything});
+  how.finished = {modules_.launch(how.parts[0].device, kernel, shape, parameters,
+                                  {.accesses = used.accesses, .everything = used.everything})};
   return how;
 }
 
-void spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel, const device::shape& shape,
-                            std::span<const std::byte> parameters) {
+std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+                                              const device::shape& shape, std::span<const std::byte> parameters) {
   modules_.require_launchable(kernel, shape, parameters.size());
   spread_module& m = module_of(kernel->module);
   const spread_kernel& k = m.kernels.at(kernel->name);
@@ -259,10 +259,11 @@ void spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKern
   bring_variables(k, kernel->module, first, m, parts);
   if (k.patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
   for (const part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
-  const auto points =
+  std::vector<timepoint> points =
       launcher_.launch_parts(launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything});
   modules_.record(m.module, points);
   modules_.record(kernel->module, points);
+  return points;
 }
 
 void spreader::bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,

@@ -30,7 +30,8 @@ class spreader {
   };
   struct result {
     std::vector<part> parts;
-    std::string reason;  // why it is cut like this, or not at all
+    std::string reason;               // why it is cut like this, or not at all
+    std::vector<timepoint> finished;  // of each part
   };
 
   /// See hpeKernelOfProgram. file: the program or library that holds the kernel.
@@ -42,9 +43,9 @@ class spreader {
   /// See hpeLaunchOver. There must be at least one device.
   result launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                 std::span<const std::byte> parameters);
-  /// See hpeLaunchParts. The variables are those of the device `first`.
-  void launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel, const device::shape& shape,
-                    std::span<const std::byte> parameters);
+  /// See hpeLaunchParts. The variables are those of the device `first`. Returns the end of each part.
+  std::vector<timepoint> launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+                                      const device::shape& shape, std::span<const std::byte> parameters);
 
   /// To be called before a module is unloaded.
   void unload(hpeModule module);

@@ -169,7 +169,8 @@ extern "C" __global__ void sort_blocks(unsigned* keys, unsigned* values) {
   }
 }
 
-// Merges runs of `run` pairs: each element finds its rank in the neighbouring run.
+// Merges runs of `run` pairs: each element finds its rank in the neighbouring run. Of equal pairs, that of the first run
+// comes first.
 extern "C" __global__ void merge_runs(unsigned* out_keys, unsigned* out_values, const unsigned* keys,
                                       const unsigned* values, unsigned n, unsigned run) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -178,7 +179,9 @@ extern "C" __global__ void merge_runs(unsigned* out_keys, unsigned* out_values, 
   unsigned low = 0, high = base >= n ? 0 : min(run, n - base);
   while (low < high) {
     const unsigned middle = (low + high) / 2, other = keys[base + middle];
-    const bool before = other < key || (other == key && values[base + middle] < value);
+    const unsigned its_value = values[base + middle];
+    const bool before =
+        other < key || (other == key && (its_value < value || (its_value == value && (mine & 1) != 0)));
     low = before ? middle + 1 : low;
     high = before ? high : middle;
   }

@@ -1,0 +1,62 @@
+// hpe run --spread: programs for one GPU print the same on one and on several soft devices.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/interpose/cudart/programs/soft_run.h"
+
+namespace {
+
+// Equal parts: such small grids would stay on one device.
+outcome spread_run(const std::string& program, int devices, const std::string& options = "--spread") {
+  return shell("HPE_SPREAD_CUT=even " HPE_COMMAND " run --cuda soft --devices soft:" + std::to_string(devices) + " " +
+               options + " -- " + program);
+}
+
+TEST(Spread, SamplesPrintTheSameOnSeveralDevices) {
+  const outcome one = soft_run(cuda_program("samples"), 1);
+  ASSERT_EQ(one.status, 0) << one.text;
+  EXPECT_EQ(one.text.find("1 devices\n"), 0U) << one.text;
+  for (int devices = 1; devices <= 4; ++devices) {
+    const outcome spread = spread_run(cuda_program("samples"), devices);
+    EXPECT_EQ(spread.status, 0) << devices << " devices: " << spread.text;
+    EXPECT_EQ(spread.text, one.text) << devices << " devices";
+  }
+}
+
+TEST(Spread, PredictedTimesChangeNoResult) {
+  const outcome one = soft_run(cuda_program("samples"), 1);
+  const outcome spread = soft_run(cuda_program("samples"), 3, "--spread");
+  EXPECT_EQ(spread.status, 0) << spread.text;
+  EXPECT_EQ(spread.text, one.text);
+}
+
+TEST(Spread, ExplainsAtTheEndWhichKernelsRanWhere) {
+  const outcome told = spread_run(cuda_program("samples") + " heat", 2, "--spread --explain");
+  EXPECT_EQ(told.status, 0);
+  EXPECT_NE(told.text.find("kernels over several devices"), std::string::npos) << told.text;
+  EXPECT_NE(told.text.find("         6          6        2"), std::string::npos) << told.text;
+  EXPECT_NE(told.text.find("diffuse(float const*, float*, int, int)"), std::string::npos) << told.text;
+}
+
+TEST(Spread, KernelsThatMayNotBeSpreadStayOnOneDevice) {
+  for (const char* const part : {"groups", "fences", "objects"}) {
+    const outcome spread = spread_run(cuda_program("language ") + part, 3);
+    EXPECT_EQ(spread.text, std::string(part) + ": right\n");
+  }
+}
+
+TEST(Spread, AFaultOfAPartIsTheProgramsError) {
+  const outcome spread = spread_run(cuda_program("faults bounds"), 2);
+  EXPECT_EQ(exit_status(spread), 0) << spread.text;
+  EXPECT_NE(spread.text.find("cudaErrorIllegalAddress"), std::string::npos) << spread.text;
+}
+
+TEST(Spread, OtherValuesOfTheOptionAreRefused) {
+  const outcome refused = shell("HPE_SPREAD=perhaps " HPE_COMMAND " run --cuda soft -- " + cuda_program("samples"));
+  EXPECT_NE(refused.status, 0);
+  EXPECT_NE(refused.text.find("HPE_SPREAD=\"perhaps\" is neither 0 nor 1"), std::string::npos) << refused.text;
+}
+
+}  // namespace
