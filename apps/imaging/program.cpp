@@ -26,7 +26,7 @@ std::vector<command_line::option> with_common(std::vector<command_line::option> 
   return own;
 }
 
-command_line::setter to_sizes(std::vector<std::int64_t*> places) {
+command_line::setter to_sizes(const std::vector<std::int64_t*>& places) {
   return [places](const std::string& name, const std::string& text) {
     std::string rest = text;
     for (std::size_t i = 0; i < places.size(); ++i) {

@@ -25,7 +25,7 @@ struct common {
 [[nodiscard]] std::vector<command_line::option> with_common(std::vector<command_line::option> own, common& c,
                                                             const std::string& output_help);
 /// A setter for sizes with crosses between them, as in 1024x768. Every size is at least 1.
-[[nodiscard]] command_line::setter to_sizes(std::vector<std::int64_t*> places);
+[[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
 /// Prints the times of a run and what else is to be told, and writes the JSON; in the process that leads.
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
