@@ -39,6 +39,12 @@ command_line::setter to_sizes(const std::vector<std::int64_t*>& places) {
   };
 }
 
+void check_memory(const std::string& what, const team& who, double on_host, double on_devices) {
+  if (!who.leads()) return;
+  command_line::check_room(what, {.on_devices = on_devices * sizeof(float), .on_host = on_host * sizeof(float)},
+                           who.devices_here());
+}
+
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
           const std::string& more) {
   if (!who.leads()) return;
