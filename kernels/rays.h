@@ -44,7 +44,7 @@ struct trace_rays {
     const vector3 ray =
         unit({(float(x) - 0.5F * float(width)) * scale, (0.5F * float(height) - float(y)) * scale, 1.8F});
     const vector3 seen = colour(eye, ray, 2);
-    const auto byte = [](float v) { return uint32_t(fminf(fmaxf(v, 0), 1) * 255.0F + 0.5F); };
+    const auto byte = [](float v) { return uint32_t(lrintf(fminf(fmaxf(v, 0), 1) * 255.0F)); };
     pixels[number] = byte(seen.x) | byte(seen.y) << 8 | byte(seen.z) << 16;
   }
 

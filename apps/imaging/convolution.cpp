@@ -153,6 +153,8 @@ int run_convolution(const make_team& make, int argc, char** argv) {
     return 0;
   }
   check_output(r.output, false);
+  const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
+  if (r.file.empty()) check_memory(fmt::format("an image of {} x {} pixels", r.rows, r.columns), *all, 2 * pixels, 0);
   const image from = input_of(r, all->leads());
   convolve with{};
   set_weights(with, r.weights);

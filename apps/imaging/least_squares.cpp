@@ -135,6 +135,9 @@ int run_least_squares(const make_team& make, int argc, char** argv) {
     return 0;
   }
   check_output(r.output, true);
+  const double values =
+      static_cast<double>(r.paths) * static_cast<double>(values_of_a_point * r.points + values_of_a_fit);
+  if (r.file.empty()) check_memory(fmt::format("{} paths of {} points", r.paths, r.points), *all, values, 0);
   const std::vector<float> paths = paths_of(r, all->leads());
   const std::vector<float> reference = reference_of(r, paths);
   std::vector<float> fits(all->leads() ? static_cast<std::size_t>(r.paths) * values_of_a_fit : 0);

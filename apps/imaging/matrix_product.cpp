@@ -171,6 +171,8 @@ int run_product(const make_team& make, int argc, char** argv) {
     all = make(q * q);
   }
   check_output(r.output, true);
+  const double values = static_cast<double>(r.n) * static_cast<double>(r.n);
+  if (r.file.empty()) check_memory(fmt::format("matrices of {} x {} values", r.n, r.n), *all, 6 * values, 5 * values);
   matrices input = input_of(r, all->leads());
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   if (!gpus && r.library == "cublas") throw bad_input("--library cublas: soft devices use hpe's own kernel");

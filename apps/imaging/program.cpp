@@ -26,7 +26,7 @@ std::vector<command_line::option> with_common(std::vector<command_line::option> 
   return own;
 }
 
-command_line::setter to_sizes(std::vector<std::int64_t*> places) {
+command_line::setter to_sizes(const std::vector<std::int64_t*>& places) {
   return [places](const std::string& name, const std::string& text) {
     std::string rest = text;
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -37,6 +37,12 @@ command_line::setter to_sizes(std::vector<std::int64_t*> places) {
       rest = cross == std::string::npos ? "" : rest.substr(cross + 1);
     }
   };
+}
+
+void check_memory(const std::string& what, const team& who, double on_host, double on_devices) {
+  if (!who.leads()) return;
+  command_line::check_room(what, {.on_devices = on_devices * sizeof(float), .on_host = on_host * sizeof(float)},
+                           who.devices_here());
 }
 
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,

@@ -24,8 +24,11 @@ struct common {
 /// The table of a program's options: its own, followed by the common ones.
 [[nodiscard]] std::vector<command_line::option> with_common(std::vector<command_line::option> own, common& c,
                                                             const std::string& output_help);
+/// Throws bad_input if the process that leads has less memory than so many values of 4 bytes need on the host, or its
+/// devices together. Floating-point numbers, because products of sizes must not overflow.
+void check_memory(const std::string& what, const team& who, double on_host, double on_devices);
 /// A setter for sizes with crosses between them, as in 1024x768. Every size is at least 1.
-[[nodiscard]] command_line::setter to_sizes(std::vector<std::int64_t*> places);
+[[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
 /// Prints the times of a run and what else is to be told, and writes the JSON; in the process that leads.
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,

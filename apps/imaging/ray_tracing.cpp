@@ -123,6 +123,11 @@ int run_rays(const make_team& make, int argc, char** argv) {
   check_output(r.output, false);
   r.width *= r.scale;
   r.height *= r.scale;
+  constexpr std::int64_t most = 1 << 20;
+  if (r.width > most || r.height > most)
+    throw bad_input(fmt::format("frames of {} x {} pixels: up to 2^20 x 2^20 are possible", r.width, r.height));
+  const double pixels = static_cast<double>(r.width) * static_cast<double>(r.height);
+  check_memory(fmt::format("frames of {} x {} pixels", r.width, r.height), *all, pixels, pixels);
   const division parts = rows_of(r, all->size());
   std::vector<std::uint32_t> frame(all->leads() ? static_cast<std::size_t>(r.width * r.height) : 0);
   const times t = all->run([&](member& me) { work(me, r, frame, parts); });

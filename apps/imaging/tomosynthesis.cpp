@@ -168,6 +168,10 @@ int run_tomosynthesis(const make_team& make, int argc, char** argv) {
     return 0;
   }
   check_output(r.output, false);
+  const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
+  const auto planes = [&] { return static_cast<double>(r.slices + 2 * r.views); };
+  const std::string volume = fmt::format("a volume of {} slices", r.slices);
+  if (r.file.empty()) check_memory(volume, *all, pixels * planes(), pixels * planes() * all->devices_here());
   const std::vector<float> views = views_of(r, all->leads());
   result to;
   const auto plane = static_cast<std::size_t>(r.rows * r.columns);

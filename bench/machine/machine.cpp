@@ -87,6 +87,7 @@ void measure_kernels(machine_profile& m, const wishes& w) {
 /// Devices that share something, as soft devices share cores and the memory of the host, run kernels more slowly
 /// together. run(devices) runs kernels on so many devices, until they have finished.
 rate_table speeds_together(int all, const wishes& w, const std::function<void(int)>& run) {
+  if (all == 1) return {};  // nothing is known of several
   std::vector<hpe::predict::shared_rate> rows{{1, 1}};
   for (const int devices : hpe::bench::numbers_of_devices(all)) {
     if (devices == 1) continue;

@@ -151,17 +151,18 @@ std::string profile::report() const {
     line(fmt::format("  {:>12.6f} s {:>10} calls {:>12.1f} MiB  {}: {}", seconds(s.time), s.calls,
                      double(s.bytes) / (1 << 20), names[what.first], what.second));
   }
+  const counters& run = status_page::own().count;
+  const auto value = [](const counters::counter& c) { return c.load(std::memory_order_relaxed); };
+  if (value(run.launches) == 0) return text;
   // `hpe predict --from-profile` reads this line.
   std::chrono::nanoseconds waited{0};
   for (const site& s : sum) waited += s.time;
-  const status_page& page = status_page::own();
-  const auto value = [](const counters::counter& c) { return c.load(std::memory_order_relaxed); };
-  const unsigned devices = page.devices.load(std::memory_order_acquire);
+  const unsigned devices = status_page::own().devices.load(std::memory_order_acquire);
   line(fmt::format(
       "  the run: {:.6f} s, of which threads waited {:.6f} s for data; {} launches on {} device{}; {} bytes "
       "to devices, {} bytes to the host",
-      seconds(std::chrono::steady_clock::now() - began_), seconds(waited), value(page.count.launches), devices,
-      devices == 1 ? "" : "s", value(page.count.bytes_to_device), value(page.count.bytes_to_host)));
+      seconds(std::chrono::steady_clock::now() - began_), seconds(waited), value(run.launches), devices,
+      devices == 1 ? "" : "s", value(run.bytes_to_device), value(run.bytes_to_host)));
   return text;
 }
 

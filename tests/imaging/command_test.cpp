@@ -256,6 +256,12 @@ TEST_F(imaging, refuses_what_cannot_be_meant) {
   refused(convolve_main, {"convolve", at("none.png")}, "as PNG");
   refused(convolve_main, {"convolve", "8x8", "--weights", at("wide.npy")}, "7 x 7 are needed");
   refused(convolve_main, {"convolve", "8x8", "--output", "a.jpg"}, "must end in .npy or .png");
+  refused(convolve_main, {"convolve", "2^24x2^24"}, "an image of 16777216 x 16777216 pixels");
+  refused(least_squares_main, {"least-squares", "2^32", "--points", "4096"}, "4294967296 paths of 4096 points");
+  refused(tomosynthesis_main, {"tomosynthesis", "2^15x2^15x2^15"}, "a volume of 32768 slices");
+  refused(rays_main, {"rays", "--scale", "64", "2^20x8"}, "up to 2^20 x 2^20 are possible");
+  refused(rays_main, {"rays", "2^20x2^20"}, "frames of 1048576 x 1048576 pixels");
+  refused(multiply_main, {"multiply", "2^16"}, "matrices of 65536 x 65536 values");
   refused(least_squares_main, {"least-squares", at("wide.npy")}, "3 axes are needed");
   refused(tomosynthesis_main, {"tomosynthesis", at("wide.npy")}, "views have three");
   refused(rays_main, {"rays", "--scale", "0"}, "--scale");

@@ -78,6 +78,8 @@ class Trace(unittest.TestCase):
         self.assertRegex(result.stderr, r"hpe profile\n")
         self.assertRegex(result.stderr, r"touches of device memory +[1-9]")
         self.assertTrue(re.search(r"0x[0-9a-f]+ of +\d+ bytes: +[\d.]+ MiB to the host, +[\d.]+ MiB to the device", result.stderr))
+        self.assertRegex(result.stderr, r"the run: \d+\.\d+ s, of which threads waited \d+\.\d+ s for data; [1-9]\d* launches on \d devices?; "
+                         r"[1-9]\d* bytes to devices, [1-9]\d* bytes to the host\n$")
         refused = wave({"HPE_PROFILE": "yes"})
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn('HPE_PROFILE="yes" is neither 0 nor 1', refused.stderr)
