@@ -22,7 +22,7 @@ double ricker_delay(double frequency);
 inline constexpr double highest_of_peak = 2.5;
 
 /// The frequency at which the slowest wave has nine cells a wavelength.
-double default_frequency(double slowest, double spacing);
+double default_frequency(double slowest, double longest_side);
 
 /// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet; seconds.
 double record_length(const volume& velocity, double frequency);

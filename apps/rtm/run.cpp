@@ -110,7 +110,7 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   migration_settings& w = r.wave;
   const auto [slow, fast] = std::minmax_element(velocity.values.begin(), velocity.values.end());
   w.devices = devices;
-  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, velocity.spacing);
+  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, longest_side(velocity));
   wavelet given;
   if (!s.wavelet_file.empty()) {
     given = read_wavelet(s);
@@ -147,8 +147,8 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
                      const std::string& also) {
   hash h;
   h.add(std::vector<char>(also.begin(), also.end()));
-  for (const double number :
-       {velocity.spacing, velocity.x0, velocity.y0, r.wave.frequency, r.wave.time_step, r.wave.delay})
+  for (const double number : {velocity.spacing.x, velocity.spacing.y, velocity.spacing.z, velocity.x0, velocity.y0,
+                              r.wave.frequency, r.wave.time_step, r.wave.delay})
     h.add(number);
   for (const std::int64_t number :
        {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits, r.wave.order,
