@@ -8,15 +8,15 @@ namespace hpe::rtm {
 namespace {
 
 /// g of one axis: `before` and `after` cells of sponge around `cells` that do not damp, then ones to the end of the
-/// last vector. The damping a grows with the cube of the depth into the sponge; its integral is the same for every
-/// width, so wider sponges only damp more smoothly.
+/// last vector, so that the tapers of the next axis are aligned behind it. The damping a grows with the cube of the
+/// depth into the sponge; its integral is the same for every width, so wider sponges only damp more smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
   constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {
     const double u = static_cast<double>(depth) / static_cast<double>(width);
     return step_ratio * 4 * integral / static_cast<double>(width) * u * u * u;
   };
-  std::vector<double> g(static_cast<std::size_t>(before + cells + after + kernels::row_multiple), 1.0);
+  std::vector<double> g(static_cast<std::size_t>(kernels::whole_vectors(before + cells + after)), 1.0);
   for (std::int64_t i = 0; i < before; ++i) g[static_cast<std::size_t>(i)] = 1 / (1 + damping(before - i, before));
   for (std::int64_t i = 0; i < after; ++i)
     g[static_cast<std::size_t>(before + cells + i)] = 1 / (1 + damping(i + 1, after));
