@@ -8,15 +8,15 @@ namespace hpe::rtm {
 namespace {
 
 /// g of one axis: `before` and `after` cells of sponge around `cells` that do not damp, then ones to the end of the
-/// last vector. The damping a grows with the cube of the depth into the sponge; its integral is the same for every
-/// width, so wider sponges only damp more smoothly.
+/// last vector, so that the tapers of the next axis are aligned behind it. The damping a grows with the cube of the
+/// depth into the sponge; its integral is the same for every width, so wider sponges only damp more smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
   constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {
     const double u = static_cast<double>(depth) / static_cast<double>(width);
     return step_ratio * 4 * integral / static_cast<double>(width) * u * u * u;
   };
-  std::vector<double> g(static_cast<std::size_t>(before + cells + after + kernels::row_multiple), 1.0);
+  std::vector<double> g(static_cast<std::size_t>(kernels::whole_vectors(before + cells + after)), 1.0);
   for (std::int64_t i = 0; i < before; ++i) g[static_cast<std::size_t>(i)] = 1 / (1 + damping(before - i, before));
   for (std::int64_t i = 0; i < after; ++i)
     g[static_cast<std::size_t>(before + cells + i)] = 1 / (1 + damping(i + 1, after));
@@ -46,7 +46,7 @@ void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, d
 
 }  // namespace
 
-grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, const boundaries& b,
+grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order) {
   if (order != 4 && order != 8 && order != 12 && order != 16)
     throw bad_input("order " + std::to_string(order) + " in space: 4, 8, 12 and 16 are possible");
@@ -70,13 +70,17 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing
   if (b.cpml == 0) return g;
   g.matched = {{{g.layout.nx, side, side}, {g.layout.ny, y_side, y_side}, {g.layout.nz, top, side}}};
   for (auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) std::fill(axis->begin(), axis->end(), 1.0);
-  const double way = step_ratio * stable_step(g.dimensions(), 1, 1, order);
-  for (const kernels::layer_ends& axis : g.matched) append_rates(g.rates, axis, way);
+  const double way = step_ratio * stable_step(g.dimensions(), spacing, 1, order);
+  append_rates(g.rates, g.matched[0], way / spacing.x);
+  append_rates(g.rates, g.matched[1], way / spacing.y);
+  append_rates(g.rates, g.matched[2], way / spacing.z);
   return g;
 }
 
-double stable_step(int dimensions, double spacing, double fastest, std::int64_t order) {
-  return 2 * spacing / (fastest * std::sqrt(dimensions * kernels::stencil_bound(order / 2)));
+double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order) {
+  double per_area = 1 / (spacing.x * spacing.x) + 1 / (spacing.z * spacing.z);
+  if (dimensions == 3) per_area += 1 / (spacing.y * spacing.y);
+  return 2 / (fastest * std::sqrt(per_area * kernels::stencil_bound(order / 2)));
 }
 
 }  // namespace hpe::rtm

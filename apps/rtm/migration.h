@@ -22,7 +22,7 @@ double ricker_delay(double frequency);
 inline constexpr double highest_of_peak = 2.5;
 
 /// The frequency at which the slowest wave has nine cells a wavelength.
-double default_frequency(double slowest, double spacing);
+double default_frequency(double slowest, double longest_side);
 
 /// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet; seconds.
 double record_length(const volume& velocity, double frequency);
@@ -38,7 +38,10 @@ struct shot {
 
 /// How the recorded data are changed before they are sent back into the ground.
 enum class preparation {
-  mute,     ///< the direct wave is faded out: everything before offset / velocity at the source + two periods
+  /// Everything before offset / (velocity at the source * sin(largest_angle)) + two periods is faded out: the direct
+  /// wave,
+  /// and reflections at larger angles.
+  mute,
   residual  ///< the data of the smooth model are subtracted, and with them direct and diving waves
 };
 
@@ -52,6 +55,7 @@ struct migration_settings {
   boundaries edges;
   std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
+  double largest_angle = 90;        ///< of incidence on a flat reflector, degrees; the mute fades larger ones out too
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< of the peak of such a wavelet, seconds
 };

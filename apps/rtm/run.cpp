@@ -110,7 +110,7 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   migration_settings& w = r.wave;
   const auto [slow, fast] = std::minmax_element(velocity.values.begin(), velocity.values.end());
   w.devices = devices;
-  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, velocity.spacing);
+  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, longest_side(velocity));
   wavelet given;
   if (!s.wavelet_file.empty()) {
     given = read_wavelet(s);
@@ -140,6 +140,8 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   w.edges.cpml = s.cpml;
   w.edges.free_surface = s.free_surface;
   w.data = s.data == "mute" ? preparation::mute : preparation::residual;
+  if (w.data != preparation::mute && s.angle != 90) throw bad_input("[migration] angle belongs to data = \"mute\"");
+  w.largest_angle = s.angle;
   return r;
 }
 
@@ -147,8 +149,8 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
                      const std::string& also) {
   hash h;
   h.add(std::vector<char>(also.begin(), also.end()));
-  for (const double number :
-       {velocity.spacing, velocity.x0, velocity.y0, r.wave.frequency, r.wave.time_step, r.wave.delay})
+  for (const double number : {velocity.spacing.x, velocity.spacing.y, velocity.spacing.z, velocity.x0, velocity.y0,
+                              r.wave.frequency, r.wave.time_step, r.wave.delay, r.wave.largest_angle})
     h.add(number);
   for (const std::int64_t number :
        {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits, r.wave.order,

@@ -219,10 +219,11 @@ typename propagator<T>::layer_part propagator<T>::make_layers(int device) const 
   p.layout = grid_.layout;
   p.x0 = parts_.first(device);
   p.x1 = parts_.last(device);
-  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  const sides& h = grid_.spacing;
+  const double per_area[] = {1 / (h.x * h.x), 1 / (h.y * h.y), 1 / (h.z * h.z)};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     p.ends[axis] = grid_.matched[axis];
-    p.set_weights(static_cast<int>(axis), per_area);
+    p.set_weights(static_cast<int>(axis), per_area[axis]);
   }
   const auto on = on_device(device);
   layer_part part{array<T>(static_cast<std::size_t>(p.memory_size()), on), array<T>(grid_.rates.size(), on), p, {}};
@@ -230,8 +231,7 @@ typename propagator<T>::layer_part propagator<T>::make_layers(int device) const 
                  [](double v) { return static_cast<T>(v); });
   part.parameters.memory = part.memory.data();
   part.parameters.rates = part.rates.data();
-  const hpeDeviceInfo it = device_info(device);
-  part.shape = kernels::absorb_shape(p, it.kind == HPE_DEVICE_CUDA ? it.compute_units : 0);
+  part.shape = kernels::absorb_shape(p, device_info(device).kind == HPE_DEVICE_CUDA);
   return part;
 }
 
@@ -262,13 +262,13 @@ template <class T>
 void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t) {
   absorb(m);
   const std::int64_t radius = grid_.layout.radius;
-  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  const sides& h = grid_.spacing;
   kernels::wave_step<T> p{};
   p.speed = m.speed.data();
   p.layout = grid_.layout;
   p.across = kernels::whole_section(p.layout);
   p.ends = grid_.ends;
-  p.set_weights(per_area, per_area, per_area);
+  p.set_weights(1 / (h.x * h.x), 1 / (h.y * h.y), 1 / (h.z * h.z));
   p.free_surface = grid_.free_surface;
 
   for (std::size_t n = 0; n < parts_.pieces.size(); ++n) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
+#include "apps/rtm/records.h"
 #include "tests/rtm/experiment.h"
 
 namespace hpe::rtm::testing {
@@ -119,6 +121,13 @@ TEST(Boundary, FreeSurfaceTurnsTheSign) {
   EXPECT_GT(norm(difference(got, direct)), 0.3 * norm(wanted));
 }
 
+/// Records of `traces` receivers at intervals of a millisecond.
+std::vector<float> resampled(const std::vector<float>& records, std::size_t traces, double time_step, double seconds) {
+  std::vector<std::vector<double>> samples(traces);
+  for (std::size_t i = 0; i < records.size(); ++i) samples[i % traces].push_back(records[i]);
+  return resample(samples, time_step, 0, 1e-3, static_cast<std::int64_t>(seconds / 1e-3) - 20);
+}
+
 volume layered(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
   volume v = make_volume(nx, ny, nz, spacing);
   for (std::int64_t x = 0; x < nx; ++x)
@@ -127,6 +136,51 @@ volume layered(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
         v.at(x, y, z) =
             static_cast<float>(1500 + 900 * (4 * z > nz + x) + 1100 * (2 * z > nz + y) + 3 * static_cast<double>(x));
   return v;
+}
+
+/// Records on cells with three different sides, with the axes in one of their three rotations: axis[0] is what x is.
+std::vector<float> records_with_axes(const std::array<std::size_t, 3>& axis, std::int64_t cpml) {
+  constexpr std::array<std::int64_t, 3> cells{26, 20, 23};
+  constexpr std::array<double, 3> side{10, 12, 8};
+  constexpr std::array<std::int32_t, 3> source{8, 9, 7};
+  constexpr std::array<std::array<std::int32_t, 3>, 3> receivers{{{19, 9, 7}, {8, 15, 9}, {12, 5, 18}}};
+  boundaries edges;
+  edges.sponge = cpml > 0 ? -1 : 10;
+  edges.cpml = cpml;
+  edges.thin = 1;
+  const auto [x, y, z] = axis;
+  const experiment e = make_experiment(make_volume(cells[x], cells[y], cells[z], {side[x], side[y], side[z]}, 2000),
+                                       2000, 0.9, 1, edges);
+  std::vector<point> at;
+  for (const auto& r : receivers) at.push_back(e.cells.cell(r[x], r[y], r[z]));
+  return record<float>(e, {e.cells.cell(source[x], source[y], source[z])}, ricker_of<float>(30, e.time_step, 200), at);
+}
+
+TEST(Cells, AxesOfDifferentSidesMayChangePlaces) {
+  for (const std::int64_t cpml : {0, 8}) {
+    const auto once = records_with_axes({0, 1, 2}, cpml), again = records_with_axes({1, 2, 0}, cpml),
+               thrice = records_with_axes({2, 0, 1}, cpml);
+    EXPECT_GT(norm(once), 0);
+    EXPECT_LT(norm(difference(once, again)), 1e-5 * norm(once)) << cpml;
+    EXPECT_LT(norm(difference(once, thrice)), 1e-5 * norm(once)) << cpml;
+  }
+}
+
+TEST(Cells, LowCellsRecordWhatCubesRecord) {
+  const experiment cubes = make_experiment(make_volume(200, 1, 200, 5, 2000), 2000, 0.5, 1);
+  const experiment low = make_experiment(make_volume(100, 1, 200, {10, 10, 5}, 2000), 2000, 0.5, 1);
+  constexpr double seconds = 0.3, frequency = 15;
+  const auto records = [&](const experiment& e, std::int64_t every) {
+    const auto wavelet = ricker_of<float>(frequency, e.time_step, static_cast<std::int64_t>(seconds / e.time_step));
+    // The same strength in cells of another size.
+    std::vector<float> sent = wavelet;
+    for (float& v : sent) v *= static_cast<float>(every);
+    return resampled(record<float>(e, {e.cells.cell(48 * every, 0, 100)}, sent,
+                                   {e.cells.cell(70 * every, 0, 100), e.cells.cell(60 * every, 0, 160)}),
+                     2, e.time_step, seconds);
+  };
+  const auto wanted = records(cubes, 2), got = records(low, 1);
+  EXPECT_LT(norm(difference(wanted, got)), 0.01 * norm(wanted));
 }
 
 TEST(Reciprocity, SourceAndReceiverChangePlaces) {

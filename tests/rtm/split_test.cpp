@@ -113,6 +113,18 @@ TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {
   }
 }
 
+TEST(Grid, TapersOfEachAxisAreWholeVectors) {
+  // The kernels for GPUs read four values of the third axis at once, and it lies behind the other two.
+  for (const std::int64_t cpml : {0, 7}) {
+    boundaries edges;
+    edges.cpml = cpml;
+    edges.thin = 1;
+    const grid g = make_grid(41, 38, 27, spacing, edges, 0.9);
+    for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) EXPECT_EQ(axis->size() % kernels::row_multiple, 0U);
+    EXPECT_GE(g.taper_z.size(), static_cast<std::size_t>(kernels::whole_vectors(g.layout.nz)));
+  }
+}
+
 TEST(Decomposition, CoversEveryPlaneOnceAndPrefersPlacement) {
   for (const std::int64_t nx : {7, 100, 1681, 4000}) {
     const auto layout = kernels::make_layout(nx, 1, 480, kernels::y_ends::flat, false);
