@@ -85,9 +85,8 @@ std::vector<float> sums(const keeping& k, const volume& truth, int devices, bool
     for (std::int32_t r = 0; r < truth.nx; r += 2) one.receivers.push_back({r, one.source.y, 2});
     work.add(one, on.record(ground, one, "recording"));
   }
-  const stack<float>& all = work.sums();
-  std::vector<float> both(all.image.begin(), all.image.end());
-  both.insert(both.end(), all.illumination.begin(), all.illumination.end());
+  std::vector<float> both = work.stacked.image;
+  both.insert(both.end(), work.stacked.illumination.begin(), work.stacked.illumination.end());
   return both;
 }
 
