@@ -46,7 +46,7 @@ void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, d
 
 }  // namespace
 
-grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, const boundaries& b,
+grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order) {
   if (order != 4 && order != 8 && order != 12 && order != 16)
     throw bad_input("order " + std::to_string(order) + " in space: 4, 8, 12 and 16 are possible");
@@ -70,8 +70,10 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing
   if (b.cpml == 0) return g;
   g.matched = {{{g.layout.nx, side, side}, {g.layout.ny, y_side, y_side}, {g.layout.nz, top, side}}};
   for (auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) std::fill(axis->begin(), axis->end(), 1.0);
-  const double way = step_ratio * stable_step(g.dimensions(), 1, 1, order);
-  for (const kernels::layer_ends& axis : g.matched) append_rates(g.rates, axis, way);
+  const double way = step_ratio * stable_step(g.dimensions(), spacing, 1, order);
+  append_rates(g.rates, g.matched[0], way / spacing.x);
+  append_rates(g.rates, g.matched[1], way / spacing.y);
+  append_rates(g.rates, g.matched[2], way / spacing.z);
   return g;
 }
 
@@ -92,8 +94,10 @@ grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1) {
   return g;
 }
 
-double stable_step(int dimensions, double spacing, double fastest, std::int64_t order) {
-  return 2 * spacing / (fastest * std::sqrt(dimensions * kernels::stencil_bound(order / 2)));
+double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order) {
+  double per_area = 1 / (spacing.x * spacing.x) + 1 / (spacing.z * spacing.z);
+  if (dimensions == 3) per_area += 1 / (spacing.y * spacing.y);
+  return 2 / (fastest * std::sqrt(per_area * kernels::stencil_bound(order / 2)));
 }
 
 }  // namespace hpe::rtm

@@ -32,7 +32,7 @@ struct grid {
   kernels::y_ends ends;
   kernels::window model;  ///< the model's cells inside; of a slab those on its planes
   bool free_surface;
-  double spacing;  ///< metres
+  sides spacing;  ///< of a cell
   std::vector<double> taper_x, taper_y, taper_z;
   std::array<kernels::layer_ends, 3> matched = {};  ///< by axis; of no cells where there is a sponge
   std::vector<double> rates = {};                   ///< of all axes
@@ -50,7 +50,7 @@ struct grid {
 
 /// Throws bad_input for layers that are not possible. step_ratio is the time step divided by the longest stable one:
 /// damping is per time, tapers are per step.
-grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, const boundaries& b,
+grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
 
 /// Planes [x0, x1) of a grid, as the grid of a process that shares it with others. Throws bad_input for matched layers,
@@ -59,6 +59,6 @@ grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
 /// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(largest eigenvalue of the
 /// negative Laplacian)) for the fastest velocity c in m/s.
-double stable_step(int dimensions, double spacing, double fastest, std::int64_t order = usual_order);
+double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order = usual_order);
 
 }  // namespace hpe::rtm

@@ -22,14 +22,14 @@ std::string number(double value) {
 
 /// The grid of a model. Throws bad_input if the time step is not stable on it.
 grid checked_grid(const volume& model, double fastest, const migration_settings& s, const team& with) {
-  const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest);
+  const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)
-    throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + number(model.spacing) +
+    throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + model.spacing.text() +
                     " m and velocities up to " + number(fastest) + " m/s it must be positive and at most " +
                     number(limit * 1e3) + " ms to be stable");
   if (s.steps < 1 || s.keep_every < 1)
     throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
-  const grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit);
+  const grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
   if (with.parts() == 1) return all;
   return slab_of(all, all.layout.nx * with.part() / with.parts(), all.layout.nx * (with.part() + 1) / with.parts());
 }
@@ -53,14 +53,14 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
 
 double ricker_delay(double frequency) { return 1.4 / frequency; }
 
-double default_frequency(double slowest, double spacing) { return slowest / (9 * spacing); }
+double default_frequency(double slowest, double longest_side) { return slowest / (9 * longest_side); }
 
 double record_length(const volume& velocity, double frequency) {
   double longest = 0;
   for (std::int64_t x = 0; x < velocity.nx; ++x)
     for (std::int64_t y = 0; y < velocity.ny; ++y) {
       double down = 0;
-      for (std::int64_t z = 0; z < velocity.nz; ++z) down += velocity.spacing / velocity.at(x, y, z);
+      for (std::int64_t z = 0; z < velocity.nz; ++z) down += velocity.spacing.z / velocity.at(x, y, z);
       longest = std::max(longest, down);
     }
   return 2.5 * longest + 2 * ricker_delay(frequency);
@@ -213,9 +213,8 @@ void migration::mute(std::vector<float>& data, const shot& s) const {
   const std::size_t n = s.receivers.size();
   for (std::size_t i = 0; i < n; ++i) {
     const kernels::point& r = s.receivers[i];
-    const double offset =
-        g.spacing *
-        std::hypot(r.x - s.source.x, g.ends == kernels::y_ends::closed ? r.y - s.source.y : 0, r.z - s.source.z);
+    const double along_y = g.ends == kernels::y_ends::closed ? (r.y - s.source.y) * g.spacing.y : 0;
+    const double offset = std::hypot((r.x - s.source.x) * g.spacing.x, along_y, (r.z - s.source.z) * g.spacing.z);
     const double begin = offset / velocity + delay + period;
     for (std::int64_t t = 0; t < all.steps; ++t)
       data[static_cast<std::size_t>(t) * n + i] *=
@@ -275,6 +274,11 @@ volume migration::illumination() const {
 
 volume without_background(const volume& image) {
   volume result = image;
+  // Of cells with the depth of 1; the image has no unit.
+  const auto weight = [&](double side) {
+    return static_cast<float>(image.spacing.z * image.spacing.z / (side * side));
+  };
+  const float weight_x = weight(image.spacing.x), weight_y = weight(image.spacing.y);
   const auto value = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
     return image.at(std::clamp<std::int64_t>(x, 0, image.nx - 1), std::clamp<std::int64_t>(y, 0, image.ny - 1),
                     std::clamp<std::int64_t>(z, 0, image.nz - 1));
@@ -282,9 +286,10 @@ volume without_background(const volume& image) {
   for (std::int64_t x = 0; x < image.nx; ++x)
     for (std::int64_t y = 0; y < image.ny; ++y)
       for (std::int64_t z = 0; z < image.nz; ++z) {
-        const float here = 6 * value(x, y, z);
-        result.at(x, y, z) = here - value(x - 1, y, z) - value(x + 1, y, z) - value(x, y - 1, z) - value(x, y + 1, z) -
-                             value(x, y, z - 1) - value(x, y, z + 1);
+        const float twice = 2 * value(x, y, z);
+        result.at(x, y, z) = weight_x * (twice - value(x - 1, y, z) - value(x + 1, y, z)) +
+                             weight_y * (twice - value(x, y - 1, z) - value(x, y + 1, z)) +
+                             (twice - value(x, y, z - 1) - value(x, y, z + 1));
       }
   return result;
 }

@@ -24,7 +24,7 @@ double ricker_delay(double frequency);
 inline constexpr double highest_of_peak = 2.5;
 
 /// The frequency at which the slowest wave has nine cells a wavelength.
-double default_frequency(double slowest, double spacing);
+double default_frequency(double slowest, double longest_side);
 
 /// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet; seconds.
 double record_length(const volume& velocity, double frequency);
@@ -52,6 +52,7 @@ struct migration_settings {
   keeping keep = {};            ///< how and where
   int devices = 1;
   boundaries edges;
+  std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< of the peak of such a wavelet, seconds

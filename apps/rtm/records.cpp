@@ -32,13 +32,13 @@ place receiver_of(const segy::header& h, double metre) {
 }
 
 place place_of(const kernels::point& cell, const volume& model) {
-  return {model.x0 + cell.x * model.spacing, model.y0 + cell.y * model.spacing, cell.z * model.spacing};
+  return {model.x0 + cell.x * model.spacing.x, model.y0 + cell.y * model.spacing.y, cell.z * model.spacing.z};
 }
 
 /// The nearest cell. A volume of one plane holds all y.
 kernels::point cell_of(const place& p, const volume& model, const std::string& what) {
-  const double x = (p.x - model.x0) / model.spacing, y = model.ny == 1 ? 0 : (p.y - model.y0) / model.spacing,
-               z = p.depth / model.spacing;
+  const double x = (p.x - model.x0) / model.spacing.x, y = model.ny == 1 ? 0 : (p.y - model.y0) / model.spacing.y,
+               z = p.depth / model.spacing.z;
   const auto inside = [](double cell, std::int64_t cells) {
     return cell >= -0.5 && cell < static_cast<double>(cells) - 0.5;
   };
@@ -46,9 +46,9 @@ kernels::point cell_of(const place& p, const volume& model, const std::string& w
     throw bad_input(
         fmt::format("{} at x = {} m, y = {} m, depth {} m lies outside the model: x from {} to {} m, y from {} "
                     "to {} m, depth to {} m",
-                    what, p.x, p.y, p.depth, model.x0, model.x0 + static_cast<double>(model.nx - 1) * model.spacing,
-                    model.y0, model.y0 + static_cast<double>(model.ny - 1) * model.spacing,
-                    static_cast<double>(model.nz - 1) * model.spacing));
+                    what, p.x, p.y, p.depth, model.x0, model.x0 + static_cast<double>(model.nx - 1) * model.spacing.x,
+                    model.y0, model.y0 + static_cast<double>(model.ny - 1) * model.spacing.y,
+                    static_cast<double>(model.nz - 1) * model.spacing.z));
   return {static_cast<std::int32_t>(std::lround(x)), static_cast<std::int32_t>(std::lround(y)),
           static_cast<std::int32_t>(std::lround(z))};
 }
@@ -95,8 +95,10 @@ segy::header records_header(segy::sample_format format, std::uint64_t samples, d
 std::vector<segy::trace> traces_of(const segy::header& head, const placed_shot& s, const std::vector<float>& data,
                                    std::int64_t stride, const volume& model) {
   const std::size_t receivers = s.where.receivers.size();
-  const double furthest = std::max(std::abs(model.x0), std::abs(model.y0)) +
-                          static_cast<double>(std::max({model.nx, model.ny, model.nz})) * model.spacing;
+  const double furthest =
+      std::max(std::abs(model.x0), std::abs(model.y0)) +
+      std::max({static_cast<double>(model.nx) * model.spacing.x, static_cast<double>(model.ny) * model.spacing.y,
+                static_cast<double>(model.nz) * model.spacing.z});
   segy::trace t = segy::make_trace(head);
   t.head.set(scalar, segy::scalar_for(furthest));
   t.head.set(depth_scalar, segy::scalar_for(furthest));

@@ -37,6 +37,8 @@ std::vector<command_line::option> options_of(request& r) {
       {"--frequency", "HZ", "peak of the Ricker wavelet (the slowest wave gets 9 cells a wavelength)",
        to_positive(r.frequency)},
       {"--time", "SECONDS", "length of the record (long enough for the deepest reflections)", to_positive(r.time)},
+      {"--space-order", "N", "order of the derivatives in space: 4, 8, 12 or 16 (8)",
+       to_one_of<std::int64_t>(r.space_order, {{"4", 4}, {"8", 8}, {"12", 12}, {"16", 16}})},
       {"--dt", "SECONDS", "time step (0.9 of the longest stable one)", to_positive(r.time_step)},
       {"--shots", "N or NXxNY", "how many, spread evenly over the surface (16)", to_text(r.shots)},
       {"--shot-depth", "METRES", "depth of the sources (2 cells)", to_not_negative(r.shot_depth)},

@@ -21,6 +21,7 @@ struct request {
   double smooth = -1;
   double frequency = 0;
   double time = 0;
+  std::int64_t space_order = 8;
   double time_step = 0;
   std::string shots;
   double shot_depth = -1;

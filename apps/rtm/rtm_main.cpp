@@ -59,26 +59,26 @@ volume velocities(const request& r) {
 }
 
 std::int32_t depth_cell(double metres, const volume& v) {
-  return static_cast<std::int32_t>(metres < 0 ? 2 : std::min(std::lround(metres / v.spacing), 1000000L));
+  return static_cast<std::int32_t>(metres < 0 ? 2 : std::min(std::lround(metres / v.spacing.z), 1000000L));
 }
 
 std::vector<kernels::point> receivers(const request& r, const volume& v) {
-  std::vector<double> range{0, static_cast<double>(v.nx - 1) * v.spacing, 2 * v.spacing};
+  std::vector<double> range{0, static_cast<double>(v.nx - 1) * v.spacing.x, 2 * v.spacing.x};
   if (!r.receivers.empty()) range = numbers(r.receivers, ':', 3, 3, "--receivers");
-  const double last = static_cast<double>(v.nx - 1) * v.spacing;
-  if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing || range[2] <= 0)
+  const double last = static_cast<double>(v.nx - 1) * v.spacing.x;
+  if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing.x || range[2] <= 0)
     throw bad_input("--receivers " + r.receivers + ": they must lie from 0 to " + std::to_string(last) +
                     " m, in rising order, with a step above 0");
   // Receivers nearer than that would be several in a cell. A little less is allowed, for decimal fractions.
-  if (range[2] < 0.999 * v.spacing)
+  if (range[2] < 0.999 * v.spacing.x)
     throw bad_input(
-        fmt::format("--receivers {}: the step must not be below the side of a cell, {} m", r.receivers, v.spacing));
+        fmt::format("--receivers {}: the step must not be below the side of a cell, {} m", r.receivers, v.spacing.x));
   const bool thin = v.ny <= boundaries{}.thin;
-  const auto y_step = thin ? 1 : std::max<std::int64_t>(1, std::lround(range[2] / v.spacing));
+  const auto y_step = thin ? 1 : std::max<std::int64_t>(1, std::lround(range[2] / v.spacing.y));
   std::vector<kernels::point> all;
   for (double x = range[0]; x <= range[1] + 1e-6 * range[2]; x += range[2])
     for (std::int64_t y = 0; y < v.ny; y += y_step)
-      all.push_back({static_cast<std::int32_t>(std::lround(x / v.spacing)), static_cast<std::int32_t>(y),
+      all.push_back({static_cast<std::int32_t>(std::lround(x / v.spacing.x)), static_cast<std::int32_t>(y),
                      depth_cell(r.receiver_depth, v)});
   return all;
 }
@@ -100,8 +100,9 @@ std::vector<kernels::point> sources(const request& r, const volume& v) {
 migration_settings settings(const request& r, const volume& v) {
   const auto [slow, fast] = std::minmax_element(v.values.begin(), v.values.end());
   migration_settings s;
-  s.frequency = r.frequency > 0 ? r.frequency : default_frequency(*slow, v.spacing);
-  s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast);
+  s.frequency = r.frequency > 0 ? r.frequency : default_frequency(*slow, longest_side(v));
+  s.order = r.space_order;
+  s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast, s.order);
   const double time = r.time > 0 ? r.time : record_length(v, s.frequency);
   if (time / s.time_step > 10'000'000)
     throw bad_input("a record of " + std::to_string(time) + " s takes more than ten million steps of " +
@@ -130,13 +131,13 @@ int run(const request& r) {
   const double record = 2.0 * static_cast<double>(listening.size()) * static_cast<double>(s.steps) * sizeof(float);
   command_line::check_room(fmt::format("records of {} receivers and {} steps", listening.size(), s.steps),
                            {record, record}, devices);
-  const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing : r.smooth, 6 * truth.spacing);
+  const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing.z : r.smooth, 6 * truth.spacing.z);
   const std::string image_file = r.output + ".f32", picture_file = r.output + ".png";
   for (const std::string& file : {image_file, picture_file, r.json}) command_line::check_writable(file);
 
   const std::string title =
       fmt::format("{} x {} x {} cells of {} m, {} shots, {} receivers, {} steps of {:.3g} ms, {:.3g} Hz, {} device{}",
-                  truth.nx, truth.ny, truth.nz, truth.spacing, firing.size(), listening.size(), s.steps,
+                  truth.nx, truth.ny, truth.nz, truth.spacing.text(), firing.size(), listening.size(), s.steps,
                   s.time_step * 1e3, s.frequency, s.devices, s.devices == 1 ? "" : "s");
   if (!r.quiet) fmt::print(stderr, "{}\n", title);
   command_line::progress progress("shot", static_cast<double>(firing.size()), r.quiet);

@@ -110,7 +110,7 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   migration_settings& w = r.wave;
   const auto [slow, fast] = std::minmax_element(velocity.values.begin(), velocity.values.end());
   w.devices = devices;
-  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, velocity.spacing);
+  w.frequency = s.frequency > 0 ? s.frequency : default_frequency(*slow, longest_side(velocity));
   wavelet given;
   if (!s.wavelet_file.empty()) {
     given = read_wavelet(s);
@@ -122,7 +122,8 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
     throw bad_input(
         fmt::format("records sampled every {:.4g} ms: a wavelet with its peak at {:.4g} Hz needs at most {:.4g} ms",
                     r.interval * 1e3, w.frequency, longest * 1e3));
-  double step = 0.9 * stable_step(velocity.ny == 1 ? 2 : 3, velocity.spacing, *fast);
+  w.order = s.order;
+  double step = 0.9 * stable_step(velocity.ny == 1 ? 2 : 3, velocity.spacing, *fast, w.order);
   if (s.time_step > 0) step = std::min(step, s.time_step);
   r.stride = std::max<std::int64_t>(1, std::llround(std::ceil(std::min(r.interval / step, most_steps) - 1e-9)));
   w.time_step = r.interval / static_cast<double>(r.stride);
@@ -146,11 +147,11 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
                      const std::string& also) {
   hash h;
   h.add(std::vector<char>(also.begin(), also.end()));
-  for (const double number :
-       {velocity.spacing, velocity.x0, velocity.y0, r.wave.frequency, r.wave.time_step, r.wave.delay})
+  for (const double number : {velocity.spacing.x, velocity.spacing.y, velocity.spacing.z, velocity.x0, velocity.y0,
+                              r.wave.frequency, r.wave.time_step, r.wave.delay})
     h.add(number);
   for (const std::int64_t number :
-       {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits,
+       {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits, r.wave.order,
         r.wave.edges.cells(), r.wave.edges.cpml, static_cast<std::int64_t>(r.wave.edges.free_surface),
         static_cast<std::int64_t>(r.wave.data), static_cast<std::int64_t>(r.wave.keep.zfp),
         static_cast<std::int64_t>(r.wave.keep.how == keep_method::boundary)})

@@ -26,6 +26,7 @@ using number = double*;
 using whole = std::int64_t*;
 using yes_or_no = bool*;
 using words = std::vector<std::string>*;
+using cell = sides*;
 struct text {
   std::string* place;
 };
@@ -59,7 +60,7 @@ named to_named(Value* to, const std::vector<std::pair<std::string, Value>>& valu
 
 struct field {
   std::string table, key;
-  std::variant<number, whole, yes_or_no, text, path, one_of, named, number_of, list, words> value;
+  std::variant<number, whole, yes_or_no, cell, text, path, one_of, named, number_of, list, words> value;
   std::string help;
   double least = -HUGE_VAL;  ///< of a number
 };
@@ -73,7 +74,8 @@ std::vector<field> velocities(const std::string& table, velocity_source& v) {
       {table, "file", path{&v.file}, "velocities: SEG-Y (.sgy, .segy), NumPy (.npy), else raw float32"},
       {table, "builtin", one_of{&v.builtin, {"salt", "flat"}}, "a built-in model instead of a file"},
       {table, "size", list{&v.size, 3}, "raw and built-in: cells along x, y and z; y = 1 is a section", 1},
-      {table, "spacing", &v.spacing, "side of a cell; SEG-Y files state it themselves", above_zero},
+      {table, "spacing", &v.spacing, "side of a cell, or its sides along x, y and z; SEG-Y files state them themselves",
+       above_zero},
       {table, "every", &v.every, "take every so many cells along each axis (1)", 1},
       {table, "unit", one_of{&v.unit, {"m/s", "km/s"}}, "of the file's velocities"},
       {table, "order", text{&v.order}, "raw and .npy: the axes from the fastest to the slowest (\"zyx\")"},
@@ -115,6 +117,7 @@ std::vector<field> fields_of(survey& s) {
       {"receivers", "depth", &s.receiver_depth, "(2 cells)", 0},
       {"receivers", "geometry", path{&s.geometry},
        "instead of [shots] and other fields: a SEG-Y file with the places of shots and receivers"},
+      {"space", "order", number_of{&s.order, {4, 8, 12, 16}}, "of the derivatives (8)"},
       {"time", "length", &s.length, "of a record (long enough for the deepest reflections)", above_zero},
       {"time", "interval", &s.interval,
        "between samples of a record (8 in a period of the wavelet's peak, at most 0.004)", above_zero},
@@ -145,6 +148,7 @@ std::string type_of(const field& f) {
     std::string operator()(number) const { return "number"; }
     std::string operator()(whole) const { return "whole number"; }
     std::string operator()(yes_or_no) const { return "true or false"; }
+    std::string operator()(cell) const { return "number or 3 numbers"; }
     std::string operator()(const text&) const { return "text"; }
     std::string operator()(const path&) const { return "path"; }
     std::string operator()(const one_of& o) const { return fmt::format("\"{}\"", fmt::join(o.possible, "\" or \"")); }
@@ -173,6 +177,12 @@ class given {
     const auto value = node_.value_exact<bool>();
     if (!value) refuse();
     *to = *value;
+  }
+  void operator()(cell to) const {
+    const toml::array* const values = node_.as_array();
+    if (values != nullptr && values->size() != 3) refuse();
+    *to = values == nullptr ? sides(checked(node_))
+                            : sides(checked((*values)[0]), checked((*values)[1]), checked((*values)[2]));
   }
   void operator()(const text& to) const { *to.place = word(node_); }
   void operator()(const path& to) const {
@@ -265,8 +275,8 @@ std::vector<double> places(const std::vector<double>& range, const std::string& 
 }
 
 /// The nearest cell, which may lie outside the model.
-std::int32_t cell(double metres, double origin, const volume& model) {
-  return static_cast<std::int32_t>(std::lround(std::clamp((metres - origin) / model.spacing, -1e9, 1e9)));
+std::int32_t cell_at(double metres, double origin, double side) {
+  return static_cast<std::int32_t>(std::lround(std::clamp((metres - origin) / side, -1e9, 1e9)));
 }
 
 }  // namespace
@@ -313,26 +323,27 @@ std::vector<placed_shot> shots_of(const survey& s, const volume& model) {
   if (!s.geometry.empty()) return shot_file(s.geometry, model).shots();
   if (s.shots_x.empty()) throw bad_input("the survey states no shots: [shots] x, or [receivers] geometry");
   if (!s.offsets.empty() && !s.receivers_x.empty()) throw bad_input("[receivers] x and offset exclude each other");
-  const double width = static_cast<double>(model.nx - 1) * model.spacing;
+  const double width = static_cast<double>(model.nx - 1) * model.spacing.x;
   const std::int64_t middle_cell = model.ny / 2;
-  const double middle_y = model.y0 + static_cast<double>(middle_cell) * model.spacing;
-  const std::vector<double> middle{middle_y, middle_y, model.spacing};
-  const auto depth = [&](double metres) { return metres < 0 ? 2 : cell(metres, 0, model); };
+  const double middle_y = model.y0 + static_cast<double>(middle_cell) * model.spacing.y;
+  const std::vector<double> middle{middle_y, middle_y, model.spacing.y};
+  const auto depth = [&](double metres) { return metres < 0 ? 2 : cell_at(metres, 0, model.spacing.z); };
   const std::vector<double> range =
-      s.receivers_x.empty() ? std::vector<double>{model.x0, model.x0 + width, 2 * model.spacing} : s.receivers_x;
+      s.receivers_x.empty() ? std::vector<double>{model.x0, model.x0 + width, 2 * model.spacing.x} : s.receivers_x;
   const std::vector<double> along = places(s.receivers_y.empty() ? middle : s.receivers_y, "[receivers] y");
 
   std::vector<placed_shot> all;
   for (const double x : places(s.shots_x, "[shots] x"))
     for (const double y : places(s.shots_y.empty() ? middle : s.shots_y, "[shots] y")) {
-      placed_shot one{static_cast<std::int64_t>(all.size()) + 1,
-                      {{cell(x, model.x0, model), cell(y, model.y0, model), depth(s.shot_depth)}, {}}};
+      placed_shot one{
+          static_cast<std::int64_t>(all.size()) + 1,
+          {{cell_at(x, model.x0, model.spacing.x), cell_at(y, model.y0, model.spacing.y), depth(s.shot_depth)}, {}}};
       for (const double at :
            places(s.offsets.empty() ? range : s.offsets, s.offsets.empty() ? "[receivers] x" : "[receivers] offset")) {
-        const std::int32_t there = cell(s.offsets.empty() ? at : x + at, model.x0, model);
+        const std::int32_t there = cell_at(s.offsets.empty() ? at : x + at, model.x0, model.spacing.x);
         if (!s.offsets.empty() && (there < 0 || there >= model.nx)) continue;
         for (const double r : along)
-          one.where.receivers.push_back({there, cell(r, model.y0, model), depth(s.receiver_depth)});
+          one.where.receivers.push_back({there, cell_at(r, model.y0, model.spacing.y), depth(s.receiver_depth)});
       }
       if (one.where.receivers.empty())
         throw bad_input(fmt::format("shot {} at x = {} m has no receiver inside the model", one.number, x));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/rtm/grid.h"
 #include "apps/rtm/history.h"
 #include "apps/rtm/model/model_file.h"
 #include "apps/rtm/model/volume.h"
@@ -32,6 +33,7 @@ struct survey {
   double receiver_depth = -1;
   std::string geometry;  ///< a file of records whose places are used
 
+  std::int64_t order = usual_order;  ///< of the derivatives in space
   double length = 0, interval = 0, time_step = 0;
   std::int64_t sponge = -1, cpml = 0;
   bool free_surface = false;

@@ -75,9 +75,9 @@ void must_state(const std::string& value, const std::string& field, const reques
 }
 
 std::string title_of(const volume& v, const run_settings& r, std::size_t shots) {
-  return fmt::format(
-      "{} x {} x {} cells of {:.4g} m, {} shots, {} samples of {:.4g} ms, {} steps of {:.3g} ms, {:.3g} Hz", v.nx, v.ny,
-      v.nz, v.spacing, shots, r.samples, r.interval * 1e3, r.wave.steps, r.wave.time_step * 1e3, r.wave.frequency);
+  return fmt::format("{} x {} x {} cells of {} m, {} shots, {} samples of {:.4g} ms, {} steps of {:.3g} ms, {:.3g} Hz",
+                     v.nx, v.ny, v.nz, v.spacing.text(), shots, r.samples, r.interval * 1e3, r.wave.steps,
+                     r.wave.time_step * 1e3, r.wave.frequency);
 }
 
 void draw_if_asked(const velocity_source& from, const volume& v, const std::string& title, std::int64_t width) {
@@ -195,7 +195,7 @@ int model(const request& r, team& with) {
 volume migration_velocities(const survey& s) {
   if (!s.migration.file.empty() || !s.migration.builtin.empty()) return load(s.migration);
   const volume truth = load(s.model);
-  return smooth(truth, s.smooth < 0 ? 8 * truth.spacing : s.smooth, 6 * truth.spacing);
+  return smooth(truth, s.smooth < 0 ? 8 * truth.spacing.z : s.smooth, 6 * truth.spacing.z);
 }
 
 /// Writes the stack so far: the picture alone while the run goes on, all files at its end.

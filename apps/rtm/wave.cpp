@@ -225,10 +225,11 @@ typename propagator<T>::layer_part propagator<T>::make_layers(int device) const 
   p.layout = grid_.layout;
   p.x0 = parts_.first(device);
   p.x1 = parts_.last(device);
-  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  const sides& h = grid_.spacing;
+  const double per_area[] = {1 / (h.x * h.x), 1 / (h.y * h.y), 1 / (h.z * h.z)};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     p.ends[axis] = grid_.matched[axis];
-    p.set_weights(static_cast<int>(axis), per_area);
+    p.set_weights(static_cast<int>(axis), per_area[axis]);
   }
   const auto on = on_device(device);
   layer_part part{array<T>(static_cast<std::size_t>(p.memory_size()), on), array<T>(grid_.rates.size(), on), p, {}};
@@ -270,13 +271,13 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
   if (outside_ != nullptr) outside_->finish();
   absorb(m);
   const std::int64_t radius = grid_.layout.radius;
-  const double per_area = 1 / (grid_.spacing * grid_.spacing);
+  const sides& h = grid_.spacing;
   kernels::wave_step<T> p{};
   p.speed = m.speed.data();
   p.layout = grid_.layout;
   p.across = kernels::whole_section(p.layout);
   p.ends = grid_.ends;
-  p.set_weights(per_area, per_area, per_area);
+  p.set_weights(1 / (h.x * h.x), 1 / (h.y * h.y), 1 / (h.z * h.z));
   p.free_surface = grid_.free_surface;
 
   for (std::size_t n = 0; n < parts_.pieces.size(); ++n) {

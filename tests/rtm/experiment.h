@@ -27,10 +27,10 @@ struct experiment {
 
 /// The time step is part_of_limit times the longest stable one for `fastest` m/s.
 inline experiment make_experiment(volume ground, double fastest, double part_of_limit, int devices,
-                                  boundaries edges = {}) {
+                                  boundaries edges = {}, std::int64_t order = usual_order) {
   const int dimensions = ground.ny == 1 ? 2 : 3;
-  const double step = part_of_limit * stable_step(dimensions, spacing, fastest);
-  const grid g = make_grid(ground.nx, ground.ny, ground.nz, spacing, edges, part_of_limit);
+  const double step = part_of_limit * stable_step(dimensions, ground.spacing, fastest, order);
+  const grid g = make_grid(ground.nx, ground.ny, ground.nz, ground.spacing, edges, part_of_limit, order);
   return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float))};
 }
 

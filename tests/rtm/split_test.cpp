@@ -25,7 +25,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// A small migration: forward with kept fields, then backward with the records and correlation.
-outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries& edges, int devices,
+outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries& edges, std::int64_t order, int devices,
             exchange how = exchange::direct) {
   volume ground = make_volume(nx, ny, nz, spacing);
   for (std::int64_t x = 0; x < nx; ++x)
@@ -33,7 +33,7 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries&
       for (std::int64_t z = 0; z < nz; ++z)
         ground.at(x, y, z) = static_cast<float>(1500 + 600.0 * static_cast<double>(x) / static_cast<double>(nx) +
                                                 7.0 * static_cast<double>(y) + (2 * z > nz ? 800 : 0));
-  const experiment e = make_experiment(std::move(ground), 3500, 0.9, devices, edges);
+  const experiment e = make_experiment(std::move(ground), 3500, 0.9, devices, edges, order);
 
   constexpr std::int64_t steps = 61, every = 4;
   std::vector<kernels::point> receivers;
@@ -63,13 +63,13 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries&
 }
 
 void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface,
-                                              std::int64_t cpml = 0) {
+                                              std::int64_t cpml = 0, std::int64_t order = usual_order) {
   boundaries edges;
   edges.sponge = cpml > 0 ? -1 : 9;
   edges.cpml = cpml;
   edges.free_surface = free_surface;
   ASSERT_GE(device_count(), 2) << "this test needs several devices, as HPE_DEVICES=soft:4";
-  const outcome one = run(nx, ny, nz, edges, 1);
+  const outcome one = run(nx, ny, nz, edges, order, 1);
   EXPECT_GT(norm(one.field), 0);
   EXPECT_GT(norm(one.records), 0);
   EXPECT_GT(norm(one.image), 0);
@@ -77,7 +77,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
     for (const exchange how : {exchange::direct, exchange::copied}) {
       if (how == exchange::copied && devices < std::min(device_count(), 4)) continue;  // to save time
       SCOPED_TRACE(std::to_string(devices) + (how == exchange::copied ? " devices, copied" : " devices, direct"));
-      const outcome several = run(nx, ny, nz, edges, devices, how);
+      const outcome several = run(nx, ny, nz, edges, order, devices, how);
       EXPECT_TRUE(same_bits(one.field, several.field));
       EXPECT_TRUE(same_bits(one.records, several.records));
       EXPECT_TRUE(same_bits(one.image, several.image));
@@ -94,6 +94,8 @@ TEST(Split, LongVolume) { expect_the_same_on_any_number_of_devices(110, 20, 70, 
 TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
 TEST(Split, MatchedLayersOfASection) { expect_the_same_on_any_number_of_devices(83, 1, 61, false, 12); }
 TEST(Split, MatchedLayersOfAVolume) { expect_the_same_on_any_number_of_devices(21, 35, 33, true, 7); }
+TEST(Split, OrderFour) { expect_the_same_on_any_number_of_devices(41, 35, 33, false, 0, 4); }
+TEST(Split, OrderSixteen) { expect_the_same_on_any_number_of_devices(41, 35, 33, true, 9, 16); }
 TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }
 
 TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {

@@ -36,8 +36,9 @@ TEST_F(on_disk, a_survey_file_says_what_it_says) {
 TEST_F(on_disk, a_survey_file_is_refused_with_line_and_field) {
   const std::string file = path("survey.toml") + ", line ";
   const std::pair<const char*, std::string> wrong[] = {
-      {"[model]\n\nspacing = \"wide\"", file + "3: [model] spacing = 'wide': number above 0 is wanted"},
-      {"[model]\nspacing = -5", file + "2: [model] spacing = -5: number above 0 is wanted"},
+      {"[model]\n\nspacing = \"wide\"", file + "3: [model] spacing = 'wide': number or 3 numbers above 0 is wanted"},
+      {"[model]\nspacing = -5", file + "2: [model] spacing = -5: number or 3 numbers above 0 is wanted"},
+      {"[model]\nspacing = [5, 5]", file + "2: [model] spacing = [ 5, 5 ]: number or 3 numbers above 0 is wanted"},
       {"[model]\nspacing = inf", file + "2: [model] spacing = inf"},
       {"[model]\nsize = [1, 2]", file + "2: [model] size = [ 1, 2 ]: 3 numbers, at least 1 is wanted"},
       {"[model]\nunit = \"furlong\"", file + "2: [model] unit = 'furlong': \"m/s\" or \"km/s\" is wanted"},
@@ -82,6 +83,24 @@ TEST(resampling, keeps_band_limited_signals) {
     EXPECT_NEAR(later[2 * t], t < 10 ? 0 : samples[0][t - 10], 1e-6) << "moved by ten samples";
 }
 
+TEST_F(on_disk, cells_that_are_no_cubes_survive_segy_and_surveys) {
+  const volume v = salt_model(6, 5, 9, {20, 25, 12.5});
+  save(path("v.sgy"), v, {"a model"});
+  velocity_source from;
+  from.file = path("v.sgy");
+  from.every = 2;
+  EXPECT_EQ(load(from).spacing, sides(40, 50, 25));
+  const survey s =
+      read_survey(save_text("[model]\nbuiltin = \"salt\"\nsize = [60, 1, 40]\nspacing = [20, 20, 10]\n"
+                            "[shots]\nx = [0, 400, 200]\ndepth = 30\n"));
+  EXPECT_EQ(s.model.spacing, sides(20, 20, 10));
+  const volume read = load(s.model);
+  const placed_shot last = shots_of(s, read).back();
+  EXPECT_EQ(last.where.source.x, 20);
+  EXPECT_EQ(last.where.source.z, 3);
+  EXPECT_EQ(read.spacing.text(), "20 x 20 x 10");
+}
+
 TEST_F(on_disk, models_survive_segy_and_npy) {
   volume v = salt_model(12, 5, 9, 25);
   v.x0 = 6500;
@@ -107,9 +126,9 @@ TEST_F(on_disk, models_survive_segy_and_npy) {
   }
 }
 
-TEST_F(on_disk, models_that_are_no_cubes_or_no_rectangle_are_refused) {
-  const auto sentence = [&](const std::function<void(std::vector<segy::trace>&)>& change, double interval = 25000) {
-    const segy::header head = segy::make_header(segy::sample_format::f32, 3, interval, {});
+TEST_F(on_disk, models_that_are_no_rectangle_are_refused) {
+  const auto sentence = [&](const std::function<void(std::vector<segy::trace>&)>& change, const sides& stated = {}) {
+    const segy::header head = segy::make_header(segy::sample_format::f32, 3, 10000, {});
     std::vector<segy::trace> traces(6, segy::make_trace(head));
     for (std::size_t n = 0; n < 6; ++n) {
       traces[n].head.set(segy::in_trace::x, static_cast<std::int64_t>(25 * (n / 2)));
@@ -122,6 +141,7 @@ TEST_F(on_disk, models_that_are_no_cubes_or_no_rectangle_are_refused) {
     file.close();
     velocity_source from;
     from.file = path("m.sgy");
+    from.spacing = stated;
     try {
       static_cast<void>(load(from));
     } catch (const bad_input& e) {
@@ -132,7 +152,11 @@ TEST_F(on_disk, models_that_are_no_cubes_or_no_rectangle_are_refused) {
   using traces = std::vector<segy::trace>;
   EXPECT_EQ(sentence([](traces&) {}), "");
   EXPECT_EQ(sentence([](traces& t) { std::swap(t[0], t[5]); }), "") << "the order of traces does not matter";
-  EXPECT_NE(sentence([](traces&) {}, 10000).find("cells must be cubes"), std::string::npos);
+  EXPECT_EQ(sentence([](traces&) {}, {25, 25, 10}), "");
+  EXPECT_NE(sentence([](traces&) {}, 25)
+                .find("its cells are 25 m across, 25 m along y and 10 m down, but the stated "
+                      "spacing is 25 m"),
+            std::string::npos);
   EXPECT_NE(sentence([](traces& t) { t.pop_back(); }).find("no full rectangle"), std::string::npos);
   EXPECT_NE(sentence([](traces& t) { t[5].head.set(segy::in_trace::x, 0); }).find("lies where another"),
             std::string::npos);

@@ -53,23 +53,26 @@ volume read_segy(const velocity_source& from) {
     ys.push_back(metre * h.get_scaled(segy::in_trace::y, segy::in_trace::scalar));
   }
   std::vector<double> across = distinct(xs), along = distinct(ys);
-  double spacing = from.spacing;
+  sides spacing = from.spacing;
   const bool placed = across.size() > 1 || along.size() > 1 || file.traces() == 1;
   if (!placed) {  // traces without places lie one beside the other
-    if (spacing <= 0)
+    if (spacing.x <= 0)
       throw bad_input(from.file +
                       ": its traces have no coordinates (bytes 181 to 188), so the survey must state the spacing");
-    for (std::size_t n = 0; n < xs.size(); ++n) xs[n] = static_cast<double>(n) * spacing;
+    for (std::size_t n = 0; n < xs.size(); ++n) xs[n] = static_cast<double>(n) * spacing.x;
     across = xs;
   }
   const double x_step = step_of(across, from.file, 'x'), y_step = step_of(along, from.file, 'y');
   const double z_step = metre * file.shape().interval / millimetres;
-  for (const double step : {x_step, y_step, z_step}) {
-    if (step > 0 && spacing <= 0) spacing = step;
-    if (step > 0 && std::abs(step - spacing) > 0.001 * spacing)
-      throw bad_input(fmt::format("{}: its cells are {} m across, {} m along y and {} m down; cells must be cubes",
-                                  from.file, x_step, y_step, z_step) +
-                      (from.spacing > 0 ? fmt::format(" of the stated spacing, {} m", from.spacing) : ""));
+  // A side that the file does not tell, along an axis with one column, is that of another axis.
+  const double any = x_step > 0 ? x_step : y_step > 0 ? y_step : z_step;
+  const std::pair<double, double*> found[] = {{x_step, &spacing.x}, {y_step, &spacing.y}, {z_step, &spacing.z}};
+  for (const auto& [step, side] : found) {
+    if (*side <= 0) *side = step > 0 ? step : any;
+    if (step > 0 && std::abs(step - *side) > 0.001 * *side)
+      throw bad_input(
+          fmt::format("{}: its cells are {} m across, {} m along y and {} m down, but the stated spacing is {} m",
+                      from.file, x_step, y_step, z_step, from.spacing.text()));
   }
   const auto nx = static_cast<std::int64_t>(across.size()), ny = static_cast<std::int64_t>(along.size()),
              nz = static_cast<std::int64_t>(file.shape().samples);
@@ -112,10 +115,10 @@ volume read_npy(const velocity_source& from) {
 
 void save_segy(const std::string& path, const volume& v, const std::vector<std::string>& text) {
   const segy::header head =
-      segy::make_header(segy::sample_format::f32, static_cast<std::uint64_t>(v.nz), v.spacing * millimetres, text);
+      segy::make_header(segy::sample_format::f32, static_cast<std::uint64_t>(v.nz), v.spacing.z * millimetres, text);
   segy::writer file(path, head);
-  const double furthest =
-      std::max(std::abs(v.x0), std::abs(v.y0)) + static_cast<double>(std::max(v.nx, v.ny)) * v.spacing;
+  const double furthest = std::max(std::abs(v.x0), std::abs(v.y0)) +
+                          std::max(static_cast<double>(v.nx) * v.spacing.x, static_cast<double>(v.ny) * v.spacing.y);
   segy::trace t = segy::make_trace(head);
   t.head.set(segy::in_trace::scalar, segy::scalar_for(furthest));
   for (std::int64_t x = 0; x < v.nx; ++x)
@@ -123,8 +126,8 @@ void save_segy(const std::string& path, const volume& v, const std::vector<std::
       const std::int64_t number = x * v.ny + y + 1;
       t.head.set(segy::in_trace::number, number);
       t.head.set(segy::in_trace::ensemble, number);
-      t.head.set_scaled(segy::in_trace::x, segy::in_trace::scalar, v.x0 + static_cast<double>(x) * v.spacing);
-      t.head.set_scaled(segy::in_trace::y, segy::in_trace::scalar, v.y0 + static_cast<double>(y) * v.spacing);
+      t.head.set_scaled(segy::in_trace::x, segy::in_trace::scalar, v.x0 + static_cast<double>(x) * v.spacing.x);
+      t.head.set_scaled(segy::in_trace::y, segy::in_trace::scalar, v.y0 + static_cast<double>(y) * v.spacing.y);
       const float* const column = &v.values[v.index(x, y, 0)];
       std::copy(column, column + v.nz, t.samples.begin());
       file.write(std::span(&t, 1));
@@ -142,7 +145,7 @@ volume load_all(const velocity_source& from) {
   if (from.file.empty() == from.builtin.empty())
     throw bad_input("a model needs a file or the name of a built-in model, and not both");
   if (!from.file.empty() && is_segy(from.file)) return read_segy(from);
-  if (!(from.spacing > 0)) throw bad_input("a model that is not SEG-Y needs its spacing");
+  if (!(from.spacing.x > 0)) throw bad_input("a model that is not SEG-Y needs its spacing");
   volume v;
   if (files::is_npy(from.file)) {
     v = read_npy(from);
@@ -164,7 +167,7 @@ volume load_all(const velocity_source& from) {
     else if (from.builtin == "salt")
       v = salt_model(n[0], n[1], n[2], from.spacing);
     else
-      v = flat_model(n[0], n[1], n[2], from.spacing, 0.5 * static_cast<double>(n[2]) * from.spacing, 2000, 2600);
+      v = flat_model(n[0], n[1], n[2], from.spacing, 0.5 * static_cast<double>(n[2]) * from.spacing.z, 2000, 2600);
   }
   if (!from.origin.empty()) {
     v.x0 = from.origin.at(0);
@@ -175,7 +178,9 @@ volume load_all(const velocity_source& from) {
 
 volume thinned(const volume& v, std::int64_t every) {
   const auto left = [&](std::int64_t cells) { return (cells + every - 1) / every; };
-  volume thin = make_volume(left(v.nx), left(v.ny), left(v.nz), v.spacing * static_cast<double>(every));
+  const auto wide = static_cast<double>(every);
+  volume thin =
+      make_volume(left(v.nx), left(v.ny), left(v.nz), {v.spacing.x * wide, v.spacing.y * wide, v.spacing.z * wide});
   thin.x0 = v.x0;
   thin.y0 = v.y0;
   for (std::int64_t x = 0; x < thin.nx; ++x)

@@ -13,7 +13,7 @@ struct velocity_source {
   std::string builtin;         ///< salt or flat
   std::vector<double> size;    ///< cells along x, y and z: of raw files and built-in models
   std::vector<double> origin;  ///< x and y of the first cell, metres
-  double spacing = 0;          ///< metres
+  sides spacing;               ///< 0: not stated
   std::int64_t every = 1;      ///< takes every so many cells along each axis
   std::string unit = "m/s";    ///< or km/s
   std::string picture;         ///< PNG file to write

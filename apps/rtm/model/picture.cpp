@@ -108,7 +108,7 @@ pictures::picture draw(const volume& velocity, const volume& image, double gain,
     const double v = 127.5 - 127.5 * reflectors.between(x, z);
     return colour{v, v, v};
   };
-  panels p(ground, velocity.spacing, 3, width);
+  panels p(ground, velocity.spacing.x, 3, width);
   p.draw(0, [&](double x, double z) { return pictures::blue_to_yellow((ground.between(x, z) - slowest) / range); });
   p.draw(1, grey);
   p.draw(2, [&](double x, double z) {
@@ -127,8 +127,8 @@ double clip_of(const std::vector<float>& values) {
 }
 
 pictures::picture draw_plane(const volume& v, const std::vector<float>& values, pictures::chart c, std::int64_t width) {
-  c.across = {"x [m]", v.x0, v.spacing};
-  c.down = {"depth [m]", 0, v.spacing};
+  c.across = {"x [m]", v.x0, v.spacing.x};
+  c.down = {"depth [m]", 0, v.spacing.z};
   return pictures::draw(c, v.nx, v.nz, values, width);
 }
 

@@ -1,5 +1,7 @@
 #include "apps/rtm/model/volume.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -37,14 +39,23 @@ void smooth_lines(std::vector<float>& values, std::int64_t lines, First first, s
 
 }  // namespace
 
-volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, float value) {
+std::string sides::text() const {
+  return x == y && y == z ? fmt::format("{:.4g}", x) : fmt::format("{:.4g} x {:.4g} x {:.4g}", x, y, z);
+}
+
+volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value) {
   constexpr std::int64_t most = 1'000'000;
   if (nx < 1 || ny < 1 || nz < 1 || nx > most || ny > most || nz > most)
     throw bad_input("a model of " + shape(nx, ny, nz) + " cells: each side must be from 1 to 1000000");
-  if (!(spacing > 0) || !std::isfinite(spacing)) throw bad_input("the spacing must be a positive number of metres");
+  for (const double side : {spacing.x, spacing.y, spacing.z})
+    if (!(side > 0) || !std::isfinite(side)) throw bad_input("the spacing must be a positive number of metres");
   volume v{nx, ny, nz, spacing, {}};
   v.values.assign(static_cast<std::size_t>(v.cells()), value);
   return v;
+}
+
+double longest_side(const volume& v) {
+  return std::max({v.nx > 1 ? v.spacing.x : 0, v.ny > 1 ? v.spacing.y : 0, v.spacing.z});
 }
 
 float fastest(const volume& velocity) { return *std::max_element(velocity.values.begin(), velocity.values.end()); }
@@ -111,12 +122,10 @@ volume extrude(const volume& section, std::int64_t planes) {
   return v;
 }
 
-volume smooth(const volume& velocity, double deviation, double kept) {
-  if (!(deviation > 0)) return velocity;
-  volume v = velocity;
-  for (float& value : v.values) value = 1 / value;
+namespace {
 
-  const double cells = deviation / v.spacing;
+/// Half a Gaussian of this deviation in cells.
+std::vector<double> gaussian(double cells) {
   std::vector<double> weights(static_cast<std::size_t>(std::ceil(3 * cells)) + 1);
   double sum = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) {
@@ -124,23 +133,33 @@ volume smooth(const volume& velocity, double deviation, double kept) {
     sum += (k == 0 ? 1 : 2) * weights[k];
   }
   for (double& w : weights) w /= sum;
+  return weights;
+}
+
+}  // namespace
+
+volume smooth(const volume& velocity, double deviation, double kept) {
+  if (!(deviation > 0)) return velocity;
+  volume v = velocity;
+  for (float& value : v.values) value = 1 / value;
 
   const std::int64_t row = v.nz, plane = v.ny * v.nz;
   smooth_lines(
-      v.values, v.nx * v.ny, [&](std::int64_t l) { return l * row; }, v.nz, 1, weights);
+      v.values, v.nx * v.ny, [&](std::int64_t l) { return l * row; }, v.nz, 1, gaussian(deviation / v.spacing.z));
   if (v.ny > 1)
     smooth_lines(
-        v.values, v.nx * v.nz, [&](std::int64_t l) { return l / v.nz * plane + l % v.nz; }, v.ny, row, weights);
+        v.values, v.nx * v.nz, [&](std::int64_t l) { return l / v.nz * plane + l % v.nz; }, v.ny, row,
+        gaussian(deviation / v.spacing.y));
   smooth_lines(
-      v.values, plane, [](std::int64_t l) { return l; }, v.nx, plane, weights);
+      v.values, plane, [](std::int64_t l) { return l; }, v.nx, plane, gaussian(deviation / v.spacing.x));
 
-  const auto known = static_cast<std::int64_t>(kept / v.spacing);
+  const auto known = static_cast<std::int64_t>(kept / v.spacing.z);
   for (std::size_t i = 0; i < v.values.size(); ++i)
     v.values[i] = static_cast<std::int64_t>(i) % v.nz < known ? velocity.values[i] : 1 / v.values[i];
   return v;
 }
 
-volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing) {
+volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing) {
   volume v = make_volume(nx, ny, nz, spacing);
   // Lengths are in units of the model's depth: u is across, counted from the middle, and w is down.
   constexpr double velocities[] = {1500, 1750, 2000, 2250, 2500, 2850, 3200};
@@ -150,7 +169,7 @@ volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spac
     for (std::int64_t y = 0; y < ny; ++y)
       for (std::int64_t z = 0; z < nz; ++z) {
         const double depth = static_cast<double>(nz);
-        const double u = (static_cast<double>(x) - 0.5 * static_cast<double>(nx)) / depth;
+        const double u = (static_cast<double>(x) - 0.5 * static_cast<double>(nx)) / depth * (spacing.x / spacing.z);
         const double w = static_cast<double>(z) / depth;
         const double across = ny > 1 ? 2 * (static_cast<double>(y) + 0.5) / static_cast<double>(ny) - 1 : 0;
         const double interfaces[] = {0.10 + 0.008 * std::cos(2 * pi * u),
@@ -172,12 +191,12 @@ volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spac
   return v;
 }
 
-volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, double depth, double above,
+volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, double depth, double above,
                   double below) {
   volume v = make_volume(nx, ny, nz, spacing);
   for (std::size_t i = 0; i < v.values.size(); ++i)
     v.values[i] =
-        static_cast<float>(static_cast<double>(static_cast<std::int64_t>(i) % nz) * spacing < depth ? above : below);
+        static_cast<float>(static_cast<double>(static_cast<std::int64_t>(i) % nz) * spacing.z < depth ? above : below);
   return v;
 }
 

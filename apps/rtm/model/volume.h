@@ -10,10 +10,22 @@ namespace hpe::rtm {
 
 using command_line::bad_input;
 
-/// A property of the ground, sampled on cubic cells. z (depth) is fastest in memory, x slowest.
+/// The sides of a cell in metres.
+struct sides {
+  double x = 0, y = 0, z = 0;
+
+  constexpr sides(double cube = 0) : x(cube), y(cube), z(cube) {}  // NOLINT(google-explicit-constructor): usual cells
+  constexpr sides(double along_x, double along_y, double along_z) : x(along_x), y(along_y), z(along_z) {}
+
+  friend bool operator==(const sides&, const sides&) = default;
+  /// "12.5" for a cube, else "25 x 25 x 10".
+  [[nodiscard]] std::string text() const;
+};
+
+/// A property of the ground, sampled on cells. z (depth) is fastest in memory, x slowest.
 struct volume {
   std::int64_t nx = 0, ny = 0, nz = 0;
-  double spacing = 0;  ///< metres
+  sides spacing;
   std::vector<float> values;
   double x0 = 0, y0 = 0;  ///< place of the first cell in the survey's coordinates, metres
 
@@ -26,7 +38,10 @@ struct volume {
 };
 
 /// A volume of the given size, filled with one value. Throws bad_input for sizes that are not possible.
-volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, float value = 0);
+volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value = 0);
+
+/// The longest side of a cell, among those along which the volume has more than one cell.
+double longest_side(const volume& v);
 
 /// The largest value.
 float fastest(const volume& velocity);
@@ -34,7 +49,7 @@ float fastest(const volume& velocity);
 /// How a raw file of 32-bit floats is to be read.
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
-  double spacing = 0;         ///< metres
+  sides spacing;
   double scale = 1;           ///< factor from the file's unit to m/s
   std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
 };
@@ -59,11 +74,11 @@ volume smooth(const volume& velocity, double deviation, double kept);
 
 /// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left
 /// and a gentler right flank that ends towards both ends of y if there is more than one plane. The features
-/// keep their proportions at any size; the model is nx * spacing metres wide.
-volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing);
+/// keep their proportions at any size; the model is nx * spacing.x metres wide.
+volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing);
 
 /// One flat reflector at the depth given in metres between two velocities in m/s.
-volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, double spacing, double depth, double above,
+volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, double depth, double above,
                   double below);
 
 }  // namespace hpe::rtm
