@@ -1,7 +1,6 @@
 #include "apps/rtm_mpi/mpi_team.h"
 
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "apps/command_line/bad_input.h"

@@ -113,6 +113,15 @@ TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {
   }
 }
 
+TEST(Grid, TapersOfAllAxesBeginAtWholeVectors) {
+  const grid g = make_grid(51, 38, 27, spacing, {.sponge = 3}, 0.9);
+  for (const grid& it : {g, slab_of(g, 0, 22), slab_of(g, 22, 57)}) {
+    EXPECT_EQ(it.taper_x.size() % kernels::row_multiple, 0);
+    EXPECT_EQ(it.taper_y.size() % kernels::row_multiple, 0);
+    EXPECT_GE(it.taper_x.size(), static_cast<std::size_t>(it.layout.nx));
+  }
+}
+
 TEST(Decomposition, CoversEveryPlaneOnceAndPrefersPlacement) {
   for (const std::int64_t nx : {7, 100, 1681, 4000}) {
     const auto layout = kernels::make_layout(nx, 1, 480, kernels::y_ends::flat, false);
