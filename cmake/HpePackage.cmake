@@ -1,6 +1,6 @@
 # Debian packages, made by `cpack` in a build folder (scripts/package): hpe, hpe-dev and hpe-doc, from the components that
 # HpeInstall.cmake names. In none of them are the benchmarks, which measure a build and need its compilers' libraries, and
-# hpe-scan-mpi and hpe-imaging-mpi, which are bound to the MPI library of the build.
+# hpe-imaging-mpi, hpe-rtm-mpi and hpe-scan-mpi, which are bound to the MPI library of the build.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hpe)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})

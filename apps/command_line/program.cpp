@@ -1,11 +1,13 @@
 #include "apps/command_line/program.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -117,6 +119,21 @@ int with_output_written(const std::string& name, int status) {
   fmt::print(stderr, "{}: standard output cannot be written: {}\n", name,
              std::strerror(errno));  // NOLINT(concurrency-mt-unsafe): one thread
   return status != 0 ? status : failed;
+}
+
+bool one_of_several_ranks() {
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    if (size != nullptr && std::strtol(size, nullptr, 10) > 1) return true;
+  }
+  return false;
+}
+
+void become(const std::string& program, char** argv) {
+  const auto path = fs::read_symlink("/proc/self/exe").parent_path() / program;
+  ::execv(path.c_str(), argv);
+  throw bad_input(fmt::format("under mpirun it needs {}, which cannot be run: {}. Was hpe built without MPI?",
+                              path.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
 }
 
 option help_option(bool& place) { return {"--help", "", "this text", to_flag(place)}; }

@@ -23,6 +23,13 @@ int guarded(const std::string& name, const std::function<int()>& body);
 /// instead of 0.
 [[nodiscard]] int with_output_written(const std::string& name, int status);
 
+/// Whether mpirun, of Open MPI or one with PMI, started several of this program.
+[[nodiscard]] bool one_of_several_ranks();
+
+/// Replaces this process by a program beside it: `hpe` is not linked with MPI, programs that mpirun starts are. Throws
+/// bad_input if there is none.
+[[noreturn]] void become(const std::string& program, char** argv);
+
 option help_option(bool& place);
 option quiet_option(bool& place);
 option json_option(std::string& place);

@@ -180,18 +180,22 @@ std::vector<keep_option> keep_options(const history_shape& shape, const keeping&
   const double on_devices = free_on_devices(shape), on_host = usable * command_line::free_on_host();
   const double on_disk = free_in(wanted.folder);
   for (keep_option& o : all) {
-    const bool packed_on_devices = o.how.how == keep_method::fields && o.how.where == keep_place::device && wanted.zfp;
+    const bool fields = o.how.how == keep_method::fields;
+    const bool packed_on_devices = fields && o.how.where == keep_place::device && wanted.zfp;
+    const bool method_wanted =
+        wanted.how == keep_method::automatic ? o.how.how != keep_method::boundary : wanted.how == o.how.how;
     o.as_requested =
-        (wanted.how == keep_method::automatic ? o.how.how != keep_method::boundary : wanted.how == o.how.how) &&
-        (wanted.where == keep_place::automatic || wanted.where == o.how.where) && !packed_on_devices;
-    if (o.on_device > on_devices)
+        method_wanted && !packed_on_devices && (wanted.where == keep_place::automatic || wanted.where == o.how.where);
+    if (shape.cut && !fields)
+      o.missing = "a grid that is cut over processes keeps fields";
+    else if (packed_on_devices)
+      o.missing = "zfp packs on the host";
+    else if (o.on_device > on_devices)
       o.missing = fmt::format("{} on each device, {} are free", gib(o.on_device), gib(on_devices));
     else if (o.on_host > on_host)
       o.missing = fmt::format("{} on the host, {} are free", gib(o.on_host), gib(on_host));
     else if (o.on_disk > on_disk)
       o.missing = fmt::format("{} on disk, {} are free in {}", gib(o.on_disk), gib(on_disk), wanted.folder);
-    else if (packed_on_devices)
-      o.missing = "zfp packs on the host";
   }
   return all;
 }
@@ -224,7 +228,7 @@ keeping choose_keeping(propagator<float>& wave, const medium<float>& m, const st
   const auto possible = std::count_if(unmeasured.begin(), unmeasured.end(),
                                       [](const keep_option& o) { return o.as_requested && o.missing.empty(); });
   // On devices nothing has to be moved or computed again.
-  if (possible == 1 || (first.how.how == keep_method::fields && first.how.where == keep_place::device))
+  if (possible == 1 || shape.cut || (first.how.how == keep_method::fields && first.how.where == keep_place::device))
     return first.how;
   return best_of(keep_options(shape, wanted, measure_rates(wave, m, onto, shape, wanted)), wanted).how;
 }

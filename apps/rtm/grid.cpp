@@ -77,6 +77,23 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
   return g;
 }
 
+grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1) {
+  if (!whole.rates.empty())
+    throw bad_input("a grid that is cut over processes absorbs by a sponge; matched layers are not possible");
+  if (x1 - x0 < whole.layout.radius)
+    throw bad_input("a slab of " + std::to_string(x1 - x0) + " planes: a process needs at least " +
+                    std::to_string(whole.layout.radius) + "; use fewer parts");
+  grid g = whole;
+  g.layout.nx = x1 - x0;
+  g.first_plane = x0;
+  const std::int64_t from = std::clamp(whole.model.x, x0, x1), to = std::clamp(whole.model.x + whole.model.nx, x0, x1);
+  g.model.x = from - x0;
+  g.model.nx = to - from;
+  g.taper_x.assign(whole.taper_x.begin() + x0, whole.taper_x.begin() + x1);
+  g.taper_x.resize(static_cast<std::size_t>(kernels::whole_vectors(x1 - x0)), 1.0);
+  return g;
+}
+
 double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order) {
   double per_area = 1 / (spacing.x * spacing.x) + 1 / (spacing.z * spacing.z);
   if (dimensions == 3) per_area += 1 / (spacing.y * spacing.y);

@@ -30,19 +30,21 @@ struct boundaries {
 struct grid {
   kernels::field_layout layout;
   kernels::y_ends ends;
-  kernels::window model;  ///< the model's cells inside
+  kernels::window model;  ///< the model's cells inside; of a slab those on its planes
   bool free_surface;
   sides spacing;  ///< of a cell
   std::vector<double> taper_x, taper_y, taper_z;
   std::array<kernels::layer_ends, 3> matched = {};  ///< by axis; of no cells where there is a sponge
   std::vector<double> rates = {};                   ///< of all axes
+  std::int64_t first_plane = 0;                     ///< of a slab, in the whole grid
+  kernels::window whole = model;                    ///< the model's cells in the whole grid
 
   /// The number of axes with derivatives.
   [[nodiscard]] int dimensions() const { return ends == kernels::y_ends::flat ? 2 : 3; }
-  /// The cell of the grid that holds a cell of the model.
+  /// The cell of the grid that holds a cell of the model. It may lie beyond a slab.
   [[nodiscard]] kernels::point cell(std::int64_t x, std::int64_t y, std::int64_t z) const {
-    return {static_cast<std::int32_t>(x + model.x), static_cast<std::int32_t>(y + model.y),
-            static_cast<std::int32_t>(z + model.z)};
+    return {static_cast<std::int32_t>(x + whole.x - first_plane), static_cast<std::int32_t>(y + whole.y),
+            static_cast<std::int32_t>(z + whole.z)};
   }
 };
 
@@ -50,6 +52,10 @@ struct grid {
 /// damping is per time, tapers are per step.
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
+
+/// Planes [x0, x1) of a grid, as the grid of a process that shares it with others. Throws bad_input for matched layers,
+/// and for fewer planes than the stencil reaches.
+grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
 /// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(largest eigenvalue of the
 /// negative Laplacian)) for the fastest velocity c in m/s.

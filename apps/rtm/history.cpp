@@ -4,7 +4,6 @@
 #include "apps/rtm/history.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "apps/rtm/keep/revolve.h"

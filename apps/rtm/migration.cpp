@@ -1,6 +1,7 @@
 #include "apps/rtm/migration.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 
@@ -20,7 +21,7 @@ std::string number(double value) {
 }
 
 /// The grid of a model. Throws bad_input if the time step is not stable on it.
-grid checked_grid(const volume& model, double fastest, const migration_settings& s) {
+grid checked_grid(const volume& model, double fastest, const migration_settings& s, const team& with) {
   const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)
     throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + model.spacing.text() +
@@ -31,10 +32,12 @@ grid checked_grid(const volume& model, double fastest, const migration_settings&
                     " degrees: more than 0 and at most 90 are possible");
   if (s.steps < 1 || s.keep_every < 1)
     throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
-  return make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
+  const grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
+  if (with.parts() == 1) return all;
+  return slab_of(all, all.layout.nx * with.part() / with.parts(), all.layout.nx * (with.part() + 1) / with.parts());
 }
 
-decomposition checked_parts(const grid& g, const migration_settings& s) {
+decomposition checked_parts(const grid& g, const migration_settings& s, const team& with) {
   const int available = device_count();
   if (s.devices < 1 || s.devices > available)
     throw bad_input(std::to_string(s.devices) + " devices: there are " + std::to_string(available) +
@@ -44,7 +47,9 @@ decomposition checked_parts(const grid& g, const migration_settings& s) {
   // With 768^3 points, GPUs lose more time by small launches of the rims than by waiting for each other at the end of a
   // step (bench/waves/rtm.cpp); docs/measurements.md has a size at which they do not.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
-  return decompose(g.layout, s.devices, sizeof(float), gpus ? launch_order::at_once : launch_order::rims_first);
+  const neighbours beyond{with.part() > 0, with.part() + 1 < with.parts()};
+  return decompose(g.layout, s.devices, sizeof(float),
+                   gpus && with.parts() == 1 ? launch_order::at_once : launch_order::rims_first, beyond);
 }
 
 }  // namespace
@@ -90,16 +95,24 @@ std::vector<float> adjoint_source(const std::vector<float>& data, std::int64_t s
   return source;
 }
 
-simulation::simulation(const volume& model, double fastest, const migration_settings& settings, progress tell)
+team& simulation::alone() {
+  static team one;
+  return one;
+}
+
+simulation::simulation(const volume& model, double fastest, const migration_settings& settings, progress tell,
+                       team& with)
     : settings_(settings),
       tell_(std::move(tell)),
+      with_(with),
       fastest_(fastest),
-      grid_(checked_grid(model, fastest, settings)),
-      parts_(checked_parts(grid_, settings)),
-      wave_(grid_, parts_) {}
+      grid_(checked_grid(model, fastest, settings, with)),
+      parts_(checked_parts(grid_, settings, with)),
+      halo_(with.halo()),
+      wave_(grid_, parts_, exchange::direct, halo_.get()) {}
 
 medium<float> simulation::medium_of(const volume& velocity) const {
-  const kernels::window& m = grid_.model;
+  const kernels::window& m = grid_.whole;
   if (velocity.nx != m.nx || velocity.ny != m.ny || velocity.nz != m.nz || velocity.spacing != grid_.spacing)
     throw bad_input("the models to record and to migrate in must have the same cells");
   if (fastest(velocity) > fastest_)
@@ -109,7 +122,7 @@ medium<float> simulation::medium_of(const volume& velocity) const {
 }
 
 std::vector<kernels::point> simulation::on_grid(const std::vector<kernels::point>& cells) const {
-  const kernels::window& m = grid_.model;
+  const kernels::window& m = grid_.whole;
   std::vector<kernels::point> points;
   points.reserve(cells.size());
   for (const kernels::point& c : cells) {
@@ -141,7 +154,7 @@ traces<float> simulation::receivers_of(const shot& s) const { return {parts_, on
 traces<float> simulation::source_of(const shot& s) const {
   std::vector<kernels::point> at{s.source};
   if (grid_.ends == kernels::y_ends::periodic)  // a line source along y, so that nothing varies along y
-    for (std::int32_t y = 0; y < grid_.model.ny; ++y)
+    for (std::int32_t y = 0; y < grid_.whole.ny; ++y)
       if (y != s.source.y) at.push_back({s.source.x, y, s.source.z});
   traces<float> source(parts_, on_grid(at), settings_.steps);
   const std::vector<float> wavelet =
@@ -176,7 +189,15 @@ void simulation::backward(const medium<float>& m, const traces<float>& receivers
 std::vector<float> simulation::record(const medium<float>& m, const shot& s, const std::string& what) {
   const traces<float> receivers = receivers_of(s);
   forward(m, source_of(s), receivers, nullptr, what);
-  return receivers.read();
+  // Each part has the records of its receivers, and zeros for the others.
+  std::vector<float> mine = receivers.read();
+  const std::size_t samples = mine.size();
+  std::vector<float> all = with_.gather(std::move(mine));
+  for (std::size_t i = samples; i < all.size(); ++i)
+    all[i % samples] =
+        std::bit_cast<float>(std::bit_cast<std::uint32_t>(all[i % samples]) | std::bit_cast<std::uint32_t>(all[i]));
+  all.resize(std::min(all.size(), samples));
+  return all;
 }
 
 migration::migration(simulation& on, const volume& velocity)
@@ -204,7 +225,16 @@ void migration::mute(std::vector<float>& data, const shot& s) const {
   }
 }
 
-void migration::add(const shot& s, std::vector<float> data) {
+void sums::add(const sums& shot) {
+  image.resize(std::max(image.size(), shot.image.size()));
+  illumination.resize(image.size());
+  for (std::size_t i = 0; i < shot.image.size(); ++i) {
+    image[i] += shot.image[i];
+    illumination[i] += shot.illumination[i];
+  }
+}
+
+sums migration::migrate(const shot& s, std::vector<float> data) {
   traces<float> receivers = on_.receivers_of(s);
   const traces<float> source = on_.source_of(s);
   on_.forward(medium_, source, receivers, history_.get(), "propagating");
@@ -215,17 +245,21 @@ void migration::add(const shot& s, std::vector<float> data) {
     mute(data, s);
   }
   receivers.write(adjoint_source(data, on_.settings().steps, on_.settings().time_step));
+  stack_.clear();
   on_.backward(medium_, receivers, *history_, stack_, "migrating");
+  return {on_.with().gather({stack_.image.begin(), stack_.image.end()}),
+          on_.with().gather({stack_.illumination.begin(), stack_.illumination.end()})};
 }
 
 volume migration::image(condition how) const {
   volume v = velocity_;
-  const float* image = stack_.image.data();
+  const std::vector<float>& image = stacked.image;
+  if (image.empty()) throw bad_input("an image needs at least one shot");
   if (how == condition::correlation) {
-    std::copy_n(image, v.values.size(), v.values.begin());
+    v.values = image;
     return v;
   }
-  const float* illumination = stack_.illumination.data();
+  const std::vector<float>& illumination = stacked.illumination;
   // epsilon (little) keeps the image small in cells that no source illuminates.
   double mean = 0;
   for (std::size_t i = 0; i < v.values.size(); ++i) mean += illumination[i];
@@ -237,7 +271,7 @@ volume migration::image(condition how) const {
 
 volume migration::illumination() const {
   volume v = velocity_;
-  std::copy_n(stack_.illumination.data(), v.values.size(), v.values.begin());
+  v.values = stacked.illumination;
   return v;
 }
 

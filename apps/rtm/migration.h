@@ -4,11 +4,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/rtm/choice.h"
 #include "apps/rtm/grid.h"
 #include "apps/rtm/model/volume.h"
+#include "apps/rtm/team.h"
 #include "apps/rtm/wave.h"
 
 namespace hpe::rtm {
@@ -68,12 +70,17 @@ class simulation {
 
   /// For models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for settings that are
   /// not possible: a time step above the stable one, or too many devices.
-  simulation(const volume& model, double fastest, const migration_settings& settings, progress tell);
+  /// The processes of a team share the shots and grids; it must outlive the simulation.
+  simulation(const volume& model, double fastest, const migration_settings& settings, progress tell,
+             team& with = alone());
 
   [[nodiscard]] const migration_settings& settings() const { return settings_; }
   [[nodiscard]] const grid& cells() const { return grid_; }
   [[nodiscard]] const decomposition& parts() const { return parts_; }
-  [[nodiscard]] history_shape shape() const { return {grid_, parts_, settings_.steps, settings_.keep_every}; }
+  [[nodiscard]] history_shape shape() const {
+    return {grid_, parts_, settings_.steps, settings_.keep_every, halo_ != nullptr};
+  }
+  [[nodiscard]] team& with() const { return with_; }
   [[nodiscard]] propagator<float>& wave() { return wave_; }
 
   /// Throws bad_input for a velocity above the fastest or a model of other cells.
@@ -98,7 +105,7 @@ class simulation {
   void backward(const medium<float>& m, const traces<float>& receivers, source_history& history,
                 const stack<float>& onto, const std::string& what);
 
-  /// The records of a shot, [step][receiver].
+  /// The records of a shot, [step][receiver], on part 0 of a team; elsewhere empty.
   [[nodiscard]] std::vector<float> record(const medium<float>& m, const shot& s, const std::string& what);
 
  private:
@@ -107,11 +114,16 @@ class simulation {
   void report(const std::string& what, std::int64_t done);
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
 
+  /// A process alone.
+  static team& alone();
+
   const migration_settings settings_;
   const progress tell_;
+  team& with_;
   const double fastest_;
   const grid grid_;
   const decomposition parts_;
+  const std::unique_ptr<halo_exchange> halo_;
   propagator<float> wave_;
   int pass_ = 0, passes_ = 1;  ///< of the present shot
 };
@@ -122,21 +134,34 @@ enum class condition {
   correlation  ///< sum(source * receiver)
 };
 
-/// Images shots one after the other and stacks them.
+/// Image and illumination on the model's cells.
+struct sums {
+  std::vector<float> image, illumination;
+
+  /// Adds the sums of a shot; nothing if they are elsewhere.
+  void add(const sums& shot);
+};
+
+/// Images shots one after the other and stacks them. The sums of each shot are made alone and then added in the order
+/// of the shots, so that the stack does not depend on the processes that make them.
 class migration {
  public:
   /// Chooses how the source's wave field is kept, if the settings do not say. Throws bad_input if there is too little
   /// memory for it.
   migration(simulation& on, const volume& velocity);
 
-  /// Adds a shot with its records, [step][receiver]. Two passes.
-  void add(const shot& s, std::vector<float> data);
+  /// Migrates a shot with its records, [step][receiver], in two passes. The sums are on part 0 of a team; elsewhere
+  /// they are empty.
+  [[nodiscard]] sums migrate(const shot& s, std::vector<float> data);
+
+  /// Migrates a shot and adds it to the stack.
+  void add(const shot& s, std::vector<float> data) { stacked.add(migrate(s, std::move(data))); }
 
   /// How the source's wave field is kept.
   [[nodiscard]] const keeping& kept() const { return keeping_; }
 
-  /// The sums over all shots so far, as the host's memory; a restarted migration sets them.
-  [[nodiscard]] const stack<float>& sums() const { return stack_; }
+  /// The sums over all shots so far; a restarted migration sets them.
+  sums stacked;
 
   /// The stack of all shots so far.
   [[nodiscard]] volume image(condition how = condition::normalised) const;

@@ -184,7 +184,9 @@ int rtm_main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "model" || verb == "migrate")
     return hpe::command_line::guarded("hpe rtm " + verb, [&] {
-      return verb == "model" ? model_survey(argc - 1, argv + 1) : migrate_survey(argc - 1, argv + 1);
+      if (hpe::command_line::one_of_several_ranks()) hpe::command_line::become("hpe-rtm-mpi", argv);
+      team alone;
+      return verb == "model" ? model_survey(argc - 1, argv + 1, alone) : migrate_survey(argc - 1, argv + 1, alone);
     });
   const int skipped = verb == "demo" ? 1 : 0;
   return hpe::command_line::guarded("hpe rtm", [&] {

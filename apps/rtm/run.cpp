@@ -183,10 +183,12 @@ std::string sums_file::head(std::int64_t shots, std::size_t cells) const {
   return fmt::format("hpe rtm sums 1\nrun {}\nshots {:10}\ncells {:14}\n", mark_, shots, cells);
 }
 
-std::int64_t sums_file::load(const stack<float>& to) const {
+std::int64_t sums_file::load(sums& to, std::size_t cells) const {
   if (!std::filesystem::exists(path_)) return 0;
   const files::descriptor file = files::open_to_read(path_);
-  const std::size_t cells = to.image.size(), bytes = cells * sizeof(float);
+  const std::size_t bytes = cells * sizeof(float);
+  to.image.resize(cells);
+  to.illumination.resize(cells);
   std::string found(head(0, cells).size(), '\0');
   const std::uint64_t size = files::size_of(file, path_);
   std::int64_t shots = 0;
@@ -200,7 +202,7 @@ std::int64_t sums_file::load(const stack<float>& to) const {
   return shots;
 }
 
-void sums_file::store(const stack<float>& from, std::int64_t shots) const {
+void sums_file::store(const sums& from, std::int64_t shots) const {
   const std::string next = path_ + ".next", begin = head(shots, from.image.size());
   const std::size_t bytes = from.image.size() * sizeof(float);
   files::descriptor file(next, O_WRONLY | O_CREAT | O_TRUNC);

@@ -46,10 +46,10 @@ class sums_file {
 
   /// Reads the sums and returns how many shots they contain; 0 if there is no file. Throws bad_input for the file of
   /// another run, or a damaged one.
-  [[nodiscard]] std::int64_t load(const stack<float>& to) const;
+  [[nodiscard]] std::int64_t load(sums& to, std::size_t cells) const;
 
   /// Throws std::runtime_error if the file cannot be written; the previous file stays then.
-  void store(const stack<float>& from, std::int64_t shots) const;
+  void store(const sums& from, std::int64_t shots) const;
 
   void remove() const;
 

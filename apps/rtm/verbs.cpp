@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -25,7 +27,7 @@ namespace {
 
 struct request {
   std::string survey, json;
-  std::int64_t devices = 0;
+  std::int64_t devices = 0, parts = 1;
   bool fresh = false, explain = false, quiet = false, help = false;
 };
 
@@ -35,6 +37,8 @@ std::vector<command_line::option> options_of(request& r, bool migrates) {
   std::vector<option> all{
       {"SURVEY", "", "a file in TOML that describes the survey", to_text(r.survey)},
       {"--fresh", "", "begin anew; else a run goes on with the first shot that is missing", to_flag(r.fresh)},
+      {"--parts", "N", "under mpirun: share each grid among N ranks; groups of N ranks do different shots (1)",
+       to_whole(r.parts, 1, 1 << 20)},
       devices_option(r.devices),
       json_option(r.json),
       quiet_option(r.quiet),
@@ -56,10 +60,13 @@ void print_help(const std::string& verb, const std::string& text) {
 }
 
 /// Reads the command line; throws bad_input if it names no survey.
-request parsed(const std::string& verb, int argc, char** argv) {
+request parsed(const std::string& verb, int argc, char** argv, const team& with) {
   request r;
   command_line::read(options_of(r, verb == "migrate"), argc, argv);
   if (!r.help && r.survey.empty()) throw bad_input("which survey? Usage: hpe rtm " + verb + " [options] SURVEY");
+  if (r.parts > 1 && with.parts() == 1)
+    throw bad_input(fmt::format("--parts {} needs as many ranks: mpirun -n {} hpe rtm {} ...", r.parts, r.parts, verb));
+  r.quiet = r.quiet || !with.first();
   return r;
 }
 
@@ -108,7 +115,23 @@ finished found(const request& r, const std::string& path, const files::segy::hea
   }
 }
 
-int model(const request& r) {
+/// Shots in rounds: each group of the team makes one, and the first process takes them in their order. make(n) makes
+/// shot n, take(n, values) gets what the group's part 0 has of each list.
+template <class Make, class Take>
+void in_rounds(team& with, std::size_t first, std::size_t shots, Make make, Take take) {
+  const auto groups = static_cast<std::size_t>(with.groups());
+  for (std::size_t round = first; round < shots; round += groups) {
+    const std::size_t mine = round + static_cast<std::size_t>(with.group());
+    auto lists = mine < shots ? make(mine) : decltype(make(mine)){};
+    for (std::size_t g = 0; g < groups && round + g < shots; ++g) {
+      decltype(lists) taken;
+      for (std::size_t i = 0; i < lists.size(); ++i) taken[i] = with.from_group(static_cast<int>(g), lists[i]);
+      if (with.first()) take(round + g, std::move(taken));
+    }
+  }
+}
+
+int model(const request& r, team& with) {
   const survey s = read_survey(r.survey);
   must_state(s.records, "[records] file", r);
   const int devices = command_line::devices_of(r.devices);
@@ -116,35 +139,45 @@ int model(const request& r) {
   const std::vector<placed_shot> shots = shots_of(s, velocity);
   const run_settings run = settings_of(s, velocity, 0, 0, devices);
   check_records(shots, run);
-  for (const std::string& file : {s.records, s.records_picture, s.model.picture, r.json})
-    command_line::check_writable(file);
+  if (with.first())
+    for (const std::string& file : {s.records, s.records_picture, s.model.picture, r.json})
+      command_line::check_writable(file);
   const std::string title = title_of(velocity, run, shots.size());
   const files::segy::header head =
       records_header(s.records_format == "ibm" ? files::segy::sample_format::ibm : files::segy::sample_format::f32,
                      static_cast<std::uint64_t>(run.samples), run.interval, title, run_mark(velocity, run, shots));
-  const finished before = found(r, s.records, head, shots);
+  finished before;
+  if (with.first()) before = found(r, s.records, head, shots);
+  before.shots = static_cast<std::size_t>(with.of_first(static_cast<std::int64_t>(before.shots)));
 
   if (!r.quiet) fmt::print(stderr, "{}\n", title);
   if (!r.quiet && before.shots > 0) fmt::print(stderr, "{} shots are there already\n", before.shots);
-  draw_if_asked(s.model, velocity, "Velocities", s.width);
+  if (with.first()) draw_if_asked(s.model, velocity, "Velocities", s.width);
   command_line::progress progress("shot", static_cast<double>(shots.size() - before.shots), r.quiet);
   double done = 0;
-  simulation on(velocity, fastest(velocity), run.wave,
-                [&](const std::string& what, double part) { progress.at(done + part, what); });
+  simulation on(
+      velocity, fastest(velocity), run.wave,
+      [&](const std::string& what, double part) { progress.at(done + part * with.groups(), what); }, with);
   const medium<float> ground = on.medium_of(velocity);
-  files::segy::writer file(s.records, head, before.traces);
-  for (std::size_t n = before.shots; n < shots.size(); ++n) {
-    on.begin_shot(1);
-    const std::vector<float> data = on.record(ground, shots[n].where, "recording");
-    try {
-      file.write(traces_of(head, shots[n], data, run.stride, velocity));
-    } catch (const std::runtime_error& e) {
-      throw std::runtime_error(fmt::format("{}; it keeps {} of {} shots, and the same command goes on with the others",
-                                           e.what(), n, shots.size()));
-    }
-    ++done;
-  }
-  file.close();
+  std::optional<files::segy::writer> file;
+  if (with.first()) file.emplace(s.records, head, before.traces);
+  in_rounds(
+      with, before.shots, shots.size(),
+      [&](std::size_t n) {
+        on.begin_shot(1);
+        return std::array{on.record(ground, shots[n].where, "recording")};
+      },
+      [&](std::size_t n, const auto& lists) {
+        try {
+          file->write(traces_of(head, shots[n], lists[0], run.stride, velocity));
+        } catch (const std::runtime_error& e) {
+          throw std::runtime_error(fmt::format(
+              "{}; it keeps {} of {} shots, and the same command goes on with the others", e.what(), n, shots.size()));
+        }
+        ++done;
+      });
+  if (!with.first()) return 0;
+  file->close();
   if (!s.records_picture.empty()) {
     const shot_file written(s.records, velocity);
     const std::size_t shown = shots.size() / 2;
@@ -154,7 +187,7 @@ int model(const request& r) {
   }
   answer(
       r, "model", "shot records from a velocity model", title, run, progress.seconds(), shots.size() - before.shots,
-      fmt::format("{}: {} shots, {} traces\n{:.1f} s\n", s.records, shots.size(), file.traces(), progress.seconds()));
+      fmt::format("{}: {} shots, {} traces\n{:.1f} s\n", s.records, shots.size(), file->traces(), progress.seconds()));
   return 0;
 }
 
@@ -168,11 +201,11 @@ volume migration_velocities(const survey& s) {
 /// Writes the stack so far: the picture alone while the run goes on, all files at its end.
 class image_files {
  public:
-  image_files(const survey& s, const request& r) : survey_(s) {
+  image_files(const survey& s, const request& r, bool writes) : survey_(s) {
     for (const std::string& ending : s.image_formats) {
       if (ending != "sgy" && ending != "npy" && ending != "f32" && ending != "png")
         throw bad_input(fmt::format("{}: [image] formats: {}: sgy, npy, f32 and png are possible", r.survey, ending));
-      command_line::check_writable(name(ending));
+      if (writes) command_line::check_writable(name(ending));
     }
   }
 
@@ -208,11 +241,12 @@ int explain(simulation& on, const volume& velocity) {
   const stack<float> onto(on.cells(), on.parts());
   const keeping& wanted = on.settings().keep;
   const keep_rates rates = measure_rates(on.wave(), ground, onto, on.shape(), wanted);
-  fmt::print("{}", explain_keeping(keep_options(on.shape(), wanted, rates), wanted, on.shape()));
+  const std::string table = explain_keeping(keep_options(on.shape(), wanted, rates), wanted, on.shape());
+  if (on.with().first()) fmt::print("{}", table);
   return 0;
 }
 
-int migrate(const request& r) {
+int migrate(const request& r, team& with) {
   const survey s = read_survey(r.survey);
   must_state(s.records, "[records] file", r);
   must_state(s.image, "[image] name", r);
@@ -222,46 +256,59 @@ int migrate(const request& r) {
   const std::vector<placed_shot>& shots = records.shots();
   const run_settings run = settings_of(s, velocity, records.interval(), records.length(), devices);
   check_records(shots, run);
-  const image_files image(s, r);
-  for (const std::string& file : {s.migration.picture, s.illumination, r.json}) command_line::check_writable(file);
+  const image_files image(s, r, with.first());
+  if (with.first())
+    for (const std::string& file : {s.migration.picture, s.illumination, r.json}) command_line::check_writable(file);
   const std::vector<std::uint8_t>& head = records.file().head().bytes;
   const sums_file sums(s.image + ".sums", run_mark(velocity, run, shots,
                                                    fmt::format("{} {} {}", s.shift, records.file().traces(),
                                                                std::string(head.begin(), head.end()))));
-  if (r.fresh) sums.remove();
+  if (r.fresh && with.first()) sums.remove();
 
   const std::string title = title_of(velocity, run, shots.size());
   if (!r.quiet) fmt::print(stderr, "{}\n", title);
-  draw_if_asked(s.migration, velocity, "Migration velocities", s.width);
+  if (with.first()) draw_if_asked(s.migration, velocity, "Migration velocities", s.width);
   double done = 0;
-  std::size_t before = 0;
   command_line::progress progress("shot", static_cast<double>(shots.size()), r.quiet);
-  simulation on(velocity, fastest(velocity), run.wave,
-                [&](const std::string& what, double part) { progress.at(done + part, what); });
+  simulation on(
+      velocity, fastest(velocity), run.wave,
+      [&](const std::string& what, double part) { progress.at(done + part * with.groups(), what); }, with);
   if (r.explain) return explain(on, velocity);
   migration work(on, velocity);
   if (!r.quiet) fmt::print(stderr, "the source's wave field is kept as {}\n", name_of(work.kept()));
-  before = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(sums.load(work.sums()), 0, static_cast<std::int64_t>(shots.size())));
+  std::int64_t stored = 0;
+  if (with.first()) stored = sums.load(work.stacked, static_cast<std::size_t>(velocity.cells()));
+  const auto before = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(with.of_first(stored), 0, static_cast<std::int64_t>(shots.size())));
   if (!r.quiet && before > 0) fmt::print(stderr, "{} shots are in {} already\n", before, sums.path());
   constexpr double between_pictures = 5;  // seconds
   double last_picture = 0;
-  for (std::size_t n = before; n < shots.size(); ++n) {
-    done = static_cast<double>(n);
-    on.begin_shot(2);
-    try {
-      work.add(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
-    } catch (const std::runtime_error& e) {  // for example a disk without room for wave fields
-      if (n == 0) throw;
-      throw std::runtime_error(fmt::format("{}; {} keeps {} of {} shots, and the same command goes on with the others",
-                                           e.what(), sums.path(), n, shots.size()));
-    }
-    sums.store(work.sums(), static_cast<std::int64_t>(n) + 1);
-    if (progress.seconds() - last_picture > between_pictures && n + 1 < shots.size()) {
-      image.write(work, n + 1, shots.size());
-      last_picture = progress.seconds();
-    }
-  }
+  done = static_cast<double>(before);
+  in_rounds(
+      with, before, shots.size(),
+      [&](std::size_t n) {
+        on.begin_shot(2);
+        try {
+          const struct sums made =
+              work.migrate(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
+          return std::array{made.image, made.illumination};
+        } catch (const std::runtime_error& e) {  // for example a disk without room for wave fields
+          if (done == 0) throw;
+          throw std::runtime_error(
+              fmt::format("{}; {} keeps {} of {} shots, and the same command goes on with the others", e.what(),
+                          sums.path(), done, shots.size()));
+        }
+      },
+      [&](std::size_t n, auto lists) {
+        work.stacked.add({std::move(lists[0]), std::move(lists[1])});
+        sums.store(work.stacked, static_cast<std::int64_t>(n) + 1);
+        ++done;
+        if (progress.seconds() - last_picture > between_pictures && n + 1 < shots.size()) {
+          image.write(work, n + 1, shots.size());
+          last_picture = progress.seconds();
+        }
+      });
+  if (!with.first()) return 0;
   const double seconds = progress.seconds();
   image.write(work, shots.size(), shots.size());
   sums.remove();
@@ -273,23 +320,31 @@ int migrate(const request& r) {
 
 }  // namespace
 
-int model_survey(int argc, char** argv) {
-  const request r = parsed("model", argc, argv);
-  if (!r.help) return model(r);
-  print_help(
-      "model",
-      "Models what receivers record over the velocities of a survey, and writes the records of all shots into one\n"
-      "SEG-Y file.");
+int parts_of(int argc, char** argv) {
+  request r;
+  command_line::read(options_of(r, std::string(argv[0]) == "migrate"), argc, argv);
+  return static_cast<int>(r.parts);
+}
+
+int model_survey(int argc, char** argv, team& with) {
+  const request r = parsed("model", argc, argv, with);
+  if (!r.help) return model(r, with);
+  if (with.first())
+    print_help(
+        "model",
+        "Models what receivers record over the velocities of a survey, and writes the records of all shots into one\n"
+        "SEG-Y file.");
   return 0;
 }
 
-int migrate_survey(int argc, char** argv) {
-  const request r = parsed("migrate", argc, argv);
-  if (!r.help) return migrate(r);
-  print_help(
-      "migrate",
-      "Makes a seismic image by reverse time migration from the records of a SEG-Y file. The picture is written\n"
-      "anew while the run goes on; the sums of finished shots are in NAME.sums until it ends.");
+int migrate_survey(int argc, char** argv, team& with) {
+  const request r = parsed("migrate", argc, argv, with);
+  if (!r.help) return migrate(r, with);
+  if (with.first())
+    print_help(
+        "migrate",
+        "Makes a seismic image by reverse time migration from the records of a SEG-Y file. The picture is written\n"
+        "anew while the run goes on; the sums of finished shots are in NAME.sums until it ends.");
   return 0;
 }
 

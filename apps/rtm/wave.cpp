@@ -27,13 +27,13 @@ std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t
 }
 
 /// The pieces of all slabs: first the outer planes that a neighbour reads, then the planes in between.
-std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launch_order order) {
+std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launch_order order, neighbours beyond) {
   std::vector<piece> rims, inner;
   for (int d = 0; d < parts.devices(); ++d) {
     std::int64_t x0 = parts.first(d), x1 = parts.last(d);
     if (order == launch_order::rims_first && x1 - x0 > 4 * rim) {
-      if (d > 0) rims.push_back({d, x0, x0 + rim}), x0 += rim;
-      if (d + 1 < parts.devices()) rims.push_back({d, x1 - rim, x1}), x1 -= rim;
+      if (d > 0 || beyond.before) rims.push_back({d, x0, x0 + rim}), x0 += rim;
+      if (d + 1 < parts.devices() || beyond.after) rims.push_back({d, x1 - rim, x1}), x1 -= rim;
     }
     inner.push_back({d, x0, x1});
   }
@@ -71,8 +71,8 @@ std::vector<int> decomposition::list() const {
   return all;
 }
 
-decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
-                        launch_order order) {
+decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size, launch_order order,
+                        neighbours beyond) {
   const auto granule = static_cast<std::int64_t>(granularity());
   const std::int64_t plane = layout.plane * static_cast<std::int64_t>(element_size);
   const std::int64_t granules = (layout.size() * static_cast<std::int64_t>(element_size) + granule - 1) / granule;
@@ -84,7 +84,7 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
     const bool inner = d > 0 && d < devices;
     parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
   }
-  parts.pieces = pieces_of(parts, layout.radius, order);
+  parts.pieces = pieces_of(parts, layout.radius, order, beyond);
   return parts;
 }
 
@@ -129,11 +129,11 @@ template <class T>
 medium<T>::medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step)
     : speed(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())) {
   std::fill(speed.begin(), speed.end(), T(0));
-  const kernels::window& m = g.model;
+  const kernels::window& m = g.whole;
   for (std::int64_t x = 0; x < g.layout.nx; ++x)
     for (std::int64_t y = 0; y < g.layout.ny; ++y) {
       T* row = speed.data() + g.layout.index(x, y, 0);
-      const float* c = &velocity.values[velocity.index(std::clamp<std::int64_t>(x - m.x, 0, m.nx - 1),
+      const float* c = &velocity.values[velocity.index(std::clamp<std::int64_t>(x + g.first_plane - m.x, 0, m.nx - 1),
                                                        std::clamp<std::int64_t>(y - m.y, 0, m.ny - 1), 0)];
       const double side = g.taper_x[static_cast<std::size_t>(x)] * g.taper_y[static_cast<std::size_t>(y)];
       for (std::int64_t z = 0; z < g.layout.nz; ++z) {
@@ -178,14 +178,20 @@ template <class T>
 stack<T>::stack(const grid& g, const decomposition& parts)
     : image(cells(g.model), block_distribution(parts.list())),
       illumination(cells(g.model), block_distribution(parts.list())) {
+  clear();
+}
+
+template <class T>
+void stack<T>::clear() const {
   fill(image.data(), 0, image.size() * sizeof(T));
   fill(illumination.data(), 0, illumination.size() * sizeof(T));
 }
 
 template <class T>
-propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how)
+propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how, halo_exchange* outside)
     : grid_(g),
       parts_(parts),
+      outside_(outside),
       now_(g.layout, parts.planes, how),
       next_(g.layout, parts.planes, how),
       step_(module(), kernel_name<T>("wave_step_" + std::to_string(2 * g.layout.radius)).c_str()),
@@ -237,6 +243,7 @@ typename propagator<T>::layer_part propagator<T>::make_layers(int device) const 
 
 template <class T>
 void propagator<T>::reset() {
+  if (outside_ != nullptr) outside_->finish();
   now_.clear();
   next_.clear();
   for (const layer_part& it : layers_)
@@ -260,6 +267,7 @@ void propagator<T>::absorb(const medium<T>& m) {
 
 template <class T>
 void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t) {
+  if (outside_ != nullptr) outside_->finish();
   absorb(m);
   const std::int64_t radius = grid_.layout.radius;
   const sides& h = grid_.spacing;
@@ -302,7 +310,19 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
               in(amplitude), in(receivers), out(record));
   }
   next_.send();
+  begin_exchange();
   std::swap(now_, next_);
+}
+
+template <class T>
+void propagator<T>::begin_exchange() {
+  if (outside_ == nullptr) return;
+  if constexpr (std::is_same_v<T, float>) {
+    const std::int64_t radius = grid_.layout.radius, end = grid_.layout.nx;
+    const int last = parts_.devices() - 1;
+    outside_->begin(next_.planes(0, 0, radius), next_.planes(0, -radius, 0), next_.planes(last, end - radius, end),
+                    next_.planes(last, end, end + radius));
+  }
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 
 #include "apps/rtm/grid.h"
 #include "apps/rtm/keep/field_store.h"
+#include "apps/rtm/team.h"
 #include "apps/rtm/wave_field.h"
 #include "hpe/hpe.hpp"
 #include "kernels/absorb.h"
@@ -34,9 +35,14 @@ struct decomposition {
   [[nodiscard]] std::vector<int> list() const;
 };
 
+/// Which ends of a grid have planes of another process beyond them.
+struct neighbours {
+  bool before = false, after = false;
+};
+
 /// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
-                        launch_order order = launch_order::rims_first);
+                        launch_order order = launch_order::rims_first, neighbours beyond = {});
 
 /// The cells of the model that device d owns; nx may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
@@ -118,6 +124,8 @@ class kept_fields {
 template <class T>
 struct stack {
   stack(const grid& g, const decomposition& parts);
+  /// Sets both to zero.
+  void clear() const;
   array<T> image, illumination;
 };
 
@@ -127,7 +135,10 @@ struct stack {
 template <class T>
 class propagator {
  public:
-  propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct);
+  /// outside: the exchange with the other processes that have slabs of the grid, which the caller owns; null: there are
+  /// none. The outermost planes are computed first, so that the exchange runs while the others are computed.
+  propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
+             halo_exchange* outside = nullptr);
 
   /// Sets the field to zero, now and one step ago, and what matched layers remember.
   void reset();
@@ -169,8 +180,12 @@ class propagator {
   /// Planes [x0, x1) of an array laid out as a field.
   [[nodiscard]] std::span<T> planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const;
 
+  /// Begins to exchange the outermost planes of the next field.
+  void begin_exchange();
+
   const grid grid_;
   const decomposition parts_;
+  halo_exchange* const outside_;
   wave_field<T> now_, next_;
   std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device

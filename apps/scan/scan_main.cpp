@@ -1,16 +1,11 @@
 #include "apps/scan/scan_main.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -71,23 +66,6 @@ wishes wished_by(const request& r) {
   w.devices.resize(static_cast<std::size_t>(command_line::devices_of(r.devices)));
   std::iota(w.devices.begin(), w.devices.end(), 0);
   return w;
-}
-
-/// Whether mpirun, of Open MPI or one with PMI, started several of this program.
-bool one_of_several_ranks() {
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
-    if (size != nullptr && std::strtol(size, nullptr, 10) > 1) return true;
-  }
-  return false;
-}
-
-/// `hpe` is not linked with MPI. Under mpirun, the program of apps/scan_mpi replaces this process.
-[[noreturn]] void become_a_rank(char** argv) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "hpe-scan-mpi";
-  ::execv(program.c_str(), argv);
-  throw bad_input(fmt::format("under mpirun it needs {}, which cannot be run: {}. Was hpe built without MPI?",
-                              program.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
 }
 
 template <class T>
@@ -160,7 +138,7 @@ int run_type(request r) {
 
 int scan_main(int argc, char** argv) {
   return hpe::command_line::guarded("hpe scan", [&] {
-    if (hpe::scan::one_of_several_ranks()) hpe::scan::become_a_rank(argv);
+    if (hpe::command_line::one_of_several_ranks()) hpe::command_line::become("hpe-scan-mpi", argv);
     const hpe::scan::request r = hpe::scan::parse(argc, argv);
     if (!r.help) return hpe::scan::run_type(r);
     fmt::print("{}", hpe::scan::help_text());

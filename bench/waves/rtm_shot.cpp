@@ -23,6 +23,7 @@ using namespace hpe::rtm;
 struct request {
   std::int64_t size = 0, steps = 0, every = 10, bits = 8;
   std::string folder = ".";
+  bool only_devices = false;
 };
 
 /// The naive scheme: keep a field, wait, write it, go on.
@@ -127,7 +128,8 @@ int main(int argc, char** argv) {
        {"--steps", "N", "of each pass (1000 on GPUs, else 60)", to_whole(r.steps, 1, 1000000)},
        {"--keep-every", "STEPS", "between kept fields (10)", to_whole(r.every, 1, 1000000)},
        {"--compress", "BITS", "of a cell of a kept field: 0, 4, 8, 16 (8)", to_whole(r.bits, 0, 16)},
-       {"--folder", "FOLDER", "for the fields on disk (.)", to_text(r.folder)}});
+       {"--folder", "FOLDER", "for the fields on disk (.)", to_text(r.folder)},
+       {"--only-devices", "", "keep fields on devices only", hpe::bench::to_flag(r.only_devices)}});
   const bool gpus = hpe::bench::on_gpus();
   if (r.size == 0) r.size = gpus ? 512 : 64;
   if (r.steps == 0) r.steps = gpus ? 1000 : 60;
@@ -158,6 +160,7 @@ int main(int argc, char** argv) {
   for (const scheme& it : {scheme{"on devices", keep_place::device, false},
                            scheme{"on the host", keep_place::host, false}, scheme{"on disk", keep_place::disk, false},
                            scheme{"on disk, waiting for each field", keep_place::disk, true}}) {
+    if (r.only_devices && it.where != keep_place::device) continue;
     const auto time = time_of(r, 1, way(it.where), it.naive, arguments.repeats);
     const std::string spread = fmt::format("{:.3g} to {:.3g} s", time.fastest, time.slowest);
     results.push_back({fmt::format("{}: time", it.name), time.median, "s", "", true, spread});

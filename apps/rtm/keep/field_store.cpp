@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 

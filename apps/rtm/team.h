@@ -1,0 +1,54 @@
+#pragma once
+
+/// The processes that share a run, in two levels: groups of processes do different shots, and the processes of a group
+/// have consecutive slabs of one grid.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace hpe::rtm {
+
+/// The planes next to a slab, which other processes compute. Ranges are memory of hpe; those of a side without a
+/// neighbour are left alone.
+class halo_exchange {
+ public:
+  virtual ~halo_exchange() = default;
+
+  /// Begins to send the outermost planes of the slab and to receive those beyond it. Waits only for the kernels that
+  /// write the sent planes, so it returns while other queued kernels run.
+  virtual void begin(std::span<float> first, std::span<float> before, std::span<float> last,
+                     std::span<float> after) = 0;
+  /// Waits until the planes are there, for kernels queued from now on. Does nothing if nothing was begun.
+  virtual void finish() = 0;
+};
+
+/// This class is a process alone. All processes of a team make the same calls in the same order. Failures throw
+/// hpe::error.
+class team {
+ public:
+  virtual ~team() = default;
+
+  [[nodiscard]] virtual int part() const { return 0; }    ///< the slab of this process
+  [[nodiscard]] virtual int parts() const { return 1; }   ///< slabs of a grid
+  [[nodiscard]] virtual int group() const { return 0; }   ///< of this process
+  [[nodiscard]] virtual int groups() const { return 1; }  ///< shots at once
+  [[nodiscard]] bool first() const { return part() == 0 && group() == 0; }
+
+  /// An exchange with the neighbours in this group; null if the grid is not cut.
+  [[nodiscard]] virtual std::unique_ptr<halo_exchange> halo() { return nullptr; }
+
+  /// The values of all parts of a group, one behind the other, on its part 0; elsewhere empty.
+  [[nodiscard]] virtual std::vector<float> gather(std::vector<float> mine) { return mine; }
+
+  /// The values that part 0 of a group has, on the first process; elsewhere empty.
+  [[nodiscard]] virtual std::vector<float> from_group(int /*group*/, std::vector<float> mine) { return mine; }
+
+  /// The value of the first process.
+  [[nodiscard]] virtual std::int64_t of_first(std::int64_t mine) { return mine; }
+};
+
+}  // namespace hpe::rtm
