@@ -36,10 +36,11 @@ std::vector<level> found(const std::vector<double>& capacities, const std::vecto
   return levels;
 }
 
-/// Powers of two, with the middles between them: candidates for the capacity of a level.
-std::vector<double> candidates(double from, double to) {
+/// Powers of two up to `to`, with the middles between them.
+std::vector<double> powers_and_middles(double from, double to) {
   std::vector<double> all;
-  for (double c = from; c < to; c *= 2) all.insert(all.end(), {c, 1.5 * c});
+  for (double c = from; c <= to; c *= 2) all.insert(all.end(), {c, 1.5 * c});
+  while (!all.empty() && all.back() > to) all.pop_back();
   return all;
 }
 
@@ -102,12 +103,12 @@ class fitting {
   }
 
   void uniform(way direction) {
-    const std::vector<double> capacities = candidates(0x1p17, 0.75 * static_cast<double>(largest_));
+    const std::vector<double> capacities = powers_and_middles(0x1p17, 0.75 * static_cast<double>(largest_));
     std::vector<std::vector<double>> columns(1 + capacities.size());
     std::vector<double> values;
-    for (std::size_t bytes = std::size_t{1} << 17; bytes <= largest_; bytes *= 2) {
-      const problem p = of_size(direction, bytes, std::uint64_t{1} << 17, most_count_);
-      const double n = static_cast<double>(p.count), table = static_cast<double>(bytes);
+    for (const double table : powers_and_middles(0x1p17, static_cast<double>(largest_))) {
+      const problem p = of_size(direction, static_cast<std::size_t>(table), std::uint64_t{1} << 17, most_count_);
+      const double n = static_cast<double>(p.count);
       const double in_order = bytes_in_order(p) * m_.sequential_at(bytes_in_order(p) + table);
       values.push_back(random_part(p, clock_.seconds(p, {}, {}), in_order));
       columns[0].push_back(1);
@@ -120,7 +121,7 @@ class fitting {
   }
 
   void partitioned(way direction) {
-    const std::vector<double> capacities = candidates(1, 0x1p19);
+    const std::vector<double> capacities = powers_and_middles(1, 0x1p19);
     std::vector<std::vector<double>> columns(1 + capacities.size());
     std::vector<double> values;
     const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);

@@ -78,7 +78,7 @@ struct prediction {
 [[nodiscard]] double predict_sequential(const parameters& machine, const problem& what);
 
 /// The choices that are possible, the fastest first. A single pass comes first unless another choice is predicted to
-/// take less than 0.95 of its time.
+/// take less than 0.98 of its time.
 [[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
 
 /// The numbers x >= 0 with the least sum of squares of relative errors of `values[i] ~ sum of columns[j][i] x[j]`.
