@@ -19,6 +19,9 @@ namespace hpe::gather {
 /// The paper's case I: the share of n uniform accesses to k blocks that miss a cache of N lines.
 [[nodiscard]] double uniform_misses(double accesses, double blocks, double lines);
 
+/// Likewise of a cache that loses all lines before they are used again if there are more than N.
+[[nodiscard]] double thrashing_misses(double accesses, double blocks, double lines);
+
 /// The paper's case II: transactions for each access if `together` accesses that are made at once go to `partitions`
 /// sequences of elements of `element` bytes in blocks of `line` bytes. The sum in the paper lacks the factor j; this is
 /// the sum with it.
@@ -28,6 +31,7 @@ namespace hpe::gather {
 struct level {
   double capacity;  ///< case I: bytes; case II: partitions whose current lines it holds
   double seconds;
+  bool thrashes = false;  ///< case I: when overfull it keeps nothing, where the paper's cache keeps N lines
 };
 
 /// How one direction behaves. Times are those of one access while the whole device works.
