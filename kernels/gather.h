@@ -119,12 +119,9 @@ struct gather_partition {
 /// gather_offsets_threads threads on GPUs.
 inline constexpr uint32_t gather_offsets_threads = 1024;
 
-/// Threads in a block on GPUs, and the elements of a stream that a thread of gather_access or gather_move has in
-/// flight.
+/// Threads in a block on GPUs, and the elements that a thread of gather_move has in flight. A thread of gather_access
+/// has one, as in a plain kernel: more of them leave room for fewer threads, and were slower.
 inline constexpr uint32_t gather_access_threads = 256, gather_move_threads = 256;
-[[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_access_each(uint32_t element) {
-  return element <= 8 ? 8 : 64 / element;
-}
 [[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_move_each(uint32_t element) {
   return element <= 8 ? 8 : 64 / element;
 }

@@ -29,17 +29,20 @@ problem of_size(way direction, std::size_t bytes, std::uint64_t least_count, std
           duplicates::any, out_of_range::skip};
 }
 
-std::vector<level> found(const std::vector<double>& capacities, const std::vector<double>& x, std::size_t first) {
+/// The levels whose times are x[first], x[first + 1], ..., as far as there are any.
+std::vector<level> found(const std::vector<double>& capacities, const std::vector<double>& x, std::size_t first,
+                         bool thrashes = false) {
   std::vector<level> levels;
   for (std::size_t j = 0; j < capacities.size(); ++j)
-    if (x[first + j] > 0) levels.push_back({capacities[j], x[first + j]});
+    if (x[first + j] > 0) levels.push_back({capacities[j], x[first + j], thrashes});
   return levels;
 }
 
-/// Powers of two, with the middles between them: candidates for the capacity of a level.
-std::vector<double> candidates(double from, double to) {
+/// Powers of two up to `to`, with the middles between them.
+std::vector<double> powers_and_middles(double from, double to) {
   std::vector<double> all;
-  for (double c = from; c < to; c *= 2) all.insert(all.end(), {c, 1.5 * c});
+  for (double c = from; c <= to; c *= 2) all.insert(all.end(), {c, 1.5 * c});
+  while (!all.empty() && all.back() > to) all.pop_back();
   return all;
 }
 
@@ -102,25 +105,29 @@ class fitting {
   }
 
   void uniform(way direction) {
-    const std::vector<double> capacities = candidates(0x1p17, 0.75 * static_cast<double>(largest_));
-    std::vector<std::vector<double>> columns(1 + capacities.size());
+    const std::vector<double> capacities = powers_and_middles(0x1p17, 0.75 * static_cast<double>(largest_));
+    const std::size_t levels = capacities.size();
+    std::vector<std::vector<double>> columns(1 + 2 * levels);
     std::vector<double> values;
-    for (std::size_t bytes = std::size_t{1} << 17; bytes <= largest_; bytes *= 2) {
-      const problem p = of_size(direction, bytes, std::uint64_t{1} << 17, most_count_);
-      const double n = static_cast<double>(p.count), table = static_cast<double>(bytes);
+    for (const double table : powers_and_middles(0x1p17, static_cast<double>(largest_))) {
+      const problem p = of_size(direction, static_cast<std::size_t>(table), std::uint64_t{1} << 17, most_count_);
+      const double n = static_cast<double>(p.count);
       const double in_order = bytes_in_order(p) * m_.sequential_at(bytes_in_order(p) + table);
       values.push_back(random_part(p, clock_.seconds(p, {}, {}), in_order));
       columns[0].push_back(1);
-      for (std::size_t j = 0; j < capacities.size(); ++j)
+      for (std::size_t j = 0; j < levels; ++j) {
         columns[1 + j].push_back(uniform_misses(n, table / m_.line, capacities[j] / m_.line));
+        columns[1 + levels + j].push_back(thrashing_misses(n, table / m_.line, capacities[j] / m_.line));
+      }
     }
     const std::vector<double> x = fit_not_negative(columns, values);
     times(direction).hit = x[0];
     times(direction).levels = found(capacities, x, 1);
+    for (const level& l : found(capacities, x, 1 + levels, true)) times(direction).levels.push_back(l);
   }
 
   void partitioned(way direction) {
-    const std::vector<double> capacities = candidates(1, 0x1p19);
+    const std::vector<double> capacities = powers_and_middles(1, 0x1p19);
     std::vector<std::vector<double>> columns(1 + capacities.size());
     std::vector<double> values;
     const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);

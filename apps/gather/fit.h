@@ -3,7 +3,6 @@
 /// The parameters of the model, from microbenchmarks of this machine.
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "apps/gather/model.h"

@@ -81,7 +81,7 @@ devices_and_choice choose(const request& r, const problem& what) {
   return result;
 }
 
-/// An index as the problem's kernels read it.
+/// Writes and reads an index of so many bytes.
 void put(std::byte* to, std::uint64_t index, std::size_t bytes) { std::memcpy(to, &index, bytes); }
 std::uint64_t get(const std::byte* from, std::size_t bytes) {
   std::uint64_t index = 0;
@@ -89,7 +89,7 @@ std::uint64_t get(const std::byte* from, std::size_t bytes) {
   return index;
 }
 
-/// Elements that show their place: each word has the place and its own number.
+/// Elements that show their place: all words differ.
 void number_elements(std::byte* to, std::uint64_t count, std::size_t bytes) {
   auto* const words = reinterpret_cast<std::uint32_t*>(to);
   const std::size_t each = bytes / 4;

@@ -14,12 +14,13 @@ namespace {
 
 using command_line::bad_input;
 
-/// A whole table need not be better by less than this.
-constexpr double worth = 0.95;
+/// A single pass is preferred to a method that is predicted to take more than this part of its time.
+constexpr double worth = 0.98;
 
 double uniform_access(const access_times& t, double accesses, double bytes, double line) {
   double seconds = t.hit;
-  for (const level& l : t.levels) seconds += l.seconds * uniform_misses(accesses, bytes / line, l.capacity / line);
+  for (const level& l : t.levels)
+    seconds += l.seconds * (l.thrashes ? thrashing_misses : uniform_misses)(accesses, bytes / line, l.capacity / line);
   return seconds;
 }
 
@@ -43,6 +44,11 @@ double uniform_misses(double accesses, double blocks, double lines) {
   if (accesses <= 0) return 0;
   if (distinct <= lines) return distinct / accesses;
   return (distinct + (distinct - lines) / distinct * (accesses - distinct)) / accesses;
+}
+
+double thrashing_misses(double accesses, double blocks, double lines) {
+  const double distinct = distinct_blocks(accesses, blocks);
+  return accesses <= 0 ? 0 : distinct <= lines ? distinct / accesses : 1;
 }
 
 double partition_misses(double partitions, double together, double element, double line) {
@@ -140,7 +146,8 @@ std::string explain(const parameters& machine, const problem& what) {
       fmt::format("{}: sequential {:.1f} GB/s (weighted mean), l = {:.0f} bytes, w = {:.0f}; an access {:.3f} ns",
                   machine.device, machine.mean_sequential() / 1e9, machine.line, machine.together, 1e9 * times.hit);
   for (const level& l : times.levels)
-    text += fmt::format(", {:+.3f} ns beyond {:.3g} MiB", 1e9 * l.seconds, l.capacity / 0x1p20);
+    text += fmt::format(", {:+.3f} ns {} {:.3g} MiB", 1e9 * l.seconds, l.thrashes ? "on tables beyond" : "beyond",
+                        l.capacity / 0x1p20);
   text += fmt::format("\n{:<14}{:>7}{:>12}{:>12}{:>12}{:>12}{:>12}  (ms, predicted)\n", "method", "chunks", "launches",
                       "sequential", "random", "partition", "total");
   for (const prediction& p : choices(machine, what))
@@ -155,7 +162,8 @@ using json = nlohmann::ordered_json;
 
 json of_levels(const std::vector<level>& levels) {
   json all = json::array();
-  for (const level& l : levels) all.push_back({{"capacity", l.capacity}, {"seconds", l.seconds}});
+  for (const level& l : levels)
+    all.push_back({{"capacity", l.capacity}, {"seconds", l.seconds}, {"thrashes", l.thrashes}});
   return all;
 }
 json of_times(const access_times& t) {
@@ -174,7 +182,7 @@ double number(const json& from, const char* name) {
 }
 std::vector<level> levels_of(const json& from) {
   std::vector<level> all;
-  for (const json& l : from) all.push_back({number(l, "capacity"), number(l, "seconds")});
+  for (const json& l : from) all.push_back({number(l, "capacity"), number(l, "seconds"), l.at("thrashes").get<bool>()});
   return all;
 }
 access_times times_of(const json& from) {

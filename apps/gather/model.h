@@ -19,6 +19,9 @@ namespace hpe::gather {
 /// The paper's case I: the share of n uniform accesses to k blocks that miss a cache of N lines.
 [[nodiscard]] double uniform_misses(double accesses, double blocks, double lines);
 
+/// Likewise of a cache that loses all lines before they are used again if there are more than N.
+[[nodiscard]] double thrashing_misses(double accesses, double blocks, double lines);
+
 /// The paper's case II: transactions for each access if `together` accesses that are made at once go to `partitions`
 /// sequences of elements of `element` bytes in blocks of `line` bytes. The sum in the paper lacks the factor j; this is
 /// the sum with it.
@@ -28,6 +31,7 @@ namespace hpe::gather {
 struct level {
   double capacity;  ///< case I: bytes; case II: partitions whose current lines it holds
   double seconds;
+  bool thrashes = false;  ///< case I: when overfull it keeps nothing, where the paper's cache keeps N lines
 };
 
 /// How one direction behaves. Times are those of one access while the whole device works.
@@ -78,7 +82,7 @@ struct prediction {
 [[nodiscard]] double predict_sequential(const parameters& machine, const problem& what);
 
 /// The choices that are possible, the fastest first. A single pass comes first unless another choice is predicted to
-/// take less than 0.95 of its time.
+/// take less than 0.98 of its time.
 [[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
 
 /// The numbers x >= 0 with the least sum of squares of relative errors of `values[i] ~ sum of columns[j][i] x[j]`.

@@ -147,7 +147,7 @@ std::span<std::byte> plan::all(const void* data, std::uint64_t count, std::size_
 
 hpeShape plan::shape(std::size_t device, std::uint64_t count) const {
   constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
-  const std::uint64_t tile = kernels::gather_access_threads * kernels::gather_access_each(types_.element);
+  constexpr std::uint64_t tile = kernels::gather_access_threads;
   const std::uint64_t tiles = std::clamp<std::uint64_t>((count + tile - 1) / tile, 1, most);
   // A few tiles for each thread of a soft device, so that no thread waits long for another at the end.
   const std::uint64_t limit = soft_ ? std::uint64_t{4} * units_[device] : tiles;

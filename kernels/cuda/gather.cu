@@ -51,35 +51,19 @@ __device__ __forceinline__ void store_once(two_uint4* to, const two_uint4& value
 
 template <class Element, class Index>
 __device__ __forceinline__ void access_stream(const gather_access_parameters& p, const gather_stream& s) {
-  constexpr uint32_t each = gather_access_each(sizeof(Element));
   const uint64_t first = s.begin != nullptr ? *s.begin : 0, count = (s.begin != nullptr ? *s.end : s.count) - first;
   const Index* const indices = static_cast<const Index*>(s.indices) + first;
   Element* const values = static_cast<Element*>(s.values) + first;
   Element* const table = static_cast<Element*>(p.table);
   const bool scatter = p.types.way == gather_way::scatter;
-  const uint64_t span = p.to - p.from, tile = uint64_t{blockDim.x} * each;
-  for (uint64_t base = blockIdx.x * tile + threadIdx.x; base < count; base += gridDim.x * tile) {
-    uint64_t index[each];
-    bool mine[each];
-    Element element[each];
-#pragma unroll
-    for (uint32_t k = 0; k < each; ++k) {
-      const uint64_t i = base + uint64_t{k} * blockDim.x;
-      index[k] = i < count ? load_once(indices + i) : p.from;
-      mine[k] = i < count && index[k] - p.from < span;
-      if (i < count && index[k] >= p.table_count && p.status != nullptr) report(p.status, p.first_place + first + i);
-      if (p.winners != nullptr && mine[k]) mine[k] = p.winners[index[k]] == p.first_place + first + i + 1;
-    }
-#pragma unroll
-    for (uint32_t k = 0; k < each; ++k)
-      if (mine[k]) element[k] = scatter ? load_once(values + base + uint64_t{k} * blockDim.x) : table[index[k]];
-#pragma unroll
-    for (uint32_t k = 0; k < each; ++k) {
-      if (!mine[k]) continue;
-      if (scatter)
-        table[index[k]] = element[k];
-      else
-        store_once(values + base + uint64_t{k} * blockDim.x, element[k]);
+  for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += uint64_t{gridDim.x} * blockDim.x) {
+    const uint64_t x = load_once(indices + i);
+    if (x - p.from >= p.to - p.from) {
+      if (x >= p.table_count && p.status != nullptr) report(p.status, p.first_place + first + i);
+    } else if (!scatter) {
+      store_once(values + i, table[x]);
+    } else if (p.winners == nullptr || p.winners[x] == p.first_place + first + i + 1) {
+      table[x] = load_once(values + i);
     }
   }
 }

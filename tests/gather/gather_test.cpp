@@ -107,7 +107,9 @@ TEST(gather, a_table_is_staged_chunk_by_chunk) {
   for (const way direction : {way::gather, way::scatter})
     for (const std::uint32_t chunks : {1, 3, 7})
       check({{direction, 16, 4, 5003, 7001, duplicates::any, out_of_range::skip}, {method::staged, chunks}, {0}, 6000});
-  EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {method::staged, 2}, one_and_all().back()), error);
+  if (const std::vector<int> all = one_and_all().back(); all.size() > 1) {
+    EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {method::staged, 2}, all), error);
+  }
 }
 
 TEST(gather, small_and_odd_sizes) {
@@ -115,7 +117,8 @@ TEST(gather, small_and_odd_sizes) {
     for (const choice how :
          {choice{method::single_pass, 1}, choice{method::multi_pass, 64}, choice{method::partitioned, 64}})
       for (const std::uint64_t table : {1, 2, 65})
-        for (const std::uint64_t count : {1, 64, 129}) check({{direction, 8, 8, table, count}, how, {0, 1}, table});
+        for (const std::uint64_t count : {1, 64, 129})
+          check({{direction, 8, 8, table, count}, how, one_and_all().back(), table});
 }
 
 TEST(gather, the_last_of_equal_indices_wins) {

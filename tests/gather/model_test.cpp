@@ -43,6 +43,8 @@ TEST(gather_model, misses_of_case_one) {
   const double e = distinct_blocks(1e6, 1000);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), (e + (e - 500) / e * (1e6 - e)) / 1e6, 1e-12);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), 0.5, 0.001);
+  EXPECT_EQ(thrashing_misses(1e6, 1000, 500), 1);
+  EXPECT_EQ(thrashing_misses(1e6, 1000, 1000), uniform_misses(1e6, 1000, 1000));
 }
 
 TEST(gather_model, transactions_of_case_two) {
@@ -67,7 +69,7 @@ parameters a_machine() {
   m.launch = 1e-5;
   m.pass = 1e-11;
   m.sequential = {{1e6, 1e-12}, {1e9, 1e-11}};
-  m.gather = {1e-10, {{0x1p20, 5e-9}}, 1e-10, {{64, 1e-9}}, 1e-11};
+  m.gather = {1e-10, {{0x1p20, 4e-9}, {0x1p21, 1e-9, true}}, 1e-10, {{64, 1e-9}}, 1e-11};
   m.scatter = {1e-10, {}, 1e-10, {}, 1e-9};
   return m;
 }
