@@ -93,12 +93,28 @@ struct absorb {
   }
 };
 
-/// The shape of a launch of absorb. multiprocessors: 0 for soft devices, which take a plane as a tile.
+/// On GPUs: the cells that a block takes, and the blocks of a plane in layers of x and of another one.
+inline constexpr int64_t absorb_block_cells = 4096;
+struct absorb_blocks {
+  int64_t of_layer_plane, of_other_plane;
+
+  template <class T>
+  constexpr explicit absorb_blocks(const absorb<T>& p) : of_layer_plane(0), of_other_plane(0) {
+    const int64_t wide_y = p.ends[1].width(), wide_z = p.ends[2].width();
+    of_layer_plane = (p.layout.ny * p.layout.nz + absorb_block_cells - 1) / absorb_block_cells;
+    const int64_t cells = wide_y * p.layout.nz + (p.layout.ny - wide_y) * wide_z;
+    of_other_plane = (cells + absorb_block_cells - 1) / absorb_block_cells;
+  }
+};
+
+/// The shape of a launch of absorb. Soft devices take a plane as a tile. GPUs have orders 4, 8, 12 and 16.
 template <class T>
-[[nodiscard]] constexpr hpeShape absorb_shape(const absorb<T>& p, int64_t multiprocessors) {
-  if (multiprocessors == 0) return {{uint32_t(p.x1 - p.x0), 1, 1}, {1, 1, 1}};
-  constexpr int64_t threads = 256, blocks_each = 8;
-  return {{uint32_t(multiprocessors * blocks_each), 1, 1}, {uint32_t(threads), 1, 1}};
+[[nodiscard]] constexpr hpeShape absorb_shape(const absorb<T>& p, bool on_gpu) {
+  const int64_t planes = p.x1 - p.x0;
+  if (!on_gpu) return {{uint32_t(planes), 1, 1}, {1, 1, 1}};
+  const absorb_blocks blocks(p);
+  const int64_t all = p.layer_planes() * blocks.of_layer_plane + (planes - p.layer_planes()) * blocks.of_other_plane;
+  return {{uint32_t(all), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
 }  // namespace hpe::kernels

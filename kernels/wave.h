@@ -163,9 +163,9 @@ struct slab {
 /// it.
 ///
 /// Computes the planes of `part` and in them the cells of `across`. Reads: now in planes x0 - radius to x1 + radius.
-/// Writes and reads: next in planes x0 to x1. taper_z has z1 elements rounded up to 4. On GPUs z0 is a multiple of 4,
-/// and up to three elements of next behind z1 are overwritten: rim cells of boxes, which are received again before they
-/// are read, or zeros, which stay zero.
+/// Writes and reads: next in planes x0 to x1. taper_z has z1 elements rounded up to row_multiple. On GPUs taper_z is
+/// aligned to 16 bytes, z0 is a multiple of 4, and up to three elements of next behind z1 are overwritten: rim cells of
+/// boxes, which are received again before they are read, or zeros, which stay zero.
 template <class T>
 struct wave_step {
   T* next;

@@ -7,22 +7,16 @@ namespace hpe::rtm {
 
 namespace {
 
-/// Elements of the taper of an axis: whole vectors, and one more. The tapers of all axes lie one behind the other, and
-/// kernels load vectors of the last one.
-std::int64_t taper_size(std::int64_t cells) {
-  return (cells + kernels::row_multiple - 1) / kernels::row_multiple * kernels::row_multiple + kernels::row_multiple;
-}
-
 /// g of one axis: `before` and `after` cells of sponge around `cells` that do not damp, then ones to the end of the
-/// last vector. The damping a grows with the cube of the depth into the sponge; its integral is the same for every
-/// width, so wider sponges only damp more smoothly.
+/// last vector, so that the tapers of the next axis are aligned behind it. The damping a grows with the cube of the
+/// depth into the sponge; its integral is the same for every width, so wider sponges only damp more smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
   constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {
     const double u = static_cast<double>(depth) / static_cast<double>(width);
     return step_ratio * 4 * integral / static_cast<double>(width) * u * u * u;
   };
-  std::vector<double> g(static_cast<std::size_t>(taper_size(before + cells + after)), 1.0);
+  std::vector<double> g(static_cast<std::size_t>(kernels::whole_vectors(before + cells + after)), 1.0);
   for (std::int64_t i = 0; i < before; ++i) g[static_cast<std::size_t>(i)] = 1 / (1 + damping(before - i, before));
   for (std::int64_t i = 0; i < after; ++i)
     g[static_cast<std::size_t>(before + cells + i)] = 1 / (1 + damping(i + 1, after));
@@ -96,7 +90,7 @@ grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1) {
   g.model.x = from - x0;
   g.model.nx = to - from;
   g.taper_x.assign(whole.taper_x.begin() + x0, whole.taper_x.begin() + x1);
-  g.taper_x.resize(static_cast<std::size_t>(taper_size(x1 - x0)), 1.0);
+  g.taper_x.resize(static_cast<std::size_t>(kernels::whole_vectors(x1 - x0)), 1.0);
   return g;
 }
 

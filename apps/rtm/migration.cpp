@@ -27,6 +27,9 @@ grid checked_grid(const volume& model, double fastest, const migration_settings&
     throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + model.spacing.text() +
                     " m and velocities up to " + number(fastest) + " m/s it must be positive and at most " +
                     number(limit * 1e3) + " ms to be stable");
+  if (!(s.largest_angle > 0 && s.largest_angle <= 90))
+    throw bad_input("a largest angle of " + number(s.largest_angle) +
+                    " degrees: more than 0 and at most 90 are possible");
   if (s.steps < 1 || s.keep_every < 1)
     throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
   const grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
@@ -215,7 +218,7 @@ void migration::mute(std::vector<float>& data, const shot& s) const {
     const kernels::point& r = s.receivers[i];
     const double along_y = g.ends == kernels::y_ends::closed ? (r.y - s.source.y) * g.spacing.y : 0;
     const double offset = std::hypot((r.x - s.source.x) * g.spacing.x, along_y, (r.z - s.source.z) * g.spacing.z);
-    const double begin = offset / velocity + delay + period;
+    const double begin = offset / (velocity * std::sin(pi / 180 * all.largest_angle)) + delay + period;
     for (std::int64_t t = 0; t < all.steps; ++t)
       data[static_cast<std::size_t>(t) * n + i] *=
           static_cast<float>(ramp((static_cast<double>(t) * all.time_step - begin) / period));

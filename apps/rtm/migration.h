@@ -40,7 +40,10 @@ struct shot {
 
 /// How the recorded data are changed before they are sent back into the ground.
 enum class preparation {
-  mute,     ///< the direct wave is faded out: everything before offset / velocity at the source + two periods
+  /// Everything before offset / (velocity at the source * sin(largest_angle)) + two periods is faded out: the direct
+  /// wave,
+  /// and reflections at larger angles.
+  mute,
   residual  ///< the data of the smooth model are subtracted, and with them direct and diving waves
 };
 
@@ -54,6 +57,7 @@ struct migration_settings {
   boundaries edges;
   std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
+  double largest_angle = 90;        ///< of incidence on a flat reflector, degrees; the mute fades larger ones out too
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< of the peak of such a wavelet, seconds
 };

@@ -140,6 +140,8 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   w.edges.cpml = s.cpml;
   w.edges.free_surface = s.free_surface;
   w.data = s.data == "mute" ? preparation::mute : preparation::residual;
+  if (w.data != preparation::mute && s.angle != 90) throw bad_input("[migration] angle belongs to data = \"mute\"");
+  w.largest_angle = s.angle;
   return r;
 }
 
@@ -148,7 +150,7 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
   hash h;
   h.add(std::vector<char>(also.begin(), also.end()));
   for (const double number : {velocity.spacing.x, velocity.spacing.y, velocity.spacing.z, velocity.x0, velocity.y0,
-                              r.wave.frequency, r.wave.time_step, r.wave.delay})
+                              r.wave.frequency, r.wave.time_step, r.wave.delay, r.wave.largest_angle})
     h.add(number);
   for (const std::int64_t number :
        {velocity.nx, velocity.ny, velocity.nz, r.stride, r.samples, r.wave.keep_every, r.wave.keep.bits, r.wave.order,

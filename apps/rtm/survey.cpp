@@ -92,6 +92,8 @@ std::vector<field> fields_of(survey& s) {
        "without file and builtin: deviation of the Gaussian that smooths [model] (8 cells); 0: none", 0},
       {"migration", "data", one_of{&s.data, {"mute", "residual"}},
        "mute fades the direct wave out; residual subtracts records of the migration model"},
+      {"migration", "angle", &s.angle, "degrees: mute also fades reflections at larger angles of incidence out (90)",
+       above_zero},
       {"migration", "keep_every", &s.keep_every,
        "steps between kept wave fields (6 in a period of the highest frequency)", 1},
       {"migration", "compress", number_of{&s.keep.bits, {0, 4, 8, 16}},

@@ -19,6 +19,7 @@ struct survey {
   velocity_source migration;  ///< in which records are migrated; if nothing is stated, model smoothed
   double smooth = -1;         ///< deviation of the Gaussian, metres
   std::string data = "mute";
+  double angle = 90;  ///< degrees
   std::int64_t keep_every = 0;
   keeping keep;
 

@@ -237,8 +237,7 @@ typename propagator<T>::layer_part propagator<T>::make_layers(int device) const 
                  [](double v) { return static_cast<T>(v); });
   part.parameters.memory = part.memory.data();
   part.parameters.rates = part.rates.data();
-  const hpeDeviceInfo it = device_info(device);
-  part.shape = kernels::absorb_shape(p, it.kind == HPE_DEVICE_CUDA ? it.compute_units : 0);
+  part.shape = kernels::absorb_shape(p, device_info(device).kind == HPE_DEVICE_CUDA);
   return part;
 }
 

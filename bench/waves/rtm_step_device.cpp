@@ -69,8 +69,8 @@ class stepper {
       if (memory_.size() > 0) {
         layers_.now = p_.now;
         layers_.next = p_.next;
-        hpe::launch(absorb_, absorb_shape(layers_, hpe::device_info(0).compute_units), layers_, in(now_), inout(next_),
-                    in(speed_), inout(memory_), in(rates_));
+        hpe::launch(absorb_, absorb_shape(layers_, true), layers_, in(now_), inout(next_), in(speed_), inout(memory_),
+                    in(rates_));
       }
       hpe::launch(step_, step_shape(p_.part, p_.across), p_, in(now_), inout(next_), in(speed_), in(tapers_));
       std::swap(now_, next_);

@@ -92,7 +92,7 @@ outcome<T> run(const layers<T>& g, hpeHostKernel kernel, const std::vector<int64
     p.memory = memory.data();
     const auto tiles = static_cast<uint64_t>(end - begin);
     for (uint64_t t = 0; t < tiles; ++t) {
-      const hpeTiles one{t, t + 1, {absorb_shape(p, 0).grid[0], 1, 1}};
+      const hpeTiles one{t, t + 1, {absorb_shape(p, false).grid[0], 1, 1}};
       kernel(&p, &one);
     }
     g.move_memory(p, memory, o.memory, true);
@@ -193,7 +193,7 @@ TEST(OnDevices, LayersHaveTheBitsOfTheHost) {
       p.speed = speed.data();
       p.rates = rates.data();
       p.memory = memory.data();
-      launch_on(0, on_device, absorb_shape(p, it.kind == HPE_DEVICE_CUDA ? 2 : 0), p, inout(next), in(now), in(speed),
+      launch_on(0, on_device, absorb_shape(p, it.kind == HPE_DEVICE_CUDA), p, inout(next), in(now), in(speed),
                 in(rates), inout(memory));
       std::copy(memory.begin(), memory.end(), part.begin());
       g.move_memory(p, part, all, true);

@@ -162,6 +162,9 @@ TEST(Image, SettingsThatCannotRunSaySo) {
   EXPECT_THROW(start(), bad_input);
   s.devices = 1;
   simulation good(truth, 2000, s, nullptr);
+  migration_settings flat = s;
+  flat.largest_angle = 0;
+  EXPECT_THROW(simulation(truth, 2000, flat, nullptr), bad_input);
   EXPECT_THROW(static_cast<void>(good.medium_of(make_volume(41, 1, 30, spacing, 2000))), bad_input);
   EXPECT_THROW(static_cast<void>(good.medium_of(make_volume(40, 1, 30, spacing, 2001))), bad_input);
   const medium<float> ground = good.medium_of(truth);
@@ -257,6 +260,34 @@ TEST(Volume, SmoothingKeepsConstantsAndTravelTimes) {
   EXPECT_NEAR(after, before, 1e-3 * before);
   EXPECT_GT(ramp.at(2, 0, 49), 2100);
   EXPECT_EQ(ramp.at(2, 0, 5), 2000);
+}
+
+/// The largest value in the middle of the image of a flat reflector at 300 m, from receivers at these distances in
+/// cells.
+float strength_of_image(double angle, std::int32_t nearest, std::int32_t furthest) {
+  const volume truth = flat_model(140, 1, 60, spacing, 300, 2000, 2500),
+               smooth = make_volume(140, 1, 60, spacing, 2000);
+  migration_settings s;
+  s.frequency = 20;
+  s.time_step = 0.9 * stable_step(2, spacing, 2500);
+  s.steps = static_cast<std::int64_t>(0.9 / s.time_step);
+  s.largest_angle = angle;
+  simulation on(truth, fastest(truth), s, nullptr);
+  migration work(on, smooth);
+  shot one{{50, 0, 2}, {}};
+  for (std::int32_t r = nearest; r <= furthest; ++r) one.receivers.push_back({50 + r, 0, 2});
+  work.add(one, on.record(on.medium_of(truth), one, "recording"));
+  const volume image = without_background(work.image(condition::correlation));
+  float most = 0;
+  for (std::int64_t x = 45; x < 100; ++x)
+    for (std::int64_t z = 22; z < 36; ++z) most = std::max(most, std::abs(image.at(x, 0, z)));
+  return most;
+}
+
+TEST(Image, AngleMuteKeepsSteepReflectionsOnly) {
+  // Incidence on the reflector: up to 15 degrees near, 42 to 53 degrees far from the source.
+  EXPECT_NEAR(strength_of_image(30, 0, 15), strength_of_image(90, 0, 15), 0.05 * strength_of_image(90, 0, 15));
+  EXPECT_LT(strength_of_image(30, 52, 75), 0.05 * strength_of_image(90, 52, 75));
 }
 
 }  // namespace
