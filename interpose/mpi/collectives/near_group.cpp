@@ -73,13 +73,15 @@ bool near_group::votes() noexcept {
   return device_seen_ || (calls_ & (calls_ - 1)) == 0 || calls_ % rare == 0;
 }
 
-bool near_group::agree(memory mine) {
-  int highest = static_cast<int>(mine);
+bool near_group::agree(memory mine, needed ranks) {
+  constexpr int ordinary = static_cast<int>(memory::ordinary);
+  constexpr int device = static_cast<int>(memory::device);
+  int all = static_cast<int>(mine);
   HPE_REAL(Allreduce)
-  (MPI_IN_PLACE, &highest, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
-   static_cast<MPI_Op>(find_variable("ompi_mpi_op_max")), comm_);
-  device_seen_ = device_seen_ || highest != static_cast<int>(memory::ordinary);
-  return highest == static_cast<int>(memory::device);
+  (MPI_IN_PLACE, &all, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
+   static_cast<MPI_Op>(find_variable("ompi_mpi_op_bor")), comm_);
+  device_seen_ = device_seen_ || all != ordinary;
+  return all == device || (ranks == needed::one && all == (device | ordinary));
 }
 
 MPI_Comm near_group::channel() {
