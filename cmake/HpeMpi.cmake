@@ -1,11 +1,13 @@
-# MPI, if it is there: Open MPI 4, whose mpi.h the wrappers in interpose/mpi are made from.
+# MPI, if it is there: the libraries whose mpi.h the wrappers in interpose/mpi are made from.
 #
-#   HPE_MPI          the cache variable: ON, OFF or AUTO (where Open MPI is installed)
-#   HPE_MPI_INCLUDE  the folder of its mpi.h; empty: no MPI
+#   HPE_MPI            the cache variable: ON, OFF or AUTO (where Open MPI is installed)
+#   HPE_MPI_INCLUDE    the folder of Open MPI's mpi.h; empty: no MPI
+#   HPE_MPICH_INCLUDE  the folder of MPICH's mpi.h, with MPI 4; empty: no wrappers for MPICH
 set(HPE_MPI AUTO CACHE STRING "Calls of MPI take device pointers: ON, OFF, or AUTO, where Open MPI is installed")
 set_property(CACHE HPE_MPI PROPERTY STRINGS AUTO ON OFF)
 
 set(HPE_MPI_INCLUDE "")
+set(HPE_MPICH_INCLUDE "")
 if(NOT HPE_MPI STREQUAL "OFF")
   find_package(MPI COMPONENTS C QUIET)
   find_package(Python3 COMPONENTS Interpreter QUIET)
@@ -24,7 +26,12 @@ if(NOT HPE_MPI STREQUAL "OFF")
   endif()
 endif()
 if(HPE_MPI_INCLUDE)
-  message(STATUS "MPI: yes (${HPE_MPI_INCLUDE})")
+  find_path(HPE_MPICH_HEADERS mpi_proto.h PATH_SUFFIXES mpich x86_64-linux-gnu/mpich)
+  mark_as_advanced(HPE_MPICH_HEADERS)
+  if(HPE_MPICH_HEADERS)
+    set(HPE_MPICH_INCLUDE ${HPE_MPICH_HEADERS})
+  endif()
+  message(STATUS "MPI: yes (${HPE_MPI_INCLUDE}; MPICH: ${HPE_MPICH_INCLUDE})")
 else()
   message(STATUS "MPI: no (HPE_MPI=${HPE_MPI})")
 endif()

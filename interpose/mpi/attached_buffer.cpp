@@ -33,8 +33,7 @@ extern "C" {
 
 int MPI_Buffer_attach(void* buffer, int size) {
   auto& next = HPE_REAL(Buffer_attach);
-  if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr || !library_is_known())
-    return leave(next(buffer, size));
+  if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr) return leave(next(buffer, size));
   std::unique_ptr<std::byte[]> instead(new (std::nothrow) std::byte[static_cast<std::size_t>(size)]);
   if (instead == nullptr)
     return leave(raise(no_object{}, hpe::error(HPE_ERROR_OUT_OF_MEMORY,
@@ -47,7 +46,6 @@ int MPI_Buffer_attach(void* buffer, int size) {
   it.instead = std::move(instead);
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Buffer_attach, (void*, int))
 
 int MPI_Buffer_detach(void* buffer, int* size) {
   const int result = HPE_REAL(Buffer_detach)(buffer, size);
@@ -61,5 +59,4 @@ int MPI_Buffer_detach(void* buffer, int* size) {
   }
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Buffer_detach, (void*, int*))
 }

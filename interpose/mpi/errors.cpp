@@ -4,6 +4,9 @@
 #include <mutex>
 #include <string>
 
+#include "interpose/mpi/libraries/library.h"
+#include "runtime/base/log.h"
+
 namespace hpe::interpose::mpi {
 
 namespace {
@@ -19,26 +22,51 @@ int class_for(hpeStatus status) {
 }
 
 // One error code for each status, because MPI 3.1 cannot free codes. The code's string describes the last error.
+struct told_error {
+  int code = MPI_ERR_OTHER;
+  std::string sentence;
+};
+
+struct told_errors {
+  std::mutex mutex;
+  std::map<hpeStatus, told_error> by_status;
+
+  static told_errors& all() {
+    static auto* const it = new told_errors;
+    return *it;
+  }
+};
+
 int code_for(const error& what) {
-  static std::mutex mutex;
-  static std::map<hpeStatus, int> codes;
-  const std::lock_guard lock(mutex);
-  const auto [entry, made] = codes.try_emplace(what.status(), MPI_ERR_OTHER);
-  if (made) HPE_REAL(Add_error_code)(class_for(what.status()), &entry->second);
-  const std::string sentence = std::string("hpe: ") + what.what();
-  HPE_REAL(Add_error_string)(entry->second, sentence.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
-  return entry->second;
+  told_errors& all = told_errors::all();
+  const std::lock_guard lock(all.mutex);
+  const auto [entry, made] = all.by_status.try_emplace(what.status());
+  told_error& told = entry->second;
+  if (made) HPE_REAL(Add_error_code)(class_for(what.status()), &told.code);
+  told.sentence = (std::string("hpe: ") + what.what()).substr(0, MPI_MAX_ERROR_STRING - 1);
+  HPE_REAL(Add_error_string)(told.code, told.sentence.c_str());
+  if (!shows_added_strings()) log(log_level::error, "{}", what.what());
+  return told.code;
+}
+
+// The sentence for a code of hpe; empty for all others.
+std::string sentence_for(int code) {
+  told_errors& all = told_errors::all();
+  const std::lock_guard lock(all.mutex);
+  for (const auto& [status, told] : all.by_status)
+    if (told.code == code && code != MPI_ERR_OTHER) return told.sentence;
+  return {};
 }
 
 struct call_handler {
   int code;
   void operator()(no_object) const { HPE_REAL(Comm_call_errhandler)(handles::get().comm_world, code); }
-  void operator()(MPI_Comm comm) const {
-    if (comm == nullptr || comm == handles::get().comm_null) return (*this)(no_object{});
-    HPE_REAL(Comm_call_errhandler)(comm, code);
+  void operator()(on_comm object) const {
+    if (is_null(object.comm, handles::get().comm_null)) return (*this)(no_object{});
+    HPE_REAL(Comm_call_errhandler)(object.comm, code);
   }
-  void operator()(MPI_Win win) const { HPE_REAL(Win_call_errhandler)(win, code); }
-  void operator()(MPI_File file) const { HPE_REAL(File_call_errhandler)(file, code); }
+  void operator()(on_win object) const { HPE_REAL(Win_call_errhandler)(object.win, code); }
+  void operator()(on_file object) const { HPE_REAL(File_call_errhandler)(object.file, code); }
 };
 
 }  // namespace
@@ -51,3 +79,13 @@ int raise(const mpi_object& object, int code) {
 }
 
 }  // namespace hpe::interpose::mpi
+
+// Not all libraries give back the string that was added for a code (shows_added_strings()).
+int MPI_Error_string(int code, char* text, int* length) {
+  using namespace hpe::interpose::mpi;
+  const std::string sentence = sentence_for(code);
+  if (sentence.empty()) return HPE_REAL(Error_string)(code, text, length);
+  *length = static_cast<int>(sentence.copy(text, sentence.size()));
+  text[sentence.size()] = '\0';
+  return MPI_SUCCESS;
+}

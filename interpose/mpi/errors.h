@@ -14,7 +14,20 @@ namespace hpe::interpose::mpi {
 struct no_object {
   friend bool operator==(no_object, no_object) = default;
 };
-using mpi_object = std::variant<no_object, MPI_Comm, MPI_Win, MPI_File>;
+/// The handles in types of their own: in some MPI libraries MPI_Comm and MPI_Win are both int.
+struct on_comm {
+  MPI_Comm comm;
+  friend bool operator==(on_comm, on_comm) = default;
+};
+struct on_win {
+  MPI_Win win;
+  friend bool operator==(on_win, on_win) = default;
+};
+struct on_file {
+  MPI_File file;
+  friend bool operator==(on_file, on_file) = default;
+};
+using mpi_object = std::variant<no_object, on_comm, on_win, on_file>;
 
 /// Calls the object's error handler. If the handler returns, returns the error code that the MPI call returns.
 /// MPI_Error_string gives the message of `what`. The error class is MPI_ERR_BUFFER for memory that the call cannot use,

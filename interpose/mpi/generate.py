@@ -1,22 +1,29 @@
 #!/usr/bin/env python3
-"""Makes the wrappers of functions.txt from the prototypes in mpi.h.
+"""Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of what is wrapped.
 
-    generate.py mpi.h functions.txt wrappers.cpp
+    generate.py wrap functions.txt wrappers.cpp mpi.h...
+    generate.py list functions.def libhpe-*.so...
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
-PROTOTYPE = re.compile(
-    r"OMPI_DECLSPEC\s+([\w\s*]+?)\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi_interface_\w+__\(.*?\)\s*)?;", re.DOTALL)
+# Open MPI's header, then MPICH's (mpi.h, mpi_proto.h and mpio.h).
+PROTOTYPES = [re.compile(pattern, re.DOTALL | re.MULTILINE) for pattern in (
+    r"OMPI_DECLSPEC\s+[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi_interface_\w+__\(.*?\)\s*)?;",
+    r"^\s*[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:(?:MPICH|ROMIO)_\w+(?:\([\d,]*\))?\s*)+;")]
 PARAMETER = re.compile(r"^(.*?)(\w+)\s*((?:\[\w*\])*)$")
+# Names of parameters that differ from the standard's: in Open MPI 4.1.
+RENAMED = {("Rsend", "ibuf"): "buf", ("Mrecv", "type"): "datatype", ("Imrecv", "type"): "datatype"}
 DIRECTIONS = {"in", "out", "inout", "received"}
 
 
 class Parameter:
-    def __init__(self, text):
-        kind, self.name, array = PARAMETER.match(" ".join(text.split())).groups()
+    def __init__(self, function, text):
+        kind, name, array = PARAMETER.match(" ".join(text.split())).groups()
+        self.name = RENAMED.get((function, name), name)
         self.type = kind.strip() + ("*" if array else "")
         self.text = f"{self.type} {self.name}"
 
@@ -25,15 +32,16 @@ class Parameter:
         return self.type.replace(" ", "") in ("void*", "constvoid*")
 
 
-def read_prototypes(header):
-    """{name without MPI_: [Parameter]} of all functions that mpi.h declares."""
-    text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
+def read_prototypes(*headers):
+    """{name without MPI_: [Parameter]} of all functions that the headers declare."""
     found = {}
-    for _, name, parameters in PROTOTYPE.findall(text):
-        if "(" in parameters or parameters.strip() == "void":
-            found[name] = []  # a function of callbacks, or of nothing
-        else:
-            found[name] = [Parameter(p) for p in parameters.split(",") if "..." not in p]
+    for header in headers:
+        text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
+        for name, parameters in (match for pattern in PROTOTYPES for match in pattern.findall(text)):
+            if "(" in parameters or parameters.strip() == "void":
+                found[name] = []  # a function of callbacks, or of nothing
+            else:
+                found[name] = [Parameter(name, p) for p in parameters.split(",") if "..." not in p]
     return found
 
 
@@ -82,7 +90,8 @@ def wrapper(name, parameters, clauses, first):
     missing = [p for p in pointers if p not in names]
     if missing:
         sys.exit(f"MPI_{name} has no argument {missing[0]}")
-    where = next((n for n in ("comm", "win", "fh") if n in names), "no_object{}")
+    objects = {"comm": "on_comm{comm}", "win": "on_win{win}", "fh": "on_file{fh}"}
+    where = next((told for n, told in objects.items() if n in names), "no_object{}")
 
     first_way = []
     if first:
@@ -98,7 +107,6 @@ def wrapper(name, parameters, clauses, first):
         waiting = [f'  static constexpr named_call about{{"MPI_{name}"{words}}};',
                    f"  const waiting_call waiting({', '.join(['about', *told])});"]
 
-    also_as_pmpi = f'HPE_ALSO_AS_PMPI({name}, ({", ".join(p.type for p in parameters)}))'
     # Other ranks wait in the call for this one.
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
@@ -122,7 +130,7 @@ def wrapper(name, parameters, clauses, first):
             action = f"here.{direction}({pointer}, {which})"
         lines.append(f"    if (concerns({pointer}){condition}) {action};")
     if not pointers:
-        return "\n".join([*lines[:-1], "}", also_as_pmpi, ""])
+        return "\n".join([*lines[:-1], "}", ""])
     if "fh" in names and is_collective:
         lines.append("    if (here.failed()) count = 0;  // zeros in place of the buffer do not go to the file")
     lambda_call = f"[&] {{ return {call}; }}"
@@ -142,15 +150,13 @@ def wrapper(name, parameters, clauses, first):
         "  };",
         f"  return leave(carry_out({where}, with_staging, [=] {{ return {call}; }}{kind}));",
         "}",
-        also_as_pmpi,
         "",
     ]
     return "\n".join(lines)
 
 
-def main():
-    header, table, output = sys.argv[1:]
-    prototypes = read_prototypes(header)
+def wrap(table, output, *headers):
+    prototypes = read_prototypes(*headers)
     rows, _, _ = read_table(table)
     text = [
         "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
@@ -169,11 +175,18 @@ def main():
     for row in rows:
         for name in row.names:
             if name not in prototypes:
-                sys.exit(f"{table}: mpi.h declares no MPI_{name}")
+                sys.exit(f"{table}: {headers[0]} declares no MPI_{name}")
             text.append(wrapper(name, prototypes[name], row.clauses, row.first.get(name)))
     text.append("}")
     Path(output).write_text("\n".join(text) + "\n")
 
 
+def list_functions(output, *libraries):
+    """Writes the names of all wrappers, from the symbols of the libraries that have them."""
+    symbols = subprocess.run(["nm", "-D", "--defined-only", *libraries], check=True, capture_output=True, text=True).stdout
+    names = sorted(set(re.findall(r" T MPI_(\w+)$", symbols, re.MULTILINE)))
+    Path(output).write_text("".join(f"HPE_MPI_FUNCTION({name})\n" for name in names))
+
+
 if __name__ == "__main__":
-    main()
+    {"wrap": wrap, "list": list_functions}[sys.argv[1]](*sys.argv[2:])

@@ -7,7 +7,7 @@ namespace hpe::interpose::mpi {
 namespace {
 
 bool is_inter(MPI_Comm comm) {
-  if (comm == nullptr || comm == handles::get().comm_null) throw left_to_mpi{};
+  if (is_null(comm, handles::get().comm_null)) throw left_to_mpi{};
   int flag = 0;
   HPE_REAL(Comm_test_inter)(comm, &flag);
   return flag != 0;
@@ -41,7 +41,7 @@ neighbours neighbours_of(MPI_Comm comm) {
 
 }  // namespace
 
-bool is_intra(MPI_Comm comm) { return comm != nullptr && comm != handles::get().comm_null && !is_inter(comm); }
+bool is_intra(MPI_Comm comm) { return !is_null(comm, handles::get().comm_null) && !is_inter(comm); }
 
 int members(MPI_Comm comm) {
   if (!is_inter(comm)) return local_members(comm);

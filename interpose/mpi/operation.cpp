@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "interpose/mpi/libraries/library.h"
+
 namespace hpe::interpose::mpi {
 
 bool operation::uses_hpe() const noexcept {
@@ -27,9 +29,8 @@ int operation::started(MPI_Request* request) {
 // If the operation is complete already, its bytes are put in place at once.
 int operation::started(MPI_Request* request, std::shared_ptr<staged_pending> it) {
   MPI_Status status;
-  // Open MPI returns one and the same request for all operations that were complete when they began.
-  const bool one_for_many = *request == handles::get().request_empty;
-  if ((one_for_many || it->known_when_complete()) && is_complete(*request, status)) return it->finish(&status);
+  const bool looks = stands_for_many(*request) || (status_is_silent() && it->known_when_complete());
+  if (looks && is_complete(*request, status)) return it->finish(&status);
   pending_table::all().add(*request, std::move(it));
   return MPI_SUCCESS;
 }

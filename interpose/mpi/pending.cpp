@@ -76,7 +76,7 @@ bool staged_pending::active() {
 
 void staged_pending::forget(MPI_Comm comm) {
   const std::lock_guard lock(mutex_);
-  if (object_ == mpi_object(comm)) object_ = no_object{};
+  if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
 }
 
 pending_table& pending_table::all() {

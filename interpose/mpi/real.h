@@ -1,24 +1,24 @@
 #pragma once
 
-/// The MPI library behind the wrappers. The library is looked up at its first use, so that libhpe-mpi.so can be
-/// preloaded into any program, even one without MPI, or one that loads MPI later (as interpreters do).
+/// The MPI library behind the wrappers. All sources of this folder but those of libhpe-mpi.so (choice/) are compiled
+/// once for each ABI of MPI, with that ABI's mpi.h; libraries/ has what differs.
 
 #define OMPI_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX
+// MPICH's mpi.h does not say that its functions, which the wrappers define, are visible outside of a library.
+#pragma GCC visibility push(default)
 #include <mpi.h>
+#pragma GCC visibility pop
 
 #include <atomic>
 
 namespace hpe::interpose::mpi {
 
-/// The definition of a function in the libraries behind this one. Prints an error and aborts if there is none.
-[[nodiscard]] void* find_function(const char* name);
-/// The address of one of the MPI library's variables.
-[[nodiscard]] void* find_variable(const char* name);
-
-/// Whether the MPI library of this process has the handles and constants for which these wrappers were compiled. If
-/// not, the wrappers pass all calls on unchanged: the registers of a call also keep the bits of handles of another
-/// size. The first call logs the name of an unknown library. Must not be called before the program has an MPI library.
-[[nodiscard]] bool library_is_known() noexcept;
+/// The definition of a function or variable of MPI in the libraries behind libhpe-mpi.so. Prints an error and aborts if
+/// there is none.
+[[nodiscard]] void* find_in_library(const char* name);
+/// Whether the MPI library has it: a library may be older than the mpi.h of these wrappers.
+[[nodiscard]] bool library_has(const char* name);
 
 template <class Function>
 class real_function {
@@ -29,7 +29,7 @@ class real_function {
   auto operator()(Arguments... arguments) {
     Function* function = function_.load(std::memory_order_acquire);
     if (function == nullptr) {
-      function = reinterpret_cast<Function*>(find_function(name_));
+      function = reinterpret_cast<Function*>(find_in_library(name_));
       function_.store(function, std::memory_order_release);
     }
     return function(arguments...);
@@ -40,19 +40,35 @@ class real_function {
   std::atomic<Function*> function_{nullptr};
 };
 
-/// Handles that mpi.h defines as addresses of variables.
+/// Predefined handles. The macros of mpi.h are not used, because those of Open MPI name variables of its library.
 struct handles {
   MPI_Comm comm_world;
+  MPI_Comm comm_self;
   MPI_Comm comm_null;
   MPI_Datatype byte;
+  MPI_Datatype integer;  ///< int
+  MPI_Datatype packed;
   MPI_Datatype datatype_null;
+  MPI_Errhandler errors_return;
   MPI_File file_null;
-  MPI_Request request_empty;
+  MPI_Info info_null;
+  MPI_Message message_null;
+  MPI_Op bit_or;
+  MPI_Op max;
+  MPI_Op min;
+  MPI_Op product;
+  MPI_Op sum;
   MPI_Request request_null;
   MPI_Win win_null;
 
   [[nodiscard]] static const handles& get();
 };
+
+/// Whether a handle is the null handle of its type, or was never set.
+template <class Handle>
+[[nodiscard]] bool is_null(Handle handle, Handle null) noexcept {
+  return handle == Handle{} || handle == null;
+}
 
 }  // namespace hpe::interpose::mpi
 
@@ -62,6 +78,3 @@ struct handles {
     static constinit ::hpe::interpose::mpi::real_function<decltype(::MPI_##name)> function("PMPI_" #name); \
     return function;                                                                                       \
   }())
-
-/// Fortran bindings and tools call the PMPI_ names: with this alias, their calls reach the wrapper too.
-#define HPE_ALSO_AS_PMPI(name, parameters) int PMPI_##name parameters __attribute__((alias("MPI_" #name)));

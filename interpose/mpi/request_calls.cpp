@@ -136,7 +136,6 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   keep_first(result, w.over(0, result, status));
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Wait, (MPI_Request*, MPI_Status*))
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Test);
@@ -149,7 +148,6 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (result != MPI_SUCCESS || *flag != 0) keep_first(result, w.over(0, result, status));
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Test, (MPI_Request*, int*, MPI_Status*))
 
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   static constexpr named_call about{"MPI_Waitany", "count"};
@@ -165,7 +163,6 @@ int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status
   if (*index != MPI_UNDEFINED) keep_first(result, w.over(*index, result, status));
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Waitany, (int, MPI_Request*, int*, MPI_Status*))
 
 int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Testany);
@@ -180,7 +177,6 @@ int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Sta
     keep_first(result, w.over(*index, result, status));
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Testany, (int, MPI_Request*, int*, int*, MPI_Status*))
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   static constexpr named_call about{"MPI_Waitall", "count"};
@@ -194,7 +190,6 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   const int result = w.call([&](MPI_Request* r) { return next(count, r, all.get()); });
   return leave(all_over(w, all, result, count, nullptr));
 }
-HPE_ALSO_AS_PMPI(Waitall, (int, MPI_Request*, MPI_Status*))
 
 int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   auto& next = HPE_REAL(Testall);
@@ -205,7 +200,6 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
   const int result = w.call([&](MPI_Request* r) { return next(count, r, flag, all.get()); });
   return leave(result == MPI_SUCCESS && *flag == 0 ? result : all_over(w, all, result, count, nullptr));
 }
-HPE_ALSO_AS_PMPI(Testall, (int, MPI_Request*, int*, MPI_Status*))
 
 int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
   static constexpr named_call about{"MPI_Waitsome", "count"};
@@ -219,7 +213,6 @@ int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   const int result = w.call([&](MPI_Request* r) { return next(count, r, done, indices, all.get()); });
   return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
 }
-HPE_ALSO_AS_PMPI(Waitsome, (int, MPI_Request*, int*, int*, MPI_Status*))
 
 int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
   auto& next = HPE_REAL(Testsome);
@@ -231,7 +224,6 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   const int result = w.call([&](MPI_Request* r) { return next(count, r, done, indices, all.get()); });
   return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
 }
-HPE_ALSO_AS_PMPI(Testsome, (int, MPI_Request*, int*, int*, MPI_Status*))
 
 // The program may use the buffer of a request that is complete here, although the request stays allocated.
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
@@ -244,7 +236,6 @@ int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (result == MPI_SUCCESS && *flag != 0 && is_complete(request, its)) keep_first(result, operation->finish(&its));
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Request_get_status, (MPI_Request, int*, MPI_Status*))
 
 int MPI_Cancel(MPI_Request* request) {
   auto& next = HPE_REAL(Cancel);
@@ -253,7 +244,6 @@ int MPI_Cancel(MPI_Request* request) {
   MPI_Request instead = operation->stand_in();
   return leave(next(instead != handles::get().request_null ? &instead : request));
 }
-HPE_ALSO_AS_PMPI(Cancel, (MPI_Request*))
 
 int MPI_Request_free(MPI_Request* request) {
   auto& next = HPE_REAL(Request_free);
@@ -273,7 +263,6 @@ int MPI_Request_free(MPI_Request* request) {
   if (has_other) next(&other);
   return leave(next(request));
 }
-HPE_ALSO_AS_PMPI(Request_free, (MPI_Request*))
 
 // Open MPI replaces the request of a persistent buffered send whose last message is still in transit.
 int MPI_Start(MPI_Request* request) {
@@ -287,7 +276,6 @@ int MPI_Start(MPI_Request* request) {
   pending_table::all().move(before, *request, operation);
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Start, (MPI_Request*))
 
 int MPI_Startall(int count, MPI_Request* requests) {
   auto& next = HPE_REAL(Startall);
@@ -316,17 +304,14 @@ int MPI_Startall(int count, MPI_Request* requests) {
   }
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Startall, (int, MPI_Request*))
 
 int MPI_Comm_free(MPI_Comm* comm) {
   if (comm != nullptr) pending_table::all().forget(*comm);
   return leave(HPE_REAL(Comm_free)(comm));
 }
-HPE_ALSO_AS_PMPI(Comm_free, (MPI_Comm*))
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   if (comm != nullptr) pending_table::all().forget(*comm);
   return leave(HPE_REAL(Comm_disconnect)(comm));
 }
-HPE_ALSO_AS_PMPI(Comm_disconnect, (MPI_Comm*))
 }

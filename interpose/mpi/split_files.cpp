@@ -56,7 +56,7 @@ template <class Call>
 int begin(MPI_File file, const void* buffer, int count, MPI_Datatype type, host_use use, Call&& call) {
   if (!concerns(buffer)) return leave(call(buffer, count));
   return leave(carry_out(
-      file,
+      on_file{file},
       [&](operation&) {
         half made = stage(buffer, count, type, use);
         const int result = call(made.buffer.pointer(), made.failure ? 0 : count);
@@ -77,7 +77,7 @@ int end(MPI_File file, const void* buffer, Call&& call) {
       if (begun->failure) throw *begun->failure;
       begun->buffer.written();
     } catch (const error& e) {
-      result = raise(file, e);
+      result = raise(on_file{file}, e);
     }
   }
   return leave(result);
@@ -96,7 +96,6 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
       return HPE_REAL(File_##name##_begin)(fh, const_cast<void*>(p), n, datatype);              \
     });                                                                                         \
   }                                                                                             \
-  HPE_ALSO_AS_PMPI(File_##name##_begin, (MPI_File, CONST void*, int, MPI_Datatype))             \
   HPE_SPLIT_END(name, CONST)
 
 #define HPE_SPLIT_AT(name, use, CONST)                                                                             \
@@ -105,14 +104,12 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
       return HPE_REAL(File_##name##_begin)(fh, offset, const_cast<void*>(p), n, datatype);                         \
     });                                                                                                            \
   }                                                                                                                \
-  HPE_ALSO_AS_PMPI(File_##name##_begin, (MPI_File, MPI_Offset, CONST void*, int, MPI_Datatype))                    \
   HPE_SPLIT_END(name, CONST)
 
 #define HPE_SPLIT_END(name, CONST)                                                                                     \
   int MPI_File_##name##_end(MPI_File fh, CONST void* buf, MPI_Status* status) {                                        \
     return end(fh, buf, [&](const void* p) { return HPE_REAL(File_##name##_end)(fh, const_cast<void*>(p), status); }); \
-  }                                                                                                                    \
-  HPE_ALSO_AS_PMPI(File_##name##_end, (MPI_File, CONST void*, MPI_Status*))
+  }
 
 #define HPE_NO_QUALIFIER
 

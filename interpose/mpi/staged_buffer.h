@@ -9,11 +9,10 @@
 namespace hpe::interpose::mpi {
 
 /// Whether a buffer argument may name memory of hpe, or device memory that the program got from CUDA. A null pointer
-/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses. False with an MPI library that
-/// library_is_known() rejects.
+/// may, once hpe has started: it is MPI_BOTTOM, and the datatype has the addresses.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
-  if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX) && library_is_known();
-  return !buffer_access::ordinary(buffer) && library_is_known();
+  if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
+  return !buffer_access::ordinary(buffer);
 }
 
 /// One buffer argument in memory of hpe, and the buffer that replaces it in the call to MPI.

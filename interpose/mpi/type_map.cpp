@@ -5,6 +5,7 @@
 #include <span>
 
 #include "interpose/mpi/layout.h"
+#include "interpose/mpi/libraries/library.h"
 
 namespace hpe::interpose::mpi {
 
@@ -39,32 +40,14 @@ MPI_Aint extent_of(MPI_Datatype type) {
   return static_cast<MPI_Aint>(extent);
 }
 
-// The result of MPI_Type_get_contents. The destructor frees the datatypes in it that are not predefined.
-struct contents {
-  std::vector<int> integers;
-  std::vector<MPI_Aint> addresses;
-  std::vector<MPI_Datatype> types;
-  int combiner = MPI_COMBINER_NAMED;
-
-  explicit contents(MPI_Datatype type) {
-    int counts[3] = {};
-    HPE_REAL(Type_get_envelope)(type, &counts[0], &counts[1], &counts[2], &combiner);
-    if (combiner == MPI_COMBINER_NAMED || counts[2] == 0) return;
-    integers.resize(static_cast<std::size_t>(counts[0]) + 1);
-    addresses.resize(static_cast<std::size_t>(counts[1]) + 1);
-    types.resize(static_cast<std::size_t>(counts[2]));
-    HPE_REAL(Type_get_contents)
-    (type, counts[0], counts[1], counts[2], integers.data(), addresses.data(), types.data());
-  }
+// The datatypes in it are freed, unless they are predefined.
+struct contents : type_contents {
+  explicit contents(MPI_Datatype type) : type_contents(contents_of(type)) {}
   contents(const contents&) = delete;
   contents& operator=(const contents&) = delete;
   ~contents() {
-    for (MPI_Datatype& t : types) {
-      int counts[3] = {};
-      int how = MPI_COMBINER_NAMED;
-      HPE_REAL(Type_get_envelope)(t, &counts[0], &counts[1], &counts[2], &how);
-      if (how != MPI_COMBINER_NAMED && counts[2] != 0) HPE_REAL(Type_free)(&t);
-    }
+    for (MPI_Datatype& t : types)
+      if (envelope_of(t).is_derived()) HPE_REAL(Type_free)(&t);
   }
 };
 
@@ -117,17 +100,17 @@ void add_array(builder& result, std::vector<dimension> dimensions, int order, co
 }
 
 void add_subarray(builder& result, const contents& c, const type_map& element, MPI_Aint extent) {
-  const int count = c.integers[0];
-  const int* const sizes = &c.integers[1];
-  const int* const parts = sizes + count;
-  const int* const starts = parts + count;
+  const MPI_Count count = c.integers[0];
+  const MPI_Count* const sizes = &c.integers[1];
+  const MPI_Count* const parts = sizes + count;
+  const MPI_Count* const starts = parts + count;
   std::vector<dimension> dimensions;
-  for (int d = 0; d < count; ++d) dimensions.push_back({sizes[d], {{starts[d], parts[d]}}});
-  add_array(result, std::move(dimensions), starts[count], element, extent);
+  for (MPI_Count d = 0; d < count; ++d) dimensions.push_back({sizes[d], {{starts[d], parts[d]}}});
+  add_array(result, std::move(dimensions), static_cast<int>(starts[count]), element, extent);
 }
 
 // The blocks of one process in a block-cyclic distribution.
-dimension dealt_out(MPI_Aint length, MPI_Aint block, int process, int processes) {
+dimension dealt_out(MPI_Aint length, MPI_Aint block, MPI_Count process, MPI_Count processes) {
   dimension result{length, {}};
   for (MPI_Aint first = process * block; first < length; first += processes * block)
     result.mine.push_back({first, std::min(block, length - first)});
@@ -135,17 +118,17 @@ dimension dealt_out(MPI_Aint length, MPI_Aint block, int process, int processes)
 }
 
 void add_distributed_array(builder& result, const contents& c, const type_map& element, MPI_Aint extent) {
-  const int count = c.integers[2];
-  const int* const sizes = &c.integers[3];
-  const int* const distributions = sizes + count;
-  const int* const arguments = distributions + count;
-  const int* const processes = arguments + count;
+  const MPI_Count count = c.integers[2];
+  const MPI_Count* const sizes = &c.integers[3];
+  const MPI_Count* const distributions = sizes + count;
+  const MPI_Count* const arguments = distributions + count;
+  const MPI_Count* const processes = arguments + count;
   std::vector<dimension> dimensions;
-  int others = c.integers[0];  // processes that have the same coordinates in the dimensions so far
-  int rank = c.integers[1];
-  for (int d = 0; d < count; ++d) {
+  MPI_Count others = c.integers[0];  // processes that have the same coordinates in the dimensions so far
+  MPI_Count rank = c.integers[1];
+  for (MPI_Count d = 0; d < count; ++d) {
     others /= processes[d];
-    const int place = rank / others;
+    const MPI_Count place = rank / others;
     rank %= others;
     const bool by_default = arguments[d] == MPI_DISTRIBUTE_DFLT_DARG;
     MPI_Aint block = sizes[d];  // of a dimension that is not distributed
@@ -154,7 +137,7 @@ void add_distributed_array(builder& result, const contents& c, const type_map& e
     if (distributions[d] == MPI_DISTRIBUTE_CYCLIC) block = by_default ? 1 : arguments[d];
     dimensions.push_back(dealt_out(sizes[d], block, place, processes[d]));
   }
-  add_array(result, std::move(dimensions), processes[count], element, extent);
+  add_array(result, std::move(dimensions), static_cast<int>(processes[count]), element, extent);
 }
 
 type_map take_apart(MPI_Datatype type) {
@@ -226,7 +209,7 @@ int keyval() {
 }  // namespace
 
 std::shared_ptr<const type_map> map_of(MPI_Datatype type) {
-  if (type == nullptr || type == handles::get().datatype_null) throw left_to_mpi{};
+  if (is_null(type, handles::get().datatype_null)) throw left_to_mpi{};
   kept* found = nullptr;
   int flag = 0;
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);

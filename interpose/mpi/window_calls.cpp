@@ -25,11 +25,11 @@ int attempt(const mpi_object& told, const std::shared_ptr<window>& it, void (win
 template <class Call>
 int synchronise(MPI_Win win, int target, Call&& call) {
   const auto it = window_table::all().find(win);
-  const int before = it != nullptr ? attempt(win, it, &window::publish) : MPI_SUCCESS;
+  const int before = it != nullptr ? attempt(on_win{win}, it, &window::publish) : MPI_SUCCESS;
   int result = call();
   if (result != MPI_SUCCESS) return leave(result);
   if (target != no_target) result = pending_table::all().finish(win, target);
-  const int after = it != nullptr ? attempt(win, it, &window::take_in) : MPI_SUCCESS;
+  const int after = it != nullptr ? attempt(on_win{win}, it, &window::take_in) : MPI_SUCCESS;
   if (result == MPI_SUCCESS) result = before != MPI_SUCCESS ? before : after;
   return leave(result);
 }
@@ -44,7 +44,7 @@ extern "C" {
 
 int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   auto& next = HPE_REAL(Win_create);
-  if (size <= 0 || hpe::core::host_access::of(base) == nullptr || !library_is_known())
+  if (size <= 0 || hpe::core::host_access::of(base) == nullptr)
     return leave(next(base, size, disp_unit, info, comm, win));
   try {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
@@ -52,21 +52,20 @@ int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_
     if (result == MPI_SUCCESS) window_table::all().add(*win, std::move(made));
     return leave(result);
   } catch (const hpe::error& e) {
-    return leave(raise(comm, e));
+    return leave(raise(on_comm{comm}, e));
   } catch (const std::bad_alloc&) {
-    return leave(raise(comm, hpe::error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
+    return leave(
+        raise(on_comm{comm}, hpe::error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
   }
 }
-HPE_ALSO_AS_PMPI(Win_create, (void*, MPI_Aint, int, MPI_Info, MPI_Comm, MPI_Win*))
 
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size <= 0 || hpe::core::host_access::of(base) == nullptr || !library_is_known())
-    return leave(HPE_REAL(Win_attach)(win, base, size));
-  return leave(raise(win, hpe::error(HPE_ERROR_NOT_SUPPORTED,
-                                     "memory of hpe cannot be attached to a dynamic window, where other processes use "
-                                     "its address itself; make a window of it with MPI_Win_create")));
+  if (size <= 0 || hpe::core::host_access::of(base) == nullptr) return leave(HPE_REAL(Win_attach)(win, base, size));
+  return leave(
+      raise(on_win{win}, hpe::error(HPE_ERROR_NOT_SUPPORTED,
+                                    "memory of hpe cannot be attached to a dynamic window, where other processes use "
+                                    "its address itself; make a window of it with MPI_Win_create")));
 }
-HPE_ALSO_AS_PMPI(Win_attach, (MPI_Win, void*, MPI_Aint))
 
 int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   static int separate = MPI_WIN_SEPARATE;
@@ -78,16 +77,15 @@ int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   }
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Win_get_attr, (MPI_Win, int, void*, int*))
 
 // MPI may give the handle to another window before this thread is back, so the tables drop it before the call. After
 // the call the window has no error handler any more; MPI_COMM_WORLD's gets the error.
 int MPI_Win_free(MPI_Win* win) {
   auto& next = HPE_REAL(Win_free);
-  const MPI_Win freed = win != nullptr ? *win : nullptr;
+  const MPI_Win freed = win != nullptr ? *win : MPI_Win{};
   const auto it = window_table::all().take(freed);
   pending_table::all().drop(freed);
-  int result = it != nullptr ? attempt(freed, it, &window::publish) : MPI_SUCCESS;
+  int result = it != nullptr ? attempt(on_win{freed}, it, &window::publish) : MPI_SUCCESS;
   if (const int failed = next(win); failed != MPI_SUCCESS) {
     if (it != nullptr) window_table::all().add(freed, it);
     return leave(failed);
@@ -95,75 +93,60 @@ int MPI_Win_free(MPI_Win* win) {
   if (it != nullptr && result == MPI_SUCCESS) result = attempt(no_object{}, it, &window::take_in);
   return leave(result);
 }
-HPE_ALSO_AS_PMPI(Win_free, (MPI_Win*))
 
 int MPI_Win_fence(int assertion, MPI_Win win) {
   return synchronise(win, all_targets, [&] { return HPE_REAL(Win_fence)(assertion, win); });
 }
-HPE_ALSO_AS_PMPI(Win_fence, (int, MPI_Win))
 
 int MPI_Win_post(MPI_Group group, int assertion, MPI_Win win) {
   return synchronise(win, no_target, [&] { return HPE_REAL(Win_post)(group, assertion, win); });
 }
-HPE_ALSO_AS_PMPI(Win_post, (MPI_Group, int, MPI_Win))
 
 int MPI_Win_complete(MPI_Win win) {
   return synchronise(win, all_targets, [&] { return HPE_REAL(Win_complete)(win); });
 }
-HPE_ALSO_AS_PMPI(Win_complete, (MPI_Win))
 
 int MPI_Win_wait(MPI_Win win) {
   return synchronise(win, no_target, [&] { return HPE_REAL(Win_wait)(win); });
 }
-HPE_ALSO_AS_PMPI(Win_wait, (MPI_Win))
 
 int MPI_Win_test(MPI_Win win, int* flag) {
   return synchronise(win, no_target, [&] { return HPE_REAL(Win_test)(win, flag); });
 }
-HPE_ALSO_AS_PMPI(Win_test, (MPI_Win, int*))
 
 int MPI_Win_lock(int type, int rank, int assertion, MPI_Win win) {
   return synchronise(win, no_target, [&] { return HPE_REAL(Win_lock)(type, rank, assertion, win); });
 }
-HPE_ALSO_AS_PMPI(Win_lock, (int, int, int, MPI_Win))
 
 int MPI_Win_lock_all(int assertion, MPI_Win win) {
   return synchronise(win, no_target, [&] { return HPE_REAL(Win_lock_all)(assertion, win); });
 }
-HPE_ALSO_AS_PMPI(Win_lock_all, (int, MPI_Win))
 
 int MPI_Win_unlock(int rank, MPI_Win win) {
   return synchronise(win, rank, [&] { return HPE_REAL(Win_unlock)(rank, win); });
 }
-HPE_ALSO_AS_PMPI(Win_unlock, (int, MPI_Win))
 
 int MPI_Win_unlock_all(MPI_Win win) {
   return synchronise(win, all_targets, [&] { return HPE_REAL(Win_unlock_all)(win); });
 }
-HPE_ALSO_AS_PMPI(Win_unlock_all, (MPI_Win))
 
 int MPI_Win_flush(int rank, MPI_Win win) {
   return synchronise(win, rank, [&] { return HPE_REAL(Win_flush)(rank, win); });
 }
-HPE_ALSO_AS_PMPI(Win_flush, (int, MPI_Win))
 
 int MPI_Win_flush_all(MPI_Win win) {
   return synchronise(win, all_targets, [&] { return HPE_REAL(Win_flush_all)(win); });
 }
-HPE_ALSO_AS_PMPI(Win_flush_all, (MPI_Win))
 
 int MPI_Win_flush_local(int rank, MPI_Win win) {
   return synchronise(win, rank, [&] { return HPE_REAL(Win_flush_local)(rank, win); });
 }
-HPE_ALSO_AS_PMPI(Win_flush_local, (int, MPI_Win))
 
 int MPI_Win_flush_local_all(MPI_Win win) {
   return synchronise(win, all_targets, [&] { return HPE_REAL(Win_flush_local_all)(win); });
 }
-HPE_ALSO_AS_PMPI(Win_flush_local_all, (MPI_Win))
 
 int MPI_Win_sync(MPI_Win win) {
   return synchronise(win, no_target, [&] { return HPE_REAL(Win_sync)(win); });
 }
-HPE_ALSO_AS_PMPI(Win_sync, (MPI_Win))
 }

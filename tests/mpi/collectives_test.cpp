@@ -150,6 +150,7 @@ TEST(collectives, Reduce) {
     both_ways(
         n, n, [&](buffers b) { MPI_Reduce(b.send, b.receive, n - 1, type, MPI_SUM, root, world); },
         [&](buffers b, MPI_Request* r) { MPI_Ireduce(b.send, b.receive, n - 1, type, MPI_SUM, root, world, r); });
+    if (is_mpich && root != 0) continue;  // MPICH 4.0 reads from MPI_IN_PLACE if the root is not rank 0
     const auto in_place = [&](buffers b) { return rank() == root ? MPI_IN_PLACE : static_cast<void*>(b.send); };
     same_as_on_host(n, n, [&](buffers b) { MPI_Reduce(in_place(b), b.receive, n, type, MPI_MAX, root, world); });
   }

@@ -2,8 +2,8 @@
 """Whether the tests call every function of interpose/mpi/functions.txt, with success, with device memory as each of its
 buffers.
 
-    device_calls.py define mpi.h functions.txt calls.cpp      the definitions that note it (device_calls.h)
-    device_calls.py compare mpi.h functions.txt FOLDER RANKS...
+    device_calls.py define functions.txt calls.cpp mpi.h...      the definitions that note it (device_calls.h)
+    device_calls.py compare functions.txt FOLDER RANKS,... mpi.h...
         what the processes have written as FOLDER/<run>.<ranks>.<rank>; fails if for one of the numbers of ranks a function
         is missing
 """
@@ -21,10 +21,10 @@ GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
 REFUSE = {"Win_attach"}
 
 
-def functions(header, table):
+def functions(table, headers):
     """{name: [Parameter]} of the functions for which the table has wrappers."""
     rows, by_hand, _ = read_table(table)
-    prototypes = read_prototypes(header)
+    prototypes = read_prototypes(*headers)
     return {name: prototypes[name] for name in [*(n for row in rows for n in row.names), *by_hand]}
 
 
@@ -49,17 +49,17 @@ def definition(name, parameters):
     ])
 
 
-def define(header, table, output):
-    text = ["// Made by tests/mpi/device_calls.py.", "#define OMPI_SKIP_MPICXX", "#include <mpi.h>", "",
+def define(table, output, *headers):
+    text = ["// Made by tests/mpi/device_calls.py.", "#include <mpi.h>", "",
             '#include "tests/mpi/device_calls.h"', "", 'extern "C" {', ""]
-    text += [definition(name, parameters) for name, parameters in functions(header, table).items()]
+    text += [definition(name, parameters) for name, parameters in functions(table, headers).items()]
     Path(output).write_text("\n".join(text + ["}"]) + "\n")
 
 
-def compare(header, table, folder, *numbers_of_ranks):
-    wanted = {f"{name} {b}" for name, parameters in functions(header, table).items() for b in buffers(parameters)}
+def compare(table, folder, numbers_of_ranks, *headers):
+    wanted = {f"{name} {b}" for name, parameters in functions(table, headers).items() for b in buffers(parameters)}
     failed = False
-    for ranks in numbers_of_ranks:
+    for ranks in numbers_of_ranks.split(","):
         files = list(Path(folder).glob(f"*.{ranks}.*"))
         seen = {line for f in files for line in f.read_text().splitlines()}
         print(f"{ranks} ranks: {len(wanted & seen)} of {len(wanted)} buffers of MPI's functions were device memory")

@@ -14,10 +14,14 @@ constexpr int n = 1000;
 class errors : public testing::Test {
  protected:
   void SetUp() override {
+    if (is_mpich) on_world_.emplace();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   }
-  void TearDown() override { MPI_Comm_free(&comm_); }
+  void TearDown() override {
+    MPI_Comm_free(&comm_);
+    on_world_.reset();
+  }
 
   static int class_of(int code) {
     int c = 0;
@@ -32,6 +36,9 @@ class errors : public testing::Test {
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
+
+ private:
+  std::optional<errors_returned> on_world_;
 };
 
 TEST_F(errors, ATruncatedMessageLeavesTheMemoryAsItWas) {
@@ -83,9 +90,8 @@ TEST_F(errors, MpiAnswersForArgumentsThatAreWrong) {
   EXPECT_EQ(class_of(MPI_Send(a.data(), 1, MPI_DATATYPE_NULL, next_rank(), 0, comm_)), MPI_ERR_TYPE);
   EXPECT_EQ(class_of(MPI_Send(a.data(), 1, MPI_UINT32_T, ranks(), 0, comm_)), MPI_ERR_RANK);
   EXPECT_EQ(class_of(MPI_Recv(a.data(), 1, MPI_UINT32_T, 0, -7, comm_, MPI_STATUS_IGNORE)), MPI_ERR_TAG);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const errors_returned on_world;
   EXPECT_EQ(class_of(MPI_Bcast(a.data(), 1, MPI_UINT32_T, 0, MPI_COMM_NULL)), MPI_ERR_COMM);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Barrier(comm_);
 }
 
@@ -189,11 +195,10 @@ TEST_F(errors, TheHostHasNoMemoryForTheBufferOfBufferedSends) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const rlimit tight{static_cast<rlim_t>(pages) * 4096 + (rlim_t{128} << 20), before.rlim_max};
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const errors_returned on_world;
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);
   const int code = MPI_Buffer_attach(p, bytes);
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   EXPECT_EQ(class_of(code), MPI_ERR_NO_MEM);
   EXPECT_EQ(hpeFree(p), HPE_SUCCESS);
 }

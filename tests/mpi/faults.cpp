@@ -1,5 +1,4 @@
 // A rank that fails, for faults_test.py: faults <what> <host|device>. The outcome must be the same for both memories.
-#define OMPI_SKIP_MPICXX
 #include <mpi.h>
 #include <unistd.h>
 

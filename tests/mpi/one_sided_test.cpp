@@ -193,7 +193,9 @@ TEST_F(one_sided, AWindowTellsTheProgramsAddressAndItsModel) {
   MPI_Win_get_attr(win, MPI_WIN_MODEL, static_cast<void*>(&model), &flag);
   ASSERT_NE(flag, 0);
   EXPECT_EQ(*model, MPI_WIN_SEPARATE);
+  MPI_Win_lock_all(0, win);
   MPI_Win_sync(win);
+  MPI_Win_unlock_all(win);
   MPI_Win_free(&win);
   EXPECT_EQ(win, MPI_WIN_NULL);
 }

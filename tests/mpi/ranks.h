@@ -5,7 +5,6 @@
 /// data.
 
 #include <gtest/gtest.h>
-#define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "hpe/hpe.hpp"
@@ -32,6 +32,27 @@ inline int ranks() {
   MPI_Comm_size(MPI_COMM_WORLD, &n);
   return n;
 }
+/// Whether the MPI library is MPICH or has its ABI.
+inline constexpr bool is_mpich = std::is_same_v<MPI_Comm, int>;
+
+/// While it lives, MPI_COMM_WORLD returns errors. MPICH asks its handler about all errors of waits and tests.
+class errors_returned {
+ public:
+  errors_returned() {
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before_);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  }
+  errors_returned(const errors_returned&) = delete;
+  errors_returned& operator=(const errors_returned&) = delete;
+  ~errors_returned() {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, before_);
+    MPI_Errhandler_free(&before_);
+  }
+
+ private:
+  MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
+};
+
 inline int next_rank() { return (rank() + 1) % ranks(); }
 inline int previous_rank() { return (rank() + ranks() - 1) % ranks(); }
 

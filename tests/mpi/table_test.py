@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that no function with a buffer is missing: compares mpi.h with interpose/mpi/functions.txt and with
-the functions of libhpe-mpi.so.
+"""Checks that no function with a buffer is missing: compares the headers of an MPI library with
+interpose/mpi/functions.txt, with the wrappers for its ABI and with the functions of libhpe-mpi.so.
 
-    table_test.py mpi.h functions.txt libhpe-mpi.so
+    table_test.py functions.txt libhpe-mpi.so libhpe-ABI.so mpi.h...
 """
 
 import subprocess
@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "interpose" / "mpi"))
 sys.dont_write_bytecode = True
 from generate import read_prototypes, read_table  # noqa: E402
 
-HEADER, TABLE, LIBRARY = sys.argv[1:4]
+TABLE, LIBRARY, WRAPPERS = sys.argv[1:4]
+HEADERS = sys.argv[4:]
 
 # Functions without buffers that must know when operations end.
 COMPLETION = ("Wait Waitany Waitall Waitsome Test Testany Testall Testsome Request_free Request_get_status Start Startall "
@@ -26,11 +27,15 @@ COMPLETION = ("Wait Waitany Waitall Waitsome Test Testany Testall Testsome Reque
 class Table(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.prototypes = read_prototypes(HEADER)
+        cls.prototypes = read_prototypes(*HEADERS)
         rows, cls.by_hand, cls.exempt = read_table(TABLE)
         cls.clauses = {name: row.clauses for row in rows for name in row.names}
-        symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True)
-        cls.defined = {line.split()[-1] for line in symbols.stdout.splitlines()}
+        cls.defined, cls.wrappers = map(cls.symbols_of, (LIBRARY, WRAPPERS))
+
+    @staticmethod
+    def symbols_of(library):
+        symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True)
+        return {line.split()[-1] for line in symbols.stdout.splitlines()}
 
     def buffer_functions(self):
         return {name for name, parameters in self.prototypes.items() if any(p.may_be_buffer for p in parameters)}
@@ -70,6 +75,7 @@ class Table(unittest.TestCase):
     def test_all_wrappers_are_there_under_both_names(self):
         for name in [*self.clauses, *self.by_hand, *COMPLETION]:
             with self.subTest(name):
+                self.assertIn(f"MPI_{name}", self.wrappers)
                 self.assertIn(f"MPI_{name}", self.defined)
                 self.assertIn(f"PMPI_{name}", self.defined)
 

@@ -15,6 +15,7 @@ int class_of(int code) {
 class forgiving {
  public:
   forgiving() {
+    if (is_mpich) on_world_.emplace();
     MPI_Comm_dup(world, &comm_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   }
@@ -70,6 +71,7 @@ class forgiving {
 
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
+  std::optional<errors_returned> on_world_;
 };
 
 // Every kind of receive, with and without room for an envelope; the sender's call returns.

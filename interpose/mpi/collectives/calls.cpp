@@ -14,7 +14,7 @@ constexpr std::size_t least_bytes = 4096;
 
 // Whether a block that all ranks give with the same size is too small. An argument that MPI refuses is.
 bool is_small(int count, MPI_Datatype type) {
-  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return true;
+  if (count <= 0 || is_null(type, handles::get().datatype_null)) return true;
   return static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) < least_bytes;
 }
 

@@ -64,7 +64,7 @@ near_group* near_group::of(MPI_Comm comm) {
 
 // MPI_Finalize, which deletes the attributes of MPI_COMM_WORLD, frees the channel itself.
 near_group::~near_group() {
-  if (channel_ != nullptr && job::current() != nullptr) HPE_REAL(Comm_free)(&channel_);
+  if (channel_ != MPI_Comm{} && job::current() != nullptr) HPE_REAL(Comm_free)(&channel_);
 }
 
 bool near_group::votes() noexcept {
@@ -78,16 +78,15 @@ bool near_group::agree(memory mine, needed ranks) {
   constexpr int device = static_cast<int>(memory::device);
   int all = static_cast<int>(mine);
   HPE_REAL(Allreduce)
-  (MPI_IN_PLACE, &all, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
-   static_cast<MPI_Op>(find_variable("ompi_mpi_op_bor")), comm_);
+  (MPI_IN_PLACE, &all, 1, handles::get().integer, handles::get().bit_or, comm_);
   device_seen_ = device_seen_ || all != ordinary;
   return all == device || (ranks == needed::one && all == (device | ordinary));
 }
 
 MPI_Comm near_group::channel() {
-  if (channel_ == nullptr) {
+  if (channel_ == MPI_Comm{}) {
     HPE_REAL(Comm_dup)(comm_, &channel_);
-    HPE_REAL(Comm_set_errhandler)(channel_, static_cast<MPI_Errhandler>(find_variable("ompi_mpi_errors_return")));
+    HPE_REAL(Comm_set_errhandler)(channel_, handles::get().errors_return);
   }
   return channel_;
 }

@@ -50,7 +50,7 @@ class near_group {
   const MPI_Comm comm_;
   const int rank_;
   const int size_;
-  MPI_Comm channel_ = nullptr;
+  MPI_Comm channel_{};
   std::uint64_t calls_ = 0;
   bool device_seen_ = false;
 };

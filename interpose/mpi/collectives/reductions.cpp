@@ -2,11 +2,14 @@
 // result to all ranks, or to the root.
 #include <array>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/collectives/calls.h"
 #include "interpose/mpi/collectives/exchange.h"
 #include "interpose/mpi/groups.h"
+#include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "runtime/trace/recorder.h"
 
@@ -16,42 +19,36 @@ namespace {
 
 constexpr std::size_t least_bytes = std::size_t{64} << 10;
 
-template <class Value, class Handle>
-struct named {
-  const char* variable;
-  Value value;
-  Handle handle = static_cast<Handle>(find_variable(variable));
-};
-
+// The kind of a predefined datatype. Several of its names stand for one kind.
 std::optional<reduction::number> number_of(MPI_Datatype type) {
   using number = reduction::number;
-  static const std::array<named<number, MPI_Datatype>, 14> all{{{"ompi_mpi_int", number::i32},
-                                                                {"ompi_mpi_int32_t", number::i32},
-                                                                {"ompi_mpi_unsigned", number::u32},
-                                                                {"ompi_mpi_uint32_t", number::u32},
-                                                                {"ompi_mpi_long", number::i64},
-                                                                {"ompi_mpi_long_long_int", number::i64},
-                                                                {"ompi_mpi_int64_t", number::i64},
-                                                                {"ompi_mpi_unsigned_long", number::u64},
-                                                                {"ompi_mpi_unsigned_long_long", number::u64},
-                                                                {"ompi_mpi_uint64_t", number::u64},
-                                                                {"ompi_mpi_float", number::f32},
-                                                                {"ompi_mpi_real", number::f32},
-                                                                {"ompi_mpi_double", number::f64},
-                                                                {"ompi_mpi_dblprec", number::f64}}};
-  for (const auto& n : all)
-    if (n.handle == type) return n.value;
+  static constexpr std::array<std::pair<std::string_view, number>, 12> all{{{"MPI_INT", number::i32},
+                                                                            {"MPI_INT32_T", number::i32},
+                                                                            {"MPI_UNSIGNED", number::u32},
+                                                                            {"MPI_UINT32_T", number::u32},
+                                                                            {"MPI_LONG", number::i64},
+                                                                            {"MPI_LONG_LONG", number::i64},
+                                                                            {"MPI_INT64_T", number::i64},
+                                                                            {"MPI_UNSIGNED_LONG", number::u64},
+                                                                            {"MPI_UNSIGNED_LONG_LONG", number::u64},
+                                                                            {"MPI_UINT64_T", number::u64},
+                                                                            {"MPI_FLOAT", number::f32},
+                                                                            {"MPI_DOUBLE", number::f64}}};
+  if (envelope_of(type).combiner != MPI_COMBINER_NAMED) return std::nullopt;
+  std::array<char, MPI_MAX_OBJECT_NAME> name{};
+  int length = 0;
+  HPE_REAL(Type_get_name)(type, name.data(), &length);
+  for (const auto& [known, kind] : all)
+    if (name.data() == known) return kind;
   return std::nullopt;
 }
 
 std::optional<reduction::operation> operation_of(MPI_Op op) {
-  using operation = reduction::operation;
-  static const std::array<named<operation, MPI_Op>, 4> all{{{"ompi_mpi_op_sum", operation::sum},
-                                                            {"ompi_mpi_op_prod", operation::product},
-                                                            {"ompi_mpi_op_min", operation::least},
-                                                            {"ompi_mpi_op_max", operation::greatest}}};
-  for (const auto& n : all)
-    if (n.handle == op) return n.value;
+  const handles& of = handles::get();
+  if (op == of.sum) return reduction::operation::sum;
+  if (op == of.product) return reduction::operation::product;
+  if (op == of.min) return reduction::operation::least;
+  if (op == of.max) return reduction::operation::greatest;
   return std::nullopt;
 }
 
@@ -97,7 +94,8 @@ class reduction_call {
     const auto mine = static_cast<int>(count_of(rank, size));
     const std::size_t block = static_cast<std::size_t>(mine) * bytes_of_one_;
     // The result of this rank's part; in ranks without a receive buffer, the last block of the borrowed memory.
-    std::byte* const result = out_ != nullptr ? place(out_, rank, size) : scratch_.get() + block * (size_t(size) - 1);
+    std::byte* const result =
+        out_ != nullptr ? place(out_, rank, size) : scratch_.get() + block * (static_cast<std::size_t>(size) - 1);
     exchange parts(ranks);
     std::byte* next = scratch_.get();
     for (int r = 0; r < size; ++r) {
@@ -115,8 +113,9 @@ class reduction_call {
     failure.attempt([&] {
       device_copy last;
       for (int r = 0; r < size - 1 && mine > 0; ++r)
-        last = driver().reduce(reinterpret_cast<std::uintptr_t>(result), scratch_.get() + block * size_t(r),
-                               static_cast<std::size_t>(mine), {*op_, *number_});
+        last = driver().reduce(reinterpret_cast<std::uintptr_t>(result),
+                               scratch_.get() + block * static_cast<std::size_t>(r), static_cast<std::size_t>(mine),
+                               {*op_, *number_});
       last.wait();
     });
     exchange results(ranks);
@@ -131,7 +130,7 @@ class reduction_call {
     }
     const int failed_later = results.finish(comm);
     if (failed == MPI_SUCCESS) failed = failed_later;
-    return failed == MPI_SUCCESS && failure.any() ? raise(comm, *failure.what()) : failed;
+    return failed == MPI_SUCCESS && failure.any() ? raise(on_comm{comm}, *failure.what()) : failed;
   }
 
  private:
@@ -158,7 +157,7 @@ class reduction_call {
 };
 
 bool is_small(int count, MPI_Datatype type) {
-  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return true;
+  if (count <= 0 || is_null(type, handles::get().datatype_null)) return true;
   return static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) < least_bytes;
 }
 

@@ -38,7 +38,7 @@ std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
 void channel::send(const answer& what, int rank) {
   // Every transport sends an answer eagerly, but MPI may read it until the request is over.
   auto kept = std::make_shared<answer>(what);
-  MPI_Request request = nullptr;
+  MPI_Request request{};
   HPE_REAL(Isend)
   (kept.get(), sizeof *kept, handles::get().byte, rank, tag_of_answers, job::current()->channel, &request);
   progress& all = progress::of_process();

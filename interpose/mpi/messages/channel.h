@@ -52,7 +52,7 @@ class channel {
   std::uint64_t next_sequence_ = 1;
   int next_tag_ = 0;
   answer incoming_;
-  MPI_Request listening_ = nullptr;
+  MPI_Request listening_{};
 };
 
 }  // namespace hpe::interpose::mpi

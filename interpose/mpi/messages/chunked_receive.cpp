@@ -49,7 +49,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
       into = mine.nowhere.get();
     }
     mine.receiving = true;
-    MPI_Request request = nullptr;
+    MPI_Request request{};
     HPE_REAL(Irecv)
     (into, static_cast<int>(plan_.size(i)), handles::get().byte, plan_.rank, plan_.tag, job::current()->channel,
      &request);

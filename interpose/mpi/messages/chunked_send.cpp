@@ -60,7 +60,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
     place& mine = place_of(i);
     failure_.attempt([&] { mine.access.wait_ready(); });
     const int bytes = failure_.any() ? 0 : static_cast<int>(plan_.size(i));
-    MPI_Request request = nullptr;
+    MPI_Request request{};
     HPE_REAL(Isend)
     (mine.access.data(), bytes, handles::get().byte, plan_.rank, plan_.tag, job::current()->channel, &request);
     progress::of_process().when_over(request, [self = shared_from_this(), &mine](const MPI_Status&, int) {

@@ -8,7 +8,7 @@ namespace hpe::interpose::mpi {
 static_assert(std::is_trivially_copyable_v<envelope> && sizeof(envelope) <= envelope_bytes);
 
 bool envelope::fits(int count, MPI_Datatype type) {
-  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return false;
+  if (count <= 0 || is_null(type, handles::get().datatype_null)) return false;
   MPI_Count size = 0;
   HPE_REAL(Type_size_x)(type, &size);
   return size * count >= static_cast<MPI_Count>(envelope_bytes);

@@ -61,7 +61,7 @@ incoming::slot incoming::where() const noexcept {
 // Open MPI 4.1 frees a persistent request when a start fails, so each start posts a new receive; MPI_Recv_init only
 // checks the arguments here. The datatype is duplicated because the program may free its own.
 int incoming::make() {
-  MPI_Request looked_at = nullptr;
+  MPI_Request looked_at{};
   const int result =
       HPE_REAL(Recv_init)(what_.buffer, what_.count, what_.type, what_.source, what_.tag, what_.comm, &looked_at);
   if (result != MPI_SUCCESS) return result;

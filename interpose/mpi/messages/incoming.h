@@ -81,7 +81,7 @@ class incoming final : public message {
   // driver with gaps: its stretches may lie so far apart that an envelope would cause a page fault in each.
   std::shared_ptr<std::byte> landing_;
   std::optional<staged_buffer> staged_;  // for device memory without landing_
-  MPI_Request request_ = nullptr;        // MPI's own receive of this start
+  MPI_Request request_{};                // MPI's own receive of this start
   std::optional<matched> found_;         // already matched message to receive
   std::optional<envelope> head_;         // envelope of the payload that is being fetched
   bool taken_ = false;                   // this receive has taken the offer in head_

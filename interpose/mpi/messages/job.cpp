@@ -34,9 +34,9 @@ bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == size
 // Finds the ranks on this machine and opens the offer board that they share.
 void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
   made.same_machine.resize(static_cast<std::size_t>(size));
-  MPI_Comm machine = nullptr;
+  MPI_Comm machine{};
   HPE_REAL(Comm_split_type)
-  (world, MPI_COMM_TYPE_SHARED, made.rank, static_cast<MPI_Info>(find_variable("ompi_mpi_info_null")), &machine);
+  (world, MPI_COMM_TYPE_SHARED, made.rank, handles::get().info_null, &machine);
   int members = 0;
   HPE_REAL(Comm_size)(machine, &members);
   for (int m = 0; m < members; ++m) made.same_machine[static_cast<std::size_t>(job::world_rank(machine, m))] = true;
@@ -54,8 +54,8 @@ bool job::survives_errors() noexcept { return errors_are_survived.load(std::memo
 int job::world_rank(MPI_Comm comm, int member) {
   const MPI_Comm world = handles::get().comm_world;
   if (comm == world) return member;
-  MPI_Group of_comm = nullptr;
-  MPI_Group of_world = nullptr;
+  MPI_Group of_comm{};
+  MPI_Group of_world{};
   int result = MPI_UNDEFINED;
   HPE_REAL(Comm_group)(comm, &of_comm);
   HPE_REAL(Comm_group)(world, &of_world);
@@ -67,7 +67,6 @@ int job::world_rank(MPI_Comm comm, int member) {
 
 void job::begin() {
   try {
-    if (!library_is_known()) return;
     auto made = std::make_unique<job>();
     options option;
     bool can = false;
@@ -86,8 +85,7 @@ void job::begin() {
     // The protocol is on only if every rank votes 1. All ranks use the settings of rank 0.
     int agreed = can ? 1 : 0;
     HPE_REAL(Allreduce)
-    (MPI_IN_PLACE, &agreed, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
-     static_cast<MPI_Op>(find_variable("ompi_mpi_op_min")), world);
+    (MPI_IN_PLACE, &agreed, 1, handles::get().integer, handles::get().min, world);
     if (agreed == 0) return;
     struct settings {
       number id;
@@ -111,8 +109,8 @@ void job::begin() {
     HPE_REAL(Comm_rank)(world, &made->rank);
     HPE_REAL(Comm_size)(world, &size);
     HPE_REAL(Comm_dup)(world, &made->channel);
-    HPE_REAL(Comm_dup)(static_cast<MPI_Comm>(find_variable("ompi_mpi_comm_self")), &made->self);
-    HPE_REAL(Comm_set_errhandler)(made->channel, static_cast<MPI_Errhandler>(find_variable("ompi_mpi_errors_return")));
+    HPE_REAL(Comm_dup)(handles::get().comm_self, &made->self);
+    HPE_REAL(Comm_set_errhandler)(made->channel, handles::get().errors_return);
     meet_ranks_of_this_machine(*made, world, size);
     the_current.store(made.release(), std::memory_order_release);  // read until the process ends
     channel::of_process().open();

@@ -19,8 +19,8 @@ struct job {
 
   number id{};
   /// hpe's own communicator; its ranks are those of MPI_COMM_WORLD.
-  MPI_Comm channel = nullptr;
-  MPI_Comm self = nullptr;  ///< hpe's own communicator of this process alone
+  MPI_Comm channel{};
+  MPI_Comm self{};  ///< hpe's own communicator of this process alone
   int rank = 0;
   bool several_threads = false;  ///< several threads may call MPI at once (MPI_THREAD_MULTIPLE)
   /// By rank in MPI_COMM_WORLD: whether it runs on this machine.

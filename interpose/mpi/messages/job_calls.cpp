@@ -11,24 +11,20 @@ int MPI_Init(int* argc, char*** argv) {
   if (result == MPI_SUCCESS) job::begin();
   return result;
 }
-HPE_ALSO_AS_PMPI(Init, (int*, char***))
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int result = HPE_REAL(Init_thread)(argc, argv, required, provided);
   if (result == MPI_SUCCESS) job::begin();
   return result;
 }
-HPE_ALSO_AS_PMPI(Init_thread, (int*, char***, int, int*))
 
 int MPI_Finalize() {
   job::end();
   return HPE_REAL(Finalize)();
 }
-HPE_ALSO_AS_PMPI(Finalize, ())
 
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   job::set_survives_errors();
   return HPE_REAL(Comm_set_errhandler)(comm, handler);
 }
-HPE_ALSO_AS_PMPI(Comm_set_errhandler, (MPI_Comm, MPI_Errhandler))
 }

@@ -34,7 +34,7 @@ struct message_callbacks {
 };
 
 message::message(MPI_Comm comm, bool persistent)
-    : pending(persistent), object_(comm), current_(handles::get().request_null) {}
+    : pending(persistent), object_(on_comm{comm}), current_(handles::get().request_null) {}
 
 int message::open(MPI_Request* request) {
   if (persistent) {
@@ -118,7 +118,7 @@ bool message::active() { return !over(); }
 
 void message::forget(MPI_Comm comm) {
   const progress::guard held;
-  if (object_ == mpi_object(comm)) object_ = no_object{};
+  if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
 }
 
 MPI_Request message::stand_in() { return persistent ? current_ : handles::get().request_null; }

@@ -49,8 +49,7 @@ void offer_board::open(const job& of, MPI_Comm machine) {
   // All ranks have the board, or none: a receiver without one could not take an offer.
   int all = mapped != nullptr ? 1 : 0;
   HPE_REAL(Allreduce)
-  (MPI_IN_PLACE, &all, 1, static_cast<MPI_Datatype>(find_variable("ompi_mpi_int")),
-   static_cast<MPI_Op>(find_variable("ompi_mpi_op_min")), machine);
+  (MPI_IN_PLACE, &all, 1, handles::get().integer, handles::get().min, machine);
   ::shm_unlink(name.c_str());
   if (all == 0 && mapped != nullptr) ::munmap(mapped, bytes);
   if (all == 0)

@@ -85,7 +85,7 @@ int outgoing::start() {
     if (blocking_) board->await(*offer_);
   }
   head.pack(envelope_);
-  MPI_Request request = nullptr;
+  MPI_Request request{};
   const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination,
                                      what_.tag, what_.comm, &request);
   if (result != MPI_SUCCESS) {

@@ -62,7 +62,7 @@ bool may_be_set_aside(int source, MPI_Comm comm) {
 
 // The bytes of a buffer without gaps; nothing for other buffers.
 std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
-  if (count <= 0 || type == nullptr || type == handles::get().datatype_null) return std::nullopt;
+  if (count <= 0 || is_null(type, handles::get().datatype_null)) return std::nullopt;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
   const bool whole = size == extent && size == true_extent && true_lower == 0;
   return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
@@ -139,7 +139,7 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
   if (message == nullptr) return nullptr;
   const auto found = set_aside::of_process().taken_back(*message);
   if (!found) return nullptr;
-  *message = static_cast<MPI_Message>(find_variable("ompi_message_null"));
+  *message = handles::get().message_null;
   auto result = std::make_shared<incoming>(receive{buf, count, type, 0, 0, found->comm}, false);
   result->found(*found);
   return result;
@@ -191,7 +191,7 @@ taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag
 
 taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status,
                 const char* function) {
-  return guarded(nullptr, [&]() -> taken {
+  return guarded(MPI_Comm{}, [&]() -> taken {
     const auto it = receive_of(buf, count, type, message);
     if (it == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
@@ -200,7 +200,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
 }
 
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
-  return guarded(nullptr, [&]() -> taken {
+  return guarded(MPI_Comm{}, [&]() -> taken {
     const auto it = receive_of(buf, count, type, message);
     return it != nullptr ? taken(it->open(request)) : std::nullopt;
   });
@@ -276,7 +276,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
     HPE_REAL(Pack)
     (staged ? staged->pointer() : buf, count, type, packed.data(), static_cast<int>(packed.size()), &size, comm);
     MPI_Request request = handles::get().request_null;
-    const auto as_packed = static_cast<MPI_Datatype>(find_variable("ompi_mpi_packed"));
+    const auto as_packed = handles::get().packed;
     if (const int failed = HPE_REAL(Isend)(packed.data(), size, as_packed, dest, sendtag, comm, &request);
         failed != MPI_SUCCESS)
       return failed;

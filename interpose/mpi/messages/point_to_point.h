@@ -29,9 +29,10 @@ taken guarded(MPI_Comm comm, Action&& action) {
   } catch (const left_to_mpi&) {
     return std::nullopt;
   } catch (const error& e) {
-    return raise(comm, e);
+    return raise(on_comm{comm}, e);
   } catch (const std::bad_alloc&) {
-    return raise(comm, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
+    return raise(on_comm{comm},
+                 error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
   }
 }
 

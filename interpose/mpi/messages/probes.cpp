@@ -95,13 +95,11 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Probe)(source, tag, comm, status));
   return leave(until_there([&](int* flag) { return probe(source, tag, comm, flag, status); }));
 }
-HPE_ALSO_AS_PMPI(Probe, (int, int, MPI_Comm, MPI_Status*))
 
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Iprobe)(source, tag, comm, flag, status));
   return leave(probe(source, tag, comm, flag, status));
 }
-HPE_ALSO_AS_PMPI(Iprobe, (int, int, MPI_Comm, int*, MPI_Status*))
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   static constexpr named_call about{"MPI_Mprobe", "source", "tag"};
@@ -109,11 +107,9 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Mprobe)(source, tag, comm, message, status));
   return leave(until_there([&](int* flag) { return matched_probe(source, tag, comm, flag, message, status); }));
 }
-HPE_ALSO_AS_PMPI(Mprobe, (int, int, MPI_Comm, MPI_Message*, MPI_Status*))
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Improbe)(source, tag, comm, flag, message, status));
   return leave(matched_probe(source, tag, comm, flag, message, status));
 }
-HPE_ALSO_AS_PMPI(Improbe, (int, int, MPI_Comm, int*, MPI_Message*, MPI_Status*))
 }

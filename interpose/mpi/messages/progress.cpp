@@ -1,22 +1,13 @@
 #include "interpose/mpi/messages/progress.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
+
+#include "interpose/mpi/libraries/library.h"
 
 // Invariant: requests_ and thens_ are equally long, and change only under mutex_. look_at_requests() removes finished
 // requests from both before it calls a continuation, because a continuation may add to both.
 
 namespace hpe::interpose::mpi {
-
-namespace {
-
-void* function_of_opal(const char* name) {
-  void* const library = ::dlopen("libopen-pal.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  return library != nullptr ? ::dlsym(library, name) : nullptr;
-}
-
-}  // namespace
 
 progress& progress::of_process() {
   static auto* const it = new progress;
@@ -24,10 +15,8 @@ progress& progress::of_process() {
 }
 
 bool progress::attach() {
-  using function = int (*)();
-  const auto add = reinterpret_cast<int (*)(function)>(function_of_opal("opal_progress_register"));
-  wait_a_little_ = reinterpret_cast<void (*)()>(function_of_opal("opal_progress"));
-  attached_ = add != nullptr && wait_a_little_ != nullptr && add(called_by_mpi) == 0;
+  wait_a_little_ = call_in_progress(called_by_mpi);
+  attached_ = wait_a_little_ != nullptr;
   return attached_;
 }
 

@@ -37,7 +37,7 @@ set_aside::messages::iterator set_aside::first(MPI_Comm comm, int source, int ta
 void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
   while (true) {
     int there = 0;
-    MPI_Message handle = nullptr;
+    MPI_Message handle{};
     MPI_Status status;
     if (HPE_REAL(Improbe)(met.MPI_SOURCE, MPI_ANY_TAG, comm, &there, &handle, &status) != MPI_SUCCESS || there == 0)
       return;
@@ -69,7 +69,7 @@ std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
 }
 
 matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm) {
-  matched result{comm, status, nullptr, true, std::nullopt};
+  matched result{comm, status, MPI_Message{}, true, std::nullopt};
   auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
   HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
   result.head = envelope::recognise(bytes->data());
@@ -78,7 +78,7 @@ matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_C
   const MPI_Comm self = job::current()->self;
   const progress::guard held;
   progress& all = progress::of_process();
-  MPI_Request request = nullptr;
+  MPI_Request request{};
   HPE_REAL(Isend)(bytes->data(), envelope_bytes, handles::get().byte, 0, 0, self, &request);
   all.begun();
   all.when_over(request, [bytes, &all](const MPI_Status&, int) { all.over(); });

@@ -20,9 +20,9 @@ namespace hpe::interpose::mpi {
 
 /// A matched message.
 struct matched {
-  MPI_Comm comm = nullptr;
+  MPI_Comm comm{};
   MPI_Status status{};  ///< as a probe returns it, with the size of the message that the envelope announces
-  MPI_Message handle = nullptr;
+  MPI_Message handle{};
   bool looked_into = false;      ///< `handle` is a copy's: MPI returns a wrong source and tag for it
   std::optional<envelope> head;  ///< set if the message is an envelope
 

@@ -1,0 +1,132 @@
+// libhpe-mpi.so: the functions that programs call in place of MPI's. At the first call it finds the MPI library of the
+// process and loads the wrappers for its ABI; with a library of another ABI each call goes to the library itself.
+//
+// A program calls MPI_X. If a library behind this one defines MPI_X but is not the MPI library, it is a tool of MPI's
+// profiling interface: it gets the call as the program made it, and calls PMPI_X, which leads to the wrapper. Fortran's
+// functions in Open MPI call PMPI_X too.
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/log.h"
+
+extern "C" {
+extern std::atomic<void*> hpe_mpi_targets[] __attribute__((visibility("hidden")));
+void* hpe_mpi_resolve(std::uint64_t index) __attribute__((visibility("hidden")));
+}
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+constexpr const char* names[] = {
+#define HPE_MPI_FUNCTION(name) "MPI_" #name, "PMPI_" #name,
+#include <mpi_functions.def>
+#undef HPE_MPI_FUNCTION
+};
+
+// What a library behind this one defines. RTLD_NEXT misses libraries that were loaded by dlopen: these are the names of
+// Open MPI, of the libraries with the ABI of MPICH, of MPICH in Debian, and of MPI's standard ABI.
+void* behind(const char* name) {
+  if (void* const found = ::dlsym(RTLD_NEXT, name)) return found;
+  for (const char* const file :
+       {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0"})
+    if (void* const library = ::dlopen(file, RTLD_LAZY | RTLD_NOLOAD))
+      if (void* const found = ::dlsym(library, name)) return found;
+  return nullptr;
+}
+
+// The file that has a function.
+std::string file_of(const void* function) {
+  Dl_info about{};
+  const bool found = ::dladdr(function, &about) != 0 && about.dli_fname != nullptr;
+  return found ? about.dli_fname : "the MPI library of this program";
+}
+
+template <class Function>
+Function* function_behind(const char* name) {
+  return reinterpret_cast<Function*>(behind(name));
+}
+
+// Libraries with the ABI of MPICH name MPICH, or themselves. Newer ones also have MPI's standard ABI, in a file of its
+// own, where MPI_Abi_get_version gives a version.
+bool has_abi_of_mpich() {
+  int major = -1;
+  int minor = -1;
+  const auto abi_version = function_behind<int(int*, int*)>("PMPI_Abi_get_version");
+  if (abi_version != nullptr && abi_version(&major, &minor) == 0 && major >= 0) return false;
+  const auto version = function_behind<int(char*, int*)>("PMPI_Get_library_version");
+  std::string text(std::size_t{1} << 15, '\0');  // more than the MPI_MAX_LIBRARY_VERSION_STRING of any library
+  int length = 0;
+  if (version == nullptr || version(text.data(), &length) != 0) return false;
+  const std::string_view name(text.c_str());
+  for (const char* const known : {"MPICH", "MVAPICH", "Intel(R) MPI"})
+    if (name.find(known) != std::string_view::npos) return true;
+  return false;
+}
+
+// The library of wrappers for the MPI library of this process; nullptr if there is none.
+void* open_wrappers() {
+  const void* const library = behind("PMPI_Init");
+  const char* kind = nullptr;
+  if (behind("ompi_mpi_comm_world") != nullptr) {
+    kind = "open-mpi";
+  } else if (library != nullptr && has_abi_of_mpich()) {
+    kind = "mpich";
+  }
+  constexpr const char* consequence =
+      "its calls pass through as they are, and device memory in them is touched by MPI itself";
+  if (kind == nullptr) {
+    log(log_level::warn,
+        "{} is none of the MPI libraries that hpe knows (Open MPI 4 and 5, MPICH and the libraries with its ABI): {}",
+        file_of(library), consequence);
+    return nullptr;
+  }
+  const auto folder = std::filesystem::path(file_of(reinterpret_cast<void*>(&open_wrappers))).parent_path();
+  const std::string file = folder / "hpe" / "mpi" / ("libhpe-" + std::string(kind) + ".so");
+  void* const opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (opened == nullptr) {
+    log(log_level::warn, "there are no wrappers for {} ({}): {}", file_of(library), ::dlerror(),
+        consequence);  // NOLINT(concurrency-mt-unsafe): the message of this thread
+    return nullptr;
+  }
+  reinterpret_cast<void (*)(void* (*)(const char*))>(::dlsym(opened, "hpe_mpi_use"))(behind);
+  return opened;
+}
+
+void* target_of(const char* name) {
+  static void* const wrappers = open_wrappers();
+  const bool is_profiling_name = *name == 'P';
+  const char* const plain = is_profiling_name ? name + 1 : name;
+  void* const real = behind(name);
+  if (!is_profiling_name && real != nullptr) {
+    const void* const library = behind(std::string("P").append(name).c_str());
+    if (library != nullptr && file_of(real) != file_of(library)) return real;
+  }
+  if (wrappers != nullptr)
+    if (void* const wrapper = ::dlsym(wrappers, plain)) return wrapper;
+  return real;
+}
+
+}  // namespace
+
+}  // namespace hpe::interpose::mpi
+
+void* hpe_mpi_resolve(std::uint64_t index) {
+  using namespace hpe::interpose::mpi;
+  void* const target = target_of(names[index]);
+  if (target == nullptr) {
+    std::fprintf(stderr, "hpe: %s was not found; libhpe-mpi.so must come before the MPI library\n", names[index]);
+    std::abort();
+  }
+  hpe_mpi_targets[index].store(target, std::memory_order_release);
+  return target;
+}

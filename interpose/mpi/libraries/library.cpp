@@ -1,0 +1,55 @@
+#include "interpose/mpi/libraries/library.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+void* (*find_behind)(const char* name) = nullptr;
+
+}  // namespace
+
+void* find_in_library(const char* name) {
+  void* const found = find_behind(name);
+  if (found != nullptr) return found;
+  std::fprintf(stderr, "hpe: the MPI library of this program has no %s\n", name);
+  std::abort();
+}
+
+bool library_has(const char* name) { return find_behind(name) != nullptr; }
+
+type_envelope envelope_with_int(MPI_Datatype type) {
+  int integers = 0;
+  int addresses = 0;
+  int types = 0;
+  type_envelope result;
+  HPE_REAL(Type_get_envelope)(type, &integers, &addresses, &types, &result.combiner);
+  result.integers = integers;
+  result.addresses = addresses;
+  result.types = types;
+  return result;
+}
+
+type_contents contents_with_int(MPI_Datatype type) {
+  const type_envelope how = envelope_with_int(type);
+  type_contents result{how.combiner, {}, {}, {}};
+  if (!how.is_derived()) return result;
+  std::vector<int> integers(static_cast<std::size_t>(how.integers) + 1);
+  result.addresses.resize(static_cast<std::size_t>(how.addresses) + 1);
+  result.types.resize(static_cast<std::size_t>(how.types));
+  HPE_REAL(Type_get_contents)
+  (type, static_cast<int>(how.integers), static_cast<int>(how.addresses), static_cast<int>(how.types), integers.data(),
+   result.addresses.data(), result.types.data());
+  result.integers.assign(integers.begin(), integers.end());
+  return result;
+}
+
+}  // namespace hpe::interpose::mpi
+
+/// libhpe-mpi.so calls it once, before any wrapper, with its function that finds what is behind it.
+extern "C" __attribute__((visibility("default"))) void hpe_mpi_use(void* (*behind)(const char* name));
+void hpe_mpi_use(void* (*behind)(const char* name)) { hpe::interpose::mpi::find_behind = behind; }

@@ -1,0 +1,91 @@
+// MPICH, and the libraries with its ABI (soname libmpi.so.12): Intel's, Cray's, MVAPICH. Handles are integers.
+
+#include "interpose/mpi/libraries/library.h"
+
+namespace hpe::interpose::mpi {
+
+const handles& handles::get() {
+  static const handles all{
+      .comm_world = MPI_COMM_WORLD,
+      .comm_self = MPI_COMM_SELF,
+      .comm_null = MPI_COMM_NULL,
+      .byte = MPI_BYTE,
+      .integer = MPI_INT,
+      .packed = MPI_PACKED,
+      .datatype_null = MPI_DATATYPE_NULL,
+      .errors_return = MPI_ERRORS_RETURN,
+      .file_null = MPI_FILE_NULL,
+      .info_null = MPI_INFO_NULL,
+      .message_null = MPI_MESSAGE_NULL,
+      .bit_or = MPI_BOR,
+      .max = MPI_MAX,
+      .min = MPI_MIN,
+      .product = MPI_PROD,
+      .sum = MPI_SUM,
+      .request_null = MPI_REQUEST_NULL,
+      .win_null = MPI_WIN_NULL,
+  };
+  return all;
+}
+
+// The two highest bits of a handle are its kind; those of kind 1 belong to MPICH, and not to one operation.
+bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned>(request) >> 30 == 1; }
+
+bool status_is_silent() noexcept { return false; }
+bool shows_added_strings() noexcept { return false; }
+
+// MPICH calls no function of others while it waits.
+progress_function call_in_progress(int (*)()) { return nullptr; }
+
+namespace {
+
+bool has_large_counts() {
+  static const bool has = library_has("PMPI_Type_get_contents_c");
+  return has;
+}
+
+// The counts beyond int are those that other constructors give as integers or, in bytes, as addresses.
+void put_in_order(type_contents& of, const std::vector<MPI_Count>& counts) {
+  const auto split = [&](std::size_t integers) {
+    const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(integers);
+    of.integers.assign(counts.begin(), middle);
+    of.addresses.assign(middle, counts.end());
+  };
+  switch (of.combiner) {
+    case MPI_COMBINER_HVECTOR:
+    case MPI_COMBINER_HINDEXED_BLOCK: split(2); return;
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_STRUCT: split(static_cast<std::size_t>(counts[0]) + 1); return;
+    case MPI_COMBINER_SUBARRAY: of.integers.insert(of.integers.begin() + 1, counts.begin(), counts.end()); return;
+    case MPI_COMBINER_DARRAY: of.integers.insert(of.integers.begin() + 3, counts.begin(), counts.end()); return;
+    default: of.integers = counts;
+  }
+}
+
+}  // namespace
+
+type_envelope envelope_of(MPI_Datatype type) {
+  if (!has_large_counts()) return envelope_with_int(type);
+  type_envelope result;
+  HPE_REAL(Type_get_envelope_c)
+  (type, &result.integers, &result.addresses, &result.counts, &result.types, &result.combiner);
+  return result;
+}
+
+type_contents contents_of(MPI_Datatype type) {
+  const type_envelope how = envelope_of(type);
+  if (how.counts == 0) return contents_with_int(type);
+  type_contents result{how.combiner, {}, {}, {}};
+  std::vector<int> integers(static_cast<std::size_t>(how.integers) + 1);
+  std::vector<MPI_Count> counts(static_cast<std::size_t>(how.counts));
+  result.addresses.resize(static_cast<std::size_t>(how.addresses) + 1);
+  result.types.resize(static_cast<std::size_t>(how.types));
+  HPE_REAL(Type_get_contents_c)
+  (type, how.integers, how.addresses, how.counts, how.types, integers.data(), result.addresses.data(), counts.data(),
+   result.types.data());
+  result.integers.assign(integers.begin(), integers.begin() + how.integers);
+  put_in_order(result, counts);
+  return result;
+}
+
+}  // namespace hpe::interpose::mpi
