@@ -311,6 +311,8 @@ void touched_meanwhile() {
 // memory.
 void collective_calls() {
   constexpr int count = 100000;
+  MPI_Comm comm;
+  MPI_Comm_dup(world, &comm);
   for (const bool host : {false, true}) {
     const device_bytes out(random_bytes(2 * count, seed_of(rank, 20)));
     const device_bytes in(2 * count);
@@ -318,7 +320,7 @@ void collective_calls() {
     const bool here = host && rank == 0;
     std::uint8_t* const to = here ? in_host.data() : in.data();
     const unsigned before = calls_of("cuIpcOpenMemHandle_v2");
-    MPI_Alltoall(out.data(), count, MPI_BYTE, to, count, MPI_BYTE, world);
+    MPI_Alltoall(out.data(), count, MPI_BYTE, to, count, MPI_BYTE, comm);
     int mapped = static_cast<int>(calls_of("cuIpcOpenMemHandle_v2") - before);
     MPI_Allreduce(MPI_IN_PLACE, &mapped, 1, MPI_INT, MPI_SUM, world);
     EXPECT((mapped > 0) == direct() || one_device());
@@ -327,6 +329,33 @@ void collective_calls() {
       const bytes sent = random_bytes(2 * count, seed_of(r, 20));
       EXPECT(std::equal(got.begin() + r * count, got.begin() + (r + 1) * count, sent.begin() + rank * count));
     }
+  }
+  MPI_Comm_free(&comm);
+}
+
+template <class Number>
+void reductions(MPI_Datatype type) {
+  constexpr int count = 30000;
+  const auto number = [](int of_rank, int i) { return static_cast<Number>((i * 7 + of_rank * 5) % 100 - 50); };
+  bytes content(count * sizeof(Number));
+  auto* const numbers = reinterpret_cast<Number*>(content.data());
+  for (int i = 0; i < count; ++i) numbers[i] = number(rank, i);
+  const device_bytes out(content);
+  const device_bytes in(content.size());
+  for (const MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX}) {
+    MPI_Allreduce(out.data(), in.data(), count, type, op, world);
+    const bytes got = in.get();
+    int bad = 0;
+    for (int i = 0; i < count; ++i) {
+      const Number a = number(0, i);
+      const Number b = number(1, i);
+      const Number expected = op == MPI_SUM    ? a + b
+                              : op == MPI_PROD ? a * b
+                              : op == MPI_MIN  ? std::min(a, b)
+                                               : std::max(a, b);
+      bad += reinterpret_cast<const Number*>(got.data())[i] != expected ? 1 : 0;
+    }
+    EXPECT(bad == 0);
   }
 }
 
@@ -366,6 +395,9 @@ int main(int argc, char** argv) {
   touched();
   touched_meanwhile();
   collective_calls();
+  reductions<float>(MPI_FLOAT);
+  reductions<double>(MPI_DOUBLE);
+  reductions<std::int64_t>(MPI_INT64_T);
   of_pools();
   sides();
   EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());

@@ -17,8 +17,11 @@ const handles& handles::get() {
       .file_null = MPI_FILE_NULL,
       .info_null = MPI_INFO_NULL,
       .message_null = MPI_MESSAGE_NULL,
+      .bit_or = MPI_BOR,
       .max = MPI_MAX,
       .min = MPI_MIN,
+      .product = MPI_PROD,
+      .sum = MPI_SUM,
       .request_null = MPI_REQUEST_NULL,
       .win_null = MPI_WIN_NULL,
   };

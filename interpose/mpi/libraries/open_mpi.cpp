@@ -35,8 +35,11 @@ const handles& handles::get() {
       .file_null = handle<MPI_File>("ompi_mpi_file_null"),
       .info_null = handle<MPI_Info>("ompi_mpi_info_null"),
       .message_null = handle<MPI_Message>("ompi_message_null"),
+      .bit_or = handle<MPI_Op>("ompi_mpi_op_bor"),
       .max = handle<MPI_Op>("ompi_mpi_op_max"),
       .min = handle<MPI_Op>("ompi_mpi_op_min"),
+      .product = handle<MPI_Op>("ompi_mpi_op_prod"),
+      .sum = handle<MPI_Op>("ompi_mpi_op_sum"),
       .request_null = handle<MPI_Request>("ompi_request_null"),
       .win_null = handle<MPI_Win>("ompi_mpi_win_null"),
   };
