@@ -77,6 +77,18 @@ struct scattered_bytes {
   }
 };
 
+/// An operation on two numbers of one type.
+struct reduction {
+  enum class operation : std::uint8_t { sum, product, least, greatest };
+  enum class number : std::uint8_t { i32, u32, i64, u64, f32, f64 };
+  operation what{};
+  number type{};
+
+  [[nodiscard]] std::size_t number_bytes() const noexcept {
+    return type == number::i32 || type == number::u32 || type == number::f32 ? 4 : 8;
+  }
+};
+
 /// Copies that devices make one after the other. Thread safe.
 class copy_queue {
  public:
@@ -161,6 +173,10 @@ class HPE_API adopted_pointers {
                              std::uint64_t queued) = 0;
   virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
                               std::uint64_t queued) = 0;
+
+  /// Queues to[i] = to[i] combined with with[i], for `count` numbers at `to` in an allocation, and in memory that
+  /// borrow_beside() has lent beside it.
+  virtual device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count, const reduction& how) = 0;
 
   /// Whether the process can have adopted memory; if not, no other function needs a call.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }

@@ -330,6 +330,32 @@ void collective_calls() {
   }
 }
 
+template <class Number>
+void reductions(MPI_Datatype type) {
+  constexpr int count = 30000;
+  const auto number = [](int of_rank, int i) { return static_cast<Number>((i * 7 + of_rank * 5) % 100 - 50); };
+  bytes content(count * sizeof(Number));
+  auto* const numbers = reinterpret_cast<Number*>(content.data());
+  for (int i = 0; i < count; ++i) numbers[i] = number(rank, i);
+  const device_bytes out(content);
+  const device_bytes in(content.size());
+  for (const MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX}) {
+    MPI_Allreduce(out.data(), in.data(), count, type, op, world);
+    const bytes got = in.get();
+    int bad = 0;
+    for (int i = 0; i < count; ++i) {
+      const Number a = number(0, i);
+      const Number b = number(1, i);
+      const Number expected = op == MPI_SUM    ? a + b
+                              : op == MPI_PROD ? a * b
+                              : op == MPI_MIN  ? std::min(a, b)
+                                               : std::max(a, b);
+      bad += reinterpret_cast<const Number*>(got.data())[i] != expected ? 1 : 0;
+    }
+    EXPECT(bad == 0);
+  }
+}
+
 // Memory of a pool, which other processes cannot map: the bytes go by way of device memory of hpe.
 void of_pools() {
   device_bytes::of_pool = true;
@@ -366,6 +392,9 @@ int main(int argc, char** argv) {
   touched();
   touched_meanwhile();
   collective_calls();
+  reductions<float>(MPI_FLOAT);
+  reductions<double>(MPI_DOUBLE);
+  reductions<std::int64_t>(MPI_INT64_T);
   of_pools();
   sides();
   EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());

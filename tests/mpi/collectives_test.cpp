@@ -165,6 +165,25 @@ TEST(collectives, Allreduce) {
       [&](buffers b, MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, b.receive, n, type, MPI_MIN, world, r); });
 }
 
+// So many numbers that devices combine them, each rank a part.
+TEST(collectives, LargeReductions) {
+  constexpr int many = 20001;
+  const std::array ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BXOR};  // no kernel knows the last one
+  const std::array types{MPI_UINT32_T, MPI_INT};
+  for (const MPI_Op op : ops)
+    for (const MPI_Datatype of : types) {
+      same_as_on_host(many, many, [&](buffers b) { MPI_Allreduce(b.send, b.receive, many, of, op, world); });
+      same_as_on_host(many, many, [&](buffers b) { MPI_Allreduce(MPI_IN_PLACE, b.receive, many, of, op, world); });
+      const int root = ranks() - 1;
+      same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(b.send, b.receive, many, of, op, root, world); });
+      const auto in_place = [&](buffers b) { return rank() == root ? MPI_IN_PLACE : static_cast<void*>(b.send); };
+      same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(in_place(b), b.receive, many, of, op, root, world); });
+    }
+  for (const MPI_Datatype of : {MPI_UINT64_T, MPI_INT64_T})
+    for (const MPI_Op op : ops)
+      same_as_on_host(many * 2, many * 2, [&](buffers b) { MPI_Allreduce(b.send, b.receive, many, of, op, world); });
+}
+
 void weighted(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i)
     static_cast<word*>(inout)[i] = static_cast<word*>(in)[i] + 2 * static_cast<word*>(inout)[i];

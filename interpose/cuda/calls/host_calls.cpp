@@ -80,7 +80,7 @@ void host_calls::forget_contexts() noexcept {
   known_.forget_all();
   peers_.clear();
   std::map<CUcontext, context_queues> old;
-  std::map<CUcontext, std::shared_ptr<copy_kernels>> old_kernels;
+  std::map<CUcontext, std::shared_ptr<call_kernels>> old_kernels;
   const std::lock_guard lock(mutex_);
   old.swap(queues_);
   old_kernels.swap(kernels_);
@@ -101,12 +101,12 @@ std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t 
   return *chosen;
 }
 
-std::shared_ptr<copy_kernels> host_calls::kernels_of(CUcontext context) {
+std::shared_ptr<call_kernels> host_calls::kernels_of(CUcontext context) {
   const std::lock_guard lock(mutex_);
   const auto [found, is_new] = kernels_.try_emplace(context);
   if (is_new) {
     try {
-      found->second = std::make_shared<copy_kernels>(
+      found->second = std::make_shared<call_kernels>(
           cu_, parts_.of(context), [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
     } catch (const error& e) {
       log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
@@ -117,10 +117,9 @@ std::shared_ptr<copy_kernels> host_calls::kernels_of(CUcontext context) {
 
 std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const copied_rows& shape,
                                     std::shared_ptr<void> kept) {
-  const auto kernels = copy_kernels::suit(shape) ? kernels_of(queue.parts()->context()) : nullptr;
+  const auto kernels = call_kernels::suit(shape) ? kernels_of(queue.parts()->context()) : nullptr;
   if (kernels == nullptr) return queue.copy_rows(to, from, shape, std::move(kept));
-  return queue.add(shape.bytes(), std::move(kept),
-                   [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
+  return queue.add(shape.bytes(), kept, [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
 }
 
 // A queue for copies to host memory, which any context can make. nullptr if the program has no context yet.
@@ -387,7 +386,7 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
 device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
                                std::uint64_t queued) {
   return copy_scattered(from, which, bytes, queued, false,
-                        [&](call_queue& queue, copy_kernels& kernels, const copy_kernels::shared_table& table) {
+                        [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
                           return table == nullptr
                                      ? queue.copy(number_of(to), from + which.element->front().offset, bytes)
                                      : kernels.gather(queue, number_of(to), from, which, table, bytes);
@@ -397,11 +396,25 @@ device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scatter
 device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from,
                                 std::size_t bytes, std::uint64_t queued) {
   return copy_scattered(to, which, bytes, queued, true,
-                        [&](call_queue& queue, copy_kernels& kernels, const copy_kernels::shared_table& table) {
+                        [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
                           return table == nullptr
                                      ? queue.copy(to + which.element->front().offset, number_of(from), bytes)
                                      : kernels.scatter(queue, to, number_of(from), which, table, bytes);
                         });
+}
+
+device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
+                               const interpose::reduction& how) {
+  const CUcontext context = require(to).context;
+  const auto kernels = kernels_of(context);
+  const auto queue = queue_of(context);
+  const std::size_t bytes = count * how.number_bytes();
+  device_work work(queue->stream(), {{to, bytes, true}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "taking what CPU code has written to the device");
+  const entered here(cu_, context);
+  return {queue, queue->add(bytes, kernels,
+                            [&](CUstream stream) { return kernels->reduce(to, number_of(with), count, how, stream); })};
 }
 
 }  // namespace hpe::cuda_hooks

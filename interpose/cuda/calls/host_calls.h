@@ -6,7 +6,7 @@
 
 #include "interpose/cuda/adopted_memory.h"
 #include "interpose/cuda/calls/call_copies.h"
-#include "interpose/cuda/calls/copy_kernels.h"
+#include "interpose/cuda/calls/call_kernels.h"
 #include "interpose/cuda/calls/known_memory.h"
 #include "interpose/cuda/calls/peer_memory.h"
 
@@ -45,6 +45,9 @@ class host_calls final : public interpose::adopted_pointers {
   interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
                                  std::size_t bytes, std::uint64_t queued) override;
 
+  interpose::device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
+                                const interpose::reduction& how) override;
+
   /// Whether messages between processes wait for work that the program has queued. Set before the first call.
   inline static constinit bool messages_wait = true;
 
@@ -74,7 +77,7 @@ class host_calls final : public interpose::adopted_pointers {
   };
   [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
   /// nullptr if the driver does not load the kernels; the first failure is logged and remembered.
-  [[nodiscard]] std::shared_ptr<copy_kernels> kernels_of(CUcontext context);
+  [[nodiscard]] std::shared_ptr<call_kernels> kernels_of(CUcontext context);
   /// Queues a copy between two addresses that kernels of the queue's context reach. That context must be current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
                           std::shared_ptr<void> kept);
@@ -105,7 +108,7 @@ class host_calls final : public interpose::adopted_pointers {
   std::mutex mutex_;
   using context_queues = std::array<std::shared_ptr<call_queue>, 4>;
   std::map<CUcontext, context_queues> queues_;
-  std::map<CUcontext, std::shared_ptr<copy_kernels>> kernels_;
+  std::map<CUcontext, std::shared_ptr<call_kernels>> kernels_;
   std::atomic<std::uint64_t> waits_begun_{0};
   std::atomic<std::uint64_t> waits_over_{0};  // the highest number of a wait that is over
 };

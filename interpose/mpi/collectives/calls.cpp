@@ -46,7 +46,8 @@ template <class Look, class Messages>
 taken carry(MPI_Comm comm, const char* function, Look&& look, Messages&& messages) {
   return guarded(comm, [&]() -> taken {
     near_group* const ranks = near_group::of(comm);
-    if (ranks == nullptr || !ranks->votes() || !ranks->agree(found_by(look))) return std::nullopt;
+    if (ranks == nullptr || !ranks->votes() || !ranks->agree(found_by(look), near_group::needed::one))
+      return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
     exchange call(*ranks);
     messages(call);

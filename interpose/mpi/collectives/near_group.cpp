@@ -73,13 +73,14 @@ bool near_group::votes() noexcept {
   return device_seen_ || (calls_ & (calls_ - 1)) == 0 || calls_ % rare == 0;
 }
 
-bool near_group::agree(memory mine) {
-  int highest = static_cast<int>(mine);
+bool near_group::agree(memory mine, needed ranks) {
+  constexpr int ordinary = static_cast<int>(memory::ordinary);
+  constexpr int device = static_cast<int>(memory::device);
+  int all = static_cast<int>(mine);
   HPE_REAL(Allreduce)
-  (MPI_IN_PLACE, &highest, 1, handles::get().integer,
-   handles::get().max, comm_);
-  device_seen_ = device_seen_ || highest != static_cast<int>(memory::ordinary);
-  return highest == static_cast<int>(memory::device);
+  (MPI_IN_PLACE, &all, 1, handles::get().integer, handles::get().bitwise_or, comm_);
+  device_seen_ = device_seen_ || all != ordinary;
+  return all == device || (ranks == needed::one && all == (device | ordinary));
 }
 
 MPI_Comm near_group::channel() {

@@ -14,12 +14,14 @@ namespace hpe::interpose::mpi {
 /// it with that. Its functions are for the calling thread of a collective call, which is one at a time.
 class near_group {
  public:
-  /// The memory that a rank uses in a call, in the order of precedence.
+  /// The memory that a rank uses in a call, in the order of precedence. A vote tells which kinds the ranks use.
   enum class memory : std::uint8_t {
-    ordinary,
-    device,  ///< of the CUDA driver
-    other    ///< the call must go through MPI's own function: memory of hpe, or a buffer that cannot be used
+    ordinary = 1,
+    device = 2,  ///< of the CUDA driver
+    other = 4    ///< the call must go through MPI's own function: memory of hpe, or a buffer that cannot be used
   };
+  /// Which ranks must use device memory for a call to go as messages, if none uses other memory.
+  enum class needed : std::uint8_t { one, all };
 
   /// nullptr if ranks of comm run on other machines, or direct copies are off: in all ranks or none.
   [[nodiscard]] static near_group* of(MPI_Comm comm);
@@ -35,8 +37,8 @@ class near_group {
   /// Whether the ranks vote on this call; all of them get the same answer, without communication. While no rank has
   /// used device memory, they vote on few calls.
   [[nodiscard]] bool votes() noexcept;
-  /// A vote: collective. Returns true in all ranks if one uses device memory and none other memory.
-  [[nodiscard]] bool agree(memory mine);
+  /// A vote: collective. Returns the same in all ranks.
+  [[nodiscard]] bool agree(memory mine, needed ranks);
 
   /// The communicator for the messages of calls, which returns errors. Collective at the first call.
   [[nodiscard]] MPI_Comm channel();

@@ -12,14 +12,15 @@
 
 namespace hpe::cuda_hooks {
 
-/// Kernels of hpe that copy rows and scattered bytes, loaded into a context of the program. Thread safe.
-class copy_kernels {
+/// Kernels of hpe that copy rows and scattered bytes and reduce numbers, loaded into a context of the program. Thread
+/// safe.
+class call_kernels {
  public:
   /// Throws hpe::error if the driver refuses to load the kernels.
-  copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts, scratch_memory::goes told);
-  ~copy_kernels();
-  copy_kernels(const copy_kernels&) = delete;
-  copy_kernels& operator=(const copy_kernels&) = delete;
+  call_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts, scratch_memory::goes told);
+  ~call_kernels();
+  call_kernels(const call_kernels&) = delete;
+  call_kernels& operator=(const call_kernels&) = delete;
 
   /// Whether a kernel copies these rows faster than a copy engine.
   [[nodiscard]] static bool suit(const interpose::copied_rows& shape) noexcept;
@@ -47,11 +48,17 @@ class copy_kernels {
   std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
                         const shared_table& how, std::size_t bytes);
 
+  /// Queues to[i] = to[i] combined with with[i]. The context must be current.
+  [[nodiscard]] CUresult reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,
+                                CUstream stream);
+
   [[nodiscard]] scratch_memory& memory() noexcept { return *memory_; }
 
  private:
   static constexpr std::size_t most_bytes = std::size_t{1} << 31;
   static constexpr std::size_t unit_sizes = 5;  // 1, 2, 4, 8 and 16 bytes
+  static constexpr std::size_t operations = 4;
+  static constexpr std::size_t number_types = 6;
   static constexpr std::size_t most_tables = 64;
 
   CUresult launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream);
@@ -61,6 +68,7 @@ class copy_kernels {
   const std::shared_ptr<scratch_memory> memory_;
   CUmodule module_ = nullptr;
   std::array<CUfunction, unit_sizes> functions_{};
+  std::array<std::array<CUfunction, number_types>, operations> reducers_{};
   std::mutex mutex_;
   std::list<shared_table> tables_;  // most recently used first
 };

@@ -1,11 +1,11 @@
-#include "interpose/cuda/calls/copy_kernels.h"
+#include "interpose/cuda/calls/call_kernels.h"
 
 #include <algorithm>
 #include <bit>
 #include <string>
 
-// The image that nvcc compiles from copy_kernels.cu.
-extern "C" const unsigned char hpe_copy_kernels_image[];
+// The image that nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
+extern "C" const unsigned char hpe_call_kernels_image[];
 
 namespace hpe::cuda_hooks {
 
@@ -33,7 +33,7 @@ byte_places contiguous_at(CUdeviceptr base, std::size_t bytes) {
   return {base, 0, 0, nullptr, 0, 1, static_cast<unsigned>(bytes)};
 }
 
-byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const copy_kernels::table& how) {
+byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const call_kernels::table& how) {
   return {base,
           static_cast<unsigned long long>(which.extent),
           0,
@@ -48,44 +48,51 @@ std::size_t bits_of(const byte_places& side) { return side.base | side.row | sid
 
 }  // namespace
 
-copy_kernels::copy_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts,
+call_kernels::call_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts,
                            scratch_memory::goes told)
     : cu_(cu), parts_(std::move(parts)), memory_(std::make_shared<scratch_memory>(cu, parts_, std::move(told))) {
   const entered here(cu_, parts_->context());
-  cu_.check(cu_.cuModuleLoadData(&module_, hpe_copy_kernels_image), "loading the kernels that copy rows");
-  for (std::size_t n = 0; n < functions_.size(); ++n)
-    cu_.check(cu_.cuModuleGetFunction(&functions_[n], module_, ("hpe_copy_units_" + std::to_string(n)).c_str()),
-              "finding the kernels that copy rows");
+  cu_.check(cu_.cuModuleLoadData(&module_, hpe_call_kernels_image), "loading the kernels for calls");
+  const auto find = [&](CUfunction& function, const std::string& name) {
+    cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding the kernels for calls");
+  };
+  for (std::size_t n = 0; n < functions_.size(); ++n) find(functions_[n], "hpe_copy_units_" + std::to_string(n));
+  // In the order of reduction's enumerators.
+  static constexpr std::array names{"sum", "product", "least", "greatest"};
+  static constexpr std::array types{"i32", "u32", "i64", "u64", "f32", "f64"};
+  for (std::size_t o = 0; o < operations; ++o)
+    for (std::size_t t = 0; t < number_types; ++t)
+      find(reducers_[o][t], std::string("hpe_reduce_") + names[o] + "_" + types[t]);
 }
 
-copy_kernels::~copy_kernels() {
+call_kernels::~call_kernels() {
   const entered here(cu_, parts_->context());
   if (parts_->alive()) cu_.cuModuleUnload(module_);
 }
 
-bool copy_kernels::suit(const copied_rows& shape) noexcept {
+bool call_kernels::suit(const copied_rows& shape) noexcept {
   return !shape.is_one_run() && shape.width < wide && shape.bytes() < most_bytes;
 }
 
-CUresult copy_kernels::copy(CUdeviceptr to, CUdeviceptr from, const copied_rows& shape, CUstream stream) {
+CUresult call_kernels::copy(CUdeviceptr to, CUdeviceptr from, const copied_rows& shape, CUstream stream) {
   return launch(rows_at(to, shape, shape.to), rows_at(from, shape, shape.from), shape.bytes(), 0, stream);
 }
 
-std::uint64_t copy_kernels::gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
+std::uint64_t call_kernels::gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
                                    const shared_table& how, std::size_t bytes) {
   return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
     return launch(contiguous_at(to, bytes), elements_at(from, which, *how), bytes, how->bits, stream);
   });
 }
 
-std::uint64_t copy_kernels::scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
+std::uint64_t call_kernels::scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
                                     const shared_table& how, std::size_t bytes) {
   return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
     return launch(elements_at(to, which, *how), contiguous_at(from, bytes), bytes, how->bits, stream);
   });
 }
 
-CUresult copy_kernels::launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream) {
+CUresult call_kernels::launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream) {
   const std::size_t all = bits_of(to) | bits_of(from) | bits;
   const auto n = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(all)), functions_.size() - 1);
   to.width >>= n;
@@ -98,7 +105,16 @@ CUresult copy_kernels::launch(byte_places to, byte_places from, std::size_t byte
   return cu_.cuLaunchKernel(functions_[n], blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
 }
 
-copy_kernels::shared_table copy_kernels::make_table(const scattered_bytes& which) {
+CUresult call_kernels::reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,
+                              CUstream stream) {
+  auto numbers = static_cast<unsigned long long>(count);
+  const auto blocks = static_cast<unsigned>(std::min<std::size_t>((count + threads - 1) / threads, most_blocks));
+  void* parameters[] = {&to, &with, &numbers};
+  const CUfunction function = reducers_[static_cast<std::size_t>(how.what)][static_cast<std::size_t>(how.type)];
+  return cu_.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+}
+
+call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which) {
   auto made = std::make_shared<table>();
   made->element = which.element;
   made->begin = which.element->front().offset;
@@ -123,7 +139,7 @@ copy_kernels::shared_table copy_kernels::make_table(const scattered_bytes& which
   return made;
 }
 
-copy_kernels::shared_table copy_kernels::table_of(const scattered_bytes& which) {
+call_kernels::shared_table call_kernels::table_of(const scattered_bytes& which) {
   const std::lock_guard lock(mutex_);
   const auto found =
       std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t->element == which.element; });
