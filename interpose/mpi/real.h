@@ -53,8 +53,11 @@ struct handles {
   MPI_File file_null;
   MPI_Info info_null;
   MPI_Message message_null;
-  MPI_Op bitwise_or;
+  MPI_Op bit_or;
+  MPI_Op max;
   MPI_Op min;
+  MPI_Op product;
+  MPI_Op sum;
   MPI_Request request_null;
   MPI_Win win_null;
 

@@ -78,7 +78,7 @@ bool near_group::agree(memory mine, needed ranks) {
   constexpr int device = static_cast<int>(memory::device);
   int all = static_cast<int>(mine);
   HPE_REAL(Allreduce)
-  (MPI_IN_PLACE, &all, 1, handles::get().integer, handles::get().bitwise_or, comm_);
+  (MPI_IN_PLACE, &all, 1, handles::get().integer, handles::get().bit_or, comm_);
   device_seen_ = device_seen_ || all != ordinary;
   return all == device || (ranks == needed::one && all == (device | ordinary));
 }

@@ -1,6 +1,9 @@
 // Reductions on devices: each rank receives its part of the numbers from all other ranks, combines them, and sends the
 // result to all ranks, or to the root.
+#include <array>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/collectives/calls.h"
@@ -15,6 +18,39 @@ namespace hpe::interpose::mpi {
 namespace {
 
 constexpr std::size_t least_bytes = std::size_t{64} << 10;
+
+// The kind of a predefined datatype. Several of its names stand for one kind.
+std::optional<reduction::number> number_of(MPI_Datatype type) {
+  using number = reduction::number;
+  static constexpr std::array<std::pair<std::string_view, number>, 12> all{{{"MPI_INT", number::i32},
+                                                                            {"MPI_INT32_T", number::i32},
+                                                                            {"MPI_UNSIGNED", number::u32},
+                                                                            {"MPI_UINT32_T", number::u32},
+                                                                            {"MPI_LONG", number::i64},
+                                                                            {"MPI_LONG_LONG", number::i64},
+                                                                            {"MPI_INT64_T", number::i64},
+                                                                            {"MPI_UNSIGNED_LONG", number::u64},
+                                                                            {"MPI_UNSIGNED_LONG_LONG", number::u64},
+                                                                            {"MPI_UINT64_T", number::u64},
+                                                                            {"MPI_FLOAT", number::f32},
+                                                                            {"MPI_DOUBLE", number::f64}}};
+  if (envelope_of(type).combiner != MPI_COMBINER_NAMED) return std::nullopt;
+  std::array<char, MPI_MAX_OBJECT_NAME> name{};
+  int length = 0;
+  HPE_REAL(Type_get_name)(type, name.data(), &length);
+  for (const auto& [known, kind] : all)
+    if (name.data() == known) return kind;
+  return std::nullopt;
+}
+
+std::optional<reduction::operation> operation_of(MPI_Op op) {
+  const handles& of = handles::get();
+  if (op == of.sum) return reduction::operation::sum;
+  if (op == of.product) return reduction::operation::product;
+  if (op == of.min) return reduction::operation::least;
+  if (op == of.max) return reduction::operation::greatest;
+  return std::nullopt;
+}
 
 // A reduction as this rank sees it.
 class reduction_call {
@@ -58,7 +94,8 @@ class reduction_call {
     const auto mine = static_cast<int>(count_of(rank, size));
     const std::size_t block = static_cast<std::size_t>(mine) * bytes_of_one_;
     // The result of this rank's part; in ranks without a receive buffer, the last block of the borrowed memory.
-    std::byte* const result = out_ != nullptr ? place(out_, rank, size) : scratch_.get() + block * (size_t(size) - 1);
+    std::byte* const result =
+        out_ != nullptr ? place(out_, rank, size) : scratch_.get() + block * (static_cast<std::size_t>(size) - 1);
     exchange parts(ranks);
     std::byte* next = scratch_.get();
     for (int r = 0; r < size; ++r) {
@@ -76,8 +113,9 @@ class reduction_call {
     failure.attempt([&] {
       device_copy last;
       for (int r = 0; r < size - 1 && mine > 0; ++r)
-        last = driver().reduce(reinterpret_cast<std::uintptr_t>(result), scratch_.get() + block * size_t(r),
-                               static_cast<std::size_t>(mine), {*op_, *number_});
+        last = driver().reduce(reinterpret_cast<std::uintptr_t>(result),
+                               scratch_.get() + block * static_cast<std::size_t>(r), static_cast<std::size_t>(mine),
+                               {*op_, *number_});
       last.wait();
     });
     exchange results(ranks);

@@ -2,11 +2,8 @@
 
 /// What differs between MPI libraries: open_mpi.cpp and mpich.cpp implement it, and handles::get() (real.h).
 
-#include <array>
-#include <optional>
 #include <vector>
 
-#include "interpose/adopted_pointers.h"
 #include "interpose/mpi/real.h"
 
 namespace hpe::interpose::mpi {
@@ -24,25 +21,6 @@ namespace hpe::interpose::mpi {
 /// nullptr if the library offers no such way. Call it once.
 using progress_function = void (*)();
 [[nodiscard]] progress_function call_in_progress(int (*each)());
-
-/// The numbers of a predefined datatype, and what a predefined operation does with them, for reductions on devices;
-/// nothing for others.
-[[nodiscard]] std::optional<reduction::number> number_of(MPI_Datatype type);
-[[nodiscard]] std::optional<reduction::operation> operation_of(MPI_Op op);
-
-/// A handle and its meaning; meaning_of looks it up.
-template <class Handle, class Meaning>
-struct named_handle {
-  Handle handle;
-  Meaning meaning;
-};
-template <class Handle, class Meaning, std::size_t n>
-[[nodiscard]] std::optional<Meaning> meaning_of(Handle handle,
-                                                const std::array<named_handle<Handle, Meaning>, n>& all) {
-  for (const auto& one : all)
-    if (one.handle == handle) return one.meaning;
-  return std::nullopt;
-}
 
 /// How a datatype was made.
 struct type_envelope {

@@ -17,8 +17,11 @@ const handles& handles::get() {
       .file_null = MPI_FILE_NULL,
       .info_null = MPI_INFO_NULL,
       .message_null = MPI_MESSAGE_NULL,
-      .bitwise_or = MPI_BOR,
+      .bit_or = MPI_BOR,
+      .max = MPI_MAX,
       .min = MPI_MIN,
+      .product = MPI_PROD,
+      .sum = MPI_SUM,
       .request_null = MPI_REQUEST_NULL,
       .win_null = MPI_WIN_NULL,
   };
@@ -33,34 +36,6 @@ bool shows_added_strings() noexcept { return false; }
 
 // MPICH calls no function of others while it waits.
 progress_function call_in_progress(int (*)()) { return nullptr; }
-
-std::optional<reduction::number> number_of(MPI_Datatype type) {
-  using number = reduction::number;
-  using named = named_handle<MPI_Datatype, number>;
-  static constexpr std::array all{named{MPI_INT, number::i32},
-                                  named{MPI_INT32_T, number::i32},
-                                  named{MPI_UNSIGNED, number::u32},
-                                  named{MPI_UINT32_T, number::u32},
-                                  named{MPI_LONG, number::i64},
-                                  named{MPI_LONG_LONG_INT, number::i64},
-                                  named{MPI_INT64_T, number::i64},
-                                  named{MPI_UNSIGNED_LONG, number::u64},
-                                  named{MPI_UNSIGNED_LONG_LONG, number::u64},
-                                  named{MPI_UINT64_T, number::u64},
-                                  named{MPI_FLOAT, number::f32},
-                                  named{MPI_REAL, number::f32},
-                                  named{MPI_DOUBLE, number::f64},
-                                  named{MPI_DOUBLE_PRECISION, number::f64}};
-  return meaning_of(type, all);
-}
-
-std::optional<reduction::operation> operation_of(MPI_Op op) {
-  using operation = reduction::operation;
-  using named = named_handle<MPI_Op, operation>;
-  static constexpr std::array all{named{MPI_SUM, operation::sum}, named{MPI_PROD, operation::product},
-                                  named{MPI_MIN, operation::least}, named{MPI_MAX, operation::greatest}};
-  return meaning_of(op, all);
-}
 
 namespace {
 

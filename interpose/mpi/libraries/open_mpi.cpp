@@ -35,8 +35,11 @@ const handles& handles::get() {
       .file_null = handle<MPI_File>("ompi_mpi_file_null"),
       .info_null = handle<MPI_Info>("ompi_mpi_info_null"),
       .message_null = handle<MPI_Message>("ompi_message_null"),
-      .bitwise_or = handle<MPI_Op>("ompi_mpi_op_bor"),
+      .bit_or = handle<MPI_Op>("ompi_mpi_op_bor"),
+      .max = handle<MPI_Op>("ompi_mpi_op_max"),
       .min = handle<MPI_Op>("ompi_mpi_op_min"),
+      .product = handle<MPI_Op>("ompi_mpi_op_prod"),
+      .sum = handle<MPI_Op>("ompi_mpi_op_sum"),
       .request_null = handle<MPI_Request>("ompi_request_null"),
       .win_null = handle<MPI_Win>("ompi_mpi_win_null"),
   };
@@ -55,39 +58,6 @@ progress_function call_in_progress(int (*each)()) {
   const auto add = reinterpret_cast<int (*)(int (*)())>(function_of_opal("opal_progress_register"));
   const auto make_progress = reinterpret_cast<progress_function>(function_of_opal("opal_progress"));
   return add != nullptr && make_progress != nullptr && add(each) == 0 ? make_progress : nullptr;
-}
-
-std::optional<reduction::number> number_of(MPI_Datatype type) {
-  using number = reduction::number;
-  static const auto named = [](const char* name, number meaning) {
-    return named_handle<MPI_Datatype, number>{handle<MPI_Datatype>(name), meaning};
-  };
-  static const std::array all{named("ompi_mpi_int", number::i32),
-                              named("ompi_mpi_int32_t", number::i32),
-                              named("ompi_mpi_unsigned", number::u32),
-                              named("ompi_mpi_uint32_t", number::u32),
-                              named("ompi_mpi_long", number::i64),
-                              named("ompi_mpi_long_long_int", number::i64),
-                              named("ompi_mpi_int64_t", number::i64),
-                              named("ompi_mpi_unsigned_long", number::u64),
-                              named("ompi_mpi_unsigned_long_long", number::u64),
-                              named("ompi_mpi_uint64_t", number::u64),
-                              named("ompi_mpi_float", number::f32),
-                              named("ompi_mpi_real", number::f32),
-                              named("ompi_mpi_double", number::f64),
-                              named("ompi_mpi_dblprec", number::f64)};
-  return meaning_of(type, all);
-}
-
-std::optional<reduction::operation> operation_of(MPI_Op op) {
-  using operation = reduction::operation;
-  static const auto named = [](const char* name, operation meaning) {
-    return named_handle<MPI_Op, operation>{handle<MPI_Op>(name), meaning};
-  };
-  static const std::array all{named("ompi_mpi_op_sum", operation::sum), named("ompi_mpi_op_prod", operation::product),
-                              named("ompi_mpi_op_min", operation::least),
-                              named("ompi_mpi_op_max", operation::greatest)};
-  return meaning_of(op, all);
 }
 
 type_envelope envelope_of(MPI_Datatype type) { return envelope_with_int(type); }
