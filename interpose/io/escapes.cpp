@@ -26,7 +26,7 @@ T* pointer(long value) noexcept {
 
 bool any_of_hpe(long a, long b, long c, long d, long e, long f) noexcept {
   for (const long value : {a, b, c, d, e, f})
-    if (!ordinary(pointer<void>(value))) return true;
+    if (hpe::core::host_access::of(pointer<void>(value)) != nullptr) return true;
   return false;
 }
 
@@ -115,7 +115,8 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
 }
 
 // Arguments of calls that have no function in libc are compared with memory of hpe only: device memory of the driver
-// would cost a look by the kernel for each, and the driver itself makes such calls.
+// would cost a look by the kernel for each, and the driver itself makes such calls, also while it holds its locks (UCX
+// makes malloc's mmap such a call).
 [[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
   switch (buffer_of(number)) {
     case buffer::first:

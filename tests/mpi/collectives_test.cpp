@@ -176,6 +176,7 @@ TEST(collectives, LargeReductions) {
       same_as_on_host(many, many, [&](buffers b) { MPI_Allreduce(MPI_IN_PLACE, b.receive, many, of, op, world); });
       const int root = ranks() - 1;
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(b.send, b.receive, many, of, op, root, world); });
+      if (is_mpich) continue;  // it reads from MPI_IN_PLACE, as in Reduce
       const auto in_place = [&](buffers b) { return rank() == root ? MPI_IN_PLACE : static_cast<void*>(b.send); };
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(in_place(b), b.receive, many, of, op, root, world); });
     }

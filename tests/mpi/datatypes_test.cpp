@@ -122,6 +122,8 @@ TEST(datatypes, AtRandom) {
     };
     const auto all = words + std::size_t(std::abs(true_lower)) / sizeof(word) + 8;
     const int bytes = int(size) * count;
+    // MPICH 4.0 on UCX reports a truncated message if a fragment of 8 KiB ends within a pair of short and int.
+    if (is_mpich && !only_words && bytes > 8000) continue;
     // A message ends at the end of an element of the signature: a word, or otherwise an element of the type.
     const int part = only_words ? bytes / 4 * 2 / 3 * 4 : int(size) * (count - 1);
     same_as_on_host(all, all, [&](buffers b) {
