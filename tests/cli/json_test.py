@@ -71,7 +71,7 @@ class Commands(unittest.TestCase):
 
     def test_machines_that_hpe_brings_along_have_their_schema(self):
         machines = sorted((Path(__file__).parents[2] / "apps" / "predict" / "machines").glob("*.json"))
-        self.assertEqual(4, len(machines))
+        self.assertTrue(machines)
         for machine in machines:
             with self.subTest(machine.name):
                 self.assertEqual("published", self.check(machine.read_text(), "machine")["origin"])
