@@ -1,0 +1,62 @@
+#pragma once
+
+/// The grid of the listings and its step in time: the wave equation with a stencil of
+/// order 8, as in the kernels of the thesis. Host, devices and GPUs compute the same
+/// bits, because each fused operation is written as one.
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+namespace hpe::bench::listings {
+
+inline constexpr int steps = 20;
+inline constexpr size_t side =
+    32;  ///< cells of a plane along each of its axes, which are periodic
+inline constexpr size_t plane = side * side;  ///< cells; 4 KiB
+inline constexpr size_t halo =
+    4 * plane;  ///< the neighbour's cells that the stencil reads; also the size of a rim
+inline constexpr size_t slab = 32 * plane;        ///< cells of each device
+inline constexpr size_t inner = slab - 2 * halo;  ///< cells of a slab between its rims
+
+/// Where the parts of a device's slab begin. Its left halo comes first.
+inline constexpr size_t left_halo = 0;
+inline constexpr size_t left_rim = halo;
+inline constexpr size_t between = 2 * halo;
+inline constexpr size_t right_rim = slab;
+inline constexpr size_t right_halo = halo + slab;
+
+/// The parameters of the kernel listings_step.
+struct stencil {
+  const float* in;  ///< the field at the present step
+  float* out;       ///< the field one step before, which becomes that one step later
+  uint64_t cells;   ///< whole planes
+};
+
+#ifdef __CUDACC__
+#define HPE_LISTINGS_BOTH __host__ __device__
+#else
+#define HPE_LISTINGS_BOTH
+#endif
+
+/// A cell of the next step.
+HPE_LISTINGS_BOTH inline float stepped(const stencil& s, uint64_t cell) {
+  const float weights[] = {-1.0F / 560, 8.0F / 315, -0.2F,
+                           1.6F};  // of cells at the distances 4, 3, 2, 1
+  const uint64_t z = cell % side, y = cell / side % side, first = cell - y * side - z;
+  float sum = s.in[cell] * (-3 * 205.0F / 72);
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t r = 4 - i;
+    const uint64_t row = first + y * side;
+    sum = fmaf(weights[i], s.in[cell - r * plane] + s.in[cell + r * plane], sum);
+    sum = fmaf(weights[i],
+               s.in[first + (y + side - r) % side * side + z] +
+                   s.in[first + (y + r) % side * side + z],
+               sum);
+    sum = fmaf(weights[i], s.in[row + (z + side - r) % side] + s.in[row + (z + r) % side],
+               sum);
+  }
+  return fmaf(0.1F, sum, fmaf(2, s.in[cell], -s.out[cell]));
+}
+
+}  // namespace hpe::bench::listings
