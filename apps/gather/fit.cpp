@@ -229,7 +229,7 @@ parameters fitted(int device, bool again, const std::function<void(const std::st
   std::size_t largest = std::size_t{1} << (info.kind == HPE_DEVICE_SOFT ? 28 : 32);
   while (largest > least_table && largest > info.memory_free / 5) largest /= 2;
   stopwatch clock(device, largest);
-  const parameters m = fit(clock, largest, told);
+  parameters m = fit(clock, largest, told);
   if (path.empty()) return m;
   std::error_code failed;
   const std::string made = fmt::format("{}.{}", path, ::getpid());

@@ -32,7 +32,7 @@ grid checked_grid(const volume& model, double fastest, const migration_settings&
                     " degrees: more than 0 and at most 90 are possible");
   if (s.steps < 1 || s.keep_every < 1)
     throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
-  const grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
+  grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
   if (with.parts() == 1) return all;
   return slab_of(all, all.layout.nx * with.part() / with.parts(), all.layout.nx * (with.part() + 1) / with.parts());
 }
