@@ -250,7 +250,7 @@ std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsig
       own.grid[axis] = p.blocks[axis];
     }
     auto& with_part = bytes.emplace_back(k.patched.part_offset + sizeof described);
-    std::memcpy(with_part.data(), parameters.data(), std::min<std::size_t>(parameters.size(), k.patched.part_offset));
+    std::copy_n(parameters.begin(), std::min<std::size_t>(parameters.size(), k.patched.part_offset), with_part.begin());
     std::memcpy(with_part.data() + k.patched.part_offset, &described, sizeof described);
     launched.push_back({p.device, own, with_part});
   }
