@@ -146,12 +146,8 @@ void work(member& me, const request& r, const convolve& with, const image& from,
 
 int run_convolution(const make_team& make, int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv);
-  const std::unique_ptr<team> all = make(r.devices);
-  if (r.help) {
-    if (all->leads()) fmt::print("{}", help_text());
-    return 0;
-  }
+  const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
+  if (all == nullptr) return 0;
   check_output(r.output, false);
   const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
   if (r.file.empty()) check_memory(fmt::format("an image of {} x {} pixels", r.rows, r.columns), *all, 2 * pixels, 0);

@@ -128,12 +128,8 @@ void work(member& me, const request& r, const std::vector<float>& paths, const s
 
 int run_least_squares(const make_team& make, int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv);
-  const std::unique_ptr<team> all = make(r.devices);
-  if (r.help) {
-    if (all->leads()) fmt::print("{}", help_text());
-    return 0;
-  }
+  const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
+  if (all == nullptr) return 0;
   check_output(r.output, true);
   const double values =
       static_cast<double>(r.paths) * static_cast<double>(values_of_a_point * r.points + values_of_a_fit);

@@ -156,13 +156,9 @@ void work(member& me, const request& r, int q, bool by_cublas, matrices& blocks,
 
 int run_product(const make_team& make, int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv);
+  std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
+  if (all == nullptr) return 0;
   const bool chosen = r.devices != 0;
-  std::unique_ptr<team> all = make(r.devices);
-  if (r.help) {
-    if (all->leads()) fmt::print("{}", help_text());
-    return 0;
-  }
   const int q = static_cast<int>(std::sqrt(static_cast<double>(all->size())));
   if (q * q != all->size()) {
     if (chosen || all->devices_here() != all->size())

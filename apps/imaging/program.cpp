@@ -39,6 +39,15 @@ command_line::setter to_sizes(const std::vector<std::int64_t*>& places) {
   };
 }
 
+std::unique_ptr<team> begin(const make_team& make, const std::vector<command_line::option>& options, const common& c,
+                            std::string (*help_text)(), int argc, char** argv) {
+  command_line::read(options, argc, argv);
+  std::unique_ptr<team> all = make(c.devices);
+  if (!c.help) return all;
+  if (all->leads()) fmt::print("{}", help_text());
+  return nullptr;
+}
+
 void check_memory(const std::string& what, const team& who, double on_host, double on_devices) {
   if (!who.leads()) return;
   command_line::check_room(what, {.on_devices = on_devices * sizeof(float), .on_host = on_host * sizeof(float)},

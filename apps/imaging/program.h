@@ -1,9 +1,10 @@
 #pragma once
 
-/// What the imaging programs have in common: options, their report, and images in files.
+/// The common parts of the imaging programs: options, reports, and images in files.
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,17 @@ struct common {
 /// The table of a program's options: its own, followed by the common ones.
 [[nodiscard]] std::vector<command_line::option> with_common(std::vector<command_line::option> own, common& c,
                                                             const std::string& output_help);
+/// Reads the command line into the variables of the options and makes the team. Null if --help was asked for, whose
+/// text the process that leads has printed.
+[[nodiscard]] std::unique_ptr<team> begin(const make_team& make, const std::vector<command_line::option>& options,
+                                          const common& c, std::string (*help_text)(), int argc, char** argv);
 /// Throws bad_input if the process that leads has less memory than so many values of 4 bytes need on the host, or its
 /// devices together. Floating-point numbers, because products of sizes must not overflow.
 void check_memory(const std::string& what, const team& who, double on_host, double on_devices);
 /// A setter for sizes with crosses between them, as in 1024x768. Every size is at least 1.
 [[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
-/// Prints the times of a run and what else is to be told, and writes the JSON; in the process that leads.
+/// In the process that leads: prints the times of a run, and the text `more` behind them, and writes the JSON.
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
           const std::string& more = "");
 

@@ -114,12 +114,8 @@ void write_frame(const request& r, const std::vector<std::uint32_t>& frame, cons
 
 int run_rays(const make_team& make, int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv);
-  const std::unique_ptr<team> all = make(r.devices);
-  if (r.help) {
-    if (all->leads()) fmt::print("{}", help_text());
-    return 0;
-  }
+  const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
+  if (all == nullptr) return 0;
   check_output(r.output, false);
   r.width *= r.scale;
   r.height *= r.scale;

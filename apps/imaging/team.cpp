@@ -1,8 +1,8 @@
 // Members that are threads share host memory, so parts of it need no copies. Bytes on devices are pulled: each member
 // tells where its bytes are, all wait, each copies from the others, and all wait again.
 //
-// Invariant: a member that fails leaves the barrier for good, so the others do not wait for it; they see the failure at
-// the next barrier and end.
+// Invariant: a member that fails leaves the barrier for good, so no other member waits for it. The other members see
+// the failure at the next barrier and end.
 
 #include "apps/imaging/team.h"
 
@@ -23,7 +23,7 @@ using clock = std::chrono::steady_clock;
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
-/// What the threads of a team share.
+/// The state that the threads of a team share.
 struct meeting {
   explicit meeting(int members) : all(members), places(static_cast<std::size_t>(members)) {}
   std::barrier<> all;

@@ -16,7 +16,8 @@
 
 namespace hpe::imaging {
 
-/// What a member does. links: copies between host memory and its device. exchange: bytes from and to other members.
+/// The kinds of work of a member. links: copies between host memory and its device. exchange: bytes from and to other
+/// members.
 enum class phase { kernels, links, exchange, cpu };
 inline constexpr std::array phase_names{"kernels", "links", "exchange", "cpu"};
 

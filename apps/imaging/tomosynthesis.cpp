@@ -1,6 +1,6 @@
 // Tomosynthesis by multiplicative corrections. Devices divide the views for the comparison of projections with
 // measurements, and the slices for the correction. Each device has the whole volume and all ratios, and after each half
-// of an iteration, the new parts of all devices are brought to all others.
+// of an iteration, each device gets the new parts of all other devices.
 
 #include <fmt/core.h>
 
@@ -161,12 +161,8 @@ void work(member& me, const request& r, const std::vector<float>& views, result&
 
 int run_tomosynthesis(const make_team& make, int argc, char** argv) {
   request r;
-  command_line::read(options_of(r), argc, argv);
-  const std::unique_ptr<team> all = make(r.devices);
-  if (r.help) {
-    if (all->leads()) fmt::print("{}", help_text());
-    return 0;
-  }
+  const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
+  if (all == nullptr) return 0;
   check_output(r.output, false);
   const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
   const auto planes = [&] { return static_cast<double>(r.slices + 2 * r.views); };

@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "apps/ranks/mpi_check.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::imaging {
@@ -11,13 +12,7 @@ namespace {
 
 constexpr int tag = 0x1a6;
 
-void check(int status, const char* call) {
-  if (status == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(status, text, &length);
-  throw error(HPE_ERROR_SYSTEM, std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
-}
+using hpe::ranks::check;
 
 int counted(std::size_t bytes) {
   if (bytes > std::numeric_limits<int>::max())

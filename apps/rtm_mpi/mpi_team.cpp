@@ -4,19 +4,14 @@
 #include <string>
 
 #include "apps/command_line/bad_input.h"
+#include "apps/ranks/mpi_check.h"
 #include "hpe/error.hpp"
 
 namespace hpe::rtm {
 
 namespace {
 
-void check(int status, const char* call) {
-  if (status == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(status, text, &length);
-  throw error(HPE_ERROR_SYSTEM, std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
-}
+using hpe::ranks::check;
 
 int counted(std::size_t number) {
   if (number > std::numeric_limits<int>::max())

@@ -98,22 +98,20 @@ experiment::side& experiment::side_of(int device) {
 const hpe::array<element>& experiment::far_in(side& s, target where) {
   if (where == target::own) return s.near_in;
   hpe::array<element>& found = where == target::peer ? s.peer_in : s.host_in;
-  const hpe::placement place = where == target::peer ? hpe::on_device(other(s.device)) : hpe::on_host();
-  if (found.size() == 0) found = random_array(place, s.near_in.size(), far);
+  if (found.size() == 0) found = random_array(place_of(where, s.device), s.near_in.size(), far);
   return found;
 }
 
 const hpe::array<element>& experiment::far_out(side& s, target where) {
   if (where == target::own) return s.near_out;
   hpe::array<element>& found = where == target::peer ? s.peer_out : s.host_out;
-  const hpe::placement place = where == target::peer ? hpe::on_device(other(s.device)) : hpe::on_host();
-  if (found.size() == 0) found = hpe::array<element>(s.near_out.size(), place);
+  if (found.size() == 0) found = hpe::array<element>(s.near_out.size(), place_of(where, s.device));
   return found;
 }
 
-hpe::placement experiment::place_of(target where) {
+hpe::placement experiment::place_of(target where, int device) {
   if (where == target::host) return hpe::on_host();
-  return hpe::on_device(where == target::own ? 0 : 1);
+  return hpe::on_device(where == target::own ? device : other(device));
 }
 
 uint32_t experiment::blocks(double occupancy) const {

@@ -75,7 +75,8 @@ class experiment {
   [[nodiscard]] const hpe::array<element>& far_in(side& s, target where);
   [[nodiscard]] const hpe::array<element>& far_out(side& s, target where);
   [[nodiscard]] hpe::array<element> random_array(const hpe::placement& place, std::size_t count, near_or_far which);
-  [[nodiscard]] static hpe::placement place_of(target where);
+  /// Memory as seen from a device.
+  [[nodiscard]] static hpe::placement place_of(target where, int device = 0);
   [[nodiscard]] uint32_t blocks(double occupancy) const;
   void launch(int device, const setting& s, uint64_t* stamps);
   void check(int device, const setting& s);

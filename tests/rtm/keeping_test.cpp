@@ -1,16 +1,15 @@
 // Images do not depend on how the source's wave field is kept between the passes of a shot.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
 #include <map>
 
 #include "apps/rtm/choice.h"
 #include "apps/rtm/keep/revolve.h"
 #include "apps/rtm/keep/sink.h"
 #include "tests/rtm/experiment.h"
+#include "tests/rtm/small_disk.h"
 
 namespace hpe::rtm::testing {
 namespace {
@@ -184,26 +183,6 @@ TEST(Keeping, AFolderThatCannotBeUsedIsNamed) {
     EXPECT_NE(std::string(e.what()).find("/proc/none"), std::string::npos) << e.what();
   }
 }
-
-/// Files that are written grow to this many bytes at most.
-class small_disk {
- public:
-  explicit small_disk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const struct rlimit small { bytes, before_.rlim_max };
-    setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~small_disk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    static_cast<void>(std::signal(SIGXFSZ, handler_));
-  }
-  small_disk(const small_disk&) = delete;
-  small_disk& operator=(const small_disk&) = delete;
-
- private:
-  struct rlimit before_ {};
-  void (*handler_)(int);
-};
 
 TEST(Keeping, AFullDiskIsNamedBeforeTheRun) {
   const small_disk full(1 << 16);

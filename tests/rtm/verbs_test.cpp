@@ -1,12 +1,10 @@
 // hpe rtm model and migrate: images, and runs that are interrupted.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "hpe/hpe.hpp"
 #include "tests/rtm/experiment.h"
 #include "tests/rtm/on_disk.h"
+#include "tests/rtm/small_disk.h"
 
 namespace hpe::rtm::testing {
 namespace {
@@ -40,26 +39,6 @@ result rtm(const std::vector<std::string>& words) {
   static_cast<void>(::testing::internal::GetCapturedStdout());
   return {status, ::testing::internal::GetCapturedStderr()};
 }
-
-/// Files that are written grow to this many bytes at most.
-class small_disk {
- public:
-  explicit small_disk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const struct rlimit small { bytes, before_.rlim_max };
-    setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~small_disk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    static_cast<void>(std::signal(SIGXFSZ, handler_));
-  }
-  small_disk(const small_disk&) = delete;
-  small_disk& operator=(const small_disk&) = delete;
-
- private:
-  struct rlimit before_ {};
-  void (*handler_)(int);
-};
 
 TEST_F(on_disk, an_image_from_records_shows_the_reflector) {
   const std::string file = small_survey();
