@@ -19,7 +19,7 @@
 
 namespace hpe::kernels {
 
-/// What a cell of a layer remembers for each axis, and the factors of its axis: the decay of a memory in a step, its
+/// The memories of a cell of a layer for each axis, and the factors of its axis: the decay of a memory in a step, its
 /// gain, and the gain times -2d, -d', d^2, 2 d d' and -d^2 d'.
 inline constexpr int64_t layer_memories = 3, layer_rates = 7;
 

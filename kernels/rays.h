@@ -66,7 +66,7 @@ struct trace_rays {
     return nearest;
   }
 
-  /// What a ray shows after at most so many hits.
+  /// The colour that a ray finds after at most so many hits.
   [[nodiscard]] HPE_IMAGING_BOTH vector3 colour(vector3 from, vector3 ray, int32_t hits) const {
     vector3 seen{0, 0, 0};
     float share = 1;

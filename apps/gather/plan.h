@@ -46,13 +46,13 @@ enum class method {
   single_pass,  ///< each index is read once and used at once
   multi_pass,   ///< all indices are read once for each chunk of the table; a pass uses those in its chunk (He et al.)
   partitioned,  ///< indices, and values to scatter, are first moved to streams, one for each chunk
-  staged        ///< multi-pass on one device over a table elsewhere: a pass copies its chunk to the device and, after a
-                ///< scatter, back
+  staged        ///< multi-pass on one device over a table in other memory: a pass copies its chunk to the device and,
+                ///< after a scatter, back
 };
 [[nodiscard]] const char* name_of(method how);
 
 /// A method and the number of chunks: 1 for a single pass. If several devices partition, the chunks are their parts of
-/// the table, whatever this says.
+/// the table, and this number is not used.
 struct choice {
   method how = method::single_pass;
   std::uint32_t chunks = 1;
@@ -103,7 +103,7 @@ class plan {
   [[nodiscard]] static double workspace(const problem& what, const choice& how, std::size_t devices);
 
  private:
-  /// What a partition needs of one device.
+  /// The arrays of one device for a partition.
   struct streams {
     array<std::byte> indices, values;
     array<std::uint64_t> offsets;

@@ -46,8 +46,8 @@ struct peer_links {
   std::vector<peer_rate> pairs;
   rate_table together =
       {};  ///< of each device while so many copy from their neighbours at once; empty: as fast as a pair
-  /// The slowest of the pairs among the first devices, and not more than each of them gets while all copy; pairs of
-  /// higher numbers count as the slowest of all pairs.
+  /// The rate of the slowest pair among the first `devices` devices, or of all pairs if the profile has none among
+  /// them; but at most the rate of one copy while all these devices copy at once.
   [[nodiscard]] double rate(int devices) const;
 };
 

@@ -89,8 +89,8 @@ double iterations_of(const events& kernels) {
   return most;
 }
 
-/// The kernels, without what was done once in the first launch of one, as making a plan of transforms: if it took
-/// longer than all other launches of that kernel together, it counts as long as their median.
+/// The kernels without work that only the first launch of a kernel did, such as making a plan of transforms. If the
+/// first launch took longer than all later launches of that kernel together, it counts with their median.
 events without_preparation(events kernels) {
   std::map<std::string, std::vector<event*>> by_name;
   for (event& e : kernels) by_name[e.name].push_back(&e);

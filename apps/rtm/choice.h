@@ -1,6 +1,7 @@
 #pragma once
 
-/// The choice among the ways to keep the source's field: what each needs on this machine, and how long a shot takes.
+/// The choice among the ways to keep the source's field: the memory and disk that each needs on this machine, and the
+/// time of a shot.
 
 #include <string>
 #include <utility>

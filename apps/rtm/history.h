@@ -12,7 +12,7 @@
 
 namespace hpe::rtm {
 
-/// What is kept of the source's field.
+/// The data from which the backward pass gets the source's field.
 enum class keep_method {
   automatic,
   fields,      ///< the field at every keep_every-th step

@@ -189,7 +189,7 @@ void simulation::backward(const medium<float>& m, const traces<float>& receivers
 std::vector<float> simulation::record(const medium<float>& m, const shot& s, const std::string& what) {
   const traces<float> receivers = receivers_of(s);
   forward(m, source_of(s), receivers, nullptr, what);
-  // Each part has the records of its receivers, and zeros for the others.
+  // Each part has the records of its receivers, and zeros for the receivers of other parts.
   std::vector<float> mine = receivers.read();
   const std::size_t samples = mine.size();
   std::vector<float> all = with_.gather(std::move(mine));

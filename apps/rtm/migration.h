@@ -138,7 +138,7 @@ enum class condition {
 struct sums {
   std::vector<float> image, illumination;
 
-  /// Adds the sums of a shot; nothing if they are elsewhere.
+  /// Adds the sums of a shot; nothing in a process that does not have them.
   void add(const sums& shot);
 };
 

@@ -41,10 +41,10 @@ class team {
   /// An exchange with the neighbours in this group; null if the grid is not cut.
   [[nodiscard]] virtual std::unique_ptr<halo_exchange> halo() { return nullptr; }
 
-  /// The values of all parts of a group, one behind the other, on its part 0; elsewhere empty.
+  /// The values of all parts of a group, one behind the other, on its part 0; empty on its other parts.
   [[nodiscard]] virtual std::vector<float> gather(std::vector<float> mine) { return mine; }
 
-  /// The values that part 0 of a group has, on the first process; elsewhere empty.
+  /// The values that part 0 of a group has, on the first process; empty on all other processes.
   [[nodiscard]] virtual std::vector<float> from_group(int /*group*/, std::vector<float> mine) { return mine; }
 
   /// The value of the first process.

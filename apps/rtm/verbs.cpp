@@ -115,8 +115,8 @@ finished found(const request& r, const std::string& path, const files::segy::hea
   }
 }
 
-/// Shots in rounds: each group of the team makes one, and the first process takes them in their order. make(n) makes
-/// shot n, take(n, values) gets what the group's part 0 has of each list.
+/// Makes shots in rounds, one for each group of the team. make(n) makes shot n and returns lists of values. The first
+/// process calls take(n, values) for each shot, in ascending order, with the lists of part 0 of the group.
 template <class Make, class Take>
 void in_rounds(team& with, std::size_t first, std::size_t shots, Make make, Take take) {
   const auto groups = static_cast<std::size_t>(with.groups());
@@ -235,7 +235,7 @@ class image_files {
   const survey& survey_;
 };
 
-/// Prints what each way to keep the source's field takes.
+/// Prints the memory, disk and time of each way to keep the source's field.
 int explain(simulation& on, const volume& velocity) {
   const medium<float> ground = on.medium_of(velocity);
   const stack<float> onto(on.cells(), on.parts());

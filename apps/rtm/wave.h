@@ -140,7 +140,7 @@ class propagator {
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
              halo_exchange* outside = nullptr);
 
-  /// Sets the field to zero, now and one step ago, and what matched layers remember.
+  /// Sets the field, now and one step ago, and the memories of matched layers to zero.
   void reset();
 
   /// Adds step t of `injected` to the next field, copies the present field to step t of `recorded` (either may be
@@ -167,7 +167,7 @@ class propagator {
   [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
  private:
-  /// The part of a device in a matched layer, and what its cells remember.
+  /// The part of a device in a matched layer, and the memories of its cells.
   struct layer_part {
     array<T> memory, rates;
     kernels::absorb<T> parameters;

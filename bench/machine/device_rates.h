@@ -35,7 +35,7 @@ class device_rates {
   timepoint queue(way which, int device, std::size_t bytes);
   void finish(const std::vector<timepoint>& points);
   [[nodiscard]] double seconds_of(way which, int devices);
-  /// All devices reach each other: what each gets while so many copy from their neighbours at once.
+  /// For devices that all reach each other: the rate of each while so many copy from their neighbours at once.
   [[nodiscard]] predict::rate_table peers_together();
   [[nodiscard]] double seconds_between(int from, int to, std::size_t bytes);
 

@@ -37,7 +37,7 @@ setting whole(target where, bool reads, bool writes) {
   return s;
 }
 
-/// What the bound is made of, measured on the same device.
+/// The rates in the bound, measured on the same device.
 struct rates {
   double local;   ///< bytes a second of a pass in own memory, read and written
   double remote;  ///< bytes a second that a pass reads from far memory

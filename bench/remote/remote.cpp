@@ -1,5 +1,5 @@
-// What memory costs a kernel that is not in its own device's memory: the study of GPU-SM in J. Cabezas's thesis,
-// chapter 6, with today's devices.
+// The time that kernels take when they use the memory of another device or of the host: the study of GPU-SM in J.
+// Cabezas's thesis, chapter 6, with today's devices.
 
 #include <fmt/core.h>
 

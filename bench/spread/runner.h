@@ -22,7 +22,7 @@ class running_program {
   /// `kernels` is the module of single_gpu.cu. Both must outlive the object.
   running_program(const single_gpu_program& what, const ptx_module& kernels, way how, int devices);
 
-  /// Gives all arrays what they begin with; results are NaNs.
+  /// Gives all arrays their first values; results are NaNs.
   void fill();
   /// Queues all steps.
   void run();
@@ -30,7 +30,8 @@ class running_program {
   /// The words of arrays that the steps left, for comparisons on a device.
   [[nodiscard]] const std::vector<array<std::uint32_t>>& arrays() const { return arrays_; }
 
-  /// Steps of the last run that several devices ran, and why others ran on one: the reason of the first of them.
+  /// The number of steps of the last run that ran on several devices, and the reason why the first step that ran on one
+  /// device did.
   [[nodiscard]] unsigned spread_steps() const { return spread_steps_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
 

@@ -40,9 +40,9 @@ struct single_gpu_program {
   std::vector<step> steps;
   std::vector<int> results;               // arrays that the steps leave
   bool is_exact = true;                   // false: atomic additions of floating-point numbers, whose order differs
-  bool are_floats = true;                 // what the results are
+  bool are_floats = true;                 // whether the results are floats
   double bar = 0;                         // speed on two devices, relative to one
-  std::function<void(contents&)> on_cpu;  // does what the steps do
+  std::function<void(contents&)> on_cpu;  // computes the results of the steps
 };
 
 /// A program that is not made yet: the arrays of large ones take seconds to compute.

@@ -1,6 +1,6 @@
 // A whole shot of reverse time migration, both passes, with the source's wave field kept in each possible way: the
-// share of the time that the bytes alone would take, what disk I/O adds, and the naive scheme, which waits for each
-// field.
+// share of the time that the bytes alone would take, the time that disk I/O adds, and the naive scheme, which waits for
+// each field.
 
 #include <fmt/core.h>
 

@@ -221,8 +221,8 @@ requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Pa
   launch_on(current_device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
 }
 
-/// Queues a kernel on several devices (empty: all), each of which runs a part of the grid, and returns what became of
-/// the launch; see hpeLaunchOver. hpe reads the kernel's PTX from the program's file (hpeKernelOfProgram), and finds
+/// Queues a kernel on several devices (empty: all), each of which runs a part of the grid, and returns how the launch
+/// was cut; see hpeLaunchOver. hpe reads the kernel's PTX from the program's file (hpeKernelOfProgram), and finds
 /// from it the memory that the kernel uses. A kernel without PTX, and one that has to run on one device, is launched on
 /// the first device with the accesses that launch_on derives from the parameters. Works on soft devices too, for
 /// kernels that may be spread.

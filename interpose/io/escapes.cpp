@@ -114,9 +114,9 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
-// Arguments of calls that have no function in libc are compared with memory of hpe only: device memory of the driver
-// would cost a look by the kernel for each, and the driver itself makes such calls, also while it holds its locks (UCX
-// makes malloc's mmap such a call).
+// Arguments of calls that have no function in libc are compared with memory of hpe only: to find device memory of
+// the driver, each argument would take a question to the driver. The driver makes calls by number itself, also while it
+// holds its locks (UCX turns malloc's mmap into a call by number).
 [[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
   switch (buffer_of(number)) {
     case buffer::first:

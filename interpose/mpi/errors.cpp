@@ -49,7 +49,7 @@ int code_for(const error& what) {
   return told.code;
 }
 
-// The sentence for a code of hpe; empty for all others.
+// The sentence for an error code of hpe; empty for any other code.
 std::string sentence_for(int code) {
   told_errors& all = told_errors::all();
   const std::lock_guard lock(all.mutex);

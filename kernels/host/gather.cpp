@@ -35,7 +35,7 @@ void with_types(const gather_types& types, const Body& body) {
   types.index == 4 ? with_index(uint32_t{}) : with_index(uint64_t{});
 }
 
-/// The part of `count` things that these tiles process.
+/// The elements, of `count`, that these tiles process.
 struct range {
   uint64_t begin, end;
 };

@@ -31,7 +31,7 @@ struct cut {
 
 struct placement {
   enum class kind : std::uint8_t {
-    stay,        // as it is now; also host memory and what cannot move
+    stay,        // as it is now; also host memory and arrays that cannot move
     one,         // in the memory of one device, `home`
     parts,       // device d has bytes bounds[d] <= offset < bounds[d + 1], bounds at multiples of the granule
     cyclic,      // runs of `run` bytes, a multiple of the granule, go round the devices
@@ -49,7 +49,7 @@ struct placement {
 /// As in "parts of 512 MiB", for reports.
 [[nodiscard]] std::string words_of(const placement& p);
 
-/// What was compared.
+/// A plan that the decision compared, and its predicted time.
 struct alternative {
   std::string name;         // "one device", "cut along y", "cut along y, arrays moved"
   double seconds = 0;       // of the kernel, with the launches

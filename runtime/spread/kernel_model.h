@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the decision needs to know of a kernel, made once for each kernel.
+/// The facts about a kernel that the decision needs, collected once for each kernel.
 
 #include <memory>
 #include <optional>

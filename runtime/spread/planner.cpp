@@ -15,7 +15,7 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr double worth_while = 0.95;         // what spreading or moving must bring the time down to
+constexpr double worth_while = 0.95;         // the share of the time to which spreading or moving must bring it
 constexpr std::size_t most_accounts = 4096;  // beyond, all are forgotten
 
 /// The candidates: each axis alone, and for several factors of the number of devices, two axes together.
@@ -180,7 +180,7 @@ struct planner::account {
   double lost = 0;   // by launches since the arrays lie where they do
   double loss = 0;   // of one launch; 0: they lie well
   double price = 0;  // of the move
-  double stake = 0;  // what a launch gains because its arrays lie well
+  double stake = 0;  // seconds that a launch gains because its arrays lie well
   bool moves_are_due = false;
 };
 

@@ -4,9 +4,9 @@
 ///
 /// A decision minimises the predicted time (cost.h): bytes that a device uses of its own memory, bytes over each link,
 /// instructions, the largest part of the grid, and the cost of launches. Arrays move when the time that launches lost
-/// by their place exceeds the time of the move. A launch whose arrays lie well takes from that account of others which
-/// want them elsewhere, so a program that alternates between kernels moves nothing forth and back: the array lies for
-/// the kernel that gains most. An empty array is placed for free.
+/// by their place exceeds the time of the move. A launch whose arrays lie well takes from the accounts of launches
+/// that want the arrays on other devices. So a program that alternates between kernels moves nothing forth and back:
+/// the array lies where the kernel that gains most wants it. An empty array is placed for free.
 
 #include <memory>
 #include <span>
@@ -55,7 +55,7 @@ class planner {
   sample_size size_;
   key key_;  // of the launch at hand
   std::unordered_map<key, std::unique_ptr<account>> accounts_;
-  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;  // by allocation: those that want it elsewhere
+  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;  // by allocation: launches that want another place
 };
 
 }  // namespace hpe::spread

@@ -138,7 +138,8 @@ volume layered(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
   return v;
 }
 
-/// Records on cells with three different sides, with the axes in one of their three rotations: axis[0] is what x is.
+/// Records on cells with three different sides, with the axes in one of their three rotations: axis[0] is the axis that
+/// x becomes.
 std::vector<float> records_with_axes(const std::array<std::size_t, 3>& axis, std::int64_t cpml) {
   constexpr std::array<std::int64_t, 3> cells{26, 20, 23};
   constexpr std::array<double, 3> side{10, 12, 8};

@@ -79,7 +79,7 @@ class program_on {
     return planner_.decide(k, l, arrays_of(k, a));
   }
 
-  /// Does what a decision wants of the arrays.
+  /// Moves the arrays as a decision says.
   static void move(const kernel_model& k, const arguments& a, const decision& d, std::uint32_t devices) {
     for (std::size_t n = 0; n < d.arrays.size(); ++n) {
       auto* const moved = const_cast<allocation*>(a.at(k.pointers()[n].offset));

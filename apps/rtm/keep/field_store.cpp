@@ -29,7 +29,7 @@ class device_store final : public field_store {
   void was_read(std::int64_t /*item*/) override {}
 };
 
-/// The ring, for stores that have the items elsewhere.
+/// The ring of buffers, for stores whose items are on the host or on disk.
 class ring_store : public field_store {
  public:
   std::int64_t to_write(std::int64_t item) override {

@@ -38,7 +38,7 @@ std::string readable(const std::string& name) {
   return result;
 }
 
-/// What became of the launches of each kernel, printed when the program ends.
+/// How the launches of each kernel ran; printed when the program ends.
 class record {
  public:
   void add(const std::string& kernel, const hpeSpread& how, double seconds) {

@@ -33,8 +33,8 @@ constexpr const char* names[] = {
 #undef HPE_MPI_FUNCTION
 };
 
-// What a library behind this one defines. RTLD_NEXT misses libraries that were loaded by dlopen: these are the names of
-// Open MPI, of the libraries with the ABI of MPICH, of MPICH in Debian, and of MPI's standard ABI.
+// The function `name` of a library behind this one. RTLD_NEXT misses libraries that were loaded by dlopen: these are
+// the names of Open MPI, of the libraries with the ABI of MPICH, of MPICH in Debian, and of MPI's standard ABI.
 void* behind(const char* name) {
   if (void* const found = ::dlsym(RTLD_NEXT, name)) return found;
   for (const char* const file :

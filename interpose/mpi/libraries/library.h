@@ -1,6 +1,6 @@
 #pragma once
 
-/// What differs between MPI libraries: open_mpi.cpp and mpich.cpp implement it, and handles::get() (real.h).
+/// The differences between MPI libraries: open_mpi.cpp and mpich.cpp implement it, and handles::get() (real.h).
 
 #include <vector>
 
@@ -18,7 +18,7 @@ namespace hpe::interpose::mpi {
 [[nodiscard]] bool shows_added_strings() noexcept;
 
 /// Lets MPI call `each` wherever its functions wait or test. Returns MPI's own function that makes progress once;
-/// nullptr if the library offers no such way. Call it once.
+/// nullptr if the library cannot do this. Call it once.
 using progress_function = void (*)();
 [[nodiscard]] progress_function call_in_progress(int (*each)());
 

@@ -34,7 +34,7 @@ bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned
 bool status_is_silent() noexcept { return false; }
 bool shows_added_strings() noexcept { return false; }
 
-// MPICH calls no function of others while it waits.
+// MPICH calls no function of another library while it waits.
 progress_function call_in_progress(int (*)()) { return nullptr; }
 
 namespace {

@@ -37,7 +37,7 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
 }
 
 // Makes the message one from device memory of hpe, to which outgoing copies the bytes first. Returns false if the
-// receiver cannot reach such memory, or there is none.
+// receiver cannot reach memory of hpe, or no memory is left.
 bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
   const auto scattered = which.scattered();
   if (!scattered || !may_reach(what.world_rank, which.size())) return false;

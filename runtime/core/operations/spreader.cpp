@@ -20,7 +20,8 @@ std::string joined(const std::vector<std::string>& sentences) {
   return all;
 }
 
-/// Parts of about the same size along the last axis that has several blocks: arrays in row order lie in such parts.
+/// Parts of about the same size along the last axis that has several blocks, because arrays in row order are divided
+/// along that axis.
 std::vector<spreader::part> cut_evenly(const device::shape& shape, std::span<const unsigned> devices) {
   unsigned axis = 2;
   while (axis > 0 && shape.grid[axis] == 1) --axis;

@@ -29,7 +29,7 @@ class evaluator {
   /// Lets a choice count as the first of its alternatives that is known; the numbers are estimates then.
   void guess_choices() { guesses_ = true; }
 
-  /// What follows is about this place, which must stay valid.
+  /// Later calls are about this place, which must stay valid.
   void go_to(const thread_place& place);
   /// Says that the counters of the place have changed.
   void forget() { ++now_; }

@@ -1,5 +1,6 @@
-// A statement is changed token by token, so that formats and operands that do not matter here stay as they are. What
-// has to run before a statement (loads of addresses, arguments of calls) is inserted in front of it, behind its label.
+// A statement is changed token by token, so that formats and operands that do not matter here stay as they are.
+// Code that has to run before a statement (loads of addresses, arguments of calls) is inserted in front of it, behind
+// its label.
 
 #include "runtime/ptx/patch/body_patch.h"
 

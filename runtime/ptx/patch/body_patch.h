@@ -11,7 +11,7 @@
 
 namespace hpe::ptx::patch {
 
-/// What the names in one text mean.
+/// The functions and variables to which the names in one text refer.
 struct text_names {
   std::unordered_map<std::string_view, const function*> functions;
   std::unordered_map<std::string_view, std::uint32_t> variables;  // places in the table of addresses

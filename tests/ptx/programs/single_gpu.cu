@@ -208,7 +208,7 @@ extern "C" __global__ void spmv_coo(float* y, const float* values, const unsigne
   if (i < elements) atomicAdd(&y[rows[i]], values[i] * x[columns[i]]);
 }
 
-// ELL: a thread for each row; element k of all rows lies together. HYB is ELL, and COO for what remains.
+// ELL: a thread for each row; element k of all rows lies together. HYB is ELL, and COO for the remaining elements.
 extern "C" __global__ void spmv_ell(float* y, const float* values, const unsigned* columns, const float* x,
                                     unsigned count, unsigned width) {
   const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
