@@ -11,8 +11,8 @@
 #include <stdexcept>
 
 #include "bench/common/measure.h"
-#include "runtime/ptx/parser.h"
 #include "runtime/ptx/patch/patch.h"
+#include "runtime/ptx/text/parser.h"
 #include "runtime/spread/planner.h"
 #include "tests/ptx/kernel_runner.h"
 

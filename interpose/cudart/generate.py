@@ -40,7 +40,7 @@ def absent(names):
 def own_default_stream(names, known):
     yield "// Made by generate.py.\n"
     yield "#include <cuda_runtime_api.h>\n"
-    yield '#include "interpose/cudart/thread_state.h"\n'
+    yield '#include "interpose/cudart/device/thread_state.h"\n'
     yield "using hpe::cudart::own_default_stream;\n"
     yield 'extern "C" {'
     for name in names:

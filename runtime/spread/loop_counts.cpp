@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/ptx/scalar.h"
+#include "runtime/ptx/arithmetic/scalar.h"
 
 namespace hpe::spread {
 

@@ -1,7 +1,7 @@
 // libFuzzer: containers of nvcc. For any bytes, hpe reads them and decompresses their PTX, or refuses them with an
 // error.
 
-#include "runtime/ptx/fat_binary.h"
+#include "runtime/ptx/files/fat_binary.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -9,8 +9,8 @@
 
 #include "hpe/error.hpp"
 #include "runtime/ptx/analysis/words.h"
-#include "runtime/ptx/image.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/program/image.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace {
 

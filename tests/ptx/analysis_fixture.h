@@ -8,9 +8,9 @@
 
 #include "runtime/ptx/analysis/check.h"
 #include "runtime/ptx/analysis/words.h"
-#include "runtime/ptx/interpreter.h"
-#include "runtime/ptx/launch.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/execution/interpreter.h"
+#include "runtime/ptx/execution/launch.h"
+#include "runtime/ptx/text/parser.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace hpe::ptx::test {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <set>
 
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/text/parser.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace hpe::ptx::test {

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "hpe/error.hpp"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/text/parser.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace hpe::ptx::test {

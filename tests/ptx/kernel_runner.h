@@ -11,11 +11,11 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/ptx/compiler.h"
-#include "runtime/ptx/interpreter.h"
-#include "runtime/ptx/launch.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/compiler/compiler.h"
+#include "runtime/ptx/execution/interpreter.h"
+#include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/patch/patch.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::ptx::test {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "hpe/error.hpp"
-#include "runtime/ptx/fat_binary.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/files/fat_binary.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::ptx {
 namespace {

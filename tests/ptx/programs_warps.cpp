@@ -8,8 +8,8 @@
 #include <csignal>
 #include <numeric>
 
-#include "runtime/ptx/float_format.h"
-#include "runtime/ptx/texture.h"
+#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/program/float_format.h"
 #include "tests/ptx/programs_fixture.h"
 
 namespace hpe::ptx::test {

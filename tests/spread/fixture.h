@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/text/parser.h"
 #include "runtime/spread/planner.h"
 
 namespace hpe::spread::test {

@@ -8,7 +8,7 @@
 #include "apps/hpe/explain/command.h"
 #include "hpe/error.hpp"
 #include "runtime/ptx/files/device_code.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::cli {
 

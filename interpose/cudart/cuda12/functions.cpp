@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "interpose/cudart/cuda12/structures.h"
-#include "interpose/cudart/errors.h"
-#include "interpose/cudart/thread_state.h"
+#include "interpose/cudart/device/errors.h"
+#include "interpose/cudart/device/thread_state.h"
 
 using namespace hpe::cudart;
 using namespace hpe::cudart::cuda12;

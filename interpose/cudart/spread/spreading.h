@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hpe/ptx.h"
-#include "interpose/cudart/module.h"
+#include "interpose/cudart/module/module.h"
 
 namespace hpe::cudart {
 

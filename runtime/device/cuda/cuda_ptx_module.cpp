@@ -3,7 +3,7 @@
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/cuda_set.h"
 #include "runtime/device/ptx/description.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::device::cuda {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/ptx/special_register.h"
+#include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx::analysis {
 

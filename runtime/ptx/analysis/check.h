@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/ptx/analysis/evaluator.h"
-#include "runtime/ptx/interpreter.h"
+#include "runtime/ptx/execution/interpreter.h"
 
 namespace hpe::ptx::analysis {
 

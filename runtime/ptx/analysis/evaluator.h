@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/ptx/analysis/analysis.h"
-#include "runtime/ptx/block.h"
+#include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx::analysis {
 

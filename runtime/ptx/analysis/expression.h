@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "runtime/ptx/analysis/flow_graph.h"
-#include "runtime/ptx/program.h"
+#include "runtime/ptx/program/program.h"
 
 namespace hpe::ptx::analysis {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/ptx/program.h"
+#include "runtime/ptx/program/program.h"
 
 namespace hpe::ptx::analysis {
 

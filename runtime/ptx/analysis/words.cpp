@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/ptx/scalar.h"
-#include "runtime/ptx/special_register.h"
+#include "runtime/ptx/arithmetic/scalar.h"
+#include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx::analysis {
 

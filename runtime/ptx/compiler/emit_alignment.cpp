@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/ptx/block.h"
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/helpers.h"
-#include "runtime/ptx/thread_memory.h"
+#include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/execution/thread_memory.h"
 
 namespace hpe::ptx {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "runtime/ptx/block.h"
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/helpers.h"
+#include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
 

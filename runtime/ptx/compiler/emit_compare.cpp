@@ -1,7 +1,7 @@
 // Comparisons of integers, f32 and f64 to a predicate. Scalar functions execute all others.
 
+#include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
-#include "runtime/ptx/scalar.h"
 
 namespace hpe::ptx {
 

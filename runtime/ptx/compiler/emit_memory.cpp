@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "runtime/ptx/block.h"
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/helpers.h"
-#include "runtime/ptx/routine.h"
-#include "runtime/ptx/special_register.h"
-#include "runtime/ptx/texture_access.h"
-#include "runtime/ptx/thread_memory.h"
+#include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/program/routine.h"
+#include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx {
 

@@ -2,8 +2,8 @@
 
 #include <bit>
 
+#include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
-#include "runtime/ptx/scalar.h"
 
 namespace hpe::ptx {
 

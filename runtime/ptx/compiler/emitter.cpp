@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "runtime/ptx/block.h"
 #include "runtime/ptx/compiler/helpers.h"
+#include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
 

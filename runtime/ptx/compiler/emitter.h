@@ -10,7 +10,7 @@
 #include <span>
 
 #include "runtime/ptx/compiler/flow.h"
-#include "runtime/ptx/image.h"
+#include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "runtime/ptx/call_graph.h"
+#include "runtime/ptx/program/call_graph.h"
 
 namespace hpe::ptx {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "runtime/ptx/program.h"
+#include "runtime/ptx/program/program.h"
 
 namespace hpe::ptx {
 

@@ -2,11 +2,11 @@
 
 #include <cstring>
 
-#include "runtime/ptx/matrix.h"
-#include "runtime/ptx/routine.h"
-#include "runtime/ptx/system_call.h"
-#include "runtime/ptx/texture_access.h"
-#include "runtime/ptx/thread_memory.h"
+#include "runtime/ptx/arithmetic/matrix.h"
+#include "runtime/ptx/execution/system_call.h"
+#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/program/routine.h"
 
 namespace hpe::ptx::helpers {
 

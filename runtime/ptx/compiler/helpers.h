@@ -3,7 +3,7 @@
 /// Functions that compiled code calls; their addresses are constants in it. Without a thread parameter: for
 /// block.current.
 
-#include "runtime/ptx/block.h"
+#include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx::helpers {
 

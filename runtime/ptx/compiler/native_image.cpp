@@ -10,10 +10,10 @@
 #include <mutex>
 
 #include "runtime/base/error.h"
-#include "runtime/ptx/compiler.h"
+#include "runtime/ptx/compiler/compiler.h"
 #include "runtime/ptx/compiler/device_function.h"
 #include "runtime/ptx/compiler/regions.h"
-#include "runtime/ptx/interpreter.h"
+#include "runtime/ptx/execution/interpreter.h"
 
 namespace hpe::ptx {
 

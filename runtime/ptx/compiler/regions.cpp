@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "runtime/ptx/block.h"
+#include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
 

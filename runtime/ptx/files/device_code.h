@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ptx/fat_binary.h"
 #include "runtime/ptx/files/elf_file.h"
+#include "runtime/ptx/files/fat_binary.h"
 
 namespace hpe::ptx {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/ptx/lexer.h"
+#include "runtime/ptx/text/lexer.h"
 
 namespace hpe::ptx::patch {
 

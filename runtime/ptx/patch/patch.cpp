@@ -6,7 +6,7 @@
 #include <map>
 
 #include "runtime/ptx/patch/body_patch.h"
-#include "runtime/ptx/special_register.h"
+#include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx::patch {
 

@@ -1,11 +1,11 @@
-#include "interpose/cudart/capture.h"
+#include "interpose/cudart/stream/capture.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "interpose/cudart/graph_exec.h"
-#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/graph/graph_exec.h"
+#include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/code_of.h"
 #include "tests/interpose/cudart/gate.h"
 #include "tests/interpose/cudart/host_work.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "interpose/cudart/failure.h"
+#include "interpose/cudart/device/failure.h"
 
 namespace hpe::cudart::testing {
 

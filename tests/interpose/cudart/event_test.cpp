@@ -1,4 +1,4 @@
-#include "interpose/cudart/event.h"
+#include "interpose/cudart/stream/event.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "interpose/cudart/capture.h"
-#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/stream/capture.h"
+#include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/code_of.h"
 #include "tests/interpose/cudart/gate.h"
 

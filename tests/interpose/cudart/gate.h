@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "interpose/cudart/stream.h"
+#include "interpose/cudart/stream/stream.h"
 
 namespace hpe::cudart::testing {
 

@@ -1,12 +1,12 @@
-#include "interpose/cudart/graph.h"
+#include "interpose/cudart/graph/graph.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "interpose/cudart/graph_exec.h"
-#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/graph/graph_exec.h"
+#include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/code_of.h"
 #include "tests/interpose/cudart/gate.h"
 #include "tests/interpose/cudart/host_work.h"

@@ -1,5 +1,5 @@
 // Handles name their objects until they are destroyed, once, and objects are deleted while no lock is held.
-#include "interpose/cudart/handle_table.h"
+#include "interpose/cudart/device/handle_table.h"
 
 #include <gtest/gtest.h>
 

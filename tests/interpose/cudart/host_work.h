@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "interpose/cudart/graph_operations.h"
+#include "interpose/cudart/graph/graph_operations.h"
 
 namespace hpe::cudart::testing {
 

@@ -1,4 +1,4 @@
-#include "interpose/cudart/pool.h"
+#include "interpose/cudart/memory/pool.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/code_of.h"
 #include "tests/interpose/cudart/gate.h"
 

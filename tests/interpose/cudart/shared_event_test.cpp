@@ -1,7 +1,7 @@
 // The part of an event that processes share, without streams: recordings that are pending, reached, or of ended
 // processes.
 
-#include "interpose/cudart/shared_event.h"
+#include "interpose/cudart/stream/shared_event.h"
 
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>

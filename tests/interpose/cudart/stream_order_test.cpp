@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "interpose/cudart/capture.h"
-#include "interpose/cudart/event.h"
-#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/stream/capture.h"
+#include "interpose/cudart/stream/event.h"
+#include "interpose/cudart/stream/stream_table.h"
 
 namespace hpe::cudart {
 namespace {

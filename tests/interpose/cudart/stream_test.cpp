@@ -1,4 +1,4 @@
-#include "interpose/cudart/stream.h"
+#include "interpose/cudart/stream/stream.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "interpose/cudart/stream_table.h"
+#include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/gate.h"
 
 namespace hpe::cudart {

@@ -9,7 +9,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/ptx/description.h"
 #include "runtime/device/soft/owner/soft_set.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::device::soft {
 

@@ -9,7 +9,7 @@
 
 #include "runtime/device/ptx_module.h"
 #include "runtime/os/file_descriptor.h"
-#include "runtime/ptx/image.h"
+#include "runtime/ptx/program/image.h"
 
 namespace hpe::device::soft {
 

@@ -8,7 +8,7 @@
 #include <csignal>
 
 #include "runtime/base/error.h"
-#include "runtime/ptx/launch.h"
+#include "runtime/ptx/execution/launch.h"
 
 namespace hpe::device::soft {
 

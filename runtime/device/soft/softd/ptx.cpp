@@ -7,9 +7,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
-#include "runtime/ptx/interpreter.h"
-#include "runtime/ptx/launch.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/execution/interpreter.h"
+#include "runtime/ptx/execution/launch.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::device::soft {
 

@@ -13,8 +13,8 @@
 #include "runtime/device/soft/softd/memory.h"
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/file_descriptor.h"
-#include "runtime/ptx/compiler.h"
-#include "runtime/ptx/image.h"
+#include "runtime/ptx/compiler/compiler.h"
+#include "runtime/ptx/program/image.h"
 
 namespace hpe::device::soft {
 

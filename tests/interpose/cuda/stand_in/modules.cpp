@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "runtime/ptx/fat_binary.h"
-#include "runtime/ptx/interpreter.h"
-#include "runtime/ptx/launch.h"
-#include "runtime/ptx/parser.h"
+#include "runtime/ptx/execution/interpreter.h"
+#include "runtime/ptx/execution/launch.h"
+#include "runtime/ptx/files/fat_binary.h"
+#include "runtime/ptx/text/parser.h"
 #include "tests/interpose/cuda/stand_in/machine.h"
 
 namespace ptx = hpe::ptx;

@@ -1,0 +1,105 @@
+#pragma once
+
+/// The state of the CUDA runtime in a process: puts the parts of this folder together.
+
+#include <driver_types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "hpe/hpe.h"
+#include "interpose/cudart/device/errors.h"
+#include "interpose/cudart/memory/managed_advice.h"
+#include "interpose/cudart/memory/memory_table.h"
+#include "interpose/cudart/stream/work.h"
+
+namespace hpe::cudart {
+
+class array_table;
+class capture_table;
+class device_table;
+class event_table;
+class exec_table;
+class graph_memory_table;
+class graph_table;
+class ipc_table;
+class module_table;
+class pool_table;
+class stream;
+class stream_table;
+class texture_table;
+class user_object_table;
+
+class context {
+ public:
+  context();
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  [[nodiscard]] sticky_error& fault() noexcept { return fault_; }
+
+  /// Every allocation that kernels may use is registered here by the code that makes it; launches name these to hpe.
+  [[nodiscard]] memory_table& memory() noexcept { return memory_; }
+  [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
+  [[nodiscard]] module_table& modules() noexcept { return *modules_; }
+
+  /// These start hpe at the first call. They throw hpe::error if it cannot start, and cudaErrorInitializationError in a
+  /// child that was forked after the start.
+  [[nodiscard]] device_table& devices();
+  [[nodiscard]] stream_table& streams();
+  [[nodiscard]] event_table& events();
+  [[nodiscard]] capture_table& captures();
+  [[nodiscard]] graph_table& graphs();
+  [[nodiscard]] exec_table& execs();
+  [[nodiscard]] pool_table& pools();
+  [[nodiscard]] graph_memory_table& graph_memory();
+  [[nodiscard]] array_table& arrays();
+  [[nodiscard]] texture_table& textures();
+  [[nodiscard]] texture_table& surfaces();
+  [[nodiscard]] user_object_table& user_objects();
+  [[nodiscard]] ipc_table& ipc();
+
+  /// The stream that a handle means for the calling thread, with its current device and default stream. Throws
+  /// cudaErrorInvalidResourceHandle for an unknown handle.
+  [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
+
+  /// The calling thread's device.
+  [[nodiscard]] int current_device();
+
+  /// All memory that kernels on the device may use.
+  [[nodiscard]] std::vector<hpeAccess> accesses(int device);
+
+  /// Memory that a kernel may use: all of it or, with HPE_SCOPE=args, the allocations its arguments point to and
+  /// variables.
+  [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
+
+  /// Waits for all streams; ignores errors. Does nothing if hpe has not started.
+  void finish_work();
+
+  /// cudaDeviceReset: frees what the program has on a device and clears the sticky error.
+  void reset(int device);
+
+ private:
+  struct started;
+  started& start();
+
+  sticky_error fault_;
+  memory_table memory_;
+  managed_advice advice_;
+  std::unique_ptr<module_table> modules_;
+  std::once_flag start_;
+  std::atomic<bool> has_failed_{false};
+  std::atomic<bool> is_started_{false};
+  std::unique_ptr<started> started_;
+};
+
+/// The context of the process. The first call, which may come before main, creates it; it is never destroyed, because
+/// static objects and other threads may make CUDA calls until the process ends. Exported functions take its parts from
+/// here.
+[[nodiscard]] context& process();
+
+}  // namespace hpe::cudart

@@ -1,0 +1,164 @@
+// Edges are stored at both ends: before_ of one node and after_ of the other always agree.
+
+#include "interpose/cudart/graph/graph.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "interpose/cudart/device/failure.h"
+
+namespace hpe::cudart {
+namespace {
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+bool holds(const std::vector<graph_node*>& nodes, const graph_node* node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+}  // namespace
+
+void live_objects::enter(const void* object) {
+  const std::scoped_lock lock(mutex_);
+  objects_.insert(object);
+}
+
+void live_objects::leave(const void* object) {
+  const std::scoped_lock lock(mutex_);
+  objects_.erase(object);
+}
+
+bool live_objects::has(const void* object) const {
+  const std::scoped_lock lock(mutex_);
+  return objects_.count(object) != 0;
+}
+
+graph_node::graph_node(graph& owner, std::shared_ptr<const operation> what, int device, std::uint64_t origin)
+    : owner_(owner), id_(next_id()), origin_(origin), device_(device), what_(std::move(what)) {
+  owner_.live_->enter(this);
+}
+
+graph_node::~graph_node() { owner_.live_->leave(this); }
+
+void graph_node::set(std::shared_ptr<const operation> what) {
+  require(what->type() == type(), cudaErrorInvalidValue);
+  what_ = std::move(what);
+}
+
+void graph_node::set_child(std::unique_ptr<graph> child) { child_ = std::move(child); }
+
+graph::graph(std::shared_ptr<live_objects> live) : live_(std::move(live)) { live_->enter(this); }
+
+graph::~graph() {
+  nodes_.clear();
+  live_->leave(this);
+}
+
+graph_node& graph::add(std::shared_ptr<const operation> what, std::span<graph_node* const> before, int device,
+                       std::uint64_t origin) {
+  for (auto each = before.begin(); each != before.end(); ++each) {
+    require(&(*each)->owner() == this && std::find(before.begin(), each, *each) == each, cudaErrorInvalidValue);
+  }
+  nodes_.push_back(std::make_unique<graph_node>(*this, std::move(what), device, origin));
+  graph_node& made = *nodes_.back();
+  made.before_.assign(before.begin(), before.end());
+  for (graph_node* const each : before) each->after_.push_back(&made);
+  return made;
+}
+
+void graph::remove(graph_node& node) {
+  for (graph_node* const each : node.before_) std::erase(each->after_, &node);
+  for (graph_node* const each : node.after_) std::erase(each->before_, &node);
+  std::erase_if(nodes_, [&](const auto& each) { return each.get() == &node; });
+}
+
+void graph::connect(graph_node& from, graph_node& to) {
+  require(&from.owner() == this && &to.owner() == this && &from != &to, cudaErrorInvalidValue);
+  require(!holds(to.before_, &from), cudaErrorInvalidValue);
+  to.before_.push_back(&from);
+  from.after_.push_back(&to);
+}
+
+void graph::disconnect(graph_node& from, graph_node& to) {
+  require(&from.owner() == this && &to.owner() == this, cudaErrorInvalidValue);
+  require(holds(to.before_, &from), cudaErrorInvalidValue);
+  std::erase(to.before_, &from);
+  std::erase(from.after_, &to);
+}
+
+std::vector<graph_node*> graph::in_order() const {
+  std::unordered_map<const graph_node*, std::size_t> missing;  // dependencies that are not in the result yet
+  for (const auto& each : nodes_) missing[each.get()] = each->before_.size();
+
+  // Most nodes are created after those that they depend on, so one pass usually takes them all.
+  std::vector<graph_node*> result;
+  result.reserve(nodes_.size());
+  std::unordered_set<const graph_node*> taken;
+  for (std::size_t before = nodes_.size() + 1; result.size() < nodes_.size();) {
+    require(before != result.size(), cudaErrorInvalidValue);  // a pass without progress: a cycle
+    before = result.size();
+    for (const auto& each : nodes_) {
+      if (missing[each.get()] != 0 || !taken.insert(each.get()).second) continue;
+      result.push_back(each.get());
+      for (const graph_node* const next : each->after_) --missing[next];
+    }
+  }
+  return result;
+}
+
+void graph::keep(const void* name, std::shared_ptr<void> value, unsigned count) {
+  kept_object& it = kept_[name];
+  it.value = std::move(value);
+  it.times += count;
+}
+
+void graph::let_go(const void* name, unsigned count) {
+  const auto found = kept_.find(name);
+  require(found != kept_.end() && count <= found->second.times, cudaErrorInvalidValue);
+  found->second.times -= count;
+  if (found->second.times == 0) kept_.erase(found);
+}
+
+std::vector<std::shared_ptr<void>> graph::kept() const {
+  std::vector<std::shared_ptr<void>> result;
+  for (const auto& [_, each] : kept_) result.push_back(each.value);
+  for (const auto& each : nodes_) {
+    if (!each->child_) continue;
+    for (auto& value : each->child_->kept()) result.push_back(std::move(value));
+  }
+  return result;
+}
+
+std::unique_ptr<graph> graph::clone() const {
+  auto result = std::make_unique<graph>(live_);
+  result->kept_ = kept_;
+  std::unordered_map<const graph_node*, graph_node*> copies;
+  for (const auto& each : nodes_) {
+    graph_node& copy = result->add(each->what_, {}, each->device_, each->id_);
+    if (each->child_) copy.set_child(each->child_->clone());
+    copies[each.get()] = &copy;
+  }
+  for (const auto& each : nodes_) {
+    for (const graph_node* const before : each->before_) copies[each.get()]->before_.push_back(copies[before]);
+    for (const graph_node* const after : each->after_) copies[each.get()]->after_.push_back(copies[after]);
+  }
+  return result;
+}
+
+std::shared_ptr<graph> graph_table::make() const { return std::make_shared<graph>(live_); }
+
+graph& graph_table::find(cudaGraph_t handle) const {
+  require(live_->has(handle), cudaErrorInvalidValue);
+  return *reinterpret_cast<graph*>(handle);
+}
+
+graph_node& graph_table::find(cudaGraphNode_t handle) const {
+  require(live_->has(handle), cudaErrorInvalidValue);
+  return *reinterpret_cast<graph_node*>(handle);
+}
+
+}  // namespace hpe::cudart

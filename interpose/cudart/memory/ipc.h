@@ -1,0 +1,53 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+#include "hpe/node.h"
+#include "interpose/cudart/memory/memory_table.h"
+
+namespace hpe::cudart {
+
+/// Device memory that this process exports, and memory of other processes that it has opened. A CUDA memory handle
+/// holds the hpeExport of the whole allocation. Thread safe. Members throw failure and hpe::error.
+class ipc_table {
+ public:
+  explicit ipc_table(memory_table& memory) : memory_(memory) {}
+
+  /// All addresses in an allocation give the same handle. Throws cudaErrorInvalidValue for memory that is not from
+  /// cudaMalloc or its variants.
+  cudaIpcMemHandle_t export_memory(const void* address);
+
+  /// Returns the base of the allocation in this process; opening it again returns the same address. Throws
+  /// cudaErrorInvalidResourceHandle for a handle of this process, or of a process that has ended.
+  void* open(const cudaIpcMemHandle_t& handle, int device);
+  void close(void* base);  ///< once for each open(); cudaErrorInvalidValue for other addresses
+
+  /// To be called before an allocation is freed: ends its export. Processes that have opened the memory keep it.
+  void forget(const void* base);
+
+  /// To be called after cudaDeviceReset freed memory: forgets opened memory that no longer exists.
+  void drop_closed();
+
+  /// To be called before this process copies from `address`: if it is exported, makes the data at its home the valid
+  /// copy, because other processes may have written it.
+  void refresh(const void* address);
+
+ private:
+  struct opened {
+    hpeExport handle;
+    int times;
+  };
+
+  memory_table& memory_;
+  std::mutex mutex_;
+  std::map<const void*, hpeExport> exports_;  // by base
+  std::map<void*, opened> opened_;
+  std::atomic<bool> exports_any_{false};
+};
+
+}  // namespace hpe::cudart

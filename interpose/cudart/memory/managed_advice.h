@@ -1,0 +1,45 @@
+#pragma once
+
+/// The program's advice for managed memory (cudaMemAdvise) and its last prefetches, stored for
+/// cudaMemRangeGetAttribute. As in CUDA, ranges are rounded to pages, here of 4 KiB. Thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "interpose/cudart/memory/memory_table.h"
+
+namespace hpe::cudart {
+
+/// A place is the number of a device or one of these.
+constexpr int at_the_host = -1;  // cudaCpuDeviceId
+constexpr int nowhere = -2;      // cudaInvalidDeviceId
+
+struct page_advice {
+  bool read_mostly = false;
+  int preferred = nowhere;
+  int prefetched = nowhere;
+  std::uint32_t accessed_by = 0;  // one bit for each device; the highest bit is the host
+};
+
+class managed_advice {
+ public:
+  /// Changes the advice for the pages of a range within an allocation.
+  void change(const allocation& whole, const void* address, std::size_t bytes,
+              const std::function<void(page_advice&)>& how);
+
+  /// The advice for the pages of a range: one entry for each run of equal pages, and at least one entry.
+  [[nodiscard]] std::vector<page_advice> of(const allocation& whole, const void* address, std::size_t bytes) const;
+
+  /// Drops the advice for an allocation, so that a new one with this base begins without any.
+  void forget(const void* base);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, then by the first page of a run
+};
+
+}  // namespace hpe::cudart

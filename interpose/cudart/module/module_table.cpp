@@ -1,0 +1,80 @@
+// Two libraries may register the same host function if the dynamic linker merged two: the first registration counts,
+// and the second replaces it when the first is removed. A kernel's module outlives the kernel's entries here.
+
+#include "interpose/cudart/module/module_table.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "interpose/cudart/device/errors.h"
+
+namespace hpe::cudart {
+
+module& module_table::add(std::unique_ptr<module> made) {
+  const std::lock_guard lock(mutex_);
+  modules_.push_back(std::move(made));
+  return *modules_.back();
+}
+
+bool module_table::remove(module& gone) {
+  std::unique_ptr<module> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == &gone; });
+    if (found == modules_.end()) return false;
+    taken = std::move(*found);
+    modules_.erase(found);
+    std::erase_if(by_host_function_, [&](const auto& entry) { return &entry.second->owner() == &gone; });
+    std::erase_if(by_handle_, [&](const auto& entry) { return &entry.second->owner() == &gone; });
+    std::erase_if(variables_, [&](const auto& entry) { return entry.second.owner == &gone; });
+    for (const auto& [handle, each] : by_handle_) {
+      if (each->host_function() != nullptr) by_host_function_.try_emplace(each->host_function(), each);
+    }
+  }
+  taken->unload();
+  return true;
+}
+
+bool module_table::holds(const module* candidate) const {
+  const std::shared_lock lock(mutex_);
+  return std::any_of(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == candidate; });
+}
+
+std::shared_ptr<kernel> module_table::add_kernel(module& owner, const char* name, const void* host_function) {
+  auto made = std::make_shared<kernel>(owner, name, host_function);
+  const std::lock_guard lock(mutex_);
+  by_handle_.emplace(made.get(), made);
+  if (host_function != nullptr) by_host_function_.try_emplace(host_function, made);
+  return made;
+}
+
+void module_table::add_variable(const variable& made) {
+  const std::lock_guard lock(mutex_);
+  variables_.try_emplace(made.host_symbol, made);
+  if (made.managed != nullptr) made.owner->add_managed(made);
+}
+
+std::shared_ptr<kernel> module_table::find_kernel(const void* function) const {
+  const std::shared_lock lock(mutex_);
+  if (const auto found = by_host_function_.find(function); found != by_host_function_.end()) return found->second;
+  const auto found = by_handle_.find(function);
+  require(found != by_handle_.end(), cudaErrorInvalidDeviceFunction);
+  return found->second;
+}
+
+variable module_table::find_variable(const void* symbol) const {
+  const std::shared_lock lock(mutex_);
+  if (const auto found = variables_.find(symbol); found != variables_.end()) return found->second;
+  for (const auto& [host, each] : variables_) {
+    if (symbol != nullptr && each.managed != nullptr && *each.managed == symbol) return each;
+  }
+  throw failure(cudaErrorInvalidSymbol);
+}
+
+void module_table::unload_all() {
+  const std::shared_lock lock(mutex_);
+  for (const auto& each : modules_) each->unload();
+}
+
+}  // namespace hpe::cudart

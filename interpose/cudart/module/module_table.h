@@ -1,0 +1,46 @@
+#pragma once
+
+/// The modules that a program registered or loaded, and the names by which it refers to kernels and variables.
+
+#include <driver_types.h>
+
+#include <memory>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/cudart/module/module.h"
+
+namespace hpe::cudart {
+
+/// Thread-safe.
+class module_table {
+ public:
+  module& add(std::unique_ptr<module> made);
+
+  /// Removes a module with its kernels and variables, and unloads it. Returns false if there is no such module.
+  bool remove(module& gone);
+  [[nodiscard]] bool holds(const module* candidate) const;
+
+  std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
+  void add_variable(const variable& made);
+
+  /// The kernel for the address of a host function, a cudaKernel_t or a cudaFunction_t. Throws
+  /// cudaErrorInvalidDeviceFunction.
+  [[nodiscard]] std::shared_ptr<kernel> find_kernel(const void* function) const;
+
+  /// The variable of a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
+  [[nodiscard]] variable find_variable(const void* symbol) const;
+
+  /// Unloads all modules. At their next use, variables have their initial values again.
+  void unload_all();
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<std::unique_ptr<module>> modules_;
+  std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_;
+  std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_;
+  std::unordered_map<const void*, variable> variables_;  // by host symbol
+};
+
+}  // namespace hpe::cudart

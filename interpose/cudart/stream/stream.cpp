@@ -1,0 +1,275 @@
+// The order is decided when work is queued, under the device's mutex: a piece waits only for points of work that was
+// queued before it. So streams cannot wait for each other in a circle.
+
+#include "interpose/cudart/stream/stream.h"
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+#include <utility>
+
+namespace hpe::cudart {
+namespace {
+
+thread_local bool host_function = false;
+
+/// While an object exists, threads that the calling thread creates block the program's signals. Signals of faults are
+/// not blocked, because a host function may touch memory whose view is closed.
+class signals_blocked {
+ public:
+  signals_blocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV}) ::sigdelset(&all, fault);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// The calling thread's default streams, closed when the thread ends.
+struct thread_streams {
+  std::vector<std::shared_ptr<stream>> streams;
+
+  thread_streams() = default;
+  thread_streams(const thread_streams&) = delete;
+  thread_streams& operator=(const thread_streams&) = delete;
+  ~thread_streams() {
+    for (const auto& each : streams) each->close();
+  }
+};
+
+void wait_all(const std::vector<point>& points) {
+  for (const point& each : points) each.wait();
+}
+
+}  // namespace
+
+struct device_order {
+  explicit device_order(announce_work tell) : announce(std::move(tell)) {}
+
+  const announce_work announce;
+  std::mutex mutex;
+  std::vector<std::weak_ptr<stream>> streams;  // including the legacy stream and destroyed ones with work left
+  std::atomic<cudaError_t> fault{cudaSuccess};
+  std::atomic<int> capturing{0};  // streams that capture
+
+  std::shared_ptr<announced_work> tell(const memory_uses& uses) const { return announce ? announce(uses) : nullptr; }
+
+  void fail(cudaError_t error) {
+    cudaError_t none = cudaSuccess;
+    fault.compare_exchange_strong(none, error);
+  }
+
+  /// The ends of the streams that `choice` accepts, without those that are reached. Needs the mutex.
+  template <class Choice>
+  std::vector<point> ends(const Choice& choice) {
+    std::vector<point> result;
+    std::erase_if(streams, [](const auto& each) { return each.expired(); });
+    for (const auto& each : streams) {
+      const auto other = each.lock();
+      if (!other || !choice(*other)) continue;
+      const std::scoped_lock lock(other->mutex_);
+      point end{other->line_, other->queued_};
+      if (!end.reached()) result.push_back(std::move(end));
+    }
+    return result;
+  }
+
+  /// The captures of the streams that `choice` accepts.
+  template <class Choice>
+  std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
+    std::vector<std::shared_ptr<capture>> result;
+    if (capturing == 0) return result;
+    const std::scoped_lock lock(mutex);
+    for (const auto& each : streams) {
+      const auto other = each.lock();
+      if (!other || !choice(*other)) continue;
+      if (auto active = other->capturing()) result.push_back(std::move(active));
+    }
+    return result;
+  }
+
+  /// The points in other streams that new work of a stream must wait for. Needs the mutex.
+  std::vector<point> before(const stream& self) {
+    switch (self.kind_) {
+      case stream_kind::legacy: return ends([](const stream& other) { return other.kind_ == stream_kind::blocking; });
+      case stream_kind::blocking: return ends([](const stream& other) { return other.kind_ == stream_kind::legacy; });
+      case stream_kind::non_blocking: break;
+    }
+    return {};
+  }
+};
+
+stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority)
+    : order_(std::move(order)), kind_(kind), device_(device), flags_(flags), priority_(priority), id_(next_id()) {}
+
+cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
+  const std::scoped_lock order(order_->mutex);
+  for (point& each : order_->before(*this)) after.push_back(std::move(each));
+  const std::scoped_lock lock(mutex_);
+  queue_.push_back({std::move(after), std::move(run)});
+  ++queued_;
+  if (end != nullptr) *end = {line_, queued_};
+  if (!running_) {
+    running_ = true;
+    const signals_blocked inherited_by_it;
+    std::thread([self = shared_from_this()] { self->run_queue(); }).detach();
+  }
+  changed_.notify_one();
+  return cudaSuccess;
+}
+
+cudaError_t stream::enqueue(work piece, std::vector<point> after, point* end) {
+  if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
+  if (in_host_function()) return cudaErrorNotPermitted;
+  auto told = order_->tell(piece.uses());
+  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+    if (order->fault != cudaSuccess) return;
+    if (told) told->begin();
+    if (const cudaError_t error = piece(); error != cudaSuccess) order->fail(error);
+  };
+  return push(std::move(run), std::move(after), end);
+}
+
+cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> piece) {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  auto told = order_->tell({.host_code = true});
+  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+    if (told) told->begin();
+    piece(order->fault);
+  };
+  return push(std::move(run), {}, nullptr);
+}
+
+void stream::run_queue() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
+    if (queue_.empty()) break;
+    {
+      const piece_of_work piece = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      wait_all(piece.after);
+      piece.run();
+    }  // destroys what the piece owns before the work counts as finished
+    line_->advance();
+    lock.lock();
+  }
+  running_ = false;
+}
+
+std::vector<point> stream::last_points() {
+  const std::scoped_lock order(order_->mutex);
+  return order_->ends([this](const stream& other) {
+    return &other == this || (kind_ == stream_kind::legacy && other.kind_ == stream_kind::blocking);
+  });
+}
+
+cudaError_t stream::synchronize() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  wait_all(last_points());
+  return order_->fault;
+}
+
+cudaError_t stream::query() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  const bool idle = last_points().empty();
+  if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
+  return idle ? cudaSuccess : cudaErrorNotReady;
+}
+
+void stream::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_one();
+}
+
+cudaError_t stream::fault() const { return order_->fault; }
+
+bool stream::closed() const {
+  const std::scoped_lock lock(mutex_);
+  return closed_;
+}
+
+std::shared_ptr<capture> stream::capturing() const {
+  const std::scoped_lock lock(mutex_);
+  return capture_;
+}
+
+void stream::set_capturing(std::shared_ptr<capture> value) {
+  const std::scoped_lock lock(mutex_);
+  order_->capturing += (value ? 1 : 0) - (capture_ ? 1 : 0);
+  capture_.swap(value);
+}
+
+std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
+  if (kind_ != stream_kind::legacy) return {};
+  return order_->captures([](const stream& other) { return other.kind_ == stream_kind::blocking; });
+}
+
+device_streams::device_streams(int device, announce_work announce)
+    : device_(device),
+      order_(std::make_shared<device_order>(std::move(announce))),
+      legacy_(std::make_shared<stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
+  order_->streams.push_back(legacy_);
+}
+
+device_streams::~device_streams() {
+  const std::scoped_lock lock(order_->mutex);
+  for (const auto& each : order_->streams) {
+    if (const auto open = each.lock()) open->close();
+  }
+}
+
+std::shared_ptr<stream> device_streams::per_thread() {
+  static thread_local thread_streams mine;
+  for (const auto& each : mine.streams) {
+    if (each->order_ == order_) return each;
+  }
+  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // whose devices were reset
+  mine.streams.push_back(create(cudaStreamDefault, 0));
+  return mine.streams.back();
+}
+
+std::shared_ptr<stream> device_streams::create(unsigned flags, int priority) {
+  const auto kind = (flags & cudaStreamNonBlocking) != 0 ? stream_kind::non_blocking : stream_kind::blocking;
+  auto made = std::make_shared<stream>(order_, kind, device_, flags, priority);
+  const std::scoped_lock lock(order_->mutex);
+  order_->streams.push_back(made);
+  return made;
+}
+
+cudaError_t device_streams::synchronize() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  std::vector<point> ends;
+  {
+    const std::scoped_lock lock(order_->mutex);
+    ends = order_->ends([](const stream&) { return true; });
+  }
+  wait_all(ends);
+  return order_->fault;
+}
+
+std::vector<std::shared_ptr<capture>> device_streams::captures() {
+  return order_->captures([](const stream&) { return true; });
+}
+
+cudaError_t device_streams::fault() const { return order_->fault; }
+void device_streams::fail(cudaError_t error) { order_->fail(error); }
+
+host_function_scope::host_function_scope() { host_function = true; }
+host_function_scope::~host_function_scope() { host_function = false; }
+bool in_host_function() { return host_function; }
+
+}  // namespace hpe::cudart

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "interpose/cudart/device/handle_table.h"
+#include "interpose/cudart/stream/stream.h"
+
+namespace hpe::cudart {
+
+/// The meaning of handle 0: the legacy default stream, or the thread's default stream in programs compiled with
+/// --default-stream per-thread (they call the functions with suffix _ptsz or _ptds).
+enum class default_stream { legacy, per_thread };
+
+/// Maps a program's handles to streams of all devices. Thread safe.
+class stream_table {
+ public:
+  explicit stream_table(int devices, announce_work announce = {});
+
+  /// The stream of a handle; null for a handle that was never made or is destroyed (cudaErrorInvalidResourceHandle).
+  /// Handles of default streams mean those of `device`.
+  std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
+
+  cudaStream_t create(int device, unsigned flags, int priority);
+  bool destroy(cudaStream_t handle);  ///< false for a default stream or no stream at all; queued work still runs
+
+  device_streams& of_device(int device);
+
+  /// cudaDeviceReset: forgets all streams of a device and its sticky error. Queued work still runs.
+  void reset(int device);
+
+ private:
+  const announce_work announce_;
+  mutable std::shared_mutex mutex_;
+  std::vector<std::unique_ptr<device_streams>> devices_;
+  handle_table<cudaStream_t, stream, cudaErrorInvalidResourceHandle> created_;
+};
+
+}  // namespace hpe::cudart

@@ -1,0 +1,18 @@
+#include "interpose/cudart/stream/timeline.h"
+
+namespace hpe::cudart {
+
+void timeline::wait(std::uint64_t position) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return finished() >= position; });
+}
+
+void timeline::advance() {
+  {
+    const std::scoped_lock lock(mutex_);  // or a waiter could miss the notification between check and sleep
+    finished_.fetch_add(1, std::memory_order_release);
+  }
+  changed_.notify_all();
+}
+
+}  // namespace hpe::cudart

@@ -1,0 +1,24 @@
+#pragma once
+
+/// wmma.load and wmma.store: each thread moves its own elements (matrix_shape.h tells which).
+
+#include "runtime/ptx/program/matrix_shape.h"
+
+namespace hpe::ptx {
+
+/// `matrix` is the address of the first element; `stride` is the distance between rows or columns in elements.
+/// `registers` holds the fragment of the thread.
+void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
+                   std::uint64_t* registers);
+void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std::uint64_t stride,
+                    const std::uint64_t* registers);
+/// Converts an element of a matrix to a number, and back: f16, bf16, f32, and integers of up to 32 bits. raw may have
+/// bits of other elements above.
+[[nodiscard]] double decode_element(std::uint64_t raw, type t);
+[[nodiscard]] std::uint64_t encode_element(double value, type t);
+/// Converts to s32: saturates, or keeps the low 32 bits.
+[[nodiscard]] std::uint64_t encode_integer(double value, bool saturates);
+/// Bytes from the first to the last byte that a warp touches.
+[[nodiscard]] std::uint64_t fragment_bytes(const instruction& i, std::uint64_t stride);
+
+}  // namespace hpe::ptx

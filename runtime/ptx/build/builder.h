@@ -1,0 +1,99 @@
+#pragma once
+
+/// Appends the instructions of a statement to a function: looks up names, and lowers forms with several results.
+
+#include "runtime/ptx/program/scope.h"
+#include "runtime/ptx/program/statement.h"
+
+namespace hpe::ptx {
+
+/// The parser's state for the function that it reads.
+struct function_context {
+  ptx::program& program;
+  ptx::function& function;
+  ptx::scope& names;
+
+  function_context(ptx::program& p, ptx::function& f, ptx::scope& n) : program(p), function(f), names(n) {}
+
+  std::uint32_t scratch_top = 0;
+  std::uint32_t source_file = 0, source_line = 0;
+  // Labels get numbers in order of appearance; targets of branches hold these numbers until resolve_labels.
+  std::unordered_map<std::string_view, std::uint32_t> label_numbers;
+  std::vector<std::uint32_t> label_positions;  // unplaced until the label is defined
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
+  static constexpr std::uint32_t unplaced = ~0U;
+  std::optional<std::uint32_t> carry;  // the predicate register of the carry flag, once used
+
+  std::uint32_t label(std::string_view name);
+  std::uint32_t new_register(type t, std::string_view name = "");
+  std::uint32_t new_scratch(std::uint32_t size);
+};
+
+class builder {
+ public:
+  builder(function_context& context, const statement& s) : context_(context), statement_(s) {}
+  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED; the message has the line, the instruction and the
+  /// reason.
+  void build();
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void unsupported(const std::string& what) const;
+
+  // operands
+  operand lookup(const operand_syntax& syntax, type t);
+  operand result(const operand_syntax& syntax);  // empty operand for "_"
+  operand address(const operand_syntax& syntax);
+  operand special_register(const operand_syntax& syntax);
+  std::vector<operand> elements(const operand_syntax& syntax, type t, bool results);
+  std::vector<operand> texture_place(const operand_syntax& where, type coordinates);
+  unsigned vector_length() const;
+  const operand_syntax& written(std::size_t n) const;
+  void expect(std::size_t at_least, std::size_t at_most) const;
+
+  // instructions
+  instruction make(opcode op, type t = type::none) const;
+  instruction make() const;  // with the statement's own opcode, types and modifiers
+  void append(instruction i);
+  void append(opcode op, type t, std::vector<operand> results, std::vector<operand> sources);
+  operand temporary(type t);
+
+  // forms
+  void build_pure();
+  void build_mov();
+  void build_setp();
+  void build_carry();
+  void build_load();
+  void build_store();
+  void build_atomic();
+  void build_address_space();
+  void build_copy_async();
+  void build_routine();
+  void build_store_async();
+  void build_texture();
+  void build_texture_read();
+  void build_texture_query();
+  void build_surface_access();
+  void build_branch();
+  void build_call();
+  void build_warp();
+  void build_barrier();
+  void build_matrix();
+  void build_wmma();
+  void build_mma();
+  void build_matrix_move();
+  argument call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after);
+
+  function_context& context_;
+  const statement& statement_;
+  operand guard_;
+};
+
+/// Replaces label numbers by positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is not defined.
+void resolve_labels(function_context& context);
+/// Inserts a pause before each backward jump of a loop that may wait for another thread, which is a loop with a
+/// volatile or ordered load, an atomic whose result is used, or an mbarrier test. So no thread keeps others from
+/// running. Call before resolve_labels.
+void insert_pauses(function_context& context);
+
+}  // namespace hpe::ptx

@@ -1,0 +1,186 @@
+// Statements of control flow, and statements at which threads meet.
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/ptx/build/builder.h"
+
+namespace hpe::ptx {
+
+void builder::build_branch() {
+  instruction i = make();
+  if (statement_.form->op == opcode::bra) {
+    expect(1, 1);
+    i.targets = {context_.label(written(0).text)};
+  } else {
+    expect(2, 2);
+    i.sources = {lookup(written(0), type::u32)};
+    const auto table = context_.branch_tables.find(written(1).text);
+    if (table == context_.branch_tables.end()) fail(fmt::format("'{}' is no list of .branchtargets", written(1).text));
+    i.targets = table->second;
+  }
+  append(std::move(i));
+}
+
+// An argument that is a register or a number is passed through a piece of scratch of its own.
+argument builder::call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after) {
+  if (syntax.what == operand_syntax::kind::word && !syntax.is_sink())
+    if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch)
+      return {name->offset, name->size};
+  operand value = is_result ? result(syntax) : lookup(syntax, type::b64);
+  const type t = value.is_register() ? context_.function.registers[value.index] : type::b64;
+  operand place;
+  place.what = operand::kind::scratch;
+  place.value = context_.new_scratch(bytes_of(t));
+  instruction transfer = make(is_result ? opcode::ld : opcode::st, t);
+  transfer.modifiers.add(modifier::param);
+  if (is_result) {
+    transfer.results = {value};
+    transfer.sources = {place};
+    if (value.is_register()) after.push_back(std::move(transfer));
+  } else {
+    transfer.sources = {place, value};
+    append(std::move(transfer));
+  }
+  return {static_cast<std::uint32_t>(place.value), bytes_of(t)};
+}
+
+void builder::build_call() {
+  instruction i = make();
+  std::vector<instruction> after;
+  std::size_t n = 0;
+  if (written(0).what == operand_syntax::kind::list) {
+    for (const operand_syntax& r : written(0).parts) i.returns.push_back(call_argument(r, true, after));
+    ++n;
+  }
+  const operand_syntax& target = written(n++);
+  if (n < statement_.operands.size() && statement_.operands[n].what == operand_syntax::kind::list)
+    for (const operand_syntax& a : statement_.operands[n].parts) i.arguments.push_back(call_argument(a, false, after));
+  const operand callee = lookup(target, type::u64);
+  if (callee.what == operand::kind::function) {
+    i.callee = callee.index;
+  } else if (callee.is_register()) {
+    i.sources = {callee};
+  } else {
+    fail(fmt::format("'{}' is no function", target.text));
+  }
+  append(std::move(i));
+  for (instruction& transfer : after) append(std::move(transfer));
+}
+
+void builder::build_warp() {
+  instruction i = make();
+  if (statement_.form->op != opcode::activemask && !statement_.has(modifier::sync))
+    unsupported("the form without .sync");
+  // results: the register, and for d|p also the predicate
+  const operand_syntax& d = written(0);
+  i.results = {result(d)};
+  if (!d.second.empty()) i.results.push_back(result(d.second[0]));
+  const std::size_t expected = [&]() -> std::size_t {
+    switch (statement_.form->op) {
+      case opcode::shfl: return 5;
+      case opcode::activemask: return 1;
+      case opcode::elect: return 2;
+      default: return 3;
+    }
+  }();
+  expect(expected, expected);
+  const bool of_predicate = statement_.form->op == opcode::vote;
+  for (std::size_t n = 1; n < expected; ++n)
+    i.sources.push_back(lookup(written(n), of_predicate && n == 1 ? type::pred : n == 1 ? i.types[0] : type::b32));
+  append(std::move(i));
+}
+
+// sources: the barrier's number (or the mask of bar.warp), the number of threads or none, the predicate of bar.red or
+// none
+void builder::build_barrier() {
+  instruction i = make();
+  std::size_t n = 0;
+  if (statement_.has(modifier::warp)) {
+    expect(1, 1);
+    i.kind = kind::warp;
+    i.sources = {lookup(written(0), type::b32)};
+    return append(std::move(i));
+  }
+  if (statement_.has(modifier::cluster)) {
+    expect(0, 0);
+    if (statement_.has(modifier::arrive) == statement_.has(modifier::wait)) fail("neither .arrive nor .wait");
+    return append(std::move(i));
+  }
+  const bool reduces = statement_.has(modifier::red);
+  if (!reduces && !statement_.has(modifier::sync) && !statement_.has(modifier::arrive))
+    fail("neither .sync nor .arrive nor .red");
+  if (reduces) i.results = {result(written(n++))};
+  i.sources = {lookup(written(n++), type::b32)};
+  const std::size_t rest = statement_.operands.size() - n;
+  if (rest > (reduces ? 2U : 1U)) fail("too many operands");
+  i.sources.push_back(rest > (reduces ? 1U : 0U) ? lookup(written(n++), type::b32) : operand{});
+  i.sources.push_back(reduces ? lookup(written(n), type::pred) : operand{});
+  if (statement_.has(modifier::arrive) && i.sources[1].what == operand::kind::none)
+    fail("an arrival needs the number of threads");
+  append(std::move(i));
+}
+
+void resolve_labels(function_context& context) {
+  std::unordered_map<std::uint32_t, std::string_view> names;
+  for (const auto& [name, number] : context.label_numbers) names[number] = name;
+  for (instruction& i : context.function.code) {
+    for (std::uint32_t& target : i.targets) {
+      const std::uint32_t position = context.label_positions[target];
+      HPE_REQUIRE(position != function_context::unplaced, HPE_ERROR_INVALID_ARGUMENT,
+                  "PTX line {}: '{}' in {}: the label {} is nowhere", i.line,
+                  context.program.text_of(context.function, i), context.function.name, names[target]);
+      target = position;
+    }
+  }
+}
+
+namespace {
+
+std::vector<bool> read_registers(const function& f) {
+  std::vector<bool> read(f.registers.size());
+  for (const instruction& i : f.code) {
+    if (i.guard.is_register()) read[i.guard.index] = true;
+    for (const operand& o : i.sources)
+      if (o.is_register()) read[o.index] = true;
+  }
+  return read;
+}
+
+// Whether a loop with this instruction may wait for another thread. An atomic whose result is unused does not count.
+bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
+  if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
+  if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
+  if (i.kind == kind::load && i.op == opcode::ld)
+    return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) !=
+           modifier::count;
+  return false;
+}
+
+}  // namespace
+
+void insert_pauses(function_context& context) {
+  std::vector<instruction>& code = context.function.code;
+  const std::vector<bool> read = read_registers(context.function);
+  // Finds the backward jumps of loops that may wait before inserting anything; inserts from the last to the first.
+  std::vector<std::uint32_t> waiting_until(code.size() + 1, 0);  // number of waiting instructions before a position
+  for (std::size_t n = 0; n < code.size(); ++n)
+    waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n], read) ? 1 : 0);
+  for (std::size_t n = code.size(); n-- > 0;) {
+    if (code[n].kind != kind::branch && code[n].kind != kind::branch_table) continue;
+    const bool back = std::any_of(code[n].targets.begin(), code[n].targets.end(), [&](std::uint32_t target) {
+      const std::uint32_t position = context.label_positions[target];
+      return position <= n && waiting_until[n] != waiting_until[position];
+    });
+    if (!back) continue;
+    instruction pause;
+    pause.op = opcode::pause;
+    pause.kind = kind::pause;
+    pause.line = code[n].line;
+    code.insert(code.begin() + static_cast<std::ptrdiff_t>(n), pause);
+    for (std::uint32_t& position : context.label_positions)
+      if (position != function_context::unplaced && position > n) ++position;
+  }
+}
+
+}  // namespace hpe::ptx

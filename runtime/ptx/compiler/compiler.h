@@ -1,0 +1,31 @@
+#pragma once
+
+/// The compiler to native code. It is a shared object of its own (libhpe-ptx-compiler.so), loaded at the first call of
+/// compile().
+
+#include <memory>
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+/// The kernels of an image; each is compiled at its first use. Thread-safe.
+class compiled_image {
+ public:
+  compiled_image() = default;
+  compiled_image(const compiled_image&) = delete;
+  compiled_image& operator=(const compiled_image&) = delete;
+  virtual ~compiled_image() = default;
+
+  /// A new engine that runs blocks of this kernel in one thread: the interpreter if the kernel cannot be compiled, as
+  /// if a recursive or indirectly called function has a barrier or a warp instruction.
+  [[nodiscard]] virtual std::shared_ptr<engine> engine_for(const function& kernel) = 0;
+  /// Whether engine_for returns compiled code; compiles the kernel. For tests and messages.
+  [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;
+};
+
+/// Returns null, for interpreted kernels, if hpe was built without LLVM or if the shared object cannot be loaded. The
+/// image must outlive the result.
+[[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what);
+
+}  // namespace hpe::ptx

@@ -1,7 +1,0 @@
-#include "runtime/ptx/compiler.h"
-
-namespace hpe::ptx {
-
-std::unique_ptr<compiled_image> compile(const image&) { return nullptr; }
-
-}  // namespace hpe::ptx

@@ -1,0 +1,108 @@
+#include "runtime/ptx/execution/block.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include "runtime/base/error.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+constexpr std::size_t before = (std::size_t{1} << 32) + (64 << 10);
+constexpr std::size_t behind = before;
+constexpr std::size_t page = 4096;
+constexpr std::size_t alignment = 1024;
+
+std::size_t rounded(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
+
+std::uint8_t* reserve(std::size_t bytes) {
+  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) throw_system_error("reserving address space around shared memory");
+  return static_cast<std::uint8_t*>(place);
+}
+
+const char* sentence_of(trap::reason why) {
+  switch (why) {
+    case trap::reason::address: return "touched an address that is not the device's";
+    case trap::reason::misaligned: return "touched a misaligned address";
+    case trap::reason::trap: return "executed a trap";
+    case trap::reason::assertion: return "failed an assertion";
+    case trap::reason::stack: return "ran out of local memory for calls";
+    case trap::reason::deadlock: return "waits for threads that will never come";
+    case trap::reason::bad_function: return "called an address that is no function";
+    case trap::reason::surface: return "left a surface";
+    default: return "violated a rule of its instructions";
+  }
+}
+
+}  // namespace
+
+std::string trap::message() const {
+  std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y,
+                                 thread.z, block.x, block.y, block.z, sentence_of(why));
+  if (shared) {
+    text +=
+        fmt::format(" (shared memory, offset {}, where the block has {} bytes)", shared->offset, shared->block_bytes);
+  } else if (why == reason::address || why == reason::misaligned || why == reason::bad_function) {
+    text += fmt::format(" ({:#x})", address);
+  }
+  if (!detail.empty()) text += ": " + detail;
+  return text;
+}
+
+void block_context::record(ptx::trap::reason why, std::uint64_t address, const std::string& detail) {
+  trap = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail, {}};
+  const bool has_address = why == ptx::trap::reason::address || why == ptx::trap::reason::misaligned;
+  if (has_address && shared_memory::is_near(shared, address))
+    trap.shared = {static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared)),
+                   dynamic_shared_offset + dynamic_shared_size};
+}
+
+void block_context::stop() {
+  if (in_compiled_code) longjmp(landing, 1);
+  throw trap_exception{trap};
+}
+
+struct shared_memory::mapping {
+  explicit mapping(std::size_t bytes) : open(bytes), begin(reserve(before + bytes + behind)) {
+    if (::mprotect(begin + before, open, PROT_READ | PROT_WRITE) == 0) return;
+    ::munmap(begin, before + open + behind);
+    throw_system_error("making shared memory");
+  }
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping() { ::munmap(begin, before + open + behind); }
+
+  std::size_t open;
+  std::uint8_t* begin;
+};
+
+namespace {
+
+// A thread keeps the mapping that it used last, for the next block of the same size: making one costs system calls.
+thread_local std::unique_ptr<shared_memory::mapping> kept;
+
+}  // namespace
+
+shared_memory::shared_memory(std::size_t bytes) {
+  if (bytes == 0) {
+    static std::uint8_t* const nothing = reserve(before + behind) + before;
+    data_ = nothing;
+    return;
+  }
+  const std::size_t used = rounded(bytes, alignment), open = rounded(used, page);
+  mapping_ = kept != nullptr && kept->open == open ? std::move(kept) : std::make_unique<mapping>(open);
+  data_ = mapping_->begin + before + open - used;
+}
+
+shared_memory::~shared_memory() {
+  if (mapping_ != nullptr) kept = std::move(mapping_);
+}
+
+bool shared_memory::is_near(const std::uint8_t* data, std::uint64_t address) noexcept {
+  const auto begin = reinterpret_cast<std::uint64_t>(data);
+  return address >= begin - before && address - begin + before < before + behind;
+}
+
+}  // namespace hpe::ptx

@@ -1,0 +1,190 @@
+#pragma once
+
+/// The state of a block of threads while it runs, shared by the engines (interpreter, compiled code) and the scheduler.
+///
+/// Addresses: generic, global, constant and local addresses are addresses of this process. A shared address is an
+/// offset into the block's shared memory. In shared::cluster the upper 8 of its 32 bits may be r + 1; then the rest is
+/// an offset into the shared memory of the block with rank r in the cluster.
+
+#include <array>
+#include <csetjmp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/ptx/program/image.h"
+
+namespace hpe::ptx {
+
+struct dimensions {
+  std::uint32_t x = 1, y = 1, z = 1;
+  [[nodiscard]] std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+/// Why a kernel was stopped.
+struct trap {
+  enum class reason : std::uint8_t {
+    none,
+    address,
+    misaligned,
+    trap,
+    assertion,
+    stack,
+    deadlock,
+    bad_function,
+    surface,
+    illegal
+  };
+  reason why = reason::none;
+  std::string kernel;
+  dimensions block, thread;
+  std::uint64_t address = 0;
+  std::string detail;
+  struct shared_place {
+    std::int64_t offset;
+    std::uint32_t block_bytes;  // of shared memory
+  };
+  std::optional<shared_place> shared;  // set if the address was meant for shared memory
+
+  /// A sentence with all members that are set.
+  [[nodiscard]] std::string message() const;
+};
+
+/// The functions that a kernel needs from its host. Threads that run blocks call them, several at a time.
+struct surroundings {
+  std::function<void(std::string_view)> print;  // output of printf
+  /// Whether a kernel may touch these bytes. Null if the owner handles page faults instead (land_page_fault).
+  std::function<bool(std::uint64_t address, std::size_t bytes)> may_touch;
+  std::function<void*(std::size_t bytes)> allocate;  // malloc in kernels; null gives NULL
+  std::function<void(void*)> release;
+};
+
+/// The alignment of a launch's parameters.
+inline constexpr std::size_t parameter_alignment = 16;
+
+/// The largest number of blocks in a cluster.
+inline constexpr std::uint32_t most_blocks_of_cluster = 16;
+
+struct launch_configuration {
+  const ptx::image* image = nullptr;
+  const function* kernel = nullptr;
+  dimensions grid, block;
+  std::uint32_t dynamic_shared = 0;
+  const void* parameters = nullptr;   // formals_size bytes, laid out by the kernel's formals
+  std::uint64_t number = 0;           // %gridid
+  std::optional<dimensions> cluster;  // cluster size in blocks; none: the kernel's
+  void* workspace = nullptr;          // for grid.sync in cooperative launches: 16 bytes, zeroed, 16-aligned
+  std::uint32_t local_limit =
+      16 << 10;  // local memory and call frames per thread in bytes, beyond those that the kernel declares
+  const ptx::surroundings* surroundings = nullptr;
+};
+
+struct block_context;
+
+/// The blocks of a cluster. They take turns in one thread of the machine.
+struct cluster_members {
+  dimensions size;                     // in blocks
+  bool is_explicit = false;            // the launch or the kernel asks for it
+  std::vector<block_context*> blocks;  // by rank, x fastest
+  std::uint64_t phases = 0;            // completed phases of barrier.cluster
+};
+
+/// Compiled code reads the members up to `current` by their offsets.
+struct block_context {
+  static constexpr std::uint32_t ended = ~0U;
+  static constexpr std::uint32_t mixed = ~0U - 1;  // several threads have different points
+
+  std::uint8_t* shared = nullptr;
+  const std::uint8_t* parameters = nullptr;
+  std::uint8_t* local = nullptr;  // local memory; that of thread t begins at t * local_stride
+  std::uint64_t local_stride = 0;
+  std::uint64_t* frame = nullptr;  // compiled code: register slot s of thread t is frame[t * slots + s]
+  std::uint32_t* next = nullptr;   // for each thread the meeting point at which it goes on, or ended
+  const std::uint32_t* tid_x = nullptr;
+  const std::uint32_t* tid_y = nullptr;
+  const std::uint32_t* tid_z = nullptr;
+  std::uint32_t thread_count = 0;
+  dimensions ntid, ctaid, nctaid;
+  std::uint32_t dynamic_shared_offset = 0;
+  std::uint32_t dynamic_shared_size = 0;
+  std::uint32_t static_shared_size = 0;
+  std::int32_t budget = 0;    // iterations of waiting loops until the next pause
+  std::uint32_t current = 0;  // the running thread, for messages
+
+  const launch_configuration* configuration = nullptr;
+  const cluster_members* cluster = nullptr;
+  std::uint32_t cluster_rank = 0;
+  std::uint64_t** bases = nullptr;  // registers of waiting threads: register n of thread t is bases[t][n]
+  bool in_compiled_code = false;
+  jmp_buf landing;
+  ptx::trap trap;
+
+  [[nodiscard]] std::uint64_t shared_end() const {
+    return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size;
+  }
+  [[nodiscard]] dimensions thread_of(std::uint32_t t) const { return {tid_x[t], tid_y[t], tid_z[t]}; }
+  /// record() stores the reason of a trap. stop() stops the kernel: it throws the trap or, in compiled code, leaves by
+  /// longjmp. longjmp runs no destructors, so functions called from compiled code must not have objects with
+  /// destructors when they call stop.
+  void record(ptx::trap::reason why, std::uint64_t address, const std::string& detail);
+  [[noreturn]] void stop();
+  /// Calls record() and stop(). Not for functions that compiled code calls.
+  [[noreturn]] void fail(ptx::trap::reason why, std::uint64_t address, const std::string& detail) {
+    record(why, address, detail);
+    stop();
+  }
+};
+
+/// The shared memory of a block, between inaccessible pages: accesses by any 32-bit offset before or after
+/// it are page faults, except for less than 1024 bytes of padding at its end.
+class shared_memory {
+ public:
+  explicit shared_memory(std::size_t bytes);
+  shared_memory(const shared_memory&) = delete;
+  shared_memory& operator=(const shared_memory&) = delete;
+  ~shared_memory();
+
+  /// The first byte, aligned to 1024.
+  [[nodiscard]] std::uint8_t* data() const noexcept { return data_; }
+
+  /// Whether an address lies in or near the shared memory at `data`, so that an access to it was meant for that memory.
+  [[nodiscard]] static bool is_near(const std::uint8_t* data, std::uint64_t address) noexcept;
+
+  struct mapping;
+
+ private:
+  std::unique_ptr<mapping> mapping_;  // null if the memory has no bytes
+  std::uint8_t* data_ = nullptr;
+};
+
+/// Thrown by engines and schedulers when a kernel is stopped.
+struct trap_exception {
+  ptx::trap trap;
+};
+
+/// Runs threads of a block until each reaches its next meeting point: an instruction at which threads wait for others.
+class engine {
+ public:
+  engine() = default;
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  virtual ~engine() = default;
+
+  /// The number of register slots per thread in block_context::frame; 0 if the engine stores registers itself.
+  [[nodiscard]] virtual std::uint32_t frame_slots() const = 0;
+  /// The instruction at a meeting point: a warp, barrier, matrix or pause. Point 0 is the kernel's entry and has none.
+  [[nodiscard]] virtual const instruction& at(std::uint32_t point) const = 0;
+  /// Prepares to run a block from its entry.
+  virtual void begin(block_context& block) = 0;
+  /// Runs threads first <= t < last, which all continue after the meeting point `point`, each to its next meeting point
+  /// or its end. Returns that point if it is the same for all; else returns mixed, and block.next has the points.
+  /// Throws trap_exception.
+  virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// A new engine for another block of the same kernel, whose turns alternate with this engine's.
+  [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
+};
+
+}  // namespace hpe::ptx

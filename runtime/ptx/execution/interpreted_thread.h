@@ -1,0 +1,58 @@
+#pragma once
+
+/// One thread in the interpreter while it runs. Private to the interpreter.
+
+#include "runtime/ptx/execution/interpreter.h"
+#include "runtime/ptx/execution/thread_memory.h"
+
+namespace hpe::ptx {
+
+/// One call of a function.
+struct interpreter::frame {
+  const function* what = nullptr;
+  const std::uint32_t* numbers = nullptr;
+  std::uint32_t position = 0;
+  std::vector<std::uint64_t> registers;
+  std::vector<std::uint8_t> formals, scratch;
+  std::uint64_t local = 0;               // offset of the call's local memory in the thread's
+  const instruction* pending = nullptr;  // the call that this frame has made and waits for
+};
+
+struct interpreter::thread {
+  std::vector<std::unique_ptr<frame>> stack;
+};
+
+class interpreted_thread {
+ public:
+  interpreted_thread(interpreter& i, block_context& block, std::uint32_t number, interpreter::thread& state)
+      : interpreter_(i), block_(block), number_(number), stack_(state.stack) {}
+  void run(bool from_entry);
+
+ private:
+  [[noreturn]] void fail(trap::reason why, std::uint64_t address);
+  [[nodiscard]] std::uint64_t value(const operand& o) const;
+  [[nodiscard]] std::uint64_t address(const operand& o) const;
+  void set(const operand& o, std::uint64_t value);
+  void enter(const function& f);
+  void leave();
+  void execute(const instruction& i);
+  void compute(const instruction& i);
+  void call(const instruction& i);
+  void take_results(const instruction& i, const function& callee, const std::vector<std::uint8_t>& formals);
+
+  // memory
+  std::uint8_t* checked(const instruction& i, const operand& where, std::uint64_t bytes, std::uint64_t alignment);
+  std::uint8_t* checked(address_window window, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);
+  void load(const instruction& i);
+  void store(const instruction& i);
+  void update(const instruction& i);
+  void copy(const instruction& i);
+
+  interpreter& interpreter_;
+  block_context& block_;
+  std::uint32_t number_;
+  std::vector<std::unique_ptr<interpreter::frame>>& stack_;
+  interpreter::frame* top_ = nullptr;
+};
+
+}  // namespace hpe::ptx

@@ -1,0 +1,53 @@
+#pragma once
+
+/// The reference engine: executes a program instruction by instruction and checks every access.
+
+#include <memory>
+#include <unordered_map>
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+/// Sees what an interpreter executes, for checks of what an analysis says of a program.
+class watcher {
+ public:
+  watcher() = default;
+  watcher(const watcher&) = delete;
+  watcher& operator=(const watcher&) = delete;
+  virtual ~watcher() = default;
+
+  /// A thread comes to an instruction of f; it executes the instruction if runs, that is if the guard holds.
+  /// `registers` are those of the call of f, before the instruction.
+  virtual void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
+                        const std::uint64_t* registers, bool runs) = 0;
+};
+
+class interpreter final : public engine {
+ public:
+  /// For blocks of one size of one image. The program, and the watcher if there is one, must outlive the interpreter.
+  /// For one thread at a time.
+  explicit interpreter(const program& p, ptx::watcher* watcher = nullptr);
+  ~interpreter() override;
+
+  [[nodiscard]] std::uint32_t frame_slots() const override { return 0; }
+  [[nodiscard]] const instruction& at(std::uint32_t point) const override { return *points_[point]; }
+  void begin(block_context& block) override;
+  std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override;
+  [[nodiscard]] std::shared_ptr<engine> another() const override {
+    return std::make_shared<interpreter>(program_, watcher_);
+  }
+
+ private:
+  friend class interpreted_thread;
+  struct frame;
+  struct thread;
+
+  const program& program_;
+  ptx::watcher* const watcher_;
+  std::vector<const instruction*> points_;                                   // all meeting points of the program
+  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // of each instruction; 0: no meeting
+  std::vector<std::unique_ptr<thread>> threads_;
+};
+
+}  // namespace hpe::ptx

@@ -1,0 +1,236 @@
+#include "runtime/ptx/execution/launch.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "runtime/ptx/execution/scheduler.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+// Clusters that are resident at the same time and take turns in this thread.
+class gang {
+ public:
+  gang(const launch_configuration& c, std::function<std::shared_ptr<engine>()> engines)
+      : configuration_(c), engines_(std::move(engines)), size_(cluster_size(c)) {
+    const dimensions& g = c.grid;
+    if (g.x % size_.x != 0 || g.y % size_.y != 0 || g.z % size_.z != 0 || size_.count() > most_blocks_of_cluster) {
+      trap wrong;
+      wrong.why = trap::reason::illegal;
+      wrong.kernel = c.kernel->name;
+      wrong.detail = fmt::format("a grid of {} x {} x {} blocks cannot be cut into clusters of {} x {} x {}", g.x, g.y,
+                                 g.z, size_.x, size_.y, size_.z);
+      throw trap_exception{wrong};
+    }
+  }
+
+  [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
+  /// The number of the cluster whose first block this is, with blocks in grid order; none for other blocks.
+  [[nodiscard]] std::optional<std::uint64_t> cluster_that_begins(std::uint64_t block) const {
+    const dimensions& g = configuration_.grid;
+    const auto x = static_cast<std::uint32_t>(block % g.x), y = static_cast<std::uint32_t>(block / g.x % g.y),
+               z = static_cast<std::uint32_t>(block / g.x / g.y);
+    if (x % size_.x != 0 || y % size_.y != 0 || z % size_.z != 0) return std::nullopt;
+    return x / size_.x + std::uint64_t{g.x / size_.x} * (y / size_.y + std::uint64_t{g.y / size_.y} * (z / size_.z));
+  }
+
+  /// Makes a cluster resident.
+  void admit(std::uint64_t number) {
+    auto free = std::find_if(seats_.begin(), seats_.end(), [](const auto& s) { return !s->is_taken; });
+    if (free == seats_.end()) free = seats_.insert(free, make_seat());
+    seat& here = **free;
+    here.is_taken = true;
+    ++taken_;
+    here.cluster.blocks.clear();
+    here.cluster.phases = 0;
+    const dimensions first = first_block(number);
+    std::size_t next = 0;
+    for (std::uint32_t z = 0; z < size_.z; ++z)
+      for (std::uint32_t y = 0; y < size_.y; ++y)
+        for (std::uint32_t x = 0; x < size_.x; ++x, ++next) {
+          here.residents[next].has_ended = false;
+          here.residents[next].block->begin({first.x + x, first.y + y, first.z + z}, &here.cluster);
+        }
+  }
+
+  /// Runs resident clusters, and those that `next` gives, until all have ended and `next` gives no more. The next one
+  /// becomes resident when all others have ended. If they do not end, because they may wait for blocks that are not
+  /// resident, as many as there are become resident beside them, until the room is full.
+  void run(const std::function<std::optional<std::uint64_t>()>& next) {
+    steady::time_point patient_until{};
+    for (;;) {
+      if (taken_ == 0) {
+        const auto cluster = next();
+        if (!cluster) return;
+        admit(*cluster);
+        patient_until = {};
+      }
+      bool is_progress = false;
+      for (const auto& each : seats_)
+        if (each->is_taken && take_turn(*each)) is_progress = true;
+      if (is_progress) {
+        patient_until = {};
+        continue;
+      }
+      const steady::time_point now = steady::now();
+      if (patient_until == steady::time_point{}) patient_until = now + patience;
+      if (now >= patient_until) {
+        patient_until = now + patience;
+        for (std::size_t more = taken_; more > 0 && taken_ < most_seats(); --more) {
+          const auto cluster = next();
+          if (!cluster) break;
+          admit(*cluster);
+        }
+      }
+      ::sched_yield();
+    }
+  }
+
+ private:
+  struct resident {
+    std::shared_ptr<engine> runs;
+    std::unique_ptr<scheduler> block;
+    bool has_ended = true;
+  };
+  // The place of a cluster.
+  struct seat {
+    std::vector<resident> residents;
+    cluster_members cluster;
+    bool is_taken = false;
+  };
+
+  static constexpr auto patience = std::chrono::milliseconds(2);
+
+  [[nodiscard]] static dimensions cluster_size(const launch_configuration& c) {
+    if (c.cluster) return *c.cluster;
+    const auto& own = c.kernel->cluster;
+    return own[0] == 0 ? dimensions{} : dimensions{own[0], own[1], own[2]};
+  }
+
+  [[nodiscard]] dimensions first_block(std::uint64_t cluster) const {
+    const std::uint32_t columns = configuration_.grid.x / size_.x, rows = configuration_.grid.y / size_.y;
+    return {static_cast<std::uint32_t>(cluster % columns) * size_.x,
+            static_cast<std::uint32_t>(cluster / columns % rows) * size_.y,
+            static_cast<std::uint32_t>(cluster / columns / rows) * size_.z};
+  }
+
+  [[nodiscard]] std::unique_ptr<seat> make_seat() const {
+    auto made = std::make_unique<seat>();
+    made->cluster.size = size_;
+    made->cluster.is_explicit = configuration_.cluster.has_value() || configuration_.kernel->cluster[0] != 0;
+    for (std::uint64_t n = 0; n < size_.count(); ++n) {
+      auto runs = engines_();
+      auto block = std::make_unique<scheduler>(*runs, configuration_);
+      made->residents.push_back({std::move(runs), std::move(block), true});
+    }
+    return made;
+  }
+
+  // At least the 32 blocks that CUDA devices hold in a multiprocessor, which a thread stands for; more if they are
+  // small.
+  [[nodiscard]] std::size_t most_seats() const {
+    constexpr std::size_t least_blocks = 32, most_blocks = 1024, most_bytes = std::size_t{256} << 20;
+    const std::size_t blocks = most_bytes / seats_.front()->residents.front().block->bytes();
+    return std::max<std::size_t>(1, std::clamp(blocks, least_blocks, most_blocks) / size_.count());
+  }
+
+  // Lets each block of a cluster run. Returns whether a block ended or the cluster completed a phase of its barrier.
+  bool take_turn(seat& here) {
+    bool is_progress = false, all_have_ended = true, all_wait = true;
+    for (resident& r : here.residents) {
+      if (r.has_ended) continue;
+      const scheduler::state now = r.block->advance();
+      r.has_ended = now == scheduler::state::ended;
+      is_progress |= r.has_ended;
+      all_have_ended &= r.has_ended;
+      all_wait &= now == scheduler::state::waiting;
+    }
+    if (all_have_ended) {
+      here.is_taken = false;
+      --taken_;
+      return true;
+    }
+    const std::uint64_t phase = here.cluster.phases + 1;
+    if (std::all_of(here.residents.begin(), here.residents.end(),
+                    [phase](const resident& r) { return r.block->has_arrived(phase); })) {
+      here.cluster.phases = phase;
+      return true;
+    }
+    if (all_wait)
+      std::find_if(here.residents.begin(), here.residents.end(), [](const resident& r) {
+        return !r.has_ended;
+      })->block->report_deadlock();
+    return is_progress;
+  }
+
+  const launch_configuration& configuration_;
+  const std::function<std::shared_ptr<engine>()> engines_;
+  const dimensions size_;
+  std::vector<std::unique_ptr<seat>> seats_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace
+
+std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration, block_range blocks,
+                               const std::function<std::optional<block_range>()>& more) {
+  // The caller owns the first engine.
+  std::shared_ptr<engine> first(&runs, [](engine*) {});
+  try {
+    gang residents(configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); });
+    residents.run([&]() -> std::optional<std::uint64_t> {
+      for (;;) {
+        for (; blocks.begin < blocks.end; ++blocks.begin)
+          if (const auto cluster = residents.cluster_that_begins(blocks.begin)) {
+            ++blocks.begin;
+            return cluster;
+          }
+        const auto others = more ? more() : std::nullopt;
+        if (!others) return std::nullopt;
+        blocks = *others;
+      }
+    });
+  } catch (const trap_exception& stopped) {
+    return stopped.trap;
+  }
+  return std::nullopt;
+}
+
+std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
+                                 const launch_configuration& given) {
+  // %envreg1 and 2 lead cooperative groups here: to the workspace's size and the word in which grid.sync counts.
+  alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
+  launch_configuration configuration = given;
+  if (configuration.workspace == nullptr) configuration.workspace = workspace;
+  try {
+    gang residents(configuration, engines);
+    for (std::uint64_t n = 0; n < residents.cluster_count(); ++n) residents.admit(n);
+    residents.run([] { return std::nullopt; });
+  } catch (const trap_exception& stopped) {
+    return stopped.trap;
+  }
+  return std::nullopt;
+}
+
+void land_page_fault(std::uint64_t address) {
+  block_context* const block = scheduler::running();
+  if (block == nullptr || !block->in_compiled_code) return;
+  // longjmp leaves the signal handler without restoring the signal mask.
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGSEGV);
+  sigaddset(&faults, SIGBUS);
+  ::pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+  block->fail(trap::reason::address, address, "");
+}
+
+}  // namespace hpe::ptx

@@ -1,0 +1,284 @@
+// Invariants: while together_ is a point, all threads of the block go on after it, and warps_ is not valid. Otherwise a
+// thread whose bit in warp::ready is set goes on after next[t]; any other thread waits at next[t], or has ended.
+
+#include "runtime/ptx/execution/scheduler.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/error.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+constexpr std::uint32_t warp_size = 32;
+constexpr std::int32_t turns_before_pause = 512;
+
+thread_local block_context* in_this_thread = nullptr;
+
+std::uint32_t rounded(std::uint64_t value, std::uint64_t step) {
+  return static_cast<std::uint32_t>((value + step - 1) / step * step);
+}
+
+bool calls(const function& kernel) {
+  return std::any_of(kernel.code.begin(), kernel.code.end(), [](const instruction& i) { return i.kind == kind::call; });
+}
+
+}  // namespace
+
+block_context* scheduler::running() { return in_this_thread; }
+
+scheduler::scheduler(engine& runs, const launch_configuration& configuration)
+    : engine_(runs),
+      configuration_(configuration),
+      shared_(rounded(configuration.kernel->shared_size, 16) + std::size_t{configuration.dynamic_shared}) {
+  const auto threads = static_cast<std::uint32_t>(configuration.block.count());
+  block_.configuration = &configuration;
+  block_.thread_count = threads;
+  block_.ntid = configuration.block;
+  block_.nctaid = configuration.grid;
+  block_.parameters = static_cast<const std::uint8_t*>(configuration.parameters);
+  block_.static_shared_size = rounded(configuration.kernel->shared_size, 16);
+  block_.dynamic_shared_offset = block_.static_shared_size;
+  block_.dynamic_shared_size = configuration.dynamic_shared;
+  block_.shared = shared_.data();
+
+  // Padding keeps stacks of neighbouring threads out of the same cache line. A stride that is a power of two would map
+  // all threads' variables to few cache sets.
+  block_.local_stride =
+      rounded(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
+      64;
+  local_.resize(block_.local_stride * threads + 64);
+  block_.local = local_.data() + (64 - reinterpret_cast<std::uintptr_t>(local_.data()) % 64) % 64;
+
+  const std::size_t slots = engine_.frame_slots();
+  frame_.resize(slots * threads);
+  block_.frame = frame_.data();
+  bases_.resize(threads);
+  for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t * slots;
+  block_.bases = bases_.data();
+  next_.resize(threads);
+  block_.next = next_.data();
+  warps_.resize((threads + warp_size - 1) / warp_size);
+  for (std::uint32_t t = 0; t < threads; ++t) warps_[t / warp_size].lanes |= 1U << (t % warp_size);
+  for (std::uint32_t t = 0; t < threads; ++t) {
+    tid_x_.push_back(t % configuration.block.x);
+    tid_y_.push_back(t / configuration.block.x % configuration.block.y);
+    tid_z_.push_back(t / configuration.block.x / configuration.block.y);
+  }
+  block_.tid_x = tid_x_.data();
+  block_.tid_y = tid_y_.data();
+  block_.tid_z = tid_z_.data();
+}
+
+scheduler::~scheduler() = default;
+
+std::size_t scheduler::bytes() const {
+  return sizeof *this + local_.size() + frame_.size() * sizeof frame_[0] + block_.dynamic_shared_offset +
+         block_.dynamic_shared_size;
+}
+
+void scheduler::begin(dimensions block, cluster_members* cluster) {
+  block_.ctaid = block;
+  block_.cluster = cluster;
+  block_.cluster_rank = 0;
+  if (cluster != nullptr) {
+    block_.cluster_rank = static_cast<std::uint32_t>(cluster->blocks.size());
+    cluster->blocks.push_back(&block_);
+  }
+  arrivals_.clear();
+  together_ = 0;
+  arrived_.fill(0);
+  engine_.begin(block_);
+}
+
+scheduler::state scheduler::advance() {
+  struct registration {
+    explicit registration(block_context* b) : before(in_this_thread) { in_this_thread = b; }
+    ~registration() { in_this_thread = before; }
+    block_context* before;
+  } const registered(&block_);
+  block_.budget = turns_before_pause;
+  if (together_ != block_context::mixed && run_together() == state::ended) return state::ended;
+  for (;;) {
+    run_ready();
+    if (meet_warps()) continue;
+    if (std::all_of(warps_.begin(), warps_.end(), [](const warp& w) { return w.alive == 0; })) return state::ended;
+    const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) {
+      return w.point == warps_[0].point && w.point != block_context::mixed;
+    });
+    if (alike && is_plain_barrier(engine_.at(warps_[0].point))) {
+      together_ = warps_[0].point;
+      if (run_together() == state::ended) return state::ended;
+      continue;
+    }
+    if (meet_barriers() || meet_cluster()) continue;
+    if (release_pauses()) return state::paused;
+    if (!waits_for_cluster()) report_deadlock();
+    return state::waiting;
+  }
+}
+
+// All threads of the block go on after the same point. Runs them as long as that is so.
+scheduler::state scheduler::run_together() {
+  const std::uint32_t threads = block_.thread_count;
+  for (;;) {
+    const std::uint32_t point = engine_.run(block_, together_, 0, threads);
+    if (point == block_context::ended) return state::ended;
+    if (point != block_context::mixed) std::fill(next_.begin(), next_.end(), point);
+    together_ = point;
+    if (point == block_context::mixed) break;
+    const instruction& what = engine_.at(point);
+    if (is_plain_barrier(what)) continue;
+    if (threads % warp_size != 0 || !names_all_lanes(what)) break;
+    for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
+  }
+  part();
+  return state::paused;
+}
+
+// Divides the block into warps, which the scheduler then examines one by one. All threads wait.
+void scheduler::part() {
+  together_ = block_context::mixed;
+  for (std::uint32_t w = 0; w < warps_.size(); ++w) {
+    warps_[w].ready = 0;
+    look_at(w);
+  }
+}
+
+void scheduler::look_at(std::uint32_t w) {
+  const std::uint32_t first = w * warp_size, last = std::min(first + warp_size, block_.thread_count);
+  std::uint32_t alive = 0, different = 0;
+  for (std::uint32_t t = first; t < last; ++t) {
+    alive |= (next_[t] != block_context::ended ? 1U : 0U) << (t - first);
+    different |= next_[t] ^ next_[first];
+  }
+  warps_[w].alive = alive;
+  warps_[w].point = different == 0 ? next_[first] : block_context::mixed;
+}
+
+// Runs every ready thread; adjacent threads at the same point run together.
+void scheduler::run_ready() {
+  for (std::uint32_t w = 0; w < warps_.size(); ++w) {
+    while (warps_[w].ready != 0) {
+      const std::uint32_t first = w * warp_size + static_cast<std::uint32_t>(std::countr_zero(warps_[w].ready));
+      const std::uint32_t point = next_[first];
+      std::uint32_t last = first;
+      std::uint32_t end = w;  // the warp of the last thread
+      while (last < block_.thread_count && !waits(last) && next_[last] == point) {
+        end = last / warp_size;
+        warps_[end].ready &= ~(1U << (last % warp_size));
+        ++last;
+      }
+      const std::uint32_t next = engine_.run(block_, point, first, last);
+      if (next != block_context::mixed) std::fill(next_.begin() + first, next_.begin() + last, next);
+      for (std::uint32_t done = w; done <= end; ++done) look_at(done);
+    }
+  }
+}
+
+bool scheduler::is_plain_barrier(const instruction& what) {
+  return what.kind == kind::barrier && !what.has(modifier::cluster) && !what.has(modifier::red) &&
+         !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
+}
+
+// Whether an instruction is a meeting of all lanes of a warp.
+bool scheduler::is_whole(const instruction& what) {
+  if (what.kind == kind::matrix) return true;
+  if (what.kind != kind::warp || what.op == opcode::activemask) return false;
+  const operand& mask = what.sources.back();
+  return mask.what == operand::kind::immediate && static_cast<std::uint32_t>(mask.value) == ~0U;
+}
+
+// As is_whole, but also accepts masks in registers. All threads of the block must wait at the instruction.
+bool scheduler::names_all_lanes(const instruction& what) const {
+  if (is_whole(what)) return true;
+  if (what.kind != kind::warp || what.op == opcode::activemask || !what.sources.back().is_register()) return false;
+  const std::uint32_t r = what.sources.back().index;
+  return std::all_of(bases_.begin(), bases_.end(),
+                     [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
+}
+
+// Meetings with a mask come first. activemask runs only when no other lane of the warp can still advance, and then for
+// the lanes at the earliest point: so lanes that diverged meet again, as on a GPU.
+bool scheduler::meet_warps() {
+  bool any = false;
+  for (std::uint32_t w = 0; w < warps_.size(); ++w) {
+    warp& here = warps_[w];
+    const std::uint32_t first = w * warp_size;
+    if (here.alive == 0) continue;
+    if (here.point != block_context::mixed && here.ready == 0) {
+      const instruction& what = engine_.at(here.point);
+      if (what.kind != kind::warp && what.kind != kind::matrix) continue;
+      if (here.lanes == ~0U && is_whole(what)) {
+        meet_together(block_, engine_, what, first);
+        here.ready = here.lanes;
+        any = true;
+        continue;
+      }
+    }
+    std::uint32_t named = 0, asking = 0;
+    for (std::uint32_t rest = here.alive & ~here.ready; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const instruction& what = engine_.at(next_[first + lane]);
+      if (what.kind != kind::warp && what.kind != kind::matrix) continue;
+      (what.op == opcode::activemask ? asking : named) |= 1U << lane;
+    }
+    if (meet_named(w, named)) {
+      any = true;
+    } else if (asking != 0) {
+      std::uint32_t earliest = block_context::ended, group = 0;
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane)
+        if ((asking >> lane & 1) != 0) earliest = std::min(earliest, next_[first + lane]);
+      for (std::uint32_t lane = 0; lane < warp_size; ++lane)
+        if ((asking >> lane & 1) != 0 && next_[first + lane] == earliest) group |= 1U << lane;
+      meet(block_, engine_, first, group);
+      here.ready |= group;
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
+  const std::uint32_t first = w * warp_size, alive = warps_[w].alive;
+  bool any = false;
+  for (std::uint32_t open = waiting; open != 0;) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(open));
+    const instruction& what = engine_.at(next_[first + lane]);
+    const std::uint32_t wanted = mask_of(first + lane, what);
+    if ((wanted >> lane & 1) == 0) {
+      block_.current = first + lane;
+      block_.fail(trap::reason::illegal, 0,
+                  fmt::format("its lane {} is not in the mask {:#x} of '{}'", lane, wanted, text_of(what)));
+    }
+    std::uint32_t group = 0;
+    for (std::uint32_t other = lane; other < warp_size; ++other) {
+      if ((open >> other & 1) == 0 || (wanted >> other & 1) == 0) continue;
+      const instruction& its = engine_.at(next_[first + other]);
+      if (its.op == what.op && its.kind == what.kind && mask_of(first + other, its) == wanted) group |= 1U << other;
+    }
+    open &= ~group;
+    if (group != (wanted & alive)) continue;  // some lanes have not arrived
+    if (what.kind == kind::matrix) {
+      meet_matrices(block_, what, first);
+    } else {
+      meet(block_, engine_, first, group);
+    }
+    warps_[w].ready |= group;
+    any = true;
+  }
+  return any;
+}
+
+std::uint32_t scheduler::mask_of(std::uint32_t thread, const instruction& what) const {
+  return what.kind == kind::matrix ? ~0U : static_cast<std::uint32_t>(value_of(block_, thread, what.sources.back()));
+}
+
+std::string scheduler::text_of(const instruction& what) const {
+  return fmt::format("PTX line {}, '{}'", what.line,
+                     configuration_.image->program().text_of(*configuration_.kernel, what));
+}
+
+}  // namespace hpe::ptx

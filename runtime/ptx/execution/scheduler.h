@@ -1,0 +1,92 @@
+#pragma once
+
+/// Runs one block with an engine: runs its threads, and completes meetings of threads that wait for each other.
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+class scheduler {
+ public:
+  /// waiting: no thread can go on before other blocks of the cluster arrive.
+  enum class state : std::uint8_t { ended, paused, waiting };
+
+  /// Both must outlive the scheduler. As on a GPU, static shared memory is not initialised.
+  scheduler(engine& runs, const launch_configuration& configuration);
+  scheduler(const scheduler&) = delete;
+  scheduler& operator=(const scheduler&) = delete;
+  ~scheduler();
+
+  /// Begins another block; memory is reused. All blocks of a cluster must begin before the first of them advances, and
+  /// `cluster` must outlive the run.
+  void begin(dimensions block, cluster_members* cluster = nullptr);
+  /// Runs until all threads have ended, or until the rest only waits in loops or for the cluster, so that other blocks
+  /// should have a turn. Throws trap_exception, also if threads wait for something that cannot happen.
+  state advance();
+  /// Whether all threads that have not ended have arrived at the cluster's barrier at least `times` times.
+  [[nodiscard]] bool has_arrived(std::uint64_t times) const;
+  /// Stops the kernel because its threads wait for something that cannot happen.
+  [[noreturn]] void report_deadlock();
+  [[nodiscard]] block_context& context() { return block_; }
+  /// The memory that the block's state takes, but for registers of the interpreter.
+  [[nodiscard]] std::size_t bytes() const;
+
+  /// The block that the calling thread runs, for the handler of page faults; or null.
+  [[nodiscard]] static block_context* running();
+
+ private:
+  struct warp {
+    std::uint32_t lanes = 0;  // the lanes that the warp has
+    std::uint32_t alive = 0;  // the lanes that have not ended
+    std::uint32_t ready = 0;  // the lanes that can go on
+    std::uint32_t point = 0;  // the point of all lanes, or mixed
+  };
+
+  state run_together();
+  void part();
+  void run_ready();
+  void look_at(std::uint32_t w);
+  bool meet_warps();
+  bool meet_named(std::uint32_t w, std::uint32_t waiting);
+  bool meet_barriers();
+  bool release_pauses();
+  [[nodiscard]] static bool is_plain_barrier(const instruction& what);
+  [[nodiscard]] static bool is_whole(const instruction& what);
+  [[nodiscard]] bool names_all_lanes(const instruction& what) const;
+  [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;
+  [[nodiscard]] std::string text_of(const instruction& what) const;
+  bool meet_cluster();
+  [[nodiscard]] bool waits_for_cluster() const;
+  [[nodiscard]] bool waits(std::uint32_t t) const { return (warps_[t / 32].ready >> (t % 32) & 1) == 0; }
+  [[nodiscard]] bool has_ended(std::uint32_t t) const { return next_[t] == block_context::ended; }
+  void release(std::uint32_t t) { warps_[t / 32].ready |= 1U << (t % 32); }
+
+  engine& engine_;
+  const launch_configuration& configuration_;
+  block_context block_;
+  shared_memory shared_;
+  std::vector<std::uint8_t> local_;
+  std::vector<std::uint64_t> frame_;
+  std::vector<std::uint64_t*> bases_;
+  std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
+  std::vector<warp> warps_;                  // not valid while together_ is a point
+  std::uint32_t together_ = 0;               // the point at which all threads of the block go on, or mixed
+  std::array<std::uint32_t, 16> arrived_{};  // arrivals by bar.arrive, per barrier
+  std::vector<std::uint64_t> arrivals_;      // each thread's arrivals at the cluster's barrier; empty before the first
+};
+
+/// Executes a meeting of some lanes of a warp, which all wait at an instruction of the same opcode, and writes their
+/// results. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes);
+
+/// Executes a meeting for which all 32 lanes of the warp wait at the same instruction.
+void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first);
+
+/// The value of an operand of the instruction at which a thread waits.
+[[nodiscard]] std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o);
+void set_result(block_context& block, std::uint32_t thread, const operand& o, std::uint64_t value);
+
+/// Executes a meeting of wmma.mma, mma, ldmatrix, stmatrix or movmatrix.
+void meet_matrices(block_context& block, const instruction& what, std::uint32_t first);
+
+}  // namespace hpe::ptx

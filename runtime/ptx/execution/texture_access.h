@@ -1,0 +1,22 @@
+#pragma once
+
+/// Instructions on texture and surface objects, for interpreter and compiled code alike.
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+/// Sources of such an instruction: the object; layer, x, y and z, 0 if the geometry has no such coordinate; values to
+/// store.
+inline constexpr std::size_t texture_layer = 1;
+inline constexpr std::size_t texture_x = 2;
+inline constexpr std::size_t first_surface_value = 5;
+inline constexpr std::size_t most_texture_sources = first_surface_value + 4;
+inline constexpr std::size_t most_texture_results = 4;
+
+/// Executes tex, suld, sust, txq or suq. `sources` are the raw values of i.sources; `results` gets one value for each
+/// of i.results. Stops the kernel for the object 0, and for an access outside of a surface that traps.
+void access_texture(block_context& block, std::uint32_t thread, const instruction& i, const std::uint64_t* sources,
+                    std::uint64_t* results);
+
+}  // namespace hpe::ptx

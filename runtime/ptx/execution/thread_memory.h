@@ -1,0 +1,44 @@
+#pragma once
+
+/// Addresses and special registers of a thread, for interpreter and compiled code alike.
+
+#include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/program/special_register.h"
+
+namespace hpe::ptx {
+
+enum class address_window : std::uint8_t { generic, own_shared, cluster_shared };
+
+[[nodiscard]] std::uint64_t read_special(const block_context& block, std::uint32_t thread, special_register which);
+/// The address of a variable, or its offset if it is shared.
+[[nodiscard]] std::uint64_t address_of_symbol(const block_context& block, std::uint32_t symbol);
+/// Executes cvta and isspacep.
+[[nodiscard]] std::uint64_t convert_address(const block_context& block, const instruction& i, std::uint64_t address);
+[[nodiscard]] bool lies_in_shared(const block_context& block, std::uint64_t address);
+/// The block of the cluster whose shared memory contains an address; null if there is none.
+[[nodiscard]] const block_context* owner_of_shared(const block_context& block, std::uint64_t address);
+/// The upper bound of a block's shared memory, which leaves room for a rank in shared addresses.
+inline constexpr std::uint32_t most_shared_memory = 1 << 24;
+/// The address in shared::cluster of an offset in the shared memory of the block with this rank.
+[[nodiscard]] std::uint32_t address_in_cluster(std::uint32_t rank, std::uint64_t offset);
+/// An address in shared::cluster; owner is null if no block of the cluster has the rank.
+struct cluster_address {
+  const block_context* owner = nullptr;
+  std::uint32_t offset = 0;
+};
+[[nodiscard]] cluster_address split_cluster_address(const block_context& block, std::uint64_t address);
+/// The address of these bytes in this process; null if the thread may not touch them.
+[[nodiscard]] std::uint8_t* reach(const block_context& block, std::uint32_t thread, address_window window,
+                                  std::uint64_t address, std::uint64_t bytes);
+/// Whether an address is in the local memory of a thread.
+[[nodiscard]] bool lies_in_local(const block_context& block, std::uint32_t thread, std::uint64_t address);
+/// Whether the instruction's addresses are offsets into the block's own shared memory.
+[[nodiscard]] bool is_shared_access(const instruction& i);
+[[nodiscard]] address_window window_of(const instruction& i);
+
+/// "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
+[[nodiscard]] std::string place_of(const program& p, const function& f, const instruction& i);
+/// The same text for a block: with the block's kernel as the function.
+[[nodiscard]] std::string place_of(const block_context& block, const instruction& i);
+
+}  // namespace hpe::ptx

@@ -1,0 +1,148 @@
+// The layout is that of fatbinary_section.h (wrapper) and of the output of nvcc 12 and 13. A container is a header
+// {magic, version 1, header size, bytes that follow} and a sequence of entries, each a header and a payload:
+//
+//   0  kind (1 PTX, 2 cubin)   2  version    4  size of this header     8  size of the payload (8 bytes)
+//   16 compressed size         28 architecture   40 flags (8 bytes)     56 size after decompression (8 bytes)
+//
+// Flags: bit 4 relocatable (in the options of the PTX text), bit 13 LZ4, bit 15 zstd.
+
+#include "runtime/ptx/files/fat_binary.h"
+
+#include <lz4.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "runtime/base/error.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+constexpr std::uint32_t wrapper_magic = 0x466243b1;
+constexpr std::uint32_t container_magic = 0xba55ed50;
+constexpr std::uint64_t flag_lz4 = 1 << 13;
+constexpr std::uint64_t flag_zstd = 1 << 15;
+constexpr std::uint64_t largest_text = std::uint64_t{1} << 32;
+
+class reader {
+ public:
+  reader(const void* data, std::size_t bytes) : data_(static_cast<const char*>(data)), bytes_(bytes) {}
+
+  template <class T>
+  [[nodiscard]] T at(std::size_t offset) const {
+    T value{};
+    std::memcpy(&value, piece(offset, sizeof value), sizeof value);
+    return value;
+  }
+
+  [[nodiscard]] const char* piece(std::size_t offset, std::size_t bytes) const {
+    HPE_REQUIRE(offset <= bytes_ && bytes <= bytes_ - offset, HPE_ERROR_INVALID_ARGUMENT,
+                "the fat binary ends early: {} bytes at {} of {}", bytes, offset, bytes_);
+    return data_ + offset;
+  }
+
+ private:
+  const char* data_;
+  std::size_t bytes_;
+};
+
+// A damaged container may state any size. So neither function takes more memory than the bytes can fill. Both are empty
+// where the bytes are not `size` bytes of text.
+std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, std::uint64_t size) {
+  constexpr std::uint64_t largest_ratio = 255;
+  if (bytes > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE || size > largest_ratio * bytes) return std::nullopt;
+  std::string text(size, '\0');
+  const int written = LZ4_decompress_safe(data, text.data(), static_cast<int>(bytes), static_cast<int>(size));
+  if (written != static_cast<int>(size)) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, std::uint64_t size) {
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+  ZSTD_inBuffer in{data, bytes, 0};
+  std::string text;
+  for (;;) {
+    const std::size_t done = text.size(), read = in.pos;
+    const std::size_t room = std::min<std::uint64_t>(size - done, ZSTD_DStreamOutSize());
+    text.resize(done + room);
+    ZSTD_outBuffer out{text.data() + done, room, 0};
+    const std::size_t left = ZSTD_decompressStream(context.get(), &out, &in);
+    text.resize(done + out.pos);
+    if (left == 0 && text.size() == size && in.pos == in.size) return text;
+    if (ZSTD_isError(left) != 0 || left == 0 || (out.pos == 0 && in.pos == read)) return std::nullopt;
+  }
+}
+
+std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, bool zstd) {
+  HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary", size);
+  std::optional<std::string> text = zstd ? decompress_zstd(data, bytes, size) : decompress_lz4(data, bytes, size);
+  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
+  return *std::move(text);
+}
+
+}  // namespace
+
+std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t bytes) {
+  reader in(data, bytes);
+  if (in.at<std::uint32_t>(0) == wrapper_magic) {
+    const void* const container = in.at<const void*>(8);
+    const std::uint64_t size = reader(container, 16).at<std::uint64_t>(8) + reader(container, 16).at<std::uint16_t>(6);
+    return read_fat_binary(container, size);
+  }
+  HPE_REQUIRE(in.at<std::uint32_t>(0) == container_magic, HPE_ERROR_INVALID_ARGUMENT,
+              "this is no fat binary: it begins with {:#x}", in.at<std::uint32_t>(0));
+  const std::size_t header = in.at<std::uint16_t>(6);
+  const std::uint64_t end = header + in.at<std::uint64_t>(8);
+  HPE_REQUIRE(end <= bytes, HPE_ERROR_INVALID_ARGUMENT, "the fat binary ends early: {} bytes of {}", bytes, end);
+  std::vector<fat_binary_entry> entries;
+  for (std::size_t offset = header; offset < end;) {
+    const std::size_t entry_header = in.at<std::uint32_t>(offset + 4);
+    const auto payload = in.at<std::uint64_t>(offset + 8);
+    const auto compressed = in.at<std::uint32_t>(offset + 16);
+    const auto flags = in.at<std::uint64_t>(offset + 40);
+    HPE_REQUIRE(entry_header >= 48, HPE_ERROR_INVALID_ARGUMENT, "an entry of a fat binary has a header of {} bytes",
+                entry_header);
+    fat_binary_entry entry;
+    const auto kind = in.at<std::uint16_t>(offset);
+    entry.what = kind == 1   ? fat_binary_entry::kind::ptx
+                 : kind == 2 ? fat_binary_entry::kind::cubin
+                             : fat_binary_entry::kind::other;
+    entry.architecture = in.at<std::uint32_t>(offset + 28);
+    const char* const body = in.piece(offset + entry_header, payload);
+    if (entry.what == fat_binary_entry::kind::ptx) {
+      if ((flags & (flag_lz4 | flag_zstd)) != 0) {
+        HPE_REQUIRE(compressed <= payload, HPE_ERROR_INVALID_ARGUMENT,
+                    "an entry of a fat binary is larger than its room");
+        const std::size_t size = compressed != 0 ? compressed : payload;
+        entry.text = decompress(body, size, in.at<std::uint64_t>(offset + 56), (flags & flag_zstd) != 0);
+      } else {
+        entry.text.assign(body, payload);
+      }
+      entry.text.resize(std::min(entry.text.size(), entry.text.find('\0')));
+      // PTX must be linked if it leaves symbols undefined; nvcc writes the option -c into the head of the text.
+      entry.is_relocatable =
+          entry.text.find("-c") != std::string::npos && entry.text.find(".extern") != std::string::npos;
+    }
+    entries.push_back(std::move(entry));
+    offset += entry_header + payload;
+  }
+  return entries;
+}
+
+const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries) {
+  const fat_binary_entry* best = nullptr;
+  for (const fat_binary_entry& entry : entries)
+    if (entry.what == fat_binary_entry::kind::ptx && (best == nullptr || entry.architecture > best->architecture))
+      best = &entry;
+  HPE_REQUIRE(best != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "this fat binary has machine code of GPUs only, and no PTX; compile with nvcc -arch=compute_75 (or "
+              "-gencode arch=compute_75,code=compute_75)");
+  return *best;
+}
+
+}  // namespace hpe::ptx

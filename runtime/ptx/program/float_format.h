@@ -1,0 +1,51 @@
+#pragma once
+
+/// Binary floating point formats, and conversions between them that the processor does not have.
+
+#include <cstdint>
+
+#include "runtime/ptx/arithmetic/scalar.h"
+
+namespace hpe::ptx {
+
+/// A binary format with an implicit leading bit.
+struct float_format {
+  unsigned exponent_bits;
+  unsigned mantissa_bits;
+  std::uint64_t nan;         // the canonical NaN
+  bool has_infinity = true;  // otherwise the codes beside it are numbers, and the one of all ones is the only NaN
+};
+inline constexpr float_format half_format{5, 10, 0x7fff};
+inline constexpr float_format brain_format{8, 7, 0x7fff};
+inline constexpr float_format tensor_format{8, 10, 0x3ffff};  // tf32 without its 13 low bits
+inline constexpr float_format e4m3_format{4, 3, 0x7f, false};
+inline constexpr float_format e5m2_format{5, 2, 0x7f};
+
+/// Rounds a value to the format in the given direction. Overflow gives infinity (NaN in a format without it), or the
+/// largest finite value if the direction forbids infinity. A NaN becomes the format's canonical NaN.
+[[nodiscard]] std::uint64_t encode(double value, const float_format& format, rounding round);
+/// As encode, to the nearest value; a value beyond the largest finite one, infinity too, becomes that one.
+[[nodiscard]] std::uint64_t encode_finite(double value, const float_format& format);
+[[nodiscard]] double decode(std::uint64_t bits, const float_format& format);
+
+/// a + b, and a * b + c, rounded to odd: an inexact result becomes the neighbouring double with an odd mantissa.
+/// Rounding it once more to a format with at most 50 bits is the same as rounding the exact result (Boldo and
+/// Melquiond, 2008).
+[[nodiscard]] double add_to_odd(double a, double b);
+/// Converts an integer to double, rounded to odd.
+[[nodiscard]] double integer_to_odd(bool negative, std::uint64_t magnitude);
+
+/// Sets the processor's rounding mode while an object exists.
+class rounding_scope {
+ public:
+  explicit rounding_scope(rounding round);
+  rounding_scope(const rounding_scope&) = delete;
+  rounding_scope& operator=(const rounding_scope&) = delete;
+  ~rounding_scope();
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace hpe::ptx

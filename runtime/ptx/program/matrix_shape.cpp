@@ -1,0 +1,61 @@
+#include "runtime/ptx/program/matrix_shape.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+struct dimensions {
+  unsigned m, n, k;
+};
+
+std::optional<dimensions> dimensions_of(const instruction& i) {
+  if (i.has(modifier::m16n16k16)) return dimensions{16, 16, 16};
+  if (i.has(modifier::m32n8k16)) return dimensions{32, 8, 16};
+  if (i.has(modifier::m8n32k16)) return dimensions{8, 32, 16};
+  return std::nullopt;
+}
+
+// PTX ISA, "Matrix Fragments for WMMA": f16 operands take eight registers in every shape; elements are there twice.
+unsigned operand_registers(const matrix_part& part) {
+  if (part.element == type::f16) return 8;
+  return part.elements_per_thread() * bytes_of(part.element) / 4;
+}
+
+unsigned accumulator_registers(type element) { return element == type::f16 ? 4 : 8; }
+
+}  // namespace
+
+std::optional<matrix_shape> matrix_shape_of(const instruction& i) {
+  const auto size = dimensions_of(i);
+  if (!size) return std::nullopt;
+  type d = i.types[0], a = type::f16, b = type::f16, c = i.types[1];
+  if (i.has(modifier::mma)) {
+    if (i.types[2] != type::none) {
+      a = i.types[1];
+      b = i.types[2];
+      c = i.types[3];
+    }
+    const bool whole = a == type::s8 || a == type::u8;
+    if (c == type::none || (whole && (c != type::s32 || d != type::s32)) ||
+        (!whole && (d == type::s32 || c == type::s32)))
+      return std::nullopt;
+    if (a != b || (a != type::f16 && a != type::bf16 && !whole)) return std::nullopt;
+  } else {
+    a = b = c = d;
+  }
+  matrix_shape shape{
+      {size->m, size->k, a, 0}, {size->k, size->n, b, 0}, {size->m, size->n, c, 0}, {size->m, size->n, d, 0}};
+  shape.a.registers = operand_registers(shape.a);
+  shape.b.registers = operand_registers(shape.b);
+  shape.c.registers = accumulator_registers(c);
+  shape.d.registers = accumulator_registers(d);
+  return shape;
+}
+
+matrix_part part_of(const instruction& i, const matrix_shape& shape) {
+  if (i.has(modifier::a)) return shape.a;
+  if (i.has(modifier::b)) return shape.b;
+  return shape.c;
+}
+
+}  // namespace hpe::ptx

@@ -1,0 +1,143 @@
+#pragma once
+
+/// The typed intermediate form, which the parser makes from PTX text and which the interpreter and the compiler
+/// execute.
+///
+/// It is PTX with all names resolved: registers are numbers, labels are positions, each pure instruction has the
+/// function that computes it, and forms with several results are split into simple instructions.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/ptx/program/instruction_table.h"
+
+namespace hpe::ptx {
+
+/// Computes one result from raw operands. Values narrower than 64 bits are zero-extended, predicates are 0 or 1.
+using scalar_function = std::uint64_t (*)(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
+/// Applies an atomic operation at an aligned address; returns the old value. c is the new value of a compare and swap.
+using atomic_function = std::uint64_t (*)(void* address, std::uint64_t b, std::uint64_t c);
+
+struct operand {
+  enum class kind : std::uint8_t {
+    none,
+    reg,        // a register; in an address, register plus value
+    immediate,  // value
+    symbol,     // the address of a variable plus value
+    formal,     // value is an offset into the parameters of the function or kernel
+    scratch,    // value is an offset into the parameters that the function passes to calls
+    local,      // value is an offset into the function's local memory
+    function,   // the address of a function
+  };
+  kind what = kind::none;
+  bool negated = false;  // for a predicate
+  std::uint32_t index = 0;
+  std::uint64_t value = 0;
+
+  [[nodiscard]] bool is_register() const { return what == kind::reg; }
+};
+
+/// A call's argument or result: a piece of the function's scratch memory.
+struct argument {
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+};
+
+enum class builtin : std::uint8_t { none, print, allocate, release, assertion };
+
+struct instruction {
+  opcode op = opcode::count;
+  ptx::kind kind = kind::nothing;
+  type types[4] = {type::none, type::none, type::none, type::none};
+  modifier_set modifiers;
+  std::uint8_t vector = 1;  // elements of a load or store
+  operand guard;            // none, or the predicate that must hold
+  std::vector<operand> results;
+  std::vector<operand> sources;  // in a memory access, the address comes first
+  scalar_function scalar = nullptr;
+  atomic_function atomic = nullptr;
+  std::vector<std::uint32_t> targets;  // branches: positions in the function's code
+  std::uint32_t callee = 0;            // direct calls: number of the function
+  std::vector<argument> arguments, returns;
+  std::uint32_t line = 0;         // in the PTX text
+  std::uint32_t source_file = 0;  // of the source code, from .loc; 0 if unknown
+  std::uint32_t source_line = 0;
+  std::uint32_t text_begin = 0, text_end = 0;  // offsets in the PTX text
+
+  [[nodiscard]] bool has(modifier m) const { return modifiers.has(m); }
+  [[nodiscard]] type second_type() const { return types[1] == type::none ? types[0] : types[1]; }
+};
+
+struct formal_parameter {
+  std::string name;
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t alignment = 1;
+  bool is_result = false;
+};
+
+struct function {
+  std::string name;
+  bool is_kernel = false;
+  bool is_defined = false;
+  builtin system_call = builtin::none;
+  std::vector<type> registers;
+  std::vector<std::string> register_names;
+  std::vector<instruction> code;
+  std::vector<formal_parameter> formals;  // results first
+  std::uint32_t formals_size = 0;
+  std::uint32_t scratch_size = 0;
+  std::uint32_t local_size = 0;
+  std::uint32_t shared_size = 0;                  // of kernels: static shared memory of a block
+  std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 if not given
+  std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros if not given
+  std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros if not given
+  std::uint32_t max_cluster = 0;                  // .maxclusterrank, in blocks; 0 if not given
+  bool needs_cluster = false;                     // .explicitcluster: must run in a cluster, its own or the launch's
+  std::uint32_t text = 0;                         // number of its PTX text
+};
+
+/// A variable outside registers, local memory and parameters.
+struct symbol {
+  enum class space : std::uint8_t { global, constant, shared };
+  struct relocation {
+    std::uint32_t offset = 0;
+    std::uint32_t size = 8;
+    bool is_function = false;
+    std::uint32_t target = 0;  // number of a symbol or function
+    std::uint64_t addend = 0;
+    std::uint64_t mask = ~std::uint64_t{0};  // for initial values of the form 0xFF00(name)
+  };
+  std::string name;
+  space where = space::global;
+  std::uint64_t size = 0;
+  std::uint32_t alignment = 1;
+  bool is_defined = true;
+  bool is_managed = false;
+  bool is_dynamic_shared = false;     // extern shared: begins at the end of the static variables
+  std::uint32_t shared_offset = 0;    // offset of a static variable in the block's shared memory
+  std::uint32_t owner = no_owner;     // the function that declares a shared variable
+  std::vector<std::uint8_t> initial;  // shorter than size if the rest is zero
+  std::vector<relocation> relocations;
+  static constexpr std::uint32_t no_owner = ~0U;
+};
+
+/// One or several PTX texts, linked.
+struct program {
+  std::vector<std::string> texts;
+  std::vector<std::string> files;                    // of .file directives
+  std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
+  std::vector<symbol> symbols;
+  std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
+
+  [[nodiscard]] const function* find_kernel(std::string_view name) const;
+  [[nodiscard]] const symbol* find_symbol(std::string_view name) const;
+  /// The text of an instruction, for messages.
+  [[nodiscard]] std::string text_of(const function& f, const instruction& i) const;
+};
+
+}  // namespace hpe::ptx

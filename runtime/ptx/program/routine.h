@@ -1,0 +1,51 @@
+#pragma once
+
+/// Instructions that are executed by one function, in interpreter and compiled code alike: barriers in shared memory
+/// (mbarrier), bulk copies and stores that complete on such a barrier, and addresses in a cluster.
+///
+/// Operations that are asynchronous on a GPU are complete when their instruction has been executed, so they complete on
+/// the barrier at once.
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+inline constexpr std::size_t most_routine_sources = 8;
+
+/// Executes an instruction. `sources` are the values of i.sources, with addresses as in the instruction. Returns the
+/// result, if there is one. Stops the kernel if an address is wrong.
+std::uint64_t run_routine(block_context& block, std::uint32_t thread, const instruction& i,
+                          const std::uint64_t* sources);
+
+/// A barrier in shared memory: the 64 bits that mbarrier instructions use, whose format PTX leaves open (PTX ISA,
+/// section "Parallel Synchronization and Communication Instructions: mbarrier"). A phase completes when no arrivals and
+/// no bytes are pending; the next phase begins with the expected number of arrivals.
+class barrier_word {
+ public:
+  static constexpr std::uint64_t most_arrivals = (1U << 20) - 1;
+  static constexpr std::int64_t most_bytes = (1 << 20) - 1;
+
+  explicit barrier_word(std::uint64_t bits) : bits_(bits) {}
+  /// 1 <= count <= most_arrivals.
+  [[nodiscard]] static barrier_word of(std::uint64_t count) { return barrier_word(count | count << 20); }
+
+  [[nodiscard]] std::uint64_t bits() const { return bits_; }
+  [[nodiscard]] std::uint64_t pending() const { return bits_ & most_arrivals; }
+  [[nodiscard]] std::uint64_t expected() const { return bits_ >> 20 & most_arrivals; }
+  [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(bits_ << 2) >> 42; }
+  /// The parity of the current phase: 0, 1, 0, ...
+  [[nodiscard]] std::uint64_t parity() const { return bits_ >> 62 & 1; }
+
+  /// These return whether the operation is possible: no more threads can arrive than are pending.
+  [[nodiscard]] bool arrive(std::uint64_t count);
+  [[nodiscard]] bool drop(std::uint64_t count);
+  /// Adds bytes that are expected or, if negative, that have arrived.
+  [[nodiscard]] bool expect(std::int64_t bytes);
+
+ private:
+  void set(std::uint64_t pending, std::uint64_t expected, std::int64_t bytes, std::uint64_t parity);
+
+  std::uint64_t bits_;
+};
+
+}  // namespace hpe::ptx

@@ -1,0 +1,17 @@
+#pragma once
+
+/// Parses PTX text.
+
+#include <memory>
+
+#include "runtime/ptx/program/program.h"
+
+namespace hpe::ptx {
+
+/// Parses texts, links them (.extern symbols of one text to .visible symbols of another) and verifies the program.
+///
+/// Throws HPE_ERROR_INVALID_ARGUMENT for invalid PTX and HPE_ERROR_NOT_SUPPORTED for PTX that hpe cannot run; the
+/// message names the line, the instruction and the function.
+[[nodiscard]] std::unique_ptr<program> parse(std::vector<std::string> texts);
+
+}  // namespace hpe::ptx

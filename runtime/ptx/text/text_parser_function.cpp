@@ -1,0 +1,225 @@
+// Functions: parameters and bodies.
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/error.h"
+#include "runtime/ptx/build/fold.h"
+#include "runtime/ptx/text/text_parser.h"
+
+namespace hpe::ptx {
+
+// Parameters of a kernel have the host's layout. Those of functions are at multiples of 16, so that a call through a
+// pointer can compute their offsets from their sizes alone.
+void text_parser::parse_formals(function& f, bool results, scope& names) {
+  if (!accept('(')) return;
+  while (!accept(')')) {
+    accept(',');
+    if (!accept_dotted("param")) {
+      if (tokens_.peek().is_dotted("reg")) unsupported("a parameter in a register");
+      fail("a parameter expected");
+    }
+    const variable v = parse_declarator(false);
+    formal_parameter p;
+    p.name = v.name;
+    p.size = static_cast<std::uint32_t>(v.size);
+    p.alignment = std::max<std::uint32_t>(v.alignment, 1);
+    p.is_result = results;
+    const std::uint32_t step = f.is_kernel ? p.alignment : 16;
+    p.offset = (f.formals_size + step - 1) / step * step;
+    f.formals_size = p.offset + p.size;
+    names.declare(v.name, {operand::kind::formal, 0, p.offset, p.size});
+    f.formals.push_back(std::move(p));
+  }
+}
+
+void text_parser::parse_limits(function& f) {
+  while (tokens_.peek().what == token::kind::dotted) {
+    const std::string_view name = tokens_.take().text;
+    const bool limit = name == "maxntid" || name == "reqntid";
+    if (name == "pragma") {
+      skip_past(';');
+      continue;
+    }
+    if (name == "explicitcluster") f.needs_cluster = true;
+    if (name == "blocksareclusters") unsupported("a grid that counts clusters (.blocksareclusters)");
+    std::array<std::uint32_t, 3> sizes{1, 1, 1};
+    std::size_t given = 0;
+    while (tokens_.peek().what == token::kind::integer || tokens_.peek().is(',')) {
+      if (accept(',')) continue;
+      const std::uint64_t size = expect_integer();
+      if (given < sizes.size()) sizes[given] = static_cast<std::uint32_t>(size);
+      ++given;
+    }
+    if (given == 0) continue;
+    if (limit) f.max_threads = sizes[0] * sizes[1] * sizes[2];
+    if (name == "reqntid") f.required_block = sizes;
+    if (name == "reqnctapercluster") f.cluster = sizes;
+    if (name == "maxclusterrank") f.max_cluster = sizes[0];
+  }
+}
+
+void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
+  function header;
+  header.is_kernel = is_kernel;
+  names_.open();  // for the formals; the name itself belongs to the outer scope
+  parse_formals(header, true, names_);
+  const std::string_view name = expect_word();
+  parse_formals(header, false, names_);
+  parse_limits(header);
+  const bool has_body = tokens_.peek().is('{');
+  scope inner = names_;
+  names_.close();
+  const std::uint32_t index = declare_function(name, q);
+  function& f = *program_.functions[index];
+  if (!has_body) {
+    expect(';');
+    if (!f.is_defined) {
+      f.is_kernel = is_kernel;
+      f.formals = std::move(header.formals);
+      f.formals_size = header.formals_size;
+    }
+    return;
+  }
+  if (f.is_defined) {
+    if (!q.is_weak) fail(fmt::format("the function {} is defined twice", name));
+    return skip_braces();
+  }
+  f.is_kernel = is_kernel;
+  f.is_defined = true;
+  f.formals = std::move(header.formals);
+  f.formals_size = header.formals_size;
+  f.max_threads = header.max_threads;
+  f.cluster = header.cluster;
+  f.max_cluster = header.max_cluster;
+  f.needs_cluster = header.needs_cluster;
+  f.required_block = header.required_block;
+  f.text = text_;
+  inner.declare(name, {operand::kind::function, index, 0, 0});
+  std::swap(names_, inner);
+  function_context context(program_, f, names_);
+  context_ = &context;
+  parse_body(f);
+  context_ = nullptr;
+  std::swap(names_, inner);
+}
+
+void text_parser::parse_body(function& f) {
+  expect('{');
+  parse_block();
+  instruction end;  // a body may end without ret
+  end.op = opcode::ret;
+  end.kind = kind::ret;
+  end.line = tokens_.peek().line;
+  f.code.push_back(end);
+  fold_constants(f);
+  insert_pauses(*context_);
+  resolve_labels(*context_);
+}
+
+void text_parser::parse_block() {
+  const level inside(*this);
+  names_.open();
+  const std::uint32_t scratch = context_->scratch_top;
+  while (!accept('}')) {
+    const token& next = tokens_.peek();
+    if (next.what == token::kind::end) fail("'}' expected");
+    if (accept('{')) {
+      parse_block();
+    } else if (accept(';')) {
+      continue;
+    } else if (next.what == token::kind::dotted) {
+      parse_body_directive();
+    } else {
+      parse_statement();
+    }
+  }
+  names_.close();
+  context_->scratch_top = scratch;
+}
+
+void text_parser::parse_registers() {
+  if (tokens_.peek().what != token::kind::dotted) fail("a type expected");
+  const std::string_view name = tokens_.take().text;
+  const auto t = type_of_name(name);
+  if (!t || bits_of(*t) > 64) unsupported(fmt::format("a register of type .{}", name));
+  do {
+    const std::string_view prefix = expect_word();
+    if (accept('<')) {
+      const std::uint64_t count = expect_integer();
+      expect('>');
+      if (count > 1 << 24) fail("too many registers");
+      const auto first = static_cast<std::uint32_t>(context_->function.registers.size());
+      for (std::uint64_t n = 0; n < count; ++n) context_->new_register(*t, fmt::format("{}{}", prefix, n));
+      names_.declare_family(prefix, first, static_cast<std::uint32_t>(count));
+    } else {
+      names_.declare(prefix, {operand::kind::reg, context_->new_register(*t, prefix), 0, 0});
+    }
+  } while (accept(','));
+  expect(';');
+}
+
+// .loc file line column [, function_name label [+ offset], inlined_at file line column]
+void text_parser::parse_location() {
+  const std::uint64_t file = expect_integer();
+  const std::uint64_t line = expect_integer();
+  expect_integer();
+  while (accept(',')) {
+    const std::string_view what = expect_word();
+    tokens_.take();
+    if (accept('+')) tokens_.take();
+    if (what == "inlined_at") {
+      expect_integer();
+      expect_integer();
+    }
+  }
+  context_->source_file = file_of(file);
+  context_->source_line = static_cast<std::uint32_t>(line);
+}
+
+void text_parser::parse_body_directive() {
+  const std::string_view name = tokens_.take().text;
+  if (name == "reg") return parse_registers();
+  if (name == "loc") return parse_location();
+  if (name == "pragma") return skip_past(';');
+  if (name == "shared") {
+    const auto owner = names_.find(context_->function.name);
+    return parse_variable(symbol::space::shared, {}, owner->index);
+  }
+  if (name == "extern" && accept_dotted("shared"))
+    return parse_variable(symbol::space::shared, {true, false, false}, symbol::no_owner);
+  if (name == "global") return parse_variable(symbol::space::global, {}, symbol::no_owner);
+  if (name == "const") return parse_variable(symbol::space::constant, {}, symbol::no_owner);
+  if (name == "local" || name == "param") {
+    do {
+      const variable v = parse_declarator(true);
+      function& f = context_->function;
+      if (name == "local") {
+        const std::uint32_t alignment = std::max<std::uint32_t>(v.alignment, 1);
+        const std::uint32_t offset = (f.local_size + alignment - 1) / alignment * alignment;
+        f.local_size = offset + static_cast<std::uint32_t>(v.size);
+        names_.declare(v.name, {operand::kind::local, 0, offset, static_cast<std::uint32_t>(v.size)});
+      } else {
+        const auto size = static_cast<std::uint32_t>(v.size);
+        names_.declare(v.name, {operand::kind::scratch, 0, context_->new_scratch(size), size});
+      }
+    } while (accept(','));
+    return expect(';');
+  }
+  unsupported(fmt::format("the directive .{}", name));
+}
+
+// label: .branchtargets a, b;    label: .callprototype ...;    label: .calltargets f, g;
+void text_parser::parse_labelled_directive(std::string_view label) {
+  if (accept_dotted("branchtargets")) {
+    std::vector<std::uint32_t>& targets = context_->branch_tables[label];
+    do targets.push_back(context_->label(expect_word()));
+    while (accept(','));
+    return expect(';');
+  }
+  if (tokens_.peek().is_dotted("callprototype") || tokens_.peek().is_dotted("calltargets")) return skip_past(';');
+  // .loc or similar after a label on the same line: an ordinary label
+  context_->label_positions[context_->label(label)] = static_cast<std::uint32_t>(context_->function.code.size());
+}
+
+}  // namespace hpe::ptx
